@@ -1,0 +1,34 @@
+"""Networks of quadratic neurons: g(x'Qx + w'x + b) where others compute g(w'x + b)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quadric.errors import DivergenceError
+    from quadric.layers import Linear, Quadratic, Reduced
+    from quadric.network import Network
+
+__version__ = "0.1.0"
+
+# Names are imported when first used (PEP 562): `import quadric` stays quick.
+_HOMES = {
+    "DivergenceError": "quadric.errors",
+    "Linear": "quadric.layers",
+    "Network": "quadric.network",
+    "Quadratic": "quadric.layers",
+    "Reduced": "quadric.layers",
+}
+
+__all__ = ["DivergenceError", "Linear", "Network", "Quadratic", "Reduced", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'quadric' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -97,8 +97,10 @@ class _LanesModel(models.PrimitiveModel):
 
 @intrinsic
 def pointer(typingctx, array):
-    """The address of a contiguous array's first element. Inside the loop only such addresses
-    are passed on: an array object would be reference-counted at every call."""
+    """The address of a contiguous array's first element.
+
+    Inside the loop only addresses are passed on: arrays would be reference-counted each time.
+    """
 
     def codegen(context, builder, sig, args):
         return context.make_array(sig.args[0])(context, builder, args[0]).data
@@ -430,8 +432,7 @@ def _pair_row(i, n):
 
 @inline
 def _weighted_rows(rows, pad, where, x, count, zero):
-    """sum_i x_i row_i. Four rows a pass, each with an accumulator of its own, so that no
-    multiplication waits for the one before."""
+    """sum_i x_i row_i: four rows a pass, so that no product waits for the one before."""
     s0, s1, s2, s3 = zero, zero, zero, zero
     p = 0
     while p + 4 <= count:
@@ -602,12 +603,13 @@ def _update_pairs(theta, layer, col, where, x, count, step):
 
 @inline
 def _update_all_pairs(theta, layer, work, col, x, step):
-    """The same for a layer whose inputs are all listed: one run over the triangle, by the
-    monomials that `_monomials` has written."""
+    """The same where all inputs are listed: one run along the triangle, by its monomials."""
     n, pad = layer[N_IN], layer[PAD]
     rows, monomials = advance(theta, layer[Q] + col), advance(work, layer[MONOMIALS])
     for p in range(n * (n + 1) // 2):
-        store(rows, p * pad, multiply_add(splat(monomials[p], step), step, load(rows, p * pad, step)))
+        store(
+            rows, p * pad, multiply_add(splat(monomials[p], step), step, load(rows, p * pad, step))
+        )
 
 
 @inline
@@ -647,21 +649,16 @@ def _forward(theta, layer, work, where, x, count, scale, t, oo):
     wide, narrow = zeros(theta, 2), zeros(theta, 1)
     col, finite = 0, True
     while col + lane_count(wide) <= layer[PAD]:
-        finite &= _forward_block(
-            theta, layer, work, where, x, count, col, scale, t, oo, wide
-        )
+        finite &= _forward_block(theta, layer, work, where, x, count, col, scale, t, oo, wide)
         col += lane_count(wide)
     if col < layer[PAD]:
-        finite &= _forward_block(
-            theta, layer, work, where, x, count, col, scale, t, oo, narrow
-        )
+        finite &= _forward_block(theta, layer, work, where, x, count, col, scale, t, oo, narrow)
     return finite
 
 
 @inline
 def _backward_layer(theta, layer, below, is_first, work, scale):
-    """delta of the layer below from delta of this one; of the first layer nothing is asked but
-    what its own update needs."""
+    """delta of the layer below; for the first layer only what its own update needs."""
     n = 0 if is_first else layer[N_IN]
     if is_first and layer[KIND] != REDUCED:
         return
@@ -779,9 +776,17 @@ def _list_of_csr(indices, data, count, where, x):
 def _list_of_dense(row, n, where, x):
     """List the non-zero entries of a dense row; returns their number."""
     zero = zeros(row, 1)
+    full = nonzero_mask(splat(1.0, zero))
     count, col = 0, 0
     while col + lane_count(zero) <= n:
-        mask = nonzero_mask(load(row, col, zero))
+        entries = load(row, col, zero)
+        mask = nonzero_mask(entries)
+        if mask == full:
+            store(x, count, entries)
+            for lane in range(lane_count(zero)):
+                where[count + lane] = col + lane
+            count += lane_count(zero)
+            mask = numba.uint64(0)
         while mask != 0:
             i = col + lowest_bit(mask)
             where[count] = i
@@ -859,8 +864,8 @@ def sgd_epoch(
     first_where, first_x = table[0, INPUT_AT], table[0, INPUT]
     p_theta, p_work, p_index, first = pointer(theta), pointer(work), pointer(index), pointer(table)
     p_indptr, p_indices, p_data = pointer(indptr), pointer(indices), pointer(data)
-    p_Y, p_order, p_weights, p_dots = pointer(Y), pointer(order), pointer(weights), pointer(offset_dots)
-    p_offset = pointer(offset)
+    p_Y, p_order, p_weights = pointer(Y), pointer(order), pointer(weights)
+    p_offset, p_dots = pointer(offset), pointer(offset_dots)
     where, x = advance(p_index, first_where), advance(p_work, first_x)
     last = advance(first, (layers - 1) * width)
 

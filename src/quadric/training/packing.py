@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import numpy as np
 
-from quadric import kernels
+from quadric import kernels, triangle
+from quadric.arrays import Array
+from quadric.layers import Layer
+
+__all__ = ["PackedLayers"]
 
 KIND_CODES = {
     "linear": kernels.LINEAR,
@@ -20,88 +27,143 @@ ACTIVATION_CODES = {
 }
 
 
-def aligned_zeros(size, dtype):
-    """Zeros whose first element lies on a register boundary: a load across one costs double."""
-    unit = kernels.UNIT_BYTES // dtype.itemsize
-    raw = np.zeros(size + unit, dtype=dtype)
-    start = -(raw.ctypes.data // dtype.itemsize) % unit
-    return raw[start : start + size]
+class _Space:
+    """Hands out consecutive stretches of a buffer that is allocated at the end."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype, self.size = dtype, 0
+        self.unit = kernels.UNIT_BYTES // dtype.itemsize
+
+    def padded(self, length: int) -> int:
+        return -(-length // self.unit) * self.unit
+
+    def reserve(self, length: int) -> int:
+        start = self.size
+        self.size += self.padded(length)
+        return start
+
+    def allocate(self) -> Array:
+        """Zeros that begin on a register boundary: a load across one costs double."""
+        raw = np.zeros(self.size + self.unit, dtype=self.dtype)
+        start = -(raw.ctypes.data // self.dtype.itemsize) % self.unit
+        return raw[start : start + self.size]
 
 
-class PackedNetwork:
-    """The parameters of a stack of layers in one contiguous buffer, with its table of offsets."""
+class PackedLayers:
+    """The parameters of a stack of layers in one buffer, with the table of its offsets.
 
-    def __init__(self, layers, activations, offset=None):
-        self.dtype = layers[0].W.dtype
+    Attributes
+    ----------
+    theta : array
+        The parameters, those under the L2 penalty first (`n_penalised` of them).
+    work, index : arrays
+        Room for one sample's activations and the list of its inputs.
+    table : int array
+        One row for each layer, its columns named in `kernels`.
+    folds_offset : bool
+        Whether the first layer holds the offset's u and r (it is linear or reduced).
+    """
+
+    def __init__(
+        self, layers: Sequence[Layer], activations: Sequence[str], offset: Array | None
+    ) -> None:
+        dtype = layers[0].dtype
         self.offset = offset
-        unit = kernels.UNIT_BYTES // self.dtype.itemsize
-        table = np.full((len(layers), kernels.TABLE_COLUMNS), -1, dtype=np.int64)
-        size = 0
-
-        def reserve(length):
-            nonlocal size
-            start, size = size, size + length
-            return start
-
-        for row, layer, activation in zip(table, layers, activations, strict=True):
-            m, n = layer.W.shape
-            pad = -(-m // unit) * unit
-            row[kernels.KIND] = KIND_CODES[layer.kind]
-            row[kernels.N_IN], row[kernels.N_OUT], row[kernels.PAD] = n, m, pad
-            row[kernels.ACTIVATION] = ACTIVATION_CODES[activation]
-            row[kernels.W] = reserve(n * pad)
-            if layer.kind == "quadratic":
-                row[kernels.Q] = reserve(n * (n + 1) // 2 * pad)
-            if layer.kind == "reduced":
-                row[kernels.U] = reserve(n * pad)
-        # the offset's u is a part of the weights, so it shrinks with them; r follows from both
-        self.n_penalised = size
-        first, pad = table[0], table[0, kernels.PAD]
         self.folds_offset = offset is not None and layers[0].kind != "quadratic"
-        if self.folds_offset:
-            first[kernels.W_U], first[kernels.W_R] = reserve(pad), reserve(pad)
+        self.table = np.full((len(layers), kernels.TABLE_COLUMNS), -1, dtype=np.int64)
+        parameters = _Space(dtype)
+        self._place_weights(layers, activations, parameters)
+        self.n_penalised = parameters.size
+        for row, layer in zip(self.table, layers, strict=True):
+            row[kernels.B] = parameters.reserve(layer.n_outputs)
+            if layer.kind == "reduced":
+                row[kernels.C] = parameters.reserve(layer.n_outputs)
+        self.theta = parameters.allocate()
+
+        sample = _Space(dtype)
+        self._place_activations(layers, sample)
+        self.work = sample.allocate()
+        widest = max(layer.n_inputs for layer in layers)
+        self.table[0, kernels.INPUT_AT] = widest
+        self.index = np.concatenate([np.arange(widest), np.zeros(layers[0].n_inputs, np.int64)])
+        self._write(layers)
+
+    def _place_weights(
+        self, layers: Sequence[Layer], activations: Sequence[str], space: _Space
+    ) -> None:
+        for row, layer, activation in zip(self.table, layers, activations, strict=True):
+            n, m = layer.n_inputs, layer.n_outputs
+            pad = space.padded(m)
+            row[kernels.KIND] = KIND_CODES[layer.kind]
+            row[kernels.ACTIVATION] = ACTIVATION_CODES[activation]
+            row[kernels.N_IN], row[kernels.N_OUT], row[kernels.PAD] = n, m, pad
+            row[kernels.W] = space.reserve(n * pad)
+            if layer.kind == "quadratic":
+                row[kernels.Q] = space.reserve(n * (n + 1) // 2 * pad)
+            if layer.kind == "reduced":
+                row[kernels.U] = space.reserve(n * pad)
+        if self.folds_offset:  # u and r are parts of the weights, and shrink with them
+            first = self.table[0]
+            for column in (kernels.W_U, kernels.W_R):
+                first[column] = space.reserve(first[kernels.PAD])
             if layers[0].kind == "reduced":
-                first[kernels.U_U], first[kernels.U_R] = reserve(pad), reserve(pad)
-            self.n_penalised = size
-        for row in table:
-            row[kernels.B] = reserve(row[kernels.PAD])
-            if row[kernels.KIND] == kernels.REDUCED:
-                row[kernels.C] = reserve(row[kernels.PAD])
-        self.theta = aligned_zeros(size, self.dtype)
+                for column in (kernels.U_U, kernels.U_R):
+                    first[column] = space.reserve(first[kernels.PAD])
 
-        size = 0
-        widest = max(int(row[kernels.N_IN]) for row in table)
-        n = int(table[0, kernels.N_IN])
-        first[kernels.INPUT] = reserve(-(-n // unit) * unit)
-        for l, row in enumerate(table):
-            pad = int(row[kernels.PAD])
+    def _place_activations(self, layers: Sequence[Layer], space: _Space) -> None:
+        self.table[0, kernels.INPUT] = space.reserve(layers[0].n_inputs)
+        for l, (row, layer) in enumerate(zip(self.table, layers, strict=True)):
+            n, pad = layer.n_inputs, int(row[kernels.PAD])
             for column in (kernels.Z, kernels.A, kernels.DELTA):
-                row[column] = reserve(pad)
-            if row[kernels.KIND] == kernels.REDUCED:
-                row[kernels.V1], row[kernels.V2] = reserve(pad), reserve(pad)
+                row[column] = space.reserve(pad)
+            if layer.kind == "reduced":
+                row[kernels.V1], row[kernels.V2] = space.reserve(pad), space.reserve(pad)
             if l > 0:
-                row[kernels.INPUT] = table[l - 1, kernels.A]
-                row[kernels.INPUT_AT] = 0
-                if row[kernels.KIND] == kernels.QUADRATIC:
-                    inputs = int(row[kernels.N_IN])
-                    row[kernels.V] = reserve(inputs * pad)
-                    row[kernels.MONOMIALS] = reserve((inputs * (inputs + 1) // 2 // unit + 2) * unit)
-        first[kernels.INPUT_AT] = widest
-        self.work = aligned_zeros(size, self.dtype)
-        self.index = np.concatenate([np.arange(widest), np.zeros(n, dtype=np.int64)])
-        self.table = table
+                row[kernels.INPUT], row[kernels.INPUT_AT] = self.table[l - 1, kernels.A], 0
+                if layer.kind == "quadratic":
+                    row[kernels.V] = space.reserve(n * pad)
+                    # a row of monomials may run over its end by less than a register
+                    row[kernels.MONOMIALS] = space.reserve(n * (n + 1) // 2 + space.unit)
 
-    def _rows(self, row, column, count):
+    def _rows(self, row: Array, column: int, count: int) -> Array:
+        """`count` stored rows of the layer's neurons, without the padding."""
         start, pad, m = row[column], row[kernels.PAD], row[kernels.N_OUT]
         return self.theta[start : start + count * pad].reshape(count, pad)[:, :m]
 
-    def _fields(self, layers):
+    def _fields(self, layers: Sequence[Layer]) -> Iterator[tuple[str, Array, Array]]:
+        """(field, the layer's array, where it is stored here as rows)."""
+        columns = {"W": kernels.W, "b": kernels.B, "Q": kernels.Q, "U": kernels.U, "c": kernels.C}
         for row, layer in zip(self.table, layers, strict=True):
-            n = int(row[kernels.N_IN])
-            yield layer, "W", self._rows(row, kernels.W, n)
-            yield layer, "b", self._rows(row, kernels.B, 1)
-            if layer.kind == "quadratic":
-                yield layer, "Q", self._rows(row, kernels.Q, n * (n + 1) // 2)
-            if layer.kind == "reduced":
-                yield layer, "U", self._rows(row, kernels.U, n)
-                yield layer, "c", self._rows(row, kernels.C, 1)
+            n = layer.n_inputs
+            counts = {"W": n, "b": 1, "Q": n * (n + 1) // 2, "U": n, "c": 1}
+            for name, array in layer.arrays().items():
+                yield name, array, self._rows(row, columns[name], counts[name])
+
+    def _write(self, layers: Sequence[Layer]) -> None:
+        for name, array, rows in self._fields(layers):
+            rows[...] = (triangle.pack(array) if name == "Q" else array).T
+        self.settle()
+
+    def read_into(self, layers: Sequence[Layer]) -> None:
+        """Copy the parameters back into the layers' arrays."""
+        for name, array, rows in self._fields(layers):
+            if name == "Q":
+                array[...] = triangle.unpack(rows.T, array.shape[-1])
+            else:
+                array[...] = rows.T.reshape(array.shape)
+
+    def settle(self) -> None:
+        """Fold the offset's u into the weights, and compute r afresh: once an epoch."""
+        if self.offset is None or not self.folds_offset:
+            return
+        first = self.table[0]
+        for weights, u, r in (
+            (kernels.W, kernels.W_U, kernels.W_R),
+            (kernels.U, kernels.U_U, kernels.U_R),
+        ):
+            if first[u] >= 0:
+                W = self._rows(first, weights, int(first[kernels.N_IN]))
+                u_row, r_row = self._rows(first, u, 1)[0], self._rows(first, r, 1)[0]
+                W += np.multiply.outer(self.offset, u_row)
+                u_row[...] = 0
+                r_row[...] = self.offset @ W

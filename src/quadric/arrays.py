@@ -1,0 +1,133 @@
+"""Arrays from users: converted to what the code works on, or refused with a reason."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array: TypeAlias = NDArray[Any]
+Matrix: TypeAlias = Any  # an Array of two dimensions, or a scipy.sparse CSR matrix
+
+__all__ = [
+    "Array",
+    "Matrix",
+    "as_dtype",
+    "as_inputs",
+    "as_offset",
+    "as_targets",
+    "as_vector",
+    "as_weights",
+]
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """float32 or float64 as a NumPy dtype."""
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError:
+        wanted = np.dtype(object)
+    if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")
+    return wanted
+
+
+def _as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
+    """`value` as a finite array of `dtype`; `name` is the argument that errors speak of."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from None
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must hold numbers. Got objects that are not.") from None
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
+    with np.errstate(over="ignore"):
+        array = np.asarray(array, dtype=dtype, order="C")
+    _refuse_non_finite(name, array, dtype)
+    return array
+
+
+def _refuse_non_finite(name: str, array: Array, dtype: np.dtype[Any]) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum(dtype=np.float64)):  # one cheap pass settles the usual case
+            return
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(
+            f"{name} must be finite in {dtype.name}. Got {array[where]} at index {where}; "
+            "remove or impute such entries first."
+        )
+
+
+def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
+    """X as a C-contiguous array or a canonical CSR matrix of shape (samples, n)."""
+    if sparse.issparse(X):
+        shape = X.shape
+        if len(shape) == 2 and shape[1] == n:
+            csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where it can
+            if not csr.has_canonical_format:
+                csr = csr.copy()
+                csr.sum_duplicates()
+            _refuse_non_finite(name, csr.data, dtype)
+            matrix: Matrix = csr
+    else:
+        matrix = _as_numbers(name, X, dtype)
+        shape = matrix.shape
+    if len(shape) != 2 or shape[1] != n:
+        raise ValueError(
+            f"{name} must have shape (n_samples, {n}), one column for each input of the network. "
+            f"Got shape {tuple(shape)} instead."
+        )
+    return matrix
+
+
+def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) -> Array:
+    """Y as an array of shape (n_samples, m); a vector will do where m is 1."""
+    if sparse.issparse(Y):
+        raise TypeError(f"{name} must be a dense array. Got a sparse matrix; use {name}.toarray().")
+    targets = _as_numbers(name, Y, dtype)
+    if targets.ndim == 1 and m == 1:
+        targets = targets[:, None]
+    if targets.shape != (n_samples, m):
+        hint = "; turn class labels into rows with np.eye(n_classes)[labels]" if m > 1 else ""
+        raise ValueError(
+            f"{name} must have shape ({n_samples}, {m}), one row for each row of X and one column "
+            f"for each neuron of the last layer. Got shape {targets.shape} instead{hint}."
+        )
+    return targets
+
+
+def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array:
+    """A finite vector of the given length; a single number stands for a constant one."""
+    vector = _as_numbers(name, value, dtype)
+    if vector.ndim == 0:
+        return np.full(length, vector, dtype=dtype)
+    if vector.shape != (length,):
+        raise ValueError(
+            f"{name} must be a number or have shape ({length},). Got shape {vector.shape} instead."
+        )
+    return vector
+
+
+def as_offset(offset: Any, n: int, dtype: np.dtype[Any]) -> Array | None:
+    """The constant added to every input, or None."""
+    return None if offset is None else as_vector("offset", offset, n, dtype)
+
+
+def as_weights(sample_weight: Any, n_samples: int, dtype: np.dtype[Any]) -> Array | None:
+    """Sample weights, none of them negative, or None."""
+    if sample_weight is None:
+        return None
+    weights = as_vector("sample_weight", sample_weight, n_samples, dtype)
+    if (weights < 0).any():
+        raise ValueError(
+            f"sample_weight must not be negative. Got {weights.min()} at index {weights.argmin()}."
+        )
+    return weights

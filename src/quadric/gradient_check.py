@@ -1,0 +1,96 @@
+"""Gradients against central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quadric.arrays import Array, Matrix
+from quadric.layers import Layer
+from quadric.losses import Loss
+from quadric.training import backprop
+
+__all__ = ["GradientCheck", "WorstEntry", "check_gradients"]
+
+
+@dataclass(frozen=True)
+class WorstEntry:
+    """The entry of one parameter where gradient and central difference disagree most.
+
+    `error` is |gradient - difference| / max(1, |gradient|, |difference|).
+    """
+
+    parameter: str
+    index: tuple[int, ...]
+    gradient: float
+    difference: float
+    error: float
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """The worst entry of every parameter, named as in files: 'layers.0.W', ..."""
+
+    entries: tuple[WorstEntry, ...]
+
+    @property
+    def worst(self) -> float:
+        """The largest error of all."""
+        return max(entry.error for entry in self.entries)
+
+    def __str__(self) -> str:
+        lines = [f"{'parameter':<14}{'entry':<14}{'gradient':>14}{'difference':>14}{'error':>10}"]
+        for e in self.entries:
+            index = ", ".join(map(str, e.index))
+            lines.append(
+                f"{e.parameter:<14}[{index}]".ljust(28)
+                + f"{e.gradient:>14.6g}{e.difference:>14.6g}{e.error:>10.1e}"
+            )
+        return "\n".join(lines)
+
+
+def check_gradients(
+    layers: Sequence[Layer],
+    activations: Sequence[str],
+    loss: Loss,
+    X: Matrix,
+    Y: Array,
+    *,
+    l2: float,
+    step: float,
+) -> GradientCheck:
+    """Central differences of mean loss + penalty by every independent parameter."""
+
+    def objective() -> float:
+        z = backprop.logits(layers, activations, X)
+        return backprop.mean_loss(loss, activations[-1], z, Y) + backprop.penalty(layers, l2)
+
+    _, grads = backprop.gradients(layers, activations, loss, X, Y)
+    backprop.add_l2(layers, grads, l2)
+    entries = []
+    for l, (layer, grad) in enumerate(zip(layers, grads, strict=True)):
+        gradients = grad.arrays()
+        for name, array in layer.arrays().items():
+            worst: WorstEntry | None = None
+            for index in np.ndindex(array.shape):
+                if name == "Q" and index[1] > index[2]:
+                    continue
+                both = {index, (index[0], index[2], index[1])} if name == "Q" else {index}
+                value = array[index]
+                sides = []
+                for moved in (value + step, value - step):
+                    for place in both:
+                        array[place] = moved
+                    sides.append(objective())
+                for place in both:
+                    array[place] = value
+                difference = (sides[0] - sides[1]) / (2 * step)
+                gradient = float(gradients[name][index])
+                error = abs(gradient - difference) / max(1.0, abs(gradient), abs(difference))
+                if worst is None or error > worst.error:
+                    worst = WorstEntry(f"layers.{l}.{name}", index, gradient, difference, error)
+            assert worst is not None  # no parameter is empty
+            entries.append(worst)
+    return GradientCheck(tuple(entries))

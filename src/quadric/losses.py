@@ -1,0 +1,115 @@
+"""Losses, computed from the logits z so that |z| = 1e4 gives finite, right values.
+
+Each is summed over the outputs; the average over samples is taken where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from quadric.activations import get_activation
+from quadric.arrays import Array
+
+__all__ = ["LOSSES", "Loss", "get_loss", "infer_loss"]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One loss: its value for each sample, delta = dL/dz, and what it goes with."""
+
+    value: Callable[[str, Array, Array], Array]
+    delta: Callable[[str, Array, Array], Array]
+    activations: tuple[str, ...]
+    check_targets: Callable[[Array], None]
+
+
+def _binary_cross_entropy(activation: str, z: Array, y: Array) -> Array:
+    """-sum_p [y ln(yhat) + (1 - y) ln(1 - yhat)], with -ln(yhat) = ln(1 + exp(-z))."""
+    terms: Array = y * np.logaddexp(0, -z) + (1 - y) * np.logaddexp(0, z)
+    return terms.sum(axis=1)
+
+
+def _cross_entropy(activation: str, z: Array, y: Array) -> Array:
+    """-sum_p y ln softmax(z)."""
+    return -(y * special.log_softmax(z, axis=1)).sum(axis=1)
+
+
+def _squared_error(activation: str, z: Array, y: Array) -> Array:
+    """1/2 sum_p (yhat - y)^2."""
+    residual = get_activation(activation).function(z) - y
+    return 0.5 * (residual * residual).sum(axis=1)
+
+
+def _output_minus_target(activation: str, z: Array, y: Array) -> Array:
+    """yhat - y: dL/dz of both cross-entropies."""
+    return get_activation(activation).function(z) - y
+
+
+def _output_minus_target_times_slope(activation: str, z: Array, y: Array) -> Array:
+    g = get_activation(activation)
+    assert g.slope is not None  # softmax is refused before this
+    a = g.function(z)
+    return (a - y) * g.slope(a)
+
+
+def _check_probabilities(Y: Array) -> None:
+    if Y.size and (Y.min() < 0 or Y.max() > 1):
+        raise ValueError(
+            "Y must lie in [0, 1] for loss='binary_cross_entropy'. "
+            f"Got values from {Y.min():g} to {Y.max():g}; encode labels as 0 and 1."
+        )
+
+
+def _check_distributions(Y: Array) -> None:
+    _check = Y.size and (Y.min() < 0 or not np.allclose(Y.sum(axis=1), 1, rtol=0, atol=1e-5))
+    if _check:
+        raise ValueError(
+            "Y must have rows that are non-negative and sum to 1 for loss='cross_entropy'. "
+            f"Got values from {Y.min():g} and row sums from {Y.sum(axis=1).min():g} to "
+            f"{Y.sum(axis=1).max():g}; turn class labels into rows with np.eye(n_classes)[labels]."
+        )
+
+
+def _accept(Y: Array) -> None:
+    """Every finite target is in the domain of the squared error."""
+
+
+LOSSES: dict[str, Loss] = {
+    "binary_cross_entropy": Loss(
+        _binary_cross_entropy, _output_minus_target, ("logistic",), _check_probabilities
+    ),
+    "cross_entropy": Loss(_cross_entropy, _output_minus_target, ("softmax",), _check_distributions),
+    "squared_error": Loss(
+        _squared_error,
+        _output_minus_target_times_slope,
+        ("identity", "logistic", "tanh", "relu"),
+        _accept,
+    ),
+}
+
+
+def infer_loss(last_activation: str) -> str:
+    """The first loss that goes with the last layer's activation."""
+    return next(name for name, loss in LOSSES.items() if last_activation in loss.activations)
+
+
+def get_loss(name: str | None, last_activation: str) -> tuple[str, Loss]:
+    """The loss of that name (None: inferred), if it goes with the last layer's activation."""
+    if name is None:
+        name = infer_loss(last_activation)
+    try:
+        loss = LOSSES[name]
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, LOSSES))
+        raise ValueError(f"loss must be one of {known}, or None. Got {name!r} instead.") from None
+    if last_activation not in loss.activations:
+        wanted = " or ".join(map(repr, loss.activations))
+        raise ValueError(
+            f"loss={name!r} needs a last layer with activation {wanted}. "
+            f"Got {last_activation!r} instead; loss={infer_loss(last_activation)!r} goes with it."
+        )
+    return name, loss

@@ -1,0 +1,366 @@
+"""A feedforward network: a stack of layers of any kinds, with an activation for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from quadric import arrays, checks
+from quadric.activations import ACTIVATIONS, get_activation
+from quadric.arrays import Array, Matrix
+from quadric.gradient_check import GradientCheck, check_gradients
+from quadric.initial_values import draw_layer
+from quadric.layers import LAYERS, Layer
+from quadric.losses import Loss, get_loss
+from quadric.training import backprop
+from quadric.training.fit import fit
+from quadric.training.history import Epoch, History
+
+__all__ = ["Network"]
+
+
+class Network:
+    """Layers of linear, quadratic and reduced neurons, one after the other.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        `Linear`, `Quadratic` or `Reduced`, of one dtype, each with as many inputs as the one
+        before has neurons. The network keeps these objects.
+    activations : sequence of str
+        One for each layer: 'identity', 'logistic', 'tanh', 'relu'; on the last layer also
+        'softmax'.
+
+    Examples
+    --------
+    One quadratic neuron learns XOR, which no single linear neuron can:
+
+    >>> import numpy as np
+    >>> X, Y = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]]), np.array([0, 1, 1, 0])
+    >>> net = Network.create(2, [("quadratic", 1, "logistic")], init="normal", scale=1.0, rng=0)
+    >>> history = net.fit(X, Y, learning_rate=0.1, epochs=200)
+    >>> (net.forward(X)[:, 0] > 0.5).astype(int)
+    array([0, 1, 1, 0])
+    """
+
+    def __init__(self, layers: Sequence[Layer], activations: Sequence[str]) -> None:
+        self.layers, self.activations = tuple(layers), tuple(activations)
+        if not self.layers or len(self.layers) != len(self.activations):
+            raise ValueError(
+                "layers and activations must have the same length, at least 1. "
+                f"Got {len(self.layers)} and {len(self.activations)}."
+            )
+        for l, layer in enumerate(self.layers):
+            if not isinstance(layer, tuple(LAYERS.values())):
+                raise TypeError(
+                    f"layers[{l}] must be a Linear, Quadratic or Reduced layer. Got {layer!r}."
+                )
+            get_activation(self.activations[l])
+            if l and layer.n_inputs != self.layers[l - 1].n_outputs:
+                raise ValueError(
+                    f"layers[{l}] must have {self.layers[l - 1].n_outputs} inputs, one for each "
+                    f"neuron of the layer before. Got {layer.n_inputs} instead."
+                )
+            if layer.dtype != self.layers[0].dtype:
+                raise ValueError(
+                    "all layers must have the same dtype. "
+                    f"Got {self.layers[0].dtype} and {layer.dtype}."
+                )
+        if "softmax" in self.activations[:-1]:
+            raise ValueError("activation 'softmax' must be on the last layer only.")
+
+    @classmethod
+    def create(
+        cls,
+        n_inputs: int,
+        layers: Sequence[tuple[str, int, str]],
+        *,
+        init: str = "glorot",
+        scale: float | None = None,
+        rng: Any = None,
+        dtype: Any = "float64",
+    ) -> Self:
+        """A network with new initial values.
+
+        Parameters
+        ----------
+        n_inputs : int
+        layers : sequence of (kind, neurons, activation)
+            For example ``[("linear", 30, "logistic"), ("quadratic", 10, "logistic")]``.
+        init : {'glorot', 'normal', 'identity', 'relinear'}
+            See `quadric.initial_values`.
+        scale : float, optional
+            The standard deviation for 'normal' (default 0.005) and of W and b for 'identity'
+            (default 0); a factor on the weights for 'glorot' and 'relinear' (default 1).
+        rng : int or numpy.random.Generator, optional
+        dtype : {'float64', 'float32'}
+        """
+        n = checks.check_integer("n_inputs", n_inputs, at_least=1)
+        wanted, generator = arrays.as_dtype(dtype), checks.as_generator(rng)
+        drawn, activations = [], []
+        for l, spec in enumerate(layers):
+            if isinstance(spec, str) or not isinstance(spec, Sequence) or len(spec) != 3:
+                raise ValueError(
+                    f"layers[{l}] must be (kind, neurons, activation), such as "
+                    f"('quadratic', 10, 'logistic'). Got {spec!r} instead."
+                )
+            kind, m, activation = spec
+            checks.check_choice(f"the kind of layers[{l}]", kind, LAYERS)
+            checks.check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
+            m = checks.check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
+            drawn.append(
+                draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted)
+            )
+            activations.append(activation)
+            n = m
+        return cls(drawn, activations)
+
+    @property
+    def n_inputs(self) -> int:
+        return self.layers[0].n_inputs
+
+    @property
+    def n_outputs(self) -> int:
+        return self.layers[-1].n_outputs
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.layers[0].dtype
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of independent parameters: Q of n inputs counts n(n+1)/2 a neuron."""
+        return sum(layer.n_parameters for layer in self.layers)
+
+    def logits(self, X: Any, *, offset: Any = None) -> Array:
+        """The pre-activations z of the last layer, shape (n_samples, n_outputs).
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_inputs)
+        offset : float or array of shape (n_inputs,), optional
+            Added to every row of X; a sparse X stays sparse.
+        """
+        X, shift = self._inputs(X, offset)
+        layers = self.layers
+        if shift is not None:
+            layers = (layers[0].shifted(shift), *layers[1:])
+        return backprop.logits(layers, self.activations, X)
+
+    def forward(self, X: Any, *, offset: Any = None) -> Array:
+        """The activations of the last layer; see `logits` for the parameters."""
+        return get_activation(self.activations[-1]).function(self.logits(X, offset=offset))
+
+    def gradients(
+        self, X: Any, Y: Any, loss: str | None = None, *, sample_weight: Any = None
+    ) -> tuple[float, list[Layer]]:
+        """The mean loss and its gradients.
+
+        Parameters
+        ----------
+        X, Y : arrays of shapes (n_samples, n_inputs) and (n_samples, n_outputs)
+        loss : {'binary_cross_entropy', 'cross_entropy', 'squared_error'}, optional
+            Inferred from the last activation where it is None.
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies the samples' losses; their sum is still divided by n_samples.
+
+        Returns
+        -------
+        loss : float
+        grads : list of Layer
+            ``grads[l]`` has the fields of ``layers[l]``. ``grads[l].Q`` is the M form: entry
+            (i, j) is the derivative by q_ij and q_ji moved together.
+        """
+        X, _ = self._inputs(X, None)
+        _, function = get_loss(loss, self.activations[-1])
+        Y = self._targets(X, Y, function)
+        weights = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
+        return backprop.gradients(self.layers, self.activations, function, X, Y, weights)
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        loss: str | None = None,
+        *,
+        solver: str = "sgd",
+        learning_rate: float = 0.01,
+        batch_size: int = 1,
+        epochs: int = 5,
+        l2: float = 0.0,
+        offset: Any = None,
+        rng: Any = 0,
+        shuffle: bool = True,
+        sample_weight: Any = None,
+        power_t: float = 0.0,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        clip: float | None = None,
+        tol: float = 1e-8,
+        validation: tuple[Any, Any] | None = None,
+        score: Callable[[Array, Array], float] | None = None,
+        callback: Callable[[Epoch], object] | None = None,
+    ) -> History:
+        """Train in place: minimise mean loss + l2/2 times the sum of the squared weights.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_inputs)
+        Y : array of shape (n_samples, n_outputs), or (n_samples,) for one output
+        loss : str, optional
+            As in `gradients`.
+        solver : {'sgd', 'adam', 'lbfgs'}
+            'sgd' with batch_size 1 and no momentum is the paper's algorithm and runs in a
+            compiled loop. With momentum, or a larger batch, or 'adam', the same equations go
+            through BLAS; batch_size 1 is then much slower than the compiled loop.
+            'lbfgs' uses all samples at once and ignores what concerns batches and rates.
+        learning_rate, power_t : float
+            The rate of an epoch is learning_rate / (samples seen + 1)**power_t.
+        batch_size, epochs : int
+            For 'lbfgs' `epochs` is the largest number of iterations.
+        l2 : float
+            The penalty on W, U and the independent entries of Q; never on b and c.
+        offset : float or array of shape (n_inputs,), optional
+            Added to every row of X, at the cost of X's non-zeros where the first layer is
+            linear or reduced. Give the same offset to `forward`.
+        rng : int or numpy.random.Generator
+            For the order of the samples, drawn anew for each epoch (unless shuffle is False).
+            The same seed gives the same bits.
+        sample_weight : array of shape (n_samples,), optional
+            A sample's step is multiplied by its weight; a weight of 0 skips it.
+        momentum, nesterov, beta_1, beta_2, epsilon
+            Of 'sgd' and 'adam', as usual.
+        clip : float, optional
+            The largest norm of a step's gradient (penalty apart); longer ones are shortened.
+        tol : float
+            'lbfgs' stops when no entry of the gradient is larger.
+        validation : (X, Y), optional
+            Scored after every epoch.
+        score : callable(Y, outputs), optional
+            By default accuracy (or minus the mean loss, for 'squared_error').
+        callback : callable(Epoch), optional
+            Called after every epoch; training stops if it returns something true.
+
+        Returns
+        -------
+        History
+
+        Raises
+        ------
+        DivergenceError
+            When a value is no longer finite. The network is then as it was after the last
+            finished epoch. Any other error leaves it as it was before the call.
+        """
+        X, shift = self._inputs(X, offset)
+        if X.shape[0] == 0:
+            raise ValueError("X must have at least one row. Got none.")
+        name, function = get_loss(loss, self.activations[-1])
+        Y = self._targets(X, Y, function)
+        validate = None
+        if validation is not None:
+            validate = self._validation(validation, offset, name, function, score)
+        return fit(
+            self.layers, self.activations, name, X, Y,
+            solver=solver, learning_rate=learning_rate, batch_size=batch_size, epochs=epochs,
+            l2=l2, offset=shift, rng=rng, shuffle=shuffle,
+            sample_weight=arrays.as_weights(sample_weight, X.shape[0], self.dtype),
+            power_t=power_t, momentum=momentum, nesterov=nesterov, beta_1=beta_1, beta_2=beta_2,
+            epsilon=epsilon, clip=clip, tol=tol, validate=validate, callback=callback,
+        )  # fmt: skip
+
+    def check_gradients(
+        self, X: Any, Y: Any, loss: str | None = None, *, l2: float = 0.0, step: float = 1e-5
+    ) -> GradientCheck:
+        """Compare the gradients with central differences; q_ij and q_ji are moved together.
+
+        Runs in float64 whatever the network's dtype. `print` the result for the worst entry of
+        every parameter; ``.worst`` is the largest error of all.
+        """
+        double = self.astype("float64")
+        X, _ = double._inputs(X, None)
+        _, function = get_loss(loss, self.activations[-1])
+        Y = double._targets(X, Y, function)
+        return check_gradients(double.layers, self.activations, function, X, Y, l2=l2, step=step)
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return type(self)([layer.copy() for layer in self.layers], self.activations)
+
+    def astype(self, dtype: Any) -> Self:
+        """A copy with all parameters in another dtype."""
+        wanted = arrays.as_dtype(dtype)
+        return type(self)(
+            [
+                type(layer).of(**{k: a.astype(wanted) for k, a in layer.arrays().items()})
+                for layer in self.layers
+            ],
+            self.activations,
+        )
+
+    def summary(self) -> str:
+        """The layers as a small table of text."""
+        rows = [("layer", "kind", "inputs", "neurons", "activation", "parameters")]
+        for l, (layer, activation) in enumerate(zip(self.layers, self.activations, strict=True)):
+            n, m = f"{layer.n_inputs:,}", f"{layer.n_outputs:,}"
+            rows.append((str(l), layer.kind, n, m, activation, f"{layer.n_parameters:,}"))
+        rows.append(("", "", "", "", "total", f"{self.n_parameters:,}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        texts = (0, 1, 4)
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i in texts else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+    def __repr__(self) -> str:
+        inside = ", ".join(
+            f"{layer.kind} {layer.n_outputs} {activation}"
+            for layer, activation in zip(self.layers, self.activations, strict=True)
+        )
+        return f"Network({self.n_inputs} -> {inside}; {self.dtype.name})"
+
+    def _inputs(self, X: Any, offset: Any) -> tuple[Matrix, Array | None]:
+        X = arrays.as_inputs("X", X, self.n_inputs, self.dtype)
+        return X, arrays.as_offset(offset, self.n_inputs, self.dtype)
+
+    def _targets(self, X: Matrix, Y: Any, loss: Loss, name: str = "Y") -> Array:
+        Y = arrays.as_targets(name, Y, X.shape[0], self.n_outputs, self.dtype)
+        loss.check_targets(Y)
+        return Y
+
+    def _validation(
+        self,
+        validation: tuple[Any, Any],
+        offset: Any,
+        name: str,
+        loss: Loss,
+        score: Callable[[Array, Array], float] | None,
+    ) -> Callable[[], float]:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise ValueError(f"validation must be (X, Y). Got {type(validation).__name__}.")
+        X = arrays.as_inputs("the X of validation", validation[0], self.n_inputs, self.dtype)
+        Y = self._targets(X, validation[1], loss, "the Y of validation")
+
+        def validate() -> float:
+            z = self.logits(X, offset=offset)
+            if score is not None:
+                return float(score(Y, get_activation(self.activations[-1]).function(z)))
+            if name == "squared_error":
+                return -backprop.mean_loss(loss, self.activations[-1], z, Y)
+            return _accuracy(z, Y)
+
+        return validate
+
+
+def _accuracy(z: Array, Y: Array) -> float:
+    """The share of rows whose largest output is the largest target (of one output: its side)."""
+    if z.shape[1] == 1:
+        return float(((z > 0) == (Y > 0.5)).mean())
+    return float((z.argmax(axis=1) == Y.argmax(axis=1)).mean())

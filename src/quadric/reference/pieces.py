@@ -1,0 +1,97 @@
+"""What both algorithms use: g, g', the loss and its delta^L, and the paper's matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Parameters = dict[str, Array]
+
+
+def sigma(z: Array) -> Array:
+    """The logistic sigmoid, 1 / (1 + exp(-z))."""
+    return 1 / (1 + np.exp(-z))
+
+
+def softmax(z: Array) -> Array:
+    e = np.exp(z - z.max())
+    return e / e.sum()
+
+
+# name: (g, g' as a function of z)
+G: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
+    "identity": (lambda z: z, lambda z: np.ones(len(z))),
+    "logistic": (sigma, lambda z: sigma(z) * (1 - sigma(z))),
+    "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
+    "relu": (lambda z: np.where(z > 0, z, 0), lambda z: np.where(z > 0, 1.0, 0.0)),
+    "softmax": (softmax, lambda z: np.ones(len(z))),  # g' is never asked for: softmax stands last
+}
+
+
+def delta_L(loss: str, activation: str, z: Array, y_hat: Array, y: Array) -> Array:
+    """delta^L = dL/dz^L: y_hat - y for both cross-entropies, times g' for the squared error."""
+    if loss == "squared_error":
+        return (y_hat - y) * G[activation][1](z)
+    return y_hat - y
+
+
+def loss_value(loss: str, y_hat: Array, y: Array) -> Any:
+    """The loss of one sample, summed over the outputs."""
+    if loss == "squared_error":
+        return 0.5 * ((y_hat - y) ** 2).sum()
+    if loss == "cross_entropy":
+        return -(y * np.log(y_hat)).sum()
+    return -(y * np.log(y_hat) + (1 - y) * np.log(1 - y_hat)).sum()
+
+
+def A(a: Array, m: int) -> Array:
+    """The block matrix of m rows with a' along its diagonal, shape (m, m n)."""
+    n = len(a)
+    blocks = np.zeros((m, m * n), dtype=a.dtype)
+    for k in range(m):
+        blocks[k, k * n : (k + 1) * n] = a
+    return blocks
+
+
+def M(a: Array) -> Array:
+    """d(a'Qa)/dQ by the independent entries: 2 a_i a_j off the diagonal, a_i^2 on it."""
+    n = len(a)
+    matrix = np.empty((n, n), dtype=a.dtype)
+    for i in range(n):
+        matrix[i, i] = a[i] * a[i]
+        for j in range(i + 1, n):
+            matrix[i, j] = matrix[j, i] = 2 * (a[i] * a[j])
+    return matrix
+
+
+def kronecker(delta: Array, symmetric: Array) -> Array:
+    """delta (x) M for a symmetric M, each product taken once; shape (m n, n)."""
+    n = len(symmetric)
+    rows, columns = np.triu_indices(n)
+    triangles = np.kron(delta, symmetric[rows, columns]).reshape(len(delta), -1)
+    stacked = np.empty((len(delta), n, n), dtype=triangles.dtype)
+    stacked[:, rows, columns] = triangles
+    stacked[:, columns, rows] = triangles
+    return stacked.reshape(-1, n)
+
+
+def copy(layers: Sequence[Parameters]) -> list[Parameters]:
+    return [{name: np.array(array) for name, array in layer.items()} for layer in layers]
+
+
+def in_turn(X: Array, Y: Array, order: Any) -> Any:
+    """The samples (x^i, y^i) in the given order, or as they come."""
+    for i in range(len(X)) if order is None else order:
+        yield X[i], Y[i]
+
+
+def decay(layer: Parameters, eta: Any, l2: float) -> None:
+    """The L2 penalty's part of a step, on the weights; biases are never penalised."""
+    if l2:
+        for name in ("W", "Q", "U"):
+            if name in layer:
+                layer[name] = layer[name] - (eta * l2) * layer[name]

@@ -1,0 +1,112 @@
+"""L-BFGS over the flat vector of all independent parameters (SciPy's implementation)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy import optimize, sparse
+
+from quadric import triangle
+from quadric.arrays import Array, Matrix
+from quadric.errors import DivergenceError
+from quadric.layers import Layer
+from quadric.losses import Loss
+from quadric.training import backprop
+from quadric.training.history import Epoch, History
+
+__all__ = ["from_vector", "run_lbfgs", "to_vector"]
+
+
+def to_vector(layers: Sequence[Layer]) -> Array:
+    """All independent parameters, layer by layer in the order of the fields, as float64."""
+    return np.concatenate(
+        [
+            array.ravel().astype(np.float64, copy=False)
+            for layer in layers
+            for array in layer.packed().values()
+        ]
+    )
+
+
+def from_vector(layers: Sequence[Layer], vector: Array) -> None:
+    """Write such a vector into the layers' arrays."""
+    start = 0
+    for layer in layers:
+        for name, array in layer.arrays().items():
+            if name == "Q":
+                m, n = layer.W.shape
+                stop = start + m * (n * (n + 1) // 2)
+                array[...] = triangle.unpack(vector[start:stop].reshape(m, -1), n)
+            else:
+                stop = start + array.size
+                array[...] = vector[start:stop].reshape(array.shape)
+            start = stop
+
+
+def run_lbfgs(
+    layers: Sequence[Layer],
+    activations: Sequence[str],
+    loss: Loss,
+    X: Matrix,
+    Y: Array,
+    *,
+    epochs: int,
+    l2: float,
+    tol: float,
+    sample_weight: Array | None,
+    offset: Array | None,
+    validate: Callable[[], float] | None,
+    callback: Callable[[Epoch], object] | None,
+) -> History:
+    """Minimise the mean loss and penalty; an iteration counts as an epoch.
+
+    Convex for a single linear or quadratic layer with either cross-entropy, so the optimum is
+    found; a local one otherwise.
+    """
+    if offset is not None:
+        X = (X.toarray() if sparse.issparse(X) else X) + offset
+    history = History(n_samples=X.shape[0])
+    start = time.perf_counter()
+    share = 1.0 if sample_weight is None else float(sample_weight.mean())
+    before = to_vector(layers)
+
+    def objective(vector: Array) -> tuple[float, Array]:
+        from_vector(layers, vector)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, grads = backprop.gradients(layers, activations, loss, X, Y, sample_weight)
+            backprop.add_l2(layers, grads, l2 * share)
+        return value + backprop.penalty(layers, l2 * share), to_vector(grads)
+
+    def finished(intermediate_result: optimize.OptimizeResult) -> None:
+        nonlocal start
+        from_vector(layers, intermediate_result.x)
+        seconds = time.perf_counter() - start
+        score = None if validate is None else validate()
+        epoch = Epoch(history.epochs, float(intermediate_result.fun), score, seconds)
+        history.append(epoch)
+        start = time.perf_counter()
+        if callback is not None and callback(epoch):
+            history.stopped = True
+            raise StopIteration
+
+    try:
+        result = optimize.minimize(
+            objective,
+            before,
+            method="L-BFGS-B",
+            jac=True,
+            callback=finished,
+            options={"maxiter": epochs, "maxfun": 15 * epochs + 20, "gtol": tol, "ftol": 0.0},
+        )
+    except BaseException:
+        from_vector(layers, before)
+        raise
+    if not (np.isfinite(result.fun) and np.isfinite(result.x).all()):
+        from_vector(layers, before)
+        raise DivergenceError(
+            epoch=history.epochs, sample=None, layer=None, learning_rate=1.0, history=history
+        )
+    from_vector(layers, result.x)
+    return history

@@ -1,0 +1,106 @@
+"""Epochs of mini-batches: the layers' own equations, through BLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+
+from quadric.arrays import Array, Matrix
+from quadric.layers import Layer
+from quadric.losses import Loss
+from quadric.training import backprop
+from quadric.training.loop import NonFiniteError
+from quadric.training.optimizers import Optimizer
+
+__all__ = ["MiniBatch"]
+
+
+class MiniBatch:
+    """A stepper that updates the layers' own arrays, one batch at a time."""
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        activations: Sequence[str],
+        loss: Loss,
+        X: Matrix,
+        Y: Array,
+        *,
+        optimizer: Optimizer,
+        batch_size: int,
+        l2: float,
+        clip: float | None,
+        sample_weight: Array | None,
+        offset: Array | None,
+    ) -> None:
+        self.layers, self.activations, self.loss = layers, activations, loss
+        self.X, self.Y, self.sample_weight, self.offset = X, Y, sample_weight, offset
+        self.optimizer, self.batch_size, self.l2, self.clip = optimizer, batch_size, l2, clip
+        self.snapshot()
+
+    def snapshot(self) -> None:
+        self.saved = [layer.copy() for layer in self.layers]
+
+    def restore(self) -> None:
+        for layer, saved in zip(self.layers, self.saved, strict=True):
+            arrays = saved.arrays()
+            for name, array in layer.arrays().items():
+                array[...] = arrays[name]
+
+    def publish(self) -> None:
+        """Nothing to do: the layers themselves are trained."""
+
+    def run_epoch(self, order: Array, rate: float) -> float:
+        """One step for each batch of `order`; returns the mean loss."""
+        total = 0.0
+        for start in range(0, len(order), self.batch_size):
+            rows = order[start : start + self.batch_size]
+            weights = None if self.sample_weight is None else self.sample_weight[rows]
+            if weights is not None and not weights.any():
+                continue
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                value, grads = backprop.gradients(
+                    self.layers,
+                    self.activations,
+                    self.loss,
+                    self._batch(rows),
+                    self.Y[rows],
+                    weights,
+                )
+                if not np.isfinite(value):
+                    raise NonFiniteError(
+                        sample=int(rows[0]) if len(rows) == 1 else None, layer=None
+                    )
+                self._clip(grads)
+                # a sample's weight is the size of its step, and so of its share of the penalty
+                share = 1.0 if weights is None else float(weights.mean())
+                backprop.add_l2(self.layers, grads, self.l2 * share)
+                self.optimizer.step(self.layers, grads, rate)
+            total += value * len(rows)
+        if not all(np.isfinite(a).all() for layer in self.layers for a in layer.arrays().values()):
+            raise NonFiniteError(sample=None, layer=None)
+        return total / len(order) + backprop.penalty(self.layers, self.l2)
+
+    def _batch(self, rows: Array) -> Matrix:
+        batch = self.X[rows]
+        if self.offset is None:
+            return batch
+        return (batch.toarray() if sparse.issparse(batch) else batch) + self.offset
+
+    def _clip(self, grads: Sequence[Layer]) -> None:
+        if self.clip is None:
+            return
+        norm = np.sqrt(sum(2 * g.penalty() + _squares_of_biases(g) for g in grads))
+        if norm > self.clip:
+            for grad in grads:
+                for array in grad.arrays().values():
+                    array *= array.dtype.type(self.clip / norm)
+
+
+def _squares_of_biases(grad: Layer) -> float:
+    arrays = grad.arrays()
+    return sum(
+        float(np.vdot(array, array)) for name, array in arrays.items() if name not in grad.weights
+    )

@@ -1,0 +1,128 @@
+"""Epochs of one sample at a time: the friendly side of the compiled loop in `kernels`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from quadric import kernels
+from quadric.arrays import Array, Matrix
+from quadric.layers import Layer
+from quadric.training import backprop
+from quadric.training.loop import NonFiniteError
+from quadric.training.packing import PackedLayers
+
+__all__ = ["PerSample"]
+
+LOSS_CODES = {
+    "binary_cross_entropy": kernels.BINARY_CROSS_ENTROPY,
+    "cross_entropy": kernels.CROSS_ENTROPY,
+    "squared_error": kernels.SQUARED_ERROR,
+}
+
+
+class PerSample:
+    """A stepper that trains a packed copy of the layers; `publish` copies it back."""
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        activations: Sequence[str],
+        loss: str,
+        X: Matrix,
+        Y: Array,
+        *,
+        l2: float,
+        clip: float | None,
+        sample_weight: Array | None,
+        offset: Array | None,
+    ) -> None:
+        self.layers, self.l2 = layers, l2
+        self.packed = PackedLayers(layers, activations, offset)
+        self.total_weight = len(Y) if sample_weight is None else float(sample_weight.sum())
+        self.n_samples = len(Y)
+        dtype = layers[0].dtype
+        empty = np.empty(0, dtype=dtype)
+        dots = empty
+        if offset is not None and self.packed.folds_offset:
+            dots = np.ascontiguousarray(X @ offset, dtype=dtype)
+        self.inputs = tuple(
+            _read_only(array)
+            for array in (
+                *_as_rows(X, dtype),
+                np.ascontiguousarray(Y, dtype=dtype),
+            )
+        )
+        self.per_sample = tuple(
+            _read_only(empty if array is None else array) for array in (sample_weight, offset, dots)
+        )
+        self.constants = (LOSS_CODES[loss], l2, np.inf if clip is None else float(clip))
+        self.snapshot()
+
+    def snapshot(self) -> None:
+        self.saved = self.packed.theta.copy()
+
+    def restore(self) -> None:
+        self.packed.theta[...] = self.saved
+
+    def publish(self) -> None:
+        self.packed.read_into(self.layers)
+
+    def run_epoch(self, order: Array, rate: float) -> float:
+        """One compiled pass over the samples; returns the mean loss, penalty included."""
+        packed = self.packed
+        stopped = np.full(2, -1, dtype=np.int64)
+        loss, l2, clip = self.constants
+        loss_sum = kernels.sgd_epoch(
+            packed.theta,
+            _read_only(packed.table),
+            packed.work,
+            packed.index,
+            packed.n_penalised,
+            *self.inputs,
+            _read_only(order.astype(np.int64, copy=False)),
+            *self.per_sample,
+            loss,
+            float(rate),
+            float(l2),
+            float(clip),
+            stopped,
+        )
+        if stopped[kernels.STOPPED_AT] >= 0:
+            sample = int(order[stopped[kernels.STOPPED_AT]])
+            raise NonFiniteError(sample=sample, layer=int(stopped[kernels.STOPPED_LAYER]))
+        packed.settle()
+        if not np.isfinite(packed.theta.sum(dtype=np.float64)):
+            raise NonFiniteError(sample=None, layer=None)
+        loss_mean = loss_sum / self.n_samples
+        if self.l2:
+            self.publish()
+            loss_mean += backprop.penalty(self.layers, self.l2)
+        return float(loss_mean)
+
+
+def _read_only(array: Array) -> Array:
+    """A read-only view: numba compiles for read-only arrays once, whatever the user passed."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _as_rows(X: Matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """(indptr, indices, data) as the compiled loop takes them; dense rows have no indptr.
+
+    A dense matrix that is mostly zeros is compressed once: finding its non-zeros again for
+    every sample of every epoch costs as much as the step itself.
+    """
+    if not sparse.issparse(X) and np.count_nonzero(X) <= X.size // 2:
+        X = sparse.csr_array(X)
+    if sparse.issparse(X):
+        return (
+            X.indptr.astype(np.int64, copy=False),
+            X.indices.astype(np.int32, copy=False),
+            np.ascontiguousarray(X.data, dtype=dtype),
+        )
+    return np.empty(0, np.int64), np.empty(0, np.int32), X.ravel()

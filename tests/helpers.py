@@ -1,0 +1,99 @@
+"""Small networks, data for each loss, and the bridge to the reference's dicts."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from quadric import Network
+from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_rpqnn
+
+KINDS = ("linear", "quadratic", "reduced")
+HIDDEN = ("identity", "logistic", "tanh", "relu")
+# every legal (loss, last activation)
+ENDS = (
+    ("binary_cross_entropy", "logistic"),
+    ("cross_entropy", "softmax"),
+    ("squared_error", "identity"),
+    ("squared_error", "logistic"),
+    ("squared_error", "tanh"),
+    ("squared_error", "relu"),
+)
+
+
+def targets(loss, n_samples, m, rng):
+    """Targets in the loss's domain."""
+    if loss == "cross_entropy":
+        return np.eye(m)[rng.integers(0, m, n_samples)]
+    if loss == "binary_cross_entropy":
+        return rng.integers(0, 2, (n_samples, m)).astype(float)
+    return rng.normal(size=(n_samples, m))
+
+
+def make_network(kinds, hidden, last, *, n=3, widths=(4, 2), seed=0, dtype="float64"):
+    """A network with parameters of ordinary size, biases too, so that no relu sits at its kink."""
+    activations = [hidden] * (len(kinds) - 1) + [last]
+    net = Network.create(
+        n,
+        list(zip(kinds, widths, activations, strict=True)),
+        init="normal",
+        scale=0.3,
+        rng=seed,
+        dtype=dtype,
+    )
+    return net
+
+
+def max_difference(a, b):
+    """The largest difference between two networks' parameters."""
+    return max(
+        float(np.abs(p - q).max())
+        for left, right in zip(a.layers, b.layers, strict=True)
+        for p, q in zip(left.arrays().values(), right.arrays().values(), strict=True)
+    )
+
+
+def as_dicts(net):
+    """The layers as the reference takes them."""
+    return [{name: array.copy() for name, array in layer.arrays().items()} for layer in net.layers]
+
+
+def has_reference(kinds):
+    """Algorithm 1 covers linear and quadratic layers, Algorithm 2 linear and reduced ones."""
+    return not {"quadratic", "reduced"} <= set(kinds)
+
+
+def reference_gradients(net, X, Y, loss):
+    """Mean loss and gradients over the samples, from the paper's algorithms."""
+    kinds = [layer.kind for layer in net.layers]
+    one = gradients_rpqnn if "reduced" in kinds else gradients_qnn
+    total, sums = 0.0, None
+    for x, y in zip(X, Y, strict=True):
+        value, grads = one(as_dicts(net), net.activations, x, y, loss)
+        total += value
+        sums = grads if sums is None else [
+            {name: old[name] + new[name] for name in old}
+            for old, new in zip(sums, grads, strict=True)
+        ]  # fmt: skip
+    mean = [{name: array / len(X) for name, array in layer.items()} for layer in sums]
+    return total / len(X), mean
+
+
+def reference_training(net, X, Y, loss, eta, **options):
+    """The parameters after the reference's training, in a copy of the network."""
+    kinds = [layer.kind for layer in net.layers]
+    train = train_rpqnn if "reduced" in kinds else train_qnn
+    trained = train(
+        X, Y, as_dicts(net), eta, activations=net.activations, loss=loss, **options
+    )
+    result = net.copy()
+    for layer, arrays in zip(result.layers, trained, strict=True):
+        for name, array in arrays.items():
+            setattr(layer, name, array)
+    return result
+
+
+def stacks(depth):
+    """Every sequence of layer kinds of that length."""
+    return list(itertools.product(KINDS, repeat=depth))
