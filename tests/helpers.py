@@ -34,7 +34,7 @@ def targets(loss, n_samples, m, rng):
 def make_network(kinds, hidden, last, *, n=3, widths=(4, 2), seed=0, dtype="float64"):
     """A network with parameters of ordinary size, biases too, so that no relu sits at its kink."""
     activations = [hidden] * (len(kinds) - 1) + [last]
-    net = Network.create(
+    return Network.create(
         n,
         list(zip(kinds, widths, activations, strict=True)),
         init="normal",
@@ -42,7 +42,6 @@ def make_network(kinds, hidden, last, *, n=3, widths=(4, 2), seed=0, dtype="floa
         rng=seed,
         dtype=dtype,
     )
-    return net
 
 
 def max_difference(a, b):
@@ -84,9 +83,7 @@ def reference_training(net, X, Y, loss, eta, **options):
     """The parameters after the reference's training, in a copy of the network."""
     kinds = [layer.kind for layer in net.layers]
     train = train_rpqnn if "reduced" in kinds else train_qnn
-    trained = train(
-        X, Y, as_dicts(net), eta, activations=net.activations, loss=loss, **options
-    )
+    trained = train(X, Y, as_dicts(net), eta, activations=net.activations, loss=loss, **options)
     result = net.copy()
     for layer, arrays in zip(result.layers, trained, strict=True):
         for name, array in arrays.items():

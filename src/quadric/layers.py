@@ -19,6 +19,8 @@ from quadric.arrays import Array, Matrix
 
 __all__ = ["LAYERS", "Layer", "Linear", "Quadratic", "Reduced"]
 
+BLOCK_BYTES = 256 * 2**10
+
 
 class Layer(ABC):
     """What the three kinds share: named parameter arrays of fixed shape and dtype.
@@ -215,12 +217,16 @@ class Quadratic(Layer):
     ) -> tuple[Self, Array | None]:
         X, V = cache
         m, n = self.W.shape
-        # sum over the batch of delta_k x x', as one matrix product for all neurons
-        weighted = (delta[:, :, None] * X[:, None, :]).reshape(len(X), m * n)
-        outer = (weighted.T @ X).reshape(m, n, n)
-        # outer + outer' is 2 delta_k x x', symmetric to the last bit; halve its diagonal: M(x)
-        M = outer + outer.transpose(0, 2, 1)
-        np.einsum("kii->ki", M)[...] *= 0.5
+        M = np.empty((m, n, n), dtype=X.dtype)
+        # a few neurons at a time: what is made on the way stays in the processor's cache
+        step = max(1, BLOCK_BYTES // max(1, X.nbytes))
+        for k in range(0, m, step):
+            # sum over the batch of delta_k x x', as one matrix product for these neurons
+            weighted = delta[:, k : k + step, None] * X[:, None, :]
+            outer = (weighted.reshape(len(X), -1).T @ X).reshape(-1, n, n)
+            # 2 delta_k x x', symmetric to the last bit
+            np.add(outer, outer.transpose(0, 2, 1), out=M[k : k + step])
+        np.einsum("kii->ki", M)[...] *= 0.5  # now delta_k M(x)
         gradients = self.of(W=delta.T @ X, b=delta.sum(axis=0), Q=M)
         if not inputs:
             return gradients, None

@@ -109,8 +109,8 @@ def draw(rows: Sequence[Row]) -> Figure:
 
     X, y = datasets.xor()
     panels = []
-    for letter, name in zip("ab", ("random", "identity"), strict=True):
+    for letter, name, start in (("a", "random", "Q at random"), ("b", "identity", "Q = I")):
         row = next(row for row in rows if row.recipe.name == name)
-        title = f"({letter}) Q from {row.recipe.start}: {row.kind}"
+        title = f"({letter}) {start}: {row.kind}"
         panels.append((title, row.Q, row.w, row.b))
     return plotting.conic_panels(panels, X, y)

@@ -21,7 +21,7 @@ class Optimizer(Protocol):
     """Keeps its state between calls."""
 
     def step(self, layers: Sequence[Layer], grads: Sequence[Layer], rate: float) -> None:
-        """Update the parameters of `layers` in place."""
+        """Update the parameters of `layers` in place; the gradients are used up."""
 
 
 def _arrays(layers: Sequence[Layer]) -> list[Array]:
@@ -39,7 +39,8 @@ class SGD:
         parameters = _arrays(layers)
         if self.momentum == 0:
             for parameter, gradient in zip(parameters, _arrays(grads), strict=True):
-                parameter -= parameter.dtype.type(rate) * gradient
+                gradient *= gradient.dtype.type(rate)
+                parameter -= gradient
             return
         if not self.velocities:
             self.velocities = [np.zeros_like(parameter) for parameter in parameters]

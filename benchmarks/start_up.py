@@ -1,0 +1,37 @@
+"""How long a fresh process takes: to import quadric, and to have trained XOR."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+XOR = """
+from quadric import Network, datasets
+X, y = datasets.xor()
+net = Network.create(2, [("quadratic", 1, "logistic")], init="normal", scale=1.0, rng=0)
+net.fit(X, y, learning_rate=0.1, epochs=200)
+assert ((net.forward(X)[:, 0] > 0.5) == y).all()
+"""
+
+
+def seconds(script: str, rounds: int = 5) -> float:
+    """The median over fresh processes, after one that fills the caches."""
+    times = []
+    for _ in range(rounds + 1):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", script], check=True)
+        times.append(time.perf_counter() - start)
+    return sorted(times[1:])[rounds // 2]
+
+
+def main() -> None:
+    print("a fresh process, caches warm, median of 5")
+    nothing = seconds("pass")
+    print(f"  python itself            {nothing:5.2f} s")
+    print(f"  import quadric           {seconds('import quadric'):5.2f} s (to reach: under 0.3)")
+    print(f"  XOR trained by Network   {seconds(XOR):5.2f} s (to reach: at most 1.5)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""What importing loads, what the wheel contains, and that the README tells the truth."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import quadric
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("sklearn", "numba", "torch", "matplotlib", "polars", "pandas", "scipy", "typer")
+
+
+def heavy_modules_after(statement):
+    script = f"import sys\n{statement}\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return result.stdout.split()
+
+
+def test_import_is_light():
+    assert heavy_modules_after("import quadric") == []
+
+
+def test_the_test_above_can_fail():
+    assert heavy_modules_after("import quadric\nquadric.Network") == ["scipy"]
+    assert "numba" in heavy_modules_after("import quadric.kernels")
+
+
+def test_every_public_name_exists():
+    for name in quadric.__all__:
+        assert getattr(quadric, name) is not None
+    assert set(quadric.__all__) <= set(dir(quadric))
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = quadric.Nonsense
+
+
+def test_wheel_contents(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        metadata = archive.read(f"quadric-{quadric.__version__}.dist-info/METADATA").decode()
+    sources = {
+        str(path.relative_to(ROOT / "src"))
+        for path in (ROOT / "src" / "quadric").rglob("*")
+        if path.suffix in (".py", ".typed")
+    }
+    packaged = {name for name in names if name.startswith("quadric/")}
+    assert packaged == sources
+    assert "quadric/py.typed" in packaged
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "License-Expression: BSD-3-Clause" in metadata
+    assert "Requires-Python: >=3.11" in metadata
+    for extra in ("torch", "onnx", "dask", "docs", "dev"):
+        assert f"Provides-Extra: {extra}" in metadata
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_readme_example_prints_what_it_says():
+    examples = blocks("python")
+    outputs = blocks("text")
+    assert len(examples) == len(outputs) == 1
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", examples[0]],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == outputs[0]
+
+
+def test_readme_commands_are_the_ones_that_ci_runs():
+    readme = (ROOT / "README.md").read_text()
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "the tests -->" in readme
+    assert "the tests -->" in script
+    commands = [line for block in blocks("sh") for line in block.splitlines()]
+    assert any(line.endswith("quadric reproduce xor") for line in commands)
+    assert any(line.endswith("python -m pytest") for line in commands)
+
+
+def test_pins_cover_what_the_checks_install():
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    )
+    assert pins["torch"] == "2.13.0"
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
+    for requirement in wanted:
+        assert re.match(r"[a-z-]+", requirement).group() in pins

@@ -1,0 +1,44 @@
+"""The first experiment: what the paper shows, over 50 seeds."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from quadric.experiments import xor
+
+
+@pytest.mark.parametrize("name", ["identity", "random"])
+def test_fifty_seeds(name):
+    (recipe,) = [recipe for recipe in xor.RECIPES if recipe.name == name]
+    rows = xor.run(50, [recipe])
+    assert all(row.correct == 4 for row in rows)
+    assert Counter(row.kind for row in rows) == {recipe.expected: 50}
+
+
+def test_identity_recipe_is_the_notes_one():
+    recipe = xor.RECIPES[0]
+    assert (recipe.learning_rate, recipe.stop_when_solved) == (0.01, True)
+    row = xor.train(recipe, seed=3)
+    assert row.epochs < recipe.epochs
+    assert row.Q[0, 0] > 0
+    assert np.array_equal(row.Q, row.Q.T)
+
+
+def test_training_on_turns_the_ellipse_into_a_hyperbola():
+    rows = xor.run(5, [xor.RECIPES[2]])
+    assert {row.kind for row in rows} == {"hyperbola"}
+
+
+def test_same_seed_same_numbers():
+    a, b = (xor.train(xor.RECIPES[1], seed=4) for _ in range(2))
+    assert np.array_equal(a.Q, b.Q)
+    assert a.b == b.b
+
+
+def test_figure_shows_both_solutions():
+    figure = xor.draw(xor.run(1, xor.RECIPES[:2]))
+    titles = [ax.get_title() for ax in figure.axes]
+    assert "hyperbola" in titles[0]
+    assert "ellipse" in titles[1]
+    assert all("= 0" in title for title in titles)
