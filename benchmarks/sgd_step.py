@@ -71,9 +71,10 @@ def main() -> None:
             run = stepper(kind, data, Y, offset)
             contenders[label] = lambda run=run: run.run_epoch(order, RATE)
     best = best_seconds(contenders, rounds=25)
+    networks = {kind: make_network(kind) for kind in KINDS}
     baselines = {
-        f"{kind}, NumPy": lambda net=make_network(kind): numpy_baseline.train(
-            net, dense_part, Y[:NUMPY_SAMPLES], RATE
+        f"{kind}, NumPy": lambda kind=kind: numpy_baseline.train(
+            networks[kind], dense_part, Y[:NUMPY_SAMPLES], RATE
         )
         for kind in KINDS
     }

@@ -75,32 +75,50 @@ def test_500_steps_in_three_implementations(kinds, loss, last, form, l2):
         assert max_difference(engine, reference) < 1e-9
 
 
+ANY_NETWORK = {
+    "kinds": st.lists(st.sampled_from(KINDS), min_size=1, max_size=3),
+    "widths": st.lists(st.integers(1, 40), min_size=3, max_size=3),
+    "n": st.integers(1, 40),
+    "hidden": st.sampled_from(HIDDEN),
+    "end": st.sampled_from(ENDS),
+    "form": st.sampled_from(["dense", "csr"]),
+    "offset": st.sampled_from([None, -0.5, "vector"]),
+    "l2": st.sampled_from([0.0, 0.01]),
+    "clip": st.sampled_from([None, 0.5]),
+    "weighted": st.booleans(),
+    "seed": st.integers(0, 2**32),
+}
+
+
 @settings(max_examples=80, deadline=None)
-@given(
-    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=3),
-    widths=st.lists(st.integers(1, 40), min_size=3, max_size=3),
-    n=st.integers(1, 40),
-    hidden=st.sampled_from(HIDDEN),
-    end=st.sampled_from(ENDS),
-    form=st.sampled_from(["dense", "csr"]),
-    offset=st.sampled_from([None, -0.5, "vector"]),
-    l2=st.sampled_from([0.0, 0.01]),
-    clip=st.sampled_from([None, 0.5]),
-    weighted=st.booleans(),
-    seed=st.integers(0, 2**32),
-)
-def test_any_network_matches_the_mini_batch_path(
+@given(**ANY_NETWORK)
+def test_any_network_matches_the_mini_batch_path(**case):
+    assert_matches_the_mini_batch_path(**case)
+
+
+@pytest.mark.full
+@settings(max_examples=5000, deadline=None)
+@given(**ANY_NETWORK)
+def test_5000_networks_match_the_mini_batch_path(**case):
+    assert_matches_the_mini_batch_path(**case)
+
+
+def assert_matches_the_mini_batch_path(
     kinds, widths, n, hidden, end, form, offset, l2, clip, weighted, seed
 ):
     loss, last = end
     rng = np.random.default_rng(seed)
     X = sparse_rows(rng, 8, n) / np.sqrt(n)
     activations = [hidden] * (len(kinds) - 1) + [last]
-    net = Network.create(n, list(zip(kinds, widths, activations, strict=False)), rng=seed)
+    net = Network.create(
+        n, list(zip(kinds, widths, activations, strict=False)), scale=0.5, rng=seed
+    )
     for layer in net.layers:
         layer.b = 0.1 * rng.normal(size=layer.n_outputs)
     Y = targets(loss, 8, net.n_outputs, rng)
-    shift = rng.normal(size=n) / np.sqrt(n) if offset == "vector" else offset
+    shift = rng.normal(size=n) if offset == "vector" else offset
+    if shift is not None:
+        shift = shift / np.sqrt(n)  # inputs of about unit length: nothing blows up
     weights = rng.integers(0, 3, 8).astype(float) if weighted else None
     run = {"epochs": 2, "learning_rate": 1e-3, "rng": np.random.default_rng(3), "shuffle": True}
     batches = net.copy()

@@ -57,17 +57,31 @@ def test_central_differences_and_reference(depth, hidden, loss, last):
                     np.testing.assert_allclose(getattr(grad, name), array, atol=1e-13)
 
 
+RANDOM_SHAPES = {
+    "kinds": st.lists(st.sampled_from(KINDS), min_size=1, max_size=3),
+    "widths": st.lists(st.integers(1, 4), min_size=3, max_size=3),
+    "n": st.integers(1, 5),
+    "samples": st.integers(1, 5),
+    "hidden": st.sampled_from(["identity", "logistic", "tanh"]),
+    "end": st.sampled_from(ENDS[:5]),
+    "seed": st.integers(0, 2**32),
+}
+
+
 @settings(max_examples=60, deadline=None)
-@given(
-    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=3),
-    widths=st.lists(st.integers(1, 4), min_size=3, max_size=3),
-    n=st.integers(1, 5),
-    samples=st.integers(1, 5),
-    hidden=st.sampled_from(["identity", "logistic", "tanh"]),
-    end=st.sampled_from(ENDS[:5]),
-    seed=st.integers(0, 2**32),
-)
-def test_central_differences_over_random_shapes(kinds, widths, n, samples, hidden, end, seed):
+@given(**RANDOM_SHAPES)
+def test_central_differences_over_random_shapes(**case):
+    assert_central_differences(**case)
+
+
+@pytest.mark.full
+@settings(max_examples=5000, deadline=None)
+@given(**RANDOM_SHAPES)
+def test_central_differences_over_5000_random_shapes(**case):
+    assert_central_differences(**case)
+
+
+def assert_central_differences(kinds, widths, n, samples, hidden, end, seed):
     loss, last = end
     rng = np.random.default_rng(seed)
     net = make_network(kinds, hidden, last, n=n, widths=widths[: len(kinds)], seed=seed)

@@ -8,12 +8,15 @@ import pytest
 from quadric.experiments import xor
 
 
+@pytest.mark.parametrize(
+    "seeds", [50, pytest.param(1000, marks=pytest.mark.full)], ids=["50 seeds", "1000 seeds"]
+)
 @pytest.mark.parametrize("name", ["identity", "random"])
-def test_fifty_seeds(name):
+def test_the_papers_two_solutions(name, seeds):
     (recipe,) = [recipe for recipe in xor.RECIPES if recipe.name == name]
-    rows = xor.run(50, [recipe])
+    rows = xor.run(seeds, [recipe])
     assert all(row.correct == 4 for row in rows)
-    assert Counter(row.kind for row in rows) == {recipe.expected: 50}
+    assert Counter(row.kind for row in rows) == {recipe.expected: seeds}
 
 
 def test_identity_recipe_is_the_notes_one():
