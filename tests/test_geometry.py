@@ -24,16 +24,15 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 @given(
-    angle=st.floats(0, 2 * np.pi),
-    shift=st.tuples(st.floats(-10, 10), st.floats(-10, 10)),
+    angle=st.integers(0, 3600).map(lambda tenth: np.deg2rad(tenth / 10)),
+    shift=st.tuples(st.integers(-640, 640), st.integers(-640, 640)).map(lambda s: np.array(s) / 64),
     factor=st.sampled_from([1.0, -1.0, 1e3, -1e-3]),
 )
 def test_kind_does_not_change_when_moved(kind, angle, shift, factor):
     Q, w, b = (np.array(part, dtype=float) for part in EXAMPLES[kind])
     R = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     Q, w = R @ Q @ R.T, R @ w
-    s = np.array(shift)  # x -> x - s
-    b, w = b + s @ Q @ s - w @ s, w - 2 * Q @ s
+    b, w = b + shift @ Q @ shift - w @ shift, w - 2 * Q @ shift  # x -> x - shift
     assert conic_kind(factor * Q, factor * w, factor * b) == kind
 
 
