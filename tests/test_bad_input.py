@@ -58,6 +58,13 @@ BAD_FIT = [
     ((X, Y), {"sample_weight": [1, 1, -2, 1]}, ValueError, "not be negative. Got -2.0 at index 2"),
     ((X, Y), {"rng": "seed"}, ValueError, "rng must be"),
     ((X, Y), {"rng": -1}, ValueError, "rng must be"),
+    ((X, Y), {"rng": True}, ValueError, "rng must be"),
+    ((X, Y), {"shuffle": "no"}, TypeError, "shuffle must be True or False. Got 'no'"),
+    ((X, Y), {"learning_rate": 10**400}, ValueError, "learning_rate must be a finite number"),
+    ((X, Y), {"validation": (X, Y), "score": "accuracy"}, TypeError, "score must be callable"),
+    ((X, Y), {"validation": (X[:0], Y[:0])}, ValueError, "X of validation must have at least one"),
+    ((sparse.csr_array(X.astype(complex)), Y), {}, TypeError, "X must hold real numbers"),
+    ((np.ma.masked_equal(X, 1), Y), {}, TypeError, "X must not be a masked array"),
     ((X, Y), {"callback": 3}, TypeError, "callback must be callable"),
     ((X, Y), {"validation": X}, ValueError, r"validation must be \(X, Y\)"),
     ((X, Y), {"validation": (X[:, :2], Y)}, ValueError, "the X of validation must have shape"),
@@ -104,6 +111,7 @@ def test_large_finite_numbers_are_accepted():
         ((2, [("linear", 0, "tanh")]), ValueError, r"neurons of layers\[0\] must be"),
         ((2, [("linear", 1, "step")]), ValueError, r"activation of layers\[0\] must be one of"),
         ((2, [("linear", 1)]), ValueError, r"layers\[0\] must be \(kind, neurons, activation\)"),
+        ((2, None), TypeError, "layers must be a sequence"),
         ((2, ["linear"]), ValueError, r"layers\[0\] must be \(kind, neurons, activation\)"),
     ],
 )
@@ -116,8 +124,10 @@ def test_create(arguments, error, message):
     ("options", "message"),
     [
         ({"init": "zeros"}, "init must be one of 'normal', 'glorot', 'identity', 'relinear'"),
-        ({"scale": -1}, "scale must be a non-negative number"),
-        ({"scale": np.nan}, "scale must be a non-negative number"),
+        ({"init": ["normal"]}, "init must be one of"),
+        ({"scale": -1}, "scale must be a finite number of at least 0"),
+        ({"scale": np.nan}, "scale must be a finite number"),
+        ({"scale": "big"}, "scale must be a finite number"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'. Got 'float16'"),
         ({"dtype": "nonsense"}, "dtype must be"),
         ({"rng": 1.5}, "rng must be"),
@@ -142,3 +152,37 @@ def test_odd_but_good_input():
     net.fit(read_only, Y, epochs=1)
     net.fit(X[:, ::-1], Y, epochs=1)
     assert net.forward(X[:0]).shape == (0, 2)
+
+
+def test_empty_data():
+    net = make_network(["quadratic"], "tanh", "logistic", widths=(2,))
+    for method in (net.gradients, net.check_gradients, net.fit):
+        with pytest.raises(ValueError, match="X must have at least one row"):
+            method(X[:0], Y[:0])
+
+
+def test_parameters_that_overflow_in_float32():
+    net = make_network(["quadratic"], "tanh", "identity", widths=(2,), dtype="float32")
+    with pytest.raises(ValueError, match="W must be finite in float32"):
+        net.layers[0].W = np.full((2, 3), 1e300)
+    assert np.abs(net.layers[0].W).max() < 10
+    double = net.astype("float64")
+    double.layers[0].b = [1e300, 0]
+    with pytest.raises(ValueError, match="b must be finite in float32"):
+        double.astype("float32")
+
+
+def test_check_gradients_options():
+    net = make_network(["quadratic"], "tanh", "logistic", widths=(2,))
+    with pytest.raises(ValueError, match="step must be"):
+        net.check_gradients(X, Y, step=0)
+    with pytest.raises(TypeError, match="l2 must be"):
+        net.check_gradients(X, Y, l2="a")
+
+
+def test_one_layer_twice():
+    from quadric import Linear
+
+    layer = Linear(np.eye(3), np.zeros(3))
+    with pytest.raises(ValueError, match="layers must be different objects"):
+        Network([layer, layer], ["tanh", "tanh"])

@@ -375,14 +375,14 @@ def test_one_compilation_for_read_only_and_writable_input():
     X, Y = rng.normal(size=(6, 3)), targets("binary_cross_entropy", 6, 2, rng)
     net = make_network(("linear", "quadratic"), "tanh", "logistic")
     net.fit(X, Y, epochs=1)
-    compiled = len(kernels.sgd_epoch.signatures)
+    compiled = len(kernels.sgd_epoch.compiled.signatures)
     X.flags.writeable = Y.flags.writeable = False
     net.fit(X, Y, epochs=1)
     net.fit(np.asfortranarray(X), Y, epochs=1)
     net.fit(sparse.csr_array(X), Y, epochs=1, offset=0.5, sample_weight=np.ones(6))
     deep = make_network(("quadratic", "reduced", "linear"), "relu", "softmax", widths=(9, 40, 2))
     deep.fit(X, np.eye(2)[rng.integers(0, 2, 6)], epochs=1, clip=1.0, l2=0.1)
-    assert len(kernels.sgd_epoch.signatures) == compiled
+    assert len(kernels.sgd_epoch.compiled.signatures) == compiled
 
 
 def test_compiles_without_a_writable_cache(tmp_path):
@@ -395,11 +395,119 @@ def test_compiles_without_a_writable_cache(tmp_path):
         "net = Network.create(2, [('quadratic', 1, 'logistic')], rng=0)\n"
         "net.fit([[0, 1], [1, 1]], [0, 1], epochs=2)\n"
         "from quadric import kernels\n"
-        "print(type(kernels.sgd_epoch._cache).__name__)\n"
+        "print(kernels.sgd_epoch.compiled is kernels.sgd_epoch.uncached)\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True, text=True, env=dict(os.environ), check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert result.stdout.strip() == "NullCache"
+    assert result.stdout.strip() == "True"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "no room"])
+def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
+    script = (
+        "from quadric import Network\n"
+        "net = Network.create(2, [('quadratic', 1, 'logistic')], rng=0)\n"
+        "net.fit([[0, 1], [1, 1]], [0, 1], epochs=2)\n"
+        "print(net.layers[0].W.tolist())\n"
+    )
+    environment = dict(os.environ) | {"NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run(command):
+        result = subprocess.run(
+            command, capture_output=True, text=True, env=environment, check=False
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    limited = f'ulimit -f 8; exec {sys.executable} -c "$SCRIPT"'
+    if damage == "no room":
+        environment["SCRIPT"] = script
+        assert run(["bash", "-c", limited]).startswith("[[")
+        return
+    wanted = run([sys.executable, "-c", script])
+    files = [path for path in tmp_path.rglob("*.nb*") if "sgd_epoch" in path.name]
+    assert files
+    for path in files:
+        path.write_bytes(path.read_bytes()[:100])
+    assert run([sys.executable, "-c", script]) == wanted
+
+
+# ---- input that compiled code must not follow ----------------------------------------------
+
+
+def test_csr_with_strided_indices():
+    rng = np.random.default_rng(15)
+    D = sparse_rows(rng, 20, 6)
+    C = sparse.csr_array(D)
+    wide = np.full(2 * C.nnz, 5, np.int32)
+    wide[::2] = C.indices
+    starts = np.full(2 * len(C.indptr), 3)
+    starts[::2] = C.indptr
+    S = sparse.csr_array((C.data, wide[::2], starts[::2]), shape=C.shape)
+    Y = targets("binary_cross_entropy", 20, 2, rng)
+    one = make_network(("linear", "quadratic"), "tanh", "logistic", n=6)
+    other = one.copy()
+    one.fit(S, Y)
+    other.fit(D, Y)
+    assert max_difference(one, other) < 1e-14
+
+
+@pytest.mark.parametrize("bad", [6, 7, -1, 100_000_000])
+def test_csr_with_columns_out_of_range(bad):
+    X = sparse.csr_array(np.eye(6))
+    X.indices = X.indices.copy()
+    X.indices[3] = bad
+    net = make_network(("linear", "quadratic"), "tanh", "logistic", n=6)
+    before = net.copy()
+    with pytest.raises(ValueError, match="X must be a sound CSR matrix"):
+        net.fit(X, np.ones((6, 2)))
+    assert max_difference(net, before) == 0.0
+
+
+def test_csr_with_a_false_flag_and_more_entries_than_columns():
+    X = sparse.csr_array((np.ones(6000), np.tile(np.arange(6), 1000), [0, 6000]), shape=(1, 6))
+    X.has_canonical_format = True
+    net = make_network(("linear", "quadratic"), "tanh", "logistic", n=6)
+    other = net.copy()
+    net.fit(X, np.ones((1, 2)), learning_rate=1e-6)
+    other.fit(np.full((1, 6), 1000.0), np.ones((1, 2)), learning_rate=1e-6)
+    assert max_difference(net, other) < 1e-12
+
+
+def test_dense_rows_that_are_mostly_zeros_are_compressed_exactly():
+    from quadric.training.per_sample import _compress
+
+    rng = np.random.default_rng(16)
+    for n in (1, 7, 16, 33, 100):
+        for dtype in (np.float32, np.float64):
+            X = (rng.normal(size=(40, n)) * (rng.random((40, n)) < 0.3)).astype(dtype)
+            X[3] = 0
+            compressed = _compress(X)
+            assert sparse.issparse(compressed)
+            compressed.check_format()
+            assert np.array_equal(compressed.toarray(), X)
+            full = rng.normal(size=(5, n)).astype(dtype)
+            assert _compress(full) is full
+
+
+@pytest.mark.parametrize("mean", [100.0, 1000.0])
+def test_a_large_offset_on_dense_data_loses_nothing(mean):
+    rng = np.random.default_rng(17)
+    X = (mean + rng.normal(size=(50, 4))).astype(np.float32)
+    Y = targets("binary_cross_entropy", 50, 2, rng)
+    one = make_network(("linear", "quadratic"), "tanh", "logistic", n=4, dtype="float32")
+    other = one.copy()
+    one.fit(X, Y, offset=-mean)
+    other.fit(X - np.float32(mean), Y)
+    assert max_difference(one, other) == 0.0
+
+
+def test_a_loss_that_overflows_stops_training():
+    net = make_network(["linear"], "tanh", "identity", widths=(2,))
+    with pytest.raises(DivergenceError) as caught:
+        net.fit(np.zeros((3, 3)), np.full((3, 2), 1e160), learning_rate=1e-300, epochs=1)
+    assert caught.value.layer == 0
+    assert caught.value.sample is not None

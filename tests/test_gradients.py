@@ -143,6 +143,21 @@ def test_check_gradients_sees_a_wrong_gradient(monkeypatch):
     assert "layers.0.Q" in str(check)
 
 
+def test_check_gradients_sees_an_undefined_gradient(monkeypatch):
+    from quadric.layers import Linear
+
+    net = make_network(["linear"], "tanh", "logistic", widths=(2,))
+    right = Linear.backward
+
+    def wrong(self, delta, cache, *, inputs=True):
+        grads, d = right(self, delta, cache, inputs=inputs)
+        grads.arrays()["W"][1, 1] = np.nan
+        return grads, d
+
+    monkeypatch.setattr(Linear, "backward", wrong)
+    assert net.check_gradients(np.ones((5, 3)), np.ones((5, 2))).worst == np.inf
+
+
 def test_gradients_are_the_same_in_chunks(monkeypatch):
     from quadric.training import backprop
 

@@ -147,7 +147,8 @@ def test_custom_score():
     assert history.validation_score[0] == pytest.approx(-net.gradients(X, Y)[0])
 
 
-def test_a_failing_callback_leaves_the_last_finished_epoch():
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"solver": "lbfgs"}])
+def test_a_failing_callback_leaves_the_last_finished_epoch(options):
     X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 2))
     net = make_network(["quadratic"], "tanh", "identity", widths=(2,))
     other = net.copy()
@@ -157,8 +158,8 @@ def test_a_failing_callback_leaves_the_last_finished_epoch():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        net.fit(X, Y, epochs=5, callback=callback)
-    other.fit(X, Y, epochs=2)
+        net.fit(X, Y, epochs=5, callback=callback, **options)
+    other.fit(X, Y, epochs=2, **options)
     assert max_difference(net, other) == 0.0
 
 
@@ -195,3 +196,35 @@ def test_the_six_clusters_of_the_paper():
     net.fit(X, np.eye(6)[labels], learning_rate=1e-4, epochs=300)
     accuracy = (net.logits(X).argmax(axis=1) == labels).mean()
     assert accuracy > 0.99
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"solver": "lbfgs"}])
+def test_a_callback_that_stops_may_restore_what_it_wants(options):
+    X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 2))
+    net = make_network(["quadratic"], "tanh", "identity", widths=(2,))
+
+    def callback(epoch):
+        net.layers[0].W = np.full((2, 3), 7.0)
+        return True
+
+    net.fit(X, Y, epochs=5, callback=callback, **options)
+    assert np.array_equal(net.layers[0].W, np.full((2, 3), 7.0))
+
+
+def test_lbfgs_at_an_optimum_still_reports_a_loss():
+    net = make_network(["linear"], "tanh", "identity", widths=(2,))
+    X = RNG.normal(size=(8, 3))
+    history = net.fit(X, net.forward(X), solver="lbfgs")
+    assert history.loss == pytest.approx([0.0], abs=1e-20)
+
+
+def test_divergence_error_travels_between_processes():
+    from quadric import DivergenceError
+
+    net = make_network(["linear"], "tanh", "identity", widths=(2,))
+    with pytest.raises(DivergenceError) as caught:
+        net.fit(np.full((1, 3), 1e200), np.full((1, 2), 1e200), learning_rate=1.0, epochs=1)
+    for again in (pickle.loads(pickle.dumps(caught.value)), copy.copy(caught.value)):
+        assert str(again) == str(caught.value)
+        assert again.epoch == 0
+        assert again.history.epochs == 0

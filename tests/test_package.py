@@ -104,3 +104,15 @@ def test_pins_cover_what_the_checks_install():
     wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
     for requirement in wanted:
         assert re.match(r"[a-z-]+", requirement).group() in pins
+
+
+def test_no_caches_are_tracked():
+    result = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if result.returncode == 0:  # not in an unpacked sdist
+        tracked = result.stdout.split("\n")
+        assert "pyproject.toml" in tracked
+        assert not [
+            name for name in tracked if "__pycache__" in name or name.endswith((".nbc", ".nbi"))
+        ]

@@ -248,6 +248,27 @@ def test_triangular_forward(m, n):
     assert counter.multiplications == as_printed.COUNTS["qnn", "extra forward"](m, n)
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_logistic_regression_runs_on_counting_numbers(n):
+    rng = np.random.default_rng(5)
+    counter = Counter()
+    X, y = counter.wrap(rng.normal(size=(1, n))), counter.wrap([1.0])
+    Q, w, b = counter.wrap(np.eye(n)), counter.wrap(np.zeros(n)), counter.wrap([0.0])[0]
+    trained = train_logistic(X, y, Q, w, b, 0.1)
+    # z: n^2 + n + n; b: 1; w: 1 + n; Q: 1 + n^2 and M(x): n^2
+    assert counter.multiplications == (n * n + 2 * n) + 1 + (1 + n) + (1 + n * n + n * n)
+    plain = train_logistic(X.astype(float), y.astype(float), np.eye(n), np.zeros(n), 0.0, 0.1)
+    np.testing.assert_allclose(trained[0].astype(float), plain[0], atol=1e-15)
+
+
+def test_layers_of_another_algorithm_are_refused(two_layers):
+    first, quadratic, reduced, x, y = two_layers
+    with pytest.raises(ValueError, match="layer 1 has U, c"):
+        train_qnn(x[None], y[None], [first, reduced], 0.1)
+    with pytest.raises(ValueError, match="layer 1 has Q"):
+        train_rpqnn(x[None], y[None], [first, quadratic], 0.1)
+
+
 def test_where_print_and_count_differ():
     m, n = 10, 30
     printed, counted = as_printed.COUNTS, counts.COUNTS

@@ -14,6 +14,7 @@ Matrix: TypeAlias = Any  # an Array of two dimensions, or a scipy.sparse CSR mat
 __all__ = [
     "Array",
     "Matrix",
+    "as_csr",
     "as_dtype",
     "as_inputs",
     "as_offset",
@@ -36,6 +37,8 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 def _as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
     """`value` as a finite array of `dtype`; `name` is the argument that errors speak of."""
+    if np.ma.isMaskedArray(value):
+        raise TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...).")
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -71,12 +74,8 @@ def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
     if sparse.issparse(X):
         shape = X.shape
         if len(shape) == 2 and shape[1] == n:
-            csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where it can
-            if not csr.has_canonical_format:
-                csr = csr.copy()
-                csr.sum_duplicates()
-            _refuse_non_finite(name, csr.data, dtype)
-            matrix: Matrix = csr
+            matrix: Matrix = as_csr(name, X, dtype)
+            _refuse_non_finite(name, matrix.data, dtype)
     else:
         matrix = _as_numbers(name, X, dtype)
         shape = matrix.shape
@@ -86,6 +85,37 @@ def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
             f"Got shape {tuple(shape)} instead."
         )
     return matrix
+
+
+def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
+    """X as a CSR matrix with sorted rows and no duplicates, whose indices can be relied upon.
+
+    SciPy builds matrices with any indices; compiled code would follow them out of the arrays.
+    """
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers. Got dtype {X.dtype} instead.")
+    with np.errstate(over="ignore"):
+        csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where it can
+    n_rows, n = csr.shape
+    starts, columns = csr.indptr, csr.indices
+    sound = (
+        len(starts) == n_rows + 1
+        and starts[0] == 0
+        and (np.diff(starts) >= 0).all()
+        and starts[-1] <= min(len(columns), len(csr.data))
+        and (starts[-1] == 0 or columns[: starts[-1]].min() >= 0)
+        and (starts[-1] == 0 or columns[: starts[-1]].max() < n)
+    )
+    if not sound:
+        raise ValueError(
+            f"{name} must be a sound CSR matrix. Got indices outside its {n_rows} rows and {n} "
+            "columns; build it anew, or call its check_format() method for details."
+        )
+    csr.has_canonical_format = csr.has_sorted_indices = False  # look, do not trust a flag
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
 
 
 def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["as_generator", "check_choice", "check_integer", "check_number"]
+__all__ = ["as_generator", "check_choice", "check_flag", "check_integer", "check_number"]
 
 
 def check_number(
@@ -23,11 +23,10 @@ def check_number(
         wanted += f" above {above:g}"
     if below is not None:
         wanted += f" and below {below:g}"
-    real = isinstance(value, (int, float, np.integer, np.floating))
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     good = (
         real
-        and not isinstance(value, bool)
-        and math.isfinite(value)
+        and abs(value) <= sys.float_info.max  # also for integers that no float can hold
         and (at_least is None or value >= at_least)
         and (above is None or value > above)
         and (below is None or value < below)
@@ -45,6 +44,13 @@ def check_integer(name: str, value: Any, *, at_least: int) -> int:
     return int(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that merely passes for one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise _error(name, "True or False", value, False)
+    return bool(value)
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """One of the names in `choices`."""
     choices = list(choices)
@@ -57,7 +63,8 @@ def as_generator(rng: Any) -> np.random.Generator:
     """A NumPy generator from a seed, a generator, or None (fresh entropy)."""
     if isinstance(rng, np.random.Generator):
         return rng
-    if rng is None or (isinstance(rng, (int, np.integer)) and rng >= 0):
+    seed = isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)
+    if rng is None or (seed and rng >= 0):
         return np.random.default_rng(rng if rng is None else int(rng))
     raise _error("rng", "a non-negative whole number, a numpy.random.Generator or None", rng, True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadric.training.history import History
@@ -18,11 +18,11 @@ class DivergenceError(ArithmeticError):
     epoch : int
         The epoch that failed, counted from 0.
     sample : int or None
-        The row of X at which it was seen, where that is known.
+        The row of X at which it was seen (the step before may have caused it), where known.
     layer : int or None
         The layer whose pre-activation was not finite, counted from 0.
-    learning_rate : float
-        The rate of that epoch.
+    learning_rate : float or None
+        The rate of that epoch; None for a solver without one (lbfgs).
     history : History
         The epochs that were finished.
     """
@@ -33,7 +33,7 @@ class DivergenceError(ArithmeticError):
         epoch: int,
         sample: int | None,
         layer: int | None,
-        learning_rate: float,
+        learning_rate: float | None,
         history: History,
     ) -> None:
         self.epoch, self.sample, self.layer = epoch, sample, layer
@@ -43,9 +43,26 @@ class DivergenceError(ArithmeticError):
             place += f", sample {sample}"
         if layer is not None:
             place += f", layer {layer}"
+        rate, advice = "", "features scaled to about unit size, or a larger penalty."
+        if learning_rate is not None:
+            rate = f" (learning_rate={learning_rate:g})"
+            advice = (
+                "a smaller learning_rate, features scaled to about unit size, or gradient "
+                "clipping (clip=1.0)."
+            )
         super().__init__(
-            f"training diverged: a value was not finite at {place} "
-            f"(learning_rate={learning_rate:g}). The network is as it was after "
-            f"{epoch} finished epoch{'' if epoch == 1 else 's'}. Try a smaller learning_rate, "
-            "features scaled to about unit size, or gradient clipping (clip=1.0)."
+            f"training diverged: a value was not finite at {place}{rate}. The network is as it "
+            f"was after {epoch} finished epoch{'' if epoch == 1 else 's'}. Try {advice}"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # made of keywords: without this it could not travel between processes
+        state = {name: getattr(self, name) for name in _FIELDS}
+        return _rebuild, (state,)
+
+
+_FIELDS = ("epoch", "sample", "layer", "learning_rate", "history")
+
+
+def _rebuild(state: dict[str, Any]) -> DivergenceError:
+    return DivergenceError(**state)

@@ -89,6 +89,8 @@ def check_gradients(
                 difference = (sides[0] - sides[1]) / (2 * step)
                 gradient = float(gradients[name][index])
                 error = abs(gradient - difference) / max(1.0, abs(gradient), abs(difference))
+                if not np.isfinite(error):
+                    error = np.inf  # a comparison with NaN would pass it over
                 if worst is None or error > worst.error:
                     worst = WorstEntry(f"layers.{l}.{name}", index, gradient, difference, error)
             assert worst is not None  # no parameter is empty

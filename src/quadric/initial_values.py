@@ -117,13 +117,5 @@ def draw_layer(
     dtype: np.dtype[Any],
 ) -> Layer:
     """A new layer of m neurons of that kind with n inputs."""
-    if kind not in LAYERS:
-        known = ", ".join(map(repr, LAYERS))
-        raise ValueError(f"the kind of a layer must be one of {known}. Got {kind!r} instead.")
-    if init not in INITIAL_VALUES:
-        known = ", ".join(map(repr, INITIAL_VALUES))
-        raise ValueError(f"init must be one of {known}. Got {init!r} instead.")
-    if scale is not None and not (np.isfinite(scale) and scale >= 0):
-        raise ValueError(f"scale must be a non-negative number, or None. Got {scale!r} instead.")
     drawn = INITIAL_VALUES[init](kind, n, m, scale, rng)
     return LAYERS[kind](**{name: array.astype(dtype) for name, array in drawn.items()})

@@ -26,6 +26,8 @@ from __future__ import annotations
 
 import math
 import operator
+import pickle
+from typing import Any
 
 import numba
 from llvmlite import ir
@@ -58,21 +60,34 @@ STOPPED_AT, STOPPED_LAYER = 0, 1
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 
 
-def _jit(**options):
-    """numba.njit with this module's options; without a writable cache it compiles uncached."""
-    options = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"} | options
+OPTIONS: Any = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+ONLY_CALLED_FROM_HERE: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+block = numba.njit(**ONLY_CALLED_FROM_HERE)
+inline = numba.njit(forceinline=True, **ONLY_CALLED_FROM_HERE)
 
-    def decorate(function):
+
+class EntryPoint:
+    """A compiled function that others call: cached on disk where that is possible.
+
+    No directory to write to, a full disk or a damaged file is no reason to fail: the function is
+    compiled for this process alone. (numba saves before it runs, so nothing has run by then.)
+    """
+
+    def __init__(self, function):
+        self.uncached = numba.njit(**OPTIONS)(function)
         try:
-            return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # numba found no directory that it may write to
-            return numba.njit(**options)(function)
+            self.compiled = numba.njit(cache=True, **OPTIONS)(function)
+        except RuntimeError:  # numba found no directory
+            self.compiled = self.uncached
 
-    return decorate
-
-
-inline = _jit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-block = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    def __call__(self, *arguments):
+        try:
+            return self.compiled(*arguments)
+        except (OSError, EOFError, ImportError, AttributeError, pickle.UnpicklingError):
+            if self.compiled is self.uncached:
+                raise
+            self.compiled = self.uncached
+            return self.compiled(*arguments)
 
 
 # --------------------------------------------------------------------------------------------
@@ -305,6 +320,16 @@ def nonzero_mask(typingctx, block):
         return builder.zext(mask, ir.IntType(64))
 
     return types.uint64(block), codegen
+
+
+@intrinsic
+def count_bits(typingctx, mask):
+    """How many bits are set."""
+
+    def codegen(context, builder, sig, args):
+        return builder.ctpop(args[0])
+
+    return types.intp(types.uint64), codegen
 
 
 @intrinsic
@@ -837,11 +862,44 @@ def _squared_gradient(layer, work, x, count, t, oo):
 
 
 # --------------------------------------------------------------------------------------------
+# Dense rows that are mostly zeros, compressed once
+# --------------------------------------------------------------------------------------------
+
+
+@EntryPoint
+def count_nonzeros(data, n, counts):
+    """counts[i] = the number of non-zero entries of row i; `data` holds rows of length n."""
+    p_data, zero = pointer(data), zeros(pointer(data), 1)
+    for sample in range(counts.size):
+        row = advance(p_data, sample * n)
+        count, col = 0, 0
+        while col + lane_count(zero) <= n:
+            count += count_bits(nonzero_mask(load(row, col, zero)))
+            col += lane_count(zero)
+        while col < n:
+            if row[col] != 0.0:
+                count += 1
+            col += 1
+        counts[sample] = count
+
+
+@EntryPoint
+def compress_rows(data, n, indptr, indices, values):
+    """Write the non-zero entries of each row, and their columns, from indptr[row] on."""
+    p_data, p_indices, p_values = pointer(data), pointer(indices), pointer(values)
+    for sample in range(indptr.size - 1):
+        start = indptr[sample]
+        _list_of_dense(
+            advance(p_data, sample * n), n, advance(p_indices, start), advance(p_values, start)
+        )
+
+
+# --------------------------------------------------------------------------------------------
 # The epoch
 # --------------------------------------------------------------------------------------------
 
 
-@_jit()
+@EntryPoint
 def sgd_epoch(
     theta, table, work, index, n_penalised,
     indptr, indices, data, Y, order, weights, offset, offset_dots,
@@ -904,6 +962,9 @@ def sgd_epoch(
             layer, inputs = advance(layer, width), layer[N_OUT]
 
         value, likely = _loss_and_delta(loss, last, p_work, advance(p_Y, sample * outputs))
+        if not math.isfinite(value):
+            stopped[STOPPED_AT], stopped[STOPPED_LAYER] = position, layers - 1
+            return loss_sum
         if weight == 1.0:
             loss_sum += value
             likelihood *= likely

@@ -69,11 +69,15 @@ class Layer(ABC):
                 f"{name} must be an array of numbers of shape {held.shape}. "
                 f"Got dtype {array.dtype} and shape {array.shape} instead."
             )
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} must be finite. Got an infinite or undefined entry.")
         if name == "Q":
             half = array * 0.5  # halved first, so that the sum cannot overflow
             array = half + half.transpose(0, 2, 1)
+        with np.errstate(over="ignore"):
+            array = array.astype(held.dtype)
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} must be finite in {held.dtype}. Got an infinite or undefined entry."
+            )
         held[...] = array
 
     @property

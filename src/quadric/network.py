@@ -11,7 +11,7 @@ from quadric import arrays, checks
 from quadric.activations import ACTIVATIONS, get_activation
 from quadric.arrays import Array, Matrix
 from quadric.gradient_check import GradientCheck, check_gradients
-from quadric.initial_values import draw_layer
+from quadric.initial_values import INITIAL_VALUES, draw_layer
 from quadric.layers import LAYERS, Layer
 from quadric.losses import Loss, get_loss
 from quadric.training import backprop
@@ -68,6 +68,8 @@ class Network:
                     "all layers must have the same dtype. "
                     f"Got {self.layers[0].dtype} and {layer.dtype}."
                 )
+        if len({id(layer) for layer in self.layers}) < len(self.layers):
+            raise ValueError("layers must be different objects: one twice would be trained twice.")
         if "softmax" in self.activations[:-1]:
             raise ValueError("activation 'softmax' must be on the last layer only.")
 
@@ -99,6 +101,13 @@ class Network:
         """
         n = checks.check_integer("n_inputs", n_inputs, at_least=1)
         wanted, generator = arrays.as_dtype(dtype), checks.as_generator(rng)
+        checks.check_choice("init", init, INITIAL_VALUES)
+        if scale is not None:
+            scale = checks.check_number("scale", scale, at_least=0)
+        if isinstance(layers, str) or not isinstance(layers, Sequence):
+            raise TypeError(
+                f"layers must be a sequence of (kind, neurons, activation). Got {layers!r}."
+            )
         drawn, activations = [], []
         for l, spec in enumerate(layers):
             if isinstance(spec, str) or not isinstance(spec, Sequence) or len(spec) != 3:
@@ -174,6 +183,7 @@ class Network:
             (i, j) is the derivative by q_ij and q_ji moved together.
         """
         X, _ = self._inputs(X, None)
+        _refuse_empty("X", X)
         _, function = get_loss(loss, self.activations[-1])
         Y = self._targets(X, Y, function)
         weights = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
@@ -253,12 +263,16 @@ class Network:
         Raises
         ------
         DivergenceError
-            When a value is no longer finite. The network is then as it was after the last
-            finished epoch. Any other error leaves it as it was before the call.
+            When a value is no longer finite.
+
+        Notes
+        -----
+        Arguments are checked before anything is changed. Once training has begun, whatever ends
+        it early (divergence, an error in `callback` or `score`, Ctrl-C) leaves the network as it
+        was after the last finished epoch.
         """
         X, shift = self._inputs(X, offset)
-        if X.shape[0] == 0:
-            raise ValueError("X must have at least one row. Got none.")
+        _refuse_empty("X", X)
         name, function = get_loss(loss, self.activations[-1])
         Y = self._targets(X, Y, function)
         validate = None
@@ -281,8 +295,11 @@ class Network:
         Runs in float64 whatever the network's dtype. `print` the result for the worst entry of
         every parameter; ``.worst`` is the largest error of all.
         """
+        checks.check_number("step", step, above=0)
+        checks.check_number("l2", l2, at_least=0)
         double = self.astype("float64")
         X, _ = double._inputs(X, None)
+        _refuse_empty("X", X)
         _, function = get_loss(loss, self.activations[-1])
         Y = double._targets(X, Y, function)
         return check_gradients(double.layers, self.activations, function, X, Y, l2=l2, step=step)
@@ -292,15 +309,14 @@ class Network:
         return type(self)([layer.copy() for layer in self.layers], self.activations)
 
     def astype(self, dtype: Any) -> Self:
-        """A copy with all parameters in another dtype."""
+        """A copy with all parameters in another dtype; an error where one would overflow."""
         wanted = arrays.as_dtype(dtype)
-        return type(self)(
-            [
-                type(layer).of(**{k: a.astype(wanted) for k, a in layer.arrays().items()})
-                for layer in self.layers
-            ],
-            self.activations,
-        )
+        layers = []
+        for layer in self.layers:
+            with np.errstate(over="ignore"):
+                cast = {name: array.astype(wanted) for name, array in layer.arrays().items()}
+            layers.append(type(layer)(**cast))
+        return type(self)(layers, self.activations)
 
     def summary(self) -> str:
         """The layers as a small table of text."""
@@ -345,18 +361,27 @@ class Network:
     ) -> Callable[[], float]:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise ValueError(f"validation must be (X, Y). Got {type(validation).__name__}.")
+        if score is not None and not callable(score):
+            raise TypeError(f"score must be callable: score(Y, outputs). Got {score!r} instead.")
         X = arrays.as_inputs("the X of validation", validation[0], self.n_inputs, self.dtype)
+        _refuse_empty("the X of validation", X)
         Y = self._targets(X, validation[1], loss, "the Y of validation")
 
         def validate() -> float:
-            z = self.logits(X, offset=offset)
-            if score is not None:
-                return float(score(Y, get_activation(self.activations[-1]).function(z)))
-            if name == "squared_error":
-                return -backprop.mean_loss(loss, self.activations[-1], z, Y)
-            return _accuracy(z, Y)
+            with np.errstate(over="ignore", invalid="ignore"):
+                z = self.logits(X, offset=offset)
+                if score is not None:
+                    return float(score(Y, get_activation(self.activations[-1]).function(z)))
+                if name == "squared_error":
+                    return -backprop.mean_loss(loss, self.activations[-1], z, Y)
+                return _accuracy(z, Y)
 
         return validate
+
+
+def _refuse_empty(name: str, X: Matrix) -> None:
+    if X.shape[0] == 0:
+        raise ValueError(f"{name} must have at least one row. Got none.")
 
 
 def _accuracy(z: Array, Y: Array) -> float:

@@ -100,7 +100,7 @@ def train_qnn(
     The layers given stay as they are; new ones are returned. `activations` are logistic unless
     given. With a penalty `l2` a step also shrinks W and Q by the factor 1 - eta l2.
     """
-    layers = pieces.copy(layers)
+    layers = pieces.copy(layers, "WbQ")
     activations = ["logistic"] * len(layers) if activations is None else activations
     for _ in range(epochs):
         for x, y in pieces.in_turn(X, Y, order):

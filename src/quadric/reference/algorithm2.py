@@ -110,7 +110,7 @@ def train_rpqnn(
     order: Any = None,
 ) -> list[Parameters]:
     """TRAIN_RPQNN(D): one update for each sample; parameters as in `train_qnn`."""
-    layers = pieces.copy(layers)
+    layers = pieces.copy(layers, "WbUc")
     activations = ["logistic"] * len(layers) if activations is None else activations
     for _ in range(epochs):
         for x, y in pieces.in_turn(X, Y, order):

@@ -54,7 +54,7 @@ def train_rpqnn(
     order: Any = None,
 ) -> list[Parameters]:
     """Algorithm 2 with the printed updates, for the ablation; all activations logistic."""
-    layers = pieces.copy(layers)
+    layers = pieces.copy(layers, "WbUc")
     activations = ["logistic"] * len(layers)
     for _ in range(epochs):
         for x, y in pieces.in_turn(X, Y, order):

@@ -41,40 +41,42 @@ class Number:
     def __init__(self, value: float, counter: Counter) -> None:
         self.value, self.counter = value, counter
 
-    def _new(self, value: float) -> Number:
+    def _combine(self, value: float) -> Number:
         return Number(value, self.counter)
 
     def __mul__(self, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # the array multiplies entry by entry
         if isinstance(other, int) and other == 0:
             self.counter.by_structural_zero += 1
             return 0
         self.counter.multiplications += 1
-        return self._new(self.value * float(other))
+        return self._combine(self.value * float(other))
 
-    __rmul__ = __mul__
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        return self._combine(self.value + float(other))
 
-    def __add__(self, other: Any) -> Number:
-        return self._new(self.value + float(other))
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Number:
-        return self._new(self.value - float(other))
-
-    def __rsub__(self, other: Any) -> Number:
-        return self._new(float(other) - self.value)
+    __rmul__, __radd__ = __mul__, __add__
 
     def __neg__(self) -> Number:
-        return self._new(-self.value)
+        return self._combine(-self.value)
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
 
     def __truediv__(self, other: Any) -> Number:
-        return self._new(self.value / float(other))
+        return self._combine(self.value / float(other))
 
     def __rtruediv__(self, other: Any) -> Number:
-        return self._new(float(other) / self.value)
+        return self._combine(float(other) / self.value)
 
     def exp(self) -> Number:
-        return self._new(math.exp(self.value))
+        return self._combine(math.exp(self.value))
 
     def __float__(self) -> float:
         return self.value

@@ -79,7 +79,15 @@ def kronecker(delta: Array, symmetric: Array) -> Array:
     return stacked.reshape(-1, n)
 
 
-def copy(layers: Sequence[Parameters]) -> list[Parameters]:
+def copy(layers: Sequence[Parameters], fields: str) -> list[Parameters]:
+    """New layers with copies of the arrays; `fields` are those that the algorithm knows."""
+    for l, layer in enumerate(layers):
+        unknown = set(layer) - set(fields)
+        if unknown:
+            raise ValueError(
+                f"layer {l} has {', '.join(sorted(unknown))}, which this algorithm does not know: "
+                f"it takes {', '.join(fields)}."
+            )
     return [{name: np.array(array) for name, array in layer.items()} for layer in layers]
 
 

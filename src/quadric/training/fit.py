@@ -56,6 +56,8 @@ def fit(
     beta_1 = checks.check_number("beta_1", beta_1, at_least=0, below=1)
     beta_2 = checks.check_number("beta_2", beta_2, at_least=0, below=1)
     epsilon = checks.check_number("epsilon", epsilon, above=0)
+    shuffle = checks.check_flag("shuffle", shuffle)
+    nesterov = checks.check_flag("nesterov", nesterov)
     tol = checks.check_number("tol", tol, at_least=0)
     if clip is not None:
         clip = checks.check_number("clip", clip, above=0)
@@ -94,7 +96,7 @@ def fit(
         epochs=epochs,
         learning_rate=learning_rate,
         power_t=power_t,
-        shuffle=bool(shuffle),
+        shuffle=shuffle,
         rng=generator,
         validate=validate,
         callback=callback,

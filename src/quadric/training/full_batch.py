@@ -59,6 +59,7 @@ def run_lbfgs(
     offset: Array | None,
     validate: Callable[[], float] | None,
     callback: Callable[[Epoch], object] | None,
+    max_fun: int | None = None,
 ) -> History:
     """Minimise the mean loss and penalty; an iteration counts as an epoch.
 
@@ -70,7 +71,7 @@ def run_lbfgs(
     history = History(n_samples=X.shape[0])
     start = time.perf_counter()
     share = 1.0 if sample_weight is None else float(sample_weight.mean())
-    before = to_vector(layers)
+    finished_at = to_vector(layers)
 
     def objective(vector: Array) -> tuple[float, Array]:
         from_vector(layers, vector)
@@ -80,8 +81,9 @@ def run_lbfgs(
         return value + backprop.penalty(layers, l2 * share), to_vector(grads)
 
     def finished(intermediate_result: optimize.OptimizeResult) -> None:
-        nonlocal start
-        from_vector(layers, intermediate_result.x)
+        nonlocal start, finished_at
+        finished_at = np.array(intermediate_result.x)
+        from_vector(layers, finished_at)
         seconds = time.perf_counter() - start
         score = None if validate is None else validate()
         epoch = Epoch(history.epochs, float(intermediate_result.fun), score, seconds)
@@ -94,19 +96,28 @@ def run_lbfgs(
     try:
         result = optimize.minimize(
             objective,
-            before,
+            finished_at,
             method="L-BFGS-B",
             jac=True,
             callback=finished,
-            options={"maxiter": epochs, "maxfun": 15 * epochs + 20, "gtol": tol, "ftol": 0.0},
+            options={
+                "maxiter": epochs,
+                "maxfun": 15 * epochs + 20 if max_fun is None else max_fun,
+                "gtol": tol,
+                "ftol": 0.0,
+            },
         )
     except BaseException:
-        from_vector(layers, before)
+        from_vector(layers, finished_at)
         raise
     if not (np.isfinite(result.fun) and np.isfinite(result.x).all()):
-        from_vector(layers, before)
+        from_vector(layers, finished_at)
         raise DivergenceError(
-            epoch=history.epochs, sample=None, layer=None, learning_rate=1.0, history=history
+            epoch=history.epochs, sample=None, layer=None, learning_rate=None, history=history
         )
+    if history.stopped:  # the callback may have left the network as it wants it
+        return history
     from_vector(layers, result.x)
+    if not history.loss:  # it began at an optimum
+        history.append(Epoch(0, float(result.fun), None, time.perf_counter() - start))
     return history

@@ -58,6 +58,7 @@ def run_epochs(
     """
     history = History(n_samples=n_samples)
     in_order = np.arange(n_samples)
+    published = False
     for index in range(epochs):
         rate = learning_rate / (index * n_samples + 1) ** power_t
         order = rng.permutation(n_samples) if shuffle else in_order
@@ -79,7 +80,8 @@ def run_epochs(
         stepper.snapshot()
         seconds = time.perf_counter() - start
         score = None
-        if validate is not None or callback is not None:
+        published = validate is not None or callback is not None
+        if published:
             stepper.publish()
         if validate is not None:
             score = validate()
@@ -88,5 +90,6 @@ def run_epochs(
         if callback is not None and callback(epoch):
             history.stopped = True
             break
-    stepper.publish()
+    if not published:  # else a callback that stops may leave the network as it wants it
+        stepper.publish()
     return history

@@ -18,7 +18,13 @@ __all__ = ["MiniBatch"]
 
 
 class MiniBatch:
-    """A stepper that updates the layers' own arrays, one batch at a time."""
+    """A stepper that updates the layers' own arrays, one batch at a time.
+
+    The gradient of a batch is the sum over its samples, each times its weight, divided by their
+    number, and `l2` counts in proportion to their mean weight: a weight is the size of a step.
+    With ``by_weight`` the sum and the penalty are divided by the batch's sum of weights instead,
+    as scikit-learn's networks do it.
+    """
 
     def __init__(
         self,
@@ -34,8 +40,10 @@ class MiniBatch:
         clip: float | None,
         sample_weight: Array | None,
         offset: Array | None,
+        by_weight: bool = False,
     ) -> None:
         self.layers, self.activations, self.loss = layers, activations, loss
+        self.by_weight = by_weight
         self.X, self.Y, self.sample_weight, self.offset = X, Y, sample_weight, offset
         self.optimizer, self.batch_size, self.l2, self.clip = optimizer, batch_size, l2, clip
         self.snapshot()
@@ -58,8 +66,16 @@ class MiniBatch:
         for start in range(0, len(order), self.batch_size):
             rows = order[start : start + self.batch_size]
             weights = None if self.sample_weight is None else self.sample_weight[rows]
-            if weights is not None and not weights.any():
-                continue
+            l2, mean_weight = self.l2, 1.0
+            if weights is not None:
+                mean_weight = float(weights.mean(dtype=np.float64))
+                if mean_weight == 0:
+                    continue
+            if self.by_weight:
+                weights = None if weights is None else weights / weights.dtype.type(mean_weight)
+                l2 /= mean_weight * len(rows)
+            else:
+                l2 *= mean_weight
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 value, grads = backprop.gradients(
                     self.layers,
@@ -74,14 +90,16 @@ class MiniBatch:
                         sample=int(rows[0]) if len(rows) == 1 else None, layer=None
                     )
                 self._clip(grads)
-                # a sample's weight is the size of its step, and so of its share of the penalty
-                share = 1.0 if weights is None else float(weights.mean())
-                backprop.add_l2(self.layers, grads, self.l2 * share)
+                backprop.add_l2(self.layers, grads, l2)
                 self.optimizer.step(self.layers, grads, rate)
             total += value * len(rows)
         if not all(np.isfinite(a).all() for layer in self.layers for a in layer.arrays().values()):
             raise NonFiniteError(sample=None, layer=None)
-        return total / len(order) + backprop.penalty(self.layers, self.l2)
+        if self.by_weight:
+            l2 = self.l2 / min(self.batch_size, len(order))
+        else:
+            l2 = self.l2 * (1.0 if self.sample_weight is None else float(self.sample_weight.mean()))
+        return total / len(order) + backprop.penalty(self.layers, l2)
 
     def _batch(self, rows: Array) -> Matrix:
         batch = self.X[rows]

@@ -166,4 +166,5 @@ class PackedLayers:
                 u_row, r_row = self._rows(first, u, 1)[0], self._rows(first, r, 1)[0]
                 W += np.multiply.outer(self.offset, u_row)
                 u_row[...] = 0
-                r_row[...] = self.offset @ W
+                # not `@`: a product by BLAS may depend on the number of threads
+                r_row[...] = np.einsum("i,ik->k", self.offset, W)

@@ -40,11 +40,15 @@ class PerSample:
         sample_weight: Array | None,
         offset: Array | None,
     ) -> None:
-        self.layers, self.l2 = layers, l2
-        self.packed = PackedLayers(layers, activations, offset)
-        self.total_weight = len(Y) if sample_weight is None else float(sample_weight.sum())
-        self.n_samples = len(Y)
+        self.layers, self.n_samples = layers, len(Y)
+        # what the penalty counts for: a sample's step has the size of its weight
+        self.l2 = l2 * (1.0 if sample_weight is None else float(sample_weight.mean()))
         dtype = layers[0].dtype
+        if not sparse.issparse(X):
+            X = _compress(X)
+            if offset is not None and not sparse.issparse(X):
+                X, offset = X + offset, None  # dense: nothing to be gained, digits to be lost
+        self.packed = PackedLayers(layers, activations, offset)
         empty = np.empty(0, dtype=dtype)
         dots = empty
         if offset is not None and self.packed.folds_offset:
@@ -112,17 +116,29 @@ def _read_only(array: Array) -> Array:
 
 
 def _as_rows(X: Matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """(indptr, indices, data) as the compiled loop takes them; dense rows have no indptr.
-
-    A dense matrix that is mostly zeros is compressed once: finding its non-zeros again for
-    every sample of every epoch costs as much as the step itself.
-    """
-    if not sparse.issparse(X) and np.count_nonzero(X) <= X.size // 2:
-        X = sparse.csr_array(X)
+    """(indptr, indices, data) as the compiled loop takes them; dense rows have no indptr."""
     if sparse.issparse(X):
         return (
-            X.indptr.astype(np.int64, copy=False),
-            X.indices.astype(np.int32, copy=False),
+            np.ascontiguousarray(X.indptr, dtype=np.int64),
+            np.ascontiguousarray(X.indices, dtype=np.int32),
             np.ascontiguousarray(X.data, dtype=dtype),
         )
-    return np.empty(0, np.int64), np.empty(0, np.int32), X.ravel()
+    return np.empty(0, np.int64), np.empty(0, np.int32), X.reshape(-1)
+
+
+def _compress(X: Array) -> Matrix:
+    """A dense matrix that is mostly zeros as CSR; any other as it is.
+
+    Finding the non-zeros again for every sample of every epoch costs as much as the step itself.
+    """
+    n_samples, n = X.shape
+    flat = _read_only(X.reshape(-1))
+    counts = np.zeros(n_samples, dtype=np.int64)
+    kernels.count_nonzeros(flat, n, counts)
+    indptr = np.zeros(n_samples + 1, dtype=np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    if indptr[-1] > X.size // 2:
+        return X
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
+    kernels.compress_rows(flat, n, _read_only(indptr), indices, values)
+    return sparse.csr_array((values, indices, indptr), shape=X.shape)

@@ -1,0 +1,51 @@
+"""Settings that hold for the whole process."""
+
+from __future__ import annotations
+
+import numbers
+import re
+
+__all__ = ["get_config", "set_config"]
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_settings: dict[str, int | None] = {"max_memory": None}
+
+
+def set_config(*, max_memory: int | str | None) -> None:
+    """Change a setting.
+
+    Parameters
+    ----------
+    max_memory : int, str or None
+        How many bytes training may need by estimate before it is refused: a number, a text such
+        as '8 GB', or None for the default, 80 % of what the process may still use (limits of its
+        control group included).
+
+    Examples
+    --------
+    >>> set_config(max_memory="8 GB")
+    >>> get_config()
+    {'max_memory': 8589934592}
+    >>> set_config(max_memory=None)
+    """
+    _settings["max_memory"] = _as_bytes(max_memory)
+
+
+def get_config() -> dict[str, int | None]:
+    """The settings in force, as a new dict."""
+    return dict(_settings)
+
+
+def _as_bytes(value: int | str | None) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", value, re.IGNORECASE)
+        if match:
+            return int(float(match[1]) * _UNITS[match[2].upper()])
+    elif isinstance(value, numbers.Integral) and not isinstance(value, bool) and value > 0:
+        return int(value)
+    raise ValueError(
+        "max_memory must be a positive whole number of bytes, a text such as '8 GB', or None. "
+        f"Got {value!r} instead."
+    )

@@ -1,0 +1,6 @@
+"""Quadratic networks behind scikit-learn's interface."""
+
+from quadric.estimators.classifier import QuadraticClassifier
+from quadric.estimators.regressor import QuadraticRegressor
+
+__all__ = ["QuadraticClassifier", "QuadraticRegressor"]

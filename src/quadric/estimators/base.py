@@ -1,0 +1,359 @@
+"""What classifier and regressor share: settings, initial network, solvers."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from quadric.arrays import Array, Matrix
+from quadric.estimators.checks import (
+    as_hidden_sizes,
+    as_layer_kinds,
+    as_samples,
+    warn_about_scales,
+)
+from quadric.estimators.stochastic import run_stochastic
+from quadric.initial_values import INITIAL_VALUES
+from quadric.losses import LOSSES
+from quadric.memory import check_memory
+from quadric.network import Network
+from quadric.training import backprop
+from quadric.training.full_batch import run_lbfgs
+from quadric.training.loop import Stepper
+from quadric.training.mini_batch import MiniBatch
+from quadric.training.optimizers import SGD, Adam, Optimizer
+
+__all__ = ["QuadraticNetworkEstimator"]
+
+# How often a solver holds all parameters at once: themselves, the snapshot of the last epoch and
+# the gradient, then two means for Adam, a velocity for SGD, ten pairs of vectors for L-BFGS.
+COPIES = {"adam": 5.0, "sgd": 4.0, "lbfgs": 26.0}
+
+
+class QuadraticNetworkEstimator(BaseEstimator, ABC):
+    """A network with scikit-learn's manners; see `QuadraticClassifier` for the parameters."""
+
+    network_: Network
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "activation": [StrOptions({"identity", "logistic", "tanh", "relu"})],
+        "layer_kinds": [str, "array-like"],
+        "init": [StrOptions(set(INITIAL_VALUES))],
+        "solver": [StrOptions({"lbfgs", "sgd", "adam"})],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [StrOptions({"constant", "invscaling", "adaptive"})],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "power_t": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
+        "nesterovs_momentum": ["boolean"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+        "beta_1": [Interval(Real, 0, 1, closed="left")],
+        "beta_2": [Interval(Real, 0, 1, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "n_iter_no_change": [
+            Interval(Integral, 1, None, closed="left"),
+            Options(Real, {np.inf}),
+        ],
+        "max_fun": [Interval(Integral, 1, None, closed="left")],
+        "dtype": [StrOptions({"float32", "float64"}), None],
+        "on_divergence": [StrOptions({"recover", "raise"})],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any,
+        activation: str,
+        layer_kinds: Any,
+        loss: str,
+        init: str,
+        solver: str,
+        alpha: float,
+        batch_size: Any,
+        learning_rate: str,
+        learning_rate_init: float,
+        power_t: float,
+        max_iter: int,
+        shuffle: bool,
+        random_state: Any,
+        tol: float,
+        verbose: bool,
+        warm_start: bool,
+        momentum: float,
+        nesterovs_momentum: bool,
+        early_stopping: bool,
+        validation_fraction: float,
+        beta_1: float,
+        beta_2: float,
+        epsilon: float,
+        n_iter_no_change: int,
+        max_fun: int,
+        dtype: str | None,
+        on_divergence: str,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.layer_kinds = layer_kinds
+        self.loss = loss
+        self.init = init
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.max_fun = max_fun
+        self.dtype = dtype
+        self.on_divergence = on_divergence
+
+    # ---- what the two kinds of estimator add ----
+
+    @abstractmethod
+    def _encode_targets(self, y: Any, *, incremental: bool, first: bool) -> Array:
+        """The targets as an array of shape (n_samples, outputs)."""
+
+    @abstractmethod
+    def _loss_and_activation(self) -> tuple[str, str]:
+        """The names of the loss and of the last layer's activation."""
+
+    @abstractmethod
+    def _score_of_logits(self, z: Array, Y: Array, sample_weight: Array | None) -> float:
+        """Accuracy or R^2, for early stopping."""
+
+    def _weights(self, sample_weight: Array | None, y: Any) -> Array | None:
+        """The sample weights, class weights included."""
+        return sample_weight
+
+    # ---- fitted attributes that follow from the network ----
+
+    @property
+    def coefs_(self) -> list[Array]:
+        """W of each layer, transposed: shape (inputs, neurons), as scikit-learn has it."""
+        return [layer.W.T for layer in self._fitted().layers]
+
+    @property
+    def intercepts_(self) -> list[Array]:
+        """b of each layer."""
+        return [layer.b for layer in self._fitted().layers]
+
+    @property
+    def out_activation_(self) -> str:
+        """The activation of the last layer."""
+        return self._fitted().activations[-1]
+
+    @property
+    def n_layers_(self) -> int:
+        """The number of layers, the input counted as one."""
+        return len(self._fitted().layers) + 1
+
+    @property
+    def n_outputs_(self) -> int:
+        """The number of neurons of the last layer."""
+        return self._fitted().n_outputs
+
+    def _fitted(self) -> Network:
+        try:
+            return self.__dict__["network_"]
+        except KeyError:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
+
+    # ---- fitting ----
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Any:
+        if incremental and self.early_stopping:
+            raise ValueError("partial_fit does not support early_stopping=True")
+        hidden = as_hidden_sizes(self.hidden_layer_sizes)
+        kinds = as_layer_kinds(self.layer_kinds, len(hidden))
+        first = "network_" not in self.__dict__ or not (self.warm_start or incremental)
+        X, y = validate_data(
+            self, X, y,
+            accept_sparse="csr", multi_output=True, dtype=(np.float64, np.float32), reset=first,
+        )  # fmt: skip
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        Y = self._encode_targets(y, incremental=incremental, first=first)
+        weights = self._weights(sample_weight, y)
+        dtype = np.dtype(self.dtype or X.dtype) if first else self.network_.dtype
+        self._random_state = check_random_state(self.random_state)
+        if first:
+            self._start(X, [*hidden, Y.shape[1]], kinds, dtype)
+        X, Y = as_samples(X, dtype), np.ascontiguousarray(Y, dtype=dtype)
+        if weights is not None:
+            weights = np.asarray(weights, dtype=dtype)
+            if not weights.any():
+                raise ValueError("sample_weight must not be zero for all samples.")
+        if self.solver == "lbfgs":
+            self._fit_lbfgs(X, Y, weights)
+        else:
+            self._fit_stochastic(X, Y, weights, incremental=incremental)
+        return self
+
+    def _start(self, X: Matrix, sizes: list[int], kinds: list[str], dtype: np.dtype[Any]) -> None:
+        """A new network and empty records; nothing is allocated that would not fit."""
+        check_memory(
+            X.shape[1], list(zip(kinds, sizes, strict=True)),
+            8 if self.solver == "lbfgs" else dtype.itemsize, COPIES[self.solver],
+        )  # fmt: skip
+        warn_about_scales(X, type(self).__name__)
+        _, last = self._loss_and_activation()
+        activations = [self.activation] * (len(sizes) - 1) + [last]
+        self.network_ = Network.create(
+            X.shape[1],
+            list(zip(kinds, sizes, activations, strict=True)),
+            init=self.init,
+            rng=int(self._random_state.randint(np.iinfo(np.int32).max)),
+            dtype=dtype,
+        )
+        self.n_iter_, self.t_ = 0, 0
+        self.loss_curve_: list[float] = []
+        self._no_improvement_count = 0
+        self._optimizer: Optimizer | None = None
+        self.best_loss_ = None if self.early_stopping else np.inf
+        self.validation_scores_: list[float] | None = [] if self.early_stopping else None
+        self.best_validation_score_ = -np.inf if self.early_stopping else None
+
+    def _fit_lbfgs(self, X: Matrix, Y: Array, weights: Array | None) -> None:
+        loss, _ = self._loss_and_activation()
+        total = float(len(Y))
+        if weights is not None:
+            total = float(weights.sum(dtype=np.float64))
+            weights = weights / weights.dtype.type(total / len(Y))
+        network = self.network_
+        history = run_lbfgs(
+            network.layers, network.activations, LOSSES[loss], X, Y,
+            epochs=self.max_iter, max_fun=self.max_fun, l2=self.alpha / total, tol=self.tol,
+            sample_weight=weights, offset=None, validate=None, callback=None,
+        )  # fmt: skip
+        self.n_iter_ = history.epochs
+        self.loss_curve_ = history.loss
+        self.loss_ = history.loss[-1] if history.loss else np.nan
+        self.best_loss_ = self.loss_
+        if history.epochs >= self.max_iter:
+            warnings.warn(
+                f"lbfgs failed to converge after {history.epochs} iteration(s): increase max_iter "
+                "or scale the data.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _fit_stochastic(
+        self, X: Matrix, Y: Array, weights: Array | None, *, incremental: bool
+    ) -> None:
+        validate = None
+        if self.early_stopping:
+            X, Y, weights, validate = self._hold_out(X, Y, weights)
+        n_samples = X.shape[0]
+        batch_size = min(200, n_samples) if self.batch_size == "auto" else self.batch_size
+        if batch_size > n_samples:
+            warnings.warn(
+                f"batch_size={batch_size} is larger than the number of samples, {n_samples}: "
+                "all of them make one batch.",
+                stacklevel=5,
+            )
+            batch_size = n_samples
+        if not incremental or self._optimizer is None:
+            self._optimizer = None
+            self._rate = self.learning_rate_init
+        loss, _ = self._loss_and_activation()
+        network = self.network_
+
+        def make_stepper() -> Stepper:
+            if self.solver == "sgd" and batch_size == 1 and self.momentum == 0:
+                from quadric.training.per_sample import PerSample
+
+                return PerSample(
+                    network.layers, network.activations, loss, X, Y,
+                    l2=self.alpha, clip=None, sample_weight=weights, offset=None,
+                )  # fmt: skip
+            keep = incremental and self._optimizer is not None
+            optimizer = self._optimizer if keep else self._new_optimizer()
+            assert optimizer is not None
+            self._optimizer = optimizer
+            return MiniBatch(
+                network.layers, network.activations, LOSSES[loss], X, Y,
+                optimizer=optimizer, batch_size=batch_size, l2=self.alpha, clip=None,
+                sample_weight=weights, offset=None, by_weight=True,
+            )  # fmt: skip
+
+        run_stochastic(self, make_stepper, n_samples, incremental=incremental, validate=validate)
+
+    def _new_optimizer(self) -> Optimizer:
+        if self.solver == "sgd":
+            return SGD(self.momentum, self.nesterovs_momentum)
+        return Adam(self.beta_1, self.beta_2, self.epsilon)
+
+    def _hold_out(self, X: Matrix, Y: Array, weights: Array | None) -> Any:
+        """Split off the validation data; returns what is left and a function that scores."""
+        stratify = Y.argmax(axis=1) if self._stratifies(Y) else None
+        rows, held = train_test_split(
+            np.arange(len(Y)),
+            random_state=self._random_state,
+            test_size=self.validation_fraction,
+            stratify=stratify,
+        )
+        if len(held) < 2:
+            raise ValueError(
+                "The validation set is too small. Increase 'validation_fraction' "
+                "or the size of your dataset."
+            )
+        X_held, Y_held = X[held], Y[held]
+        weights_held = None if weights is None else weights[held]
+
+        def validate() -> float:
+            z = backprop.logits(self.network_.layers, self.network_.activations, X_held)
+            return self._score_of_logits(z, Y_held, weights_held)
+
+        return X[rows], Y[rows], None if weights is None else weights[rows], validate
+
+    def _stratifies(self, Y: Array) -> bool:
+        return False
+
+    def _logits(self, X: Any) -> Array:
+        """z of the last layer for new data."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        network = self.network_
+        return backprop.logits(network.layers, network.activations, as_samples(X, network.dtype))
+
+    def _solver_is_stochastic(self) -> bool:
+        if self.solver == "lbfgs":
+            raise AttributeError(
+                "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic."
+            )
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

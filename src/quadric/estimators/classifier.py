@@ -1,0 +1,274 @@
+"""Classification: binary, multi-class and multi-label."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _check_partial_fit_first_call, type_of_target, unique_labels
+
+from quadric.arrays import Array
+from quadric.estimators.base import QuadraticNetworkEstimator
+
+__all__ = ["QuadraticClassifier"]
+
+
+class QuadraticClassifier(ClassifierMixin, QuadraticNetworkEstimator):
+    """A classifier whose last layer is quadratic, behind scikit-learn's interface.
+
+    Parameters and fitted attributes are those of `sklearn.neural_network.MLPClassifier` wherever
+    they mean the same; change the class name and nothing else. Quadratic neurons square their
+    inputs: put a `StandardScaler` in front.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int or int, default=(100,)
+        The widths of the hidden layers; () is a single layer.
+    activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
+        Of the hidden layers.
+    layer_kinds : 'auto', a kind, or a sequence of kinds, default='auto'
+        'linear', 'quadratic' or 'reduced' for each layer, the output layer last. 'auto' is the
+        paper's advice: linear hidden layers and a quadratic output.
+    loss : {'auto', 'cross_entropy', 'binary_cross_entropy'}, default='auto'
+        'auto' is softmax with cross-entropy for several classes, and a sigmoid otherwise.
+        'binary_cross_entropy' gives the paper's one sigmoid for each class.
+    init : {'relinear', 'glorot', 'normal', 'identity'}, default='relinear'
+        Initial values, see `quadric.initial_values`.
+    solver : {'adam', 'sgd', 'lbfgs'}, default='adam'
+        'sgd' with batch_size=1 and momentum=0 is the paper's algorithm, in a compiled loop.
+    alpha : float, default=0.0001
+        L2 penalty on the weights (on Q: its independent entries), divided by the batch's sum of
+        weights. Biases are not penalised.
+    batch_size, learning_rate, learning_rate_init, power_t, max_iter, shuffle, random_state, tol, \
+verbose, warm_start, momentum, nesterovs_momentum, early_stopping, validation_fraction, beta_1, \
+beta_2, epsilon, n_iter_no_change, max_fun
+        As in MLPClassifier. `verbose` shows a live bar on stderr.
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes, multiplied into `sample_weight`.
+    dtype : {'float32', 'float64'} or None, default=None
+        The type of the parameters; None takes that of the data.
+    on_divergence : {'recover', 'raise'}, default='recover'
+        What to do when training meets a number that is not finite: go back to the last good epoch
+        and lower the learning rate (with a warning), or raise `DivergenceError`.
+
+    Attributes
+    ----------
+    network_ : Network
+        The trained network.
+    classes_ : array of shape (n_classes,)
+    coefs_, intercepts_ : lists of arrays
+        W (transposed) and b of each layer; the rest of a layer is in `network_`.
+    loss_, best_loss_ : float
+    loss_curve_ : list of float
+    validation_scores_ : list of float or None
+    n_iter_, t_, n_layers_, n_outputs_, n_features_in_ : int
+    out_activation_ : str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), QuadraticClassifier(random_state=0))
+    >>> model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **QuadraticNetworkEstimator._parameter_constraints,
+        "loss": [StrOptions({"auto", "cross_entropy", "binary_cross_entropy"})],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (100,),
+        activation: str = "tanh",
+        *,
+        layer_kinds: Any = "auto",
+        loss: str = "auto",
+        init: str = "relinear",
+        solver: str = "adam",
+        alpha: float = 0.0001,
+        batch_size: Any = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 0.001,
+        power_t: float = 0.5,
+        max_iter: int = 200,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: bool = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: int = 10,
+        max_fun: int = 15000,
+        class_weight: Any = None,
+        dtype: str | None = None,
+        on_divergence: str = "recover",
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes=hidden_layer_sizes, activation=activation, layer_kinds=layer_kinds,
+            loss=loss, init=init, solver=solver, alpha=alpha, batch_size=batch_size,
+            learning_rate=learning_rate, learning_rate_init=learning_rate_init, power_t=power_t,
+            max_iter=max_iter, shuffle=shuffle, random_state=random_state, tol=tol,
+            verbose=verbose, warm_start=warm_start, momentum=momentum,
+            nesterovs_momentum=nesterovs_momentum, early_stopping=early_stopping,
+            validation_fraction=validation_fraction, beta_1=beta_1, beta_2=beta_2,
+            epsilon=epsilon, n_iter_no_change=n_iter_no_change, max_fun=max_fun, dtype=dtype,
+            on_divergence=on_divergence,
+        )  # fmt: skip
+        self.class_weight = class_weight
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuadraticClassifier:
+        """Fit to the data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,), or (n_samples, n_labels) of 0 and 1 for multi-label
+        sample_weight : array of shape (n_samples,), optional
+        """
+        return self._fit(X, y, sample_weight, incremental=False)
+
+    @available_if(lambda self: self._solver_is_stochastic())
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    ) -> QuadraticClassifier:
+        """One epoch over the data given; the solver's memory is kept from call to call.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array of shape (n_classes,), optional
+            All classes there will be; needed in the first call.
+        """
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight 'balanced' is not supported for partial_fit. In order to use "
+                "'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y) "
+                "and pass the resulting weights as the class_weight parameter."
+            )
+        if _check_partial_fit_first_call(self, classes):
+            self._label_binarizer = LabelBinarizer()
+            multilabel = type_of_target(y).startswith("multilabel")
+            self._label_binarizer.fit(y if multilabel else classes)
+        return self._fit(X, y, sample_weight, incremental=True)
+
+    def _encode_targets(self, y: Any, *, incremental: bool, first: bool) -> Array:
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        if "classes_" not in self.__dict__ or (first and not incremental):
+            self._label_binarizer = LabelBinarizer().fit(y)
+            self.classes_ = self._label_binarizer.classes_
+        else:
+            labels = unique_labels(y)
+            if self.warm_start and not incremental:
+                if set(labels) != set(self.classes_):
+                    raise ValueError(
+                        "warm_start can only be used where `y` has the same classes as in the "
+                        f"previous call to fit. Previously got {self.classes_}, `y` has {labels}"
+                    )
+            elif np.setdiff1d(labels, self.classes_).size:
+                raise ValueError(
+                    f"`y` has classes not in `self.classes_`. `self.classes_` has {self.classes_}. "
+                    f"'y' has {labels}."
+                )
+        Y = np.asarray(self._label_binarizer.transform(y), dtype=np.float64)
+        if Y.shape[1] == 1 and self._loss_and_activation()[1] == "softmax":
+            Y = np.hstack([1 - Y, Y])
+        return Y
+
+    @property
+    def _is_multilabel(self) -> bool:
+        return bool(self._label_binarizer.y_type_.startswith("multilabel"))
+
+    def _loss_and_activation(self) -> tuple[str, str]:
+        if self.loss == "auto":
+            several = self._label_binarizer.y_type_ == "multiclass" and len(self.classes_) > 2
+            chosen = "cross_entropy" if several else "binary_cross_entropy"
+        else:
+            chosen = self.loss
+        if chosen == "cross_entropy" and self._is_multilabel:
+            raise ValueError(
+                "loss='cross_entropy' is for exclusive classes: multi-label targets need 'auto' "
+                "or 'binary_cross_entropy'."
+            )
+        return chosen, {"cross_entropy": "softmax", "binary_cross_entropy": "logistic"}[chosen]
+
+    def _weights(self, sample_weight: Array | None, y: Any) -> Array | None:
+        if self.class_weight is None:
+            return sample_weight
+        by_class = compute_sample_weight(self.class_weight, y)
+        return by_class if sample_weight is None else by_class * sample_weight
+
+    def _stratifies(self, Y: Array) -> bool:
+        return not self._is_multilabel
+
+    def _score_of_logits(self, z: Array, Y: Array, sample_weight: Array | None) -> float:
+        if self._is_multilabel:
+            return float(accuracy_score(Y > 0.5, z > 0, sample_weight=sample_weight))
+        if z.shape[1] == 1:
+            right = (z[:, 0] > 0) == (Y[:, 0] > 0.5)
+        else:
+            right = z.argmax(axis=1) == Y.argmax(axis=1)
+        return float(np.average(right, weights=sample_weight))
+
+    def decision_function(self, X: Any) -> Array:
+        """The logits: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        z = self._logits(X)
+        if len(self.classes_) == 2 and z.shape[1] == 2 and not self._is_multilabel:
+            return z[:, 1] - z[:, 0]
+        return z[:, 0] if z.shape[1] == 1 else z
+
+    def predict(self, X: Any) -> Array:
+        """The classes of the samples; for multi-label an array of 0 and 1."""
+        z = self._logits(X)
+        if self._is_multilabel:
+            return (z > 0).astype(int)
+        if z.shape[1] == 1:
+            index = (z[:, 0] > 0).astype(int) if len(self.classes_) > 1 else np.zeros(len(z), int)
+        else:
+            index = z.argmax(axis=1)
+        return self.classes_[index]
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithms of `predict_proba`, computed without taking them: none is -inf early."""
+        z = self._logits(X)
+        if self._is_multilabel:
+            return special.log_expit(z)
+        if len(self.classes_) == 1:
+            return np.zeros((len(z), 1), dtype=z.dtype)
+        if z.shape[1] == 1:
+            return np.hstack([special.log_expit(-z), special.log_expit(z)])
+        if self.out_activation_ == "softmax":
+            return special.log_softmax(z, axis=1)
+        each = special.log_expit(z)  # one sigmoid for each class, normalised
+        return each - special.logsumexp(each, axis=1, keepdims=True)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities, shape (n_samples, n_classes); rows sum to 1 (multi-label apart)."""
+        p = np.exp(self.predict_log_proba(X))
+        return p if self._is_multilabel else p / p.sum(axis=1, keepdims=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

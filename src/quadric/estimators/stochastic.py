@@ -1,0 +1,139 @@
+"""The epochs of an estimator: stopping, learning rate, divergence, best weights.
+
+The rules (when to stop, when to lower the rate, what is kept) are those of scikit-learn's
+networks; what an epoch does is the core's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from quadric.errors import DivergenceError
+from quadric.estimators.progress import live_bar
+from quadric.layers import Layer
+from quadric.training.history import History
+from quadric.training.loop import NonFiniteError, Stepper
+
+__all__ = ["run_stochastic"]
+
+RECOVERIES = 8  # how often the rate is lowered before giving up
+LOWER_BY = 5.0
+
+
+def run_stochastic(
+    estimator: Any,
+    make_stepper: Callable[[], Stepper],
+    n_samples: int,
+    *,
+    incremental: bool,
+    validate: Callable[[], float] | None,
+) -> None:
+    """Train `estimator.network_` through the stepper and fill the estimator's fitted attributes."""
+    stepper = make_stepper()
+    in_order = np.arange(n_samples)
+    recoveries, first_rate = 0, estimator._rate
+    best: list[Layer] | None = None
+    epochs = 1 if incremental else estimator.max_iter
+    title = type(estimator).__name__
+    with live_bar(title, epochs, bool(estimator.verbose)) as update:
+        estimator.n_iter_ = 0
+        while estimator.n_iter_ < epochs:
+            order = (
+                estimator._random_state.permutation(n_samples) if estimator.shuffle else in_order
+            )
+            try:
+                loss = stepper.run_epoch(order, estimator._rate)
+            except NonFiniteError as failure:
+                stepper.restore()
+                stepper.publish()
+                if estimator.on_divergence == "raise" or recoveries == RECOVERIES:
+                    raise _divergence(estimator, failure) from None
+                recoveries += 1
+                estimator._rate /= LOWER_BY
+                stepper = make_stepper()  # the solver's memory is as bad as the step was
+                continue
+            except KeyboardInterrupt:
+                stepper.restore()
+                warnings.warn("Training interrupted by user.", stacklevel=5)
+                break
+            stepper.snapshot()
+            estimator.n_iter_ += 1
+            estimator.t_ += n_samples
+            estimator.loss_ = loss
+            estimator.loss_curve_.append(loss)
+            if validate is not None:
+                stepper.publish()
+                if _note_score(estimator, validate()):
+                    best = [layer.copy() for layer in estimator.network_.layers]
+            else:
+                _note_loss(estimator, loss)
+            update(loss, estimator.validation_scores_[-1] if validate is not None else None)
+            if estimator.learning_rate == "invscaling" and estimator.solver == "sgd":
+                estimator._rate = (
+                    estimator.learning_rate_init / (estimator.t_ + 1) ** estimator.power_t
+                )
+            if estimator._no_improvement_count > estimator.n_iter_no_change:
+                if estimator.learning_rate != "adaptive" or estimator.solver != "sgd":
+                    break
+                if estimator._rate <= 1e-6:
+                    break
+                estimator._rate /= 5.0
+                estimator._no_improvement_count = 0
+            if not incremental and estimator.n_iter_ == epochs:
+                warnings.warn(
+                    f"Stochastic Optimizer: Maximum iterations ({epochs}) reached and the "
+                    "optimization hasn't converged yet.",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+    stepper.publish()
+    if best is not None:
+        for layer, kept in zip(estimator.network_.layers, best, strict=True):
+            for name, array in kept.arrays().items():
+                layer.arrays()[name][...] = array
+    if recoveries:
+        warnings.warn(
+            f"Training diverged {recoveries} time{'s' if recoveries > 1 else ''}; each time the "
+            f"last good epoch was restored, and the learning rate lowered, from {first_rate:g} to "
+            f"{estimator._rate:g}. Scale the features (StandardScaler), or set a smaller "
+            "learning_rate_init.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+def _note_score(estimator: Any, score: float) -> bool:
+    """Book a validation score; true if it is the best so far."""
+    estimator.validation_scores_.append(score)
+    if score < estimator.best_validation_score_ + estimator.tol:
+        estimator._no_improvement_count += 1
+    else:
+        estimator._no_improvement_count = 0
+    if score > estimator.best_validation_score_:
+        estimator.best_validation_score_ = score
+        return True
+    return False
+
+
+def _note_loss(estimator: Any, loss: float) -> None:
+    if loss > estimator.best_loss_ - estimator.tol:
+        estimator._no_improvement_count += 1
+    else:
+        estimator._no_improvement_count = 0
+    estimator.best_loss_ = min(estimator.best_loss_, loss)
+
+
+def _divergence(estimator: Any, failure: NonFiniteError) -> DivergenceError:
+    history = History(n_samples=0, loss=list(estimator.loss_curve_))
+    return DivergenceError(
+        epoch=estimator.n_iter_,
+        sample=failure.sample,
+        layer=failure.layer,
+        learning_rate=estimator._rate,
+        history=history,
+    )
