@@ -107,6 +107,18 @@ def _waves():
     return X, np.sin(3 * X[:, 0]) + X[:, 1] * np.cos(X[:, 2]) + 0.2 * rng.normal(size=500)
 
 
+def _of(seed, d, function, noise):
+    """500 samples of a function of d standard normal features."""
+
+    def make():
+        rng = _rng(seed)
+        X = rng.normal(size=(500, d))
+        y = function(X)
+        return X, y + noise * y.std() * rng.normal(size=500)
+
+    return make
+
+
 def _linear():
     X, y = sk.make_regression(400, 15, n_informative=8, noise=20.0, random_state=0)
     return X, y / y.std()
@@ -148,12 +160,17 @@ CLASSIFICATION = {
 }
 REGRESSION = {
     "diabetes": lambda: sk.load_diabetes(return_X_y=True),
+    "exponential": _of(11, 5, lambda X: np.exp(X[:, 0] + 0.5 * X[:, 1]) + X[:, 2], 0.2),
     "friedman 1": lambda: sk.make_friedman1(500, noise=1.0, random_state=0),
     "friedman 2": lambda: sk.make_friedman2(500, noise=50.0, random_state=0),
     "friedman 3": lambda: sk.make_friedman3(500, noise=0.1, random_state=0),
+    "interactions": _of(12, 10, lambda X: X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3], 0.3),
     "linear": _linear,
     "products": _products,
+    "ripples": _of(13, 2, lambda X: np.sin(2 * np.hypot(X[:, 0], X[:, 1])), 0.2),
     "sparse uncorrelated": lambda: sk.make_sparse_uncorrelated(400, 10, random_state=0),
+    "sphere": _of(14, 6, lambda X: (X**2).sum(axis=1) + X[:, 0], 0.2),
+    "steps": _of(15, 4, lambda X: np.sign(X[:, 0]) + 2 * (X[:, 1] > 0.5) * X[:, 2], 0.2),
     "waves": _waves,
 }
 

@@ -6,7 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quadric.config import get_config, set_config
     from quadric.errors import DivergenceError
+    from quadric.estimators import (
+        QuadraticClassifier,
+        QuadraticLogisticRegression,
+        QuadraticRegressor,
+    )
     from quadric.layers import Linear, Quadratic, Reduced
     from quadric.network import Network
 
@@ -18,10 +24,27 @@ _HOMES = {
     "Linear": "quadric.layers",
     "Network": "quadric.network",
     "Quadratic": "quadric.layers",
+    "QuadraticClassifier": "quadric.estimators",
+    "QuadraticLogisticRegression": "quadric.estimators",
+    "QuadraticRegressor": "quadric.estimators",
     "Reduced": "quadric.layers",
+    "get_config": "quadric.config",
+    "set_config": "quadric.config",
 }
 
-__all__ = ["DivergenceError", "Linear", "Network", "Quadratic", "Reduced", "__version__"]
+__all__ = [
+    "DivergenceError",
+    "Linear",
+    "Network",
+    "Quadratic",
+    "QuadraticClassifier",
+    "QuadraticLogisticRegression",
+    "QuadraticRegressor",
+    "Reduced",
+    "__version__",
+    "get_config",
+    "set_config",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -901,13 +901,15 @@ def compress_rows(data, n, indptr, indices, values):
 
 @EntryPoint
 def sgd_epoch(
-    theta, table, work, index, n_penalised,
+    theta, scale_of_theta, table, work, index, n_penalised,
     indptr, indices, data, Y, order, weights, offset, offset_dots,
     loss, rate, l2, clip, stopped,
 ):  # fmt: skip
     """Visit the samples in `order` and take one SGD step for each; returns the summed loss.
 
-    theta        parameters, those under the L2 penalty first (`n_penalised` of them); in place
+    theta        parameters, those under the L2 penalty first (`n_penalised` of them); in place.
+                 These are what is stored times scale_of_theta[0], which an epoch leaves as it is
+                 at its end: two half epochs give the same bits as a whole one
     indptr       of CSR input; empty: `data` holds dense rows one after the other
     weights      of the samples: a step of rate * weight; empty: all 1
     offset       added to every input; empty: none
@@ -931,7 +933,7 @@ def sgd_epoch(
     if has_dots:
         for i in range(n):
             oo += offset[i] * offset[i]
-    scale, loss_sum, likelihood, t = 1.0, 0.0, 1.0, 0.0
+    scale, loss_sum, likelihood, t = scale_of_theta[0], 0.0, 1.0, 0.0
     for position in range(n_samples):
         sample = p_order[position]
         weight = p_weights[sample] * 1.0 if weighted else 1.0
@@ -1009,7 +1011,5 @@ def sgd_epoch(
             )  # fmt: skip
             layer, inputs = advance(layer, width), layer[N_OUT]
 
-    if scale != 1.0:
-        for p in range(n_penalised):
-            theta[p] *= scale
+    scale_of_theta[0] = scale
     return loss_sum - math.log(likelihood)

@@ -5,6 +5,8 @@ This is the layout of Q everywhere outside memory: files, fixtures, torch's stat
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from quadric.arrays import Array
@@ -18,14 +20,18 @@ def pack(Q: Array) -> Array:
     >>> pack(np.array([[[1.0, 2.0], [2.0, 3.0]]]))
     array([[1., 2., 3.]])
     """
-    rows, columns = np.triu_indices(Q.shape[-1])
-    return Q[:, rows, columns]
+    return Q.reshape(len(Q), -1)[:, _places(Q.shape[-1])[0]]
 
 
 def unpack(packed: Array, n: int) -> Array:
     """The symmetric matrices, shape (m, n, n), that have the given triangles."""
+    return packed[:, _places(n)[1]].reshape(len(packed), n, n)
+
+
+@lru_cache(maxsize=8)
+def _places(n: int) -> tuple[Array, Array]:
+    """Where the triangle's entries stand in a matrix, and a matrix's entries in the triangle."""
     rows, columns = np.triu_indices(n)
-    Q = np.empty((len(packed), n, n), dtype=packed.dtype)
-    Q[:, rows, columns] = packed
-    Q[:, columns, rows] = packed
-    return Q
+    of_matrix = np.empty((n, n), dtype=np.intp)
+    of_matrix[rows, columns] = of_matrix[columns, rows] = np.arange(len(rows))
+    return rows * n + columns, of_matrix.ravel()

@@ -22,6 +22,7 @@ from quadric.estimators.checks import (
     as_samples,
     warn_about_scales,
 )
+from quadric.estimators.repeated import merge_repeated
 from quadric.estimators.stochastic import run_stochastic
 from quadric.initial_values import INITIAL_VALUES
 from quadric.losses import LOSSES
@@ -39,6 +40,10 @@ __all__ = ["QuadraticNetworkEstimator"]
 # the gradient, then two means for Adam, a velocity for SGD, ten pairs of vectors for L-BFGS.
 COPIES = {"adam": 5.0, "sgd": 4.0, "lbfgs": 26.0}
 
+# What 'auto' stands for, chosen by `python -m benchmarks.defaults`.
+LBFGS_SAMPLES = 10_000
+LBFGS_ALPHA, STOCHASTIC_ALPHA = 3.0, 1e-4
+
 
 class QuadraticNetworkEstimator(BaseEstimator, ABC):
     """A network with scikit-learn's manners; see `QuadraticClassifier` for the parameters."""
@@ -49,8 +54,8 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         "activation": [StrOptions({"identity", "logistic", "tanh", "relu"})],
         "layer_kinds": [str, "array-like"],
         "init": [StrOptions(set(INITIAL_VALUES))],
-        "solver": [StrOptions({"lbfgs", "sgd", "adam"})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"auto", "lbfgs", "sgd", "adam"})],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "learning_rate": [StrOptions({"constant", "invscaling", "adaptive"})],
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
@@ -85,7 +90,7 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         loss: str,
         init: str,
         solver: str,
-        alpha: float,
+        alpha: Any,
         batch_size: Any,
         learning_rate: str,
         learning_rate_init: float,
@@ -206,6 +211,10 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         weights = self._weights(sample_weight, y)
         dtype = np.dtype(self.dtype or X.dtype) if first else self.network_.dtype
         self._random_state = check_random_state(self.random_state)
+        self._solver = self._choose_solver(X.shape[0], incremental=incremental)
+        self._alpha = self.alpha
+        if self.alpha == "auto":
+            self._alpha = LBFGS_ALPHA if self._solver == "lbfgs" else STOCHASTIC_ALPHA
         if first:
             self._start(X, [*hidden, Y.shape[1]], kinds, dtype)
         X, Y = as_samples(X, dtype), np.ascontiguousarray(Y, dtype=dtype)
@@ -213,17 +222,23 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
             weights = np.asarray(weights, dtype=dtype)
             if not weights.any():
                 raise ValueError("sample_weight must not be zero for all samples.")
-        if self.solver == "lbfgs":
-            self._fit_lbfgs(X, Y, weights)
+        if self._solver == "lbfgs":
+            self._fit_lbfgs(*merge_repeated(X, Y, weights))
         else:
             self._fit_stochastic(X, Y, weights, incremental=incremental)
         return self
+
+    def _choose_solver(self, n_samples: int, *, incremental: bool) -> str:
+        if self.solver != "auto":
+            return self.solver
+        batches = incremental or self.early_stopping or self.batch_size != "auto"
+        return "adam" if batches or n_samples > LBFGS_SAMPLES else "lbfgs"
 
     def _start(self, X: Matrix, sizes: list[int], kinds: list[str], dtype: np.dtype[Any]) -> None:
         """A new network and empty records; nothing is allocated that would not fit."""
         check_memory(
             X.shape[1], list(zip(kinds, sizes, strict=True)),
-            8 if self.solver == "lbfgs" else dtype.itemsize, COPIES[self.solver],
+            8 if self._solver == "lbfgs" else dtype.itemsize, COPIES[self._solver],
         )  # fmt: skip
         warn_about_scales(X, type(self).__name__)
         _, last = self._loss_and_activation()
@@ -239,6 +254,7 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         self.loss_curve_: list[float] = []
         self._no_improvement_count = 0
         self._optimizer: Optimizer | None = None
+        self._packed: Any = None
         self.best_loss_ = None if self.early_stopping else np.inf
         self.validation_scores_: list[float] | None = [] if self.early_stopping else None
         self.best_validation_score_ = -np.inf if self.early_stopping else None
@@ -252,14 +268,14 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         network = self.network_
         history = run_lbfgs(
             network.layers, network.activations, LOSSES[loss], X, Y,
-            epochs=self.max_iter, max_fun=self.max_fun, l2=self.alpha / total, tol=self.tol,
+            epochs=self.max_iter, max_fun=self.max_fun, l2=self._alpha / total, tol=self.tol,
             sample_weight=weights, offset=None, validate=None, callback=None,
         )  # fmt: skip
         self.n_iter_ = history.epochs
         self.loss_curve_ = history.loss
         self.loss_ = history.loss[-1] if history.loss else np.nan
         self.best_loss_ = self.loss_
-        if history.epochs >= self.max_iter:
+        if history.epochs >= self.max_iter and self.solver == "lbfgs":  # 'auto': a budget
             warnings.warn(
                 f"lbfgs failed to converge after {history.epochs} iteration(s): increase max_iter "
                 "or scale the data.",
@@ -282,34 +298,39 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
                 stacklevel=5,
             )
             batch_size = n_samples
-        if not incremental or self._optimizer is None:
-            self._optimizer = None
+        if not incremental or self.t_ == 0:
+            self._optimizer = self._packed = None
             self._rate = self.learning_rate_init
         loss, _ = self._loss_and_activation()
         network = self.network_
 
         def make_stepper() -> Stepper:
-            if self.solver == "sgd" and batch_size == 1 and self.momentum == 0:
+            if self._solver == "sgd" and batch_size == 1 and self.momentum == 0:
                 from quadric.training.per_sample import PerSample
 
-                return PerSample(
+                packed = self._packed if incremental else None
+                if packed is not None and not packed.holds(network.layers):
+                    packed = None  # the network has been changed since
+                stepper = PerSample(
                     network.layers, network.activations, loss, X, Y,
-                    l2=self.alpha, clip=None, sample_weight=weights, offset=None,
+                    l2=self._alpha, clip=None, sample_weight=weights, offset=None, packed=packed,
                 )  # fmt: skip
+                self._packed = stepper.packed if incremental else None
+                return stepper
             keep = incremental and self._optimizer is not None
             optimizer = self._optimizer if keep else self._new_optimizer()
             assert optimizer is not None
             self._optimizer = optimizer
             return MiniBatch(
                 network.layers, network.activations, LOSSES[loss], X, Y,
-                optimizer=optimizer, batch_size=batch_size, l2=self.alpha, clip=None,
+                optimizer=optimizer, batch_size=batch_size, l2=self._alpha, clip=None,
                 sample_weight=weights, offset=None, by_weight=True,
             )  # fmt: skip
 
         run_stochastic(self, make_stepper, n_samples, incremental=incremental, validate=validate)
 
     def _new_optimizer(self) -> Optimizer:
-        if self.solver == "sgd":
+        if self._solver == "sgd":
             return SGD(self.momentum, self.nesterovs_momentum)
         return Adam(self.beta_1, self.beta_2, self.epsilon)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import LabelBinarizer
@@ -16,11 +15,12 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, type_of_targ
 
 from quadric.arrays import Array
 from quadric.estimators.base import QuadraticNetworkEstimator
+from quadric.estimators.probabilities import LogitsToClasses
 
 __all__ = ["QuadraticClassifier"]
 
 
-class QuadraticClassifier(ClassifierMixin, QuadraticNetworkEstimator):
+class QuadraticClassifier(LogitsToClasses, ClassifierMixin, QuadraticNetworkEstimator):
     """A classifier whose last layer is quadratic, behind scikit-learn's interface.
 
     Parameters and fitted attributes are those of `sklearn.neural_network.MLPClassifier` wherever
@@ -29,7 +29,7 @@ class QuadraticClassifier(ClassifierMixin, QuadraticNetworkEstimator):
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int or int, default=(100,)
+    hidden_layer_sizes : sequence of int or int, default=(32,)
         The widths of the hidden layers; () is a single layer.
     activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
         Of the hidden layers.
@@ -41,11 +41,14 @@ class QuadraticClassifier(ClassifierMixin, QuadraticNetworkEstimator):
         'binary_cross_entropy' gives the paper's one sigmoid for each class.
     init : {'relinear', 'glorot', 'normal', 'identity'}, default='relinear'
         Initial values, see `quadric.initial_values`.
-    solver : {'adam', 'sgd', 'lbfgs'}, default='adam'
+    solver : {'auto', 'lbfgs', 'adam', 'sgd'}, default='auto'
+        'auto' is 'lbfgs' for up to 10 000 samples, and 'adam' for more, for `partial_fit`, and
+        where batches are asked for (an integer `batch_size`, `early_stopping`).
         'sgd' with batch_size=1 and momentum=0 is the paper's algorithm, in a compiled loop.
-    alpha : float, default=0.0001
+    alpha : float or 'auto', default='auto'
         L2 penalty on the weights (on Q: its independent entries), divided by the batch's sum of
-        weights. Biases are not penalised.
+        weights. Biases are not penalised. 'auto' is 3.0 for 'lbfgs', whose batch is all of the
+        data, and 0.0001 otherwise.
     batch_size, learning_rate, learning_rate_init, power_t, max_iter, shuffle, random_state, tol, \
 verbose, warm_start, momentum, nesterovs_momentum, early_stopping, validation_fraction, beta_1, \
 beta_2, epsilon, n_iter_no_change, max_fun
@@ -90,14 +93,14 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def __init__(
         self,
-        hidden_layer_sizes: Any = (100,),
+        hidden_layer_sizes: Any = (32,),
         activation: str = "tanh",
         *,
         layer_kinds: Any = "auto",
         loss: str = "auto",
         init: str = "relinear",
-        solver: str = "adam",
-        alpha: float = 0.0001,
+        solver: str = "auto",
+        alpha: Any = "auto",
         batch_size: Any = "auto",
         learning_rate: str = "constant",
         learning_rate_init: float = 0.001,
@@ -230,43 +233,6 @@ beta_2, epsilon, n_iter_no_change, max_fun
         else:
             right = z.argmax(axis=1) == Y.argmax(axis=1)
         return float(np.average(right, weights=sample_weight))
-
-    def decision_function(self, X: Any) -> Array:
-        """The logits: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        z = self._logits(X)
-        if len(self.classes_) == 2 and z.shape[1] == 2 and not self._is_multilabel:
-            return z[:, 1] - z[:, 0]
-        return z[:, 0] if z.shape[1] == 1 else z
-
-    def predict(self, X: Any) -> Array:
-        """The classes of the samples; for multi-label an array of 0 and 1."""
-        z = self._logits(X)
-        if self._is_multilabel:
-            return (z > 0).astype(int)
-        if z.shape[1] == 1:
-            index = (z[:, 0] > 0).astype(int) if len(self.classes_) > 1 else np.zeros(len(z), int)
-        else:
-            index = z.argmax(axis=1)
-        return self.classes_[index]
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """The logarithms of `predict_proba`, computed without taking them: none is -inf early."""
-        z = self._logits(X)
-        if self._is_multilabel:
-            return special.log_expit(z)
-        if len(self.classes_) == 1:
-            return np.zeros((len(z), 1), dtype=z.dtype)
-        if z.shape[1] == 1:
-            return np.hstack([special.log_expit(-z), special.log_expit(z)])
-        if self.out_activation_ == "softmax":
-            return special.log_softmax(z, axis=1)
-        each = special.log_expit(z)  # one sigmoid for each class, normalised
-        return each - special.logsumexp(each, axis=1, keepdims=True)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities, shape (n_samples, n_classes); rows sum to 1 (multi-label apart)."""
-        p = np.exp(self.predict_log_proba(X))
-        return p if self._is_multilabel else p / p.sum(axis=1, keepdims=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,10 +11,20 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from quadric.arrays import Array
+from quadric.arrays import Array, Matrix
 from quadric.estimators.base import QuadraticNetworkEstimator
+from quadric.layers import Layer
 
 __all__ = ["QuadraticRegressor"]
+
+
+def _scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
+    """Make the layer's output z become scale * z + shift, exactly the same function of its input."""
+    for name, array in last.arrays().items():
+        if name in ("W", "b", "Q"):
+            array *= scale.reshape(-1, *[1] * (array.ndim - 1)).astype(array.dtype)
+    if last.kind != "reduced":
+        last.arrays()["b"] += shift.astype(last.dtype)
 
 
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
@@ -40,14 +50,14 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 
     def __init__(
         self,
-        hidden_layer_sizes: Any = (100,),
+        hidden_layer_sizes: Any = (32,),
         activation: str = "tanh",
         *,
         layer_kinds: Any = "auto",
         loss: str = "squared_error",
         init: str = "relinear",
-        solver: str = "lbfgs",
-        alpha: float = 0.0001,
+        solver: str = "auto",
+        alpha: Any = "auto",
         batch_size: Any = "auto",
         learning_rate: str = "constant",
         learning_rate_init: float = 0.001,
@@ -111,6 +121,26 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
                 f"{self.n_outputs_}."
             )
         return Y
+
+    def _fit_lbfgs(self, X: Matrix, Y: Array, weights: Array | None) -> None:
+        """Fit to standardised targets, and state the result in the targets' own units.
+
+        The penalty then means the same whatever the targets' scale. A reduced last layer, a
+        product, has no place for a mean: its targets are scaled and not centred.
+        """
+        last = self.network_.layers[-1]
+        mean = np.average(Y, axis=0, weights=weights)
+        if last.kind == "reduced":
+            mean = np.zeros_like(mean)
+        scale = np.sqrt(np.average((Y - mean) ** 2, axis=0, weights=weights))
+        scale[~(scale > 0)] = 1.0
+        if self.t_ > 0:  # warm start: the network speaks in the targets' units
+            _scale_outputs(last, 1 / scale, -mean / scale)
+        try:
+            super()._fit_lbfgs(X, ((Y - mean) / scale).astype(Y.dtype), weights)
+        finally:
+            _scale_outputs(last, scale, mean)
+        self.t_ += len(Y) * self.n_iter_
 
     def _loss_and_activation(self) -> tuple[str, str]:
         return "squared_error", "identity"

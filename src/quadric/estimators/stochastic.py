@@ -73,12 +73,12 @@ def run_stochastic(
             else:
                 _note_loss(estimator, loss)
             update(loss, estimator.validation_scores_[-1] if validate is not None else None)
-            if estimator.learning_rate == "invscaling" and estimator.solver == "sgd":
+            if estimator.learning_rate == "invscaling" and estimator._solver == "sgd":
                 estimator._rate = (
                     estimator.learning_rate_init / (estimator.t_ + 1) ** estimator.power_t
                 )
             if estimator._no_improvement_count > estimator.n_iter_no_change:
-                if estimator.learning_rate != "adaptive" or estimator.solver != "sgd":
+                if estimator.learning_rate != "adaptive" or estimator._solver != "sgd":
                     break
                 if estimator._rate <= 1e-6:
                     break

@@ -54,8 +54,9 @@ class PackedLayers:
 
     Attributes
     ----------
-    theta : array
-        The parameters, those under the L2 penalty first (`n_penalised` of them).
+    theta, scale : arrays
+        The parameters, those under the L2 penalty first (`n_penalised` of them); the latter are
+        what is stored times ``scale[0]``.
     work, index : arrays
         Room for one sample's activations and the list of its inputs.
     table : int array
@@ -78,7 +79,7 @@ class PackedLayers:
             row[kernels.B] = parameters.reserve(layer.n_outputs)
             if layer.kind == "reduced":
                 row[kernels.C] = parameters.reserve(layer.n_outputs)
-        self.theta = parameters.allocate()
+        self.theta, self.scale = parameters.allocate(), np.ones(1)
 
         sample = _Space(dtype)
         self._place_activations(layers, sample)
@@ -147,10 +148,22 @@ class PackedLayers:
     def read_into(self, layers: Sequence[Layer]) -> None:
         """Copy the parameters back into the layers' arrays."""
         for name, array, rows in self._fields(layers):
+            if name in ("W", "Q", "U") and self.scale[0] != 1:
+                rows = rows * rows.dtype.type(self.scale[0])
             if name == "Q":
                 array[...] = triangle.unpack(rows.T, array.shape[-1])
             else:
                 array[...] = rows.T.reshape(array.shape)
+
+    def holds(self, layers: Sequence[Layer]) -> bool:
+        """Whether the layers are just what `read_into` would write."""
+        copies = [layer.copy() for layer in layers]
+        self.read_into(copies)
+        return all(
+            np.array_equal(one.arrays()[name], array)
+            for one, layer in zip(copies, layers, strict=True)
+            for name, array in layer.arrays().items()
+        )
 
     def settle(self) -> None:
         """Fold the offset's u into the weights, and compute r afresh: once an epoch."""

@@ -25,7 +25,10 @@ LOSS_CODES = {
 
 
 class PerSample:
-    """A stepper that trains a packed copy of the layers; `publish` copies it back."""
+    """A stepper that trains a packed copy of the layers; `publish` copies it back.
+
+    Given the `packed` layers of another one, it goes on where that one stopped, to the last bit.
+    """
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class PerSample:
         clip: float | None,
         sample_weight: Array | None,
         offset: Array | None,
+        packed: PackedLayers | None = None,
     ) -> None:
         self.layers, self.n_samples = layers, len(Y)
         # what the penalty counts for: a sample's step has the size of its weight
@@ -48,7 +52,7 @@ class PerSample:
             X = _compress(X)
             if offset is not None and not sparse.issparse(X):
                 X, offset = X + offset, None  # dense: nothing to be gained, digits to be lost
-        self.packed = PackedLayers(layers, activations, offset)
+        self.packed = PackedLayers(layers, activations, offset) if packed is None else packed
         empty = np.empty(0, dtype=dtype)
         dots = empty
         if offset is not None and self.packed.folds_offset:
@@ -67,10 +71,10 @@ class PerSample:
         self.snapshot()
 
     def snapshot(self) -> None:
-        self.saved = self.packed.theta.copy()
+        self.saved = self.packed.theta.copy(), self.packed.scale.copy()
 
     def restore(self) -> None:
-        self.packed.theta[...] = self.saved
+        self.packed.theta[...], self.packed.scale[...] = self.saved
 
     def publish(self) -> None:
         self.packed.read_into(self.layers)
@@ -82,6 +86,7 @@ class PerSample:
         loss, l2, clip = self.constants
         loss_sum = kernels.sgd_epoch(
             packed.theta,
+            packed.scale,
             _read_only(packed.table),
             packed.work,
             packed.index,
