@@ -23,6 +23,7 @@ from quadric.estimators.checks import (
     warn_about_scales,
 )
 from quadric.estimators.repeated import merge_repeated
+from quadric.estimators.selection import HIDDEN, ITERATIONS, Candidate, candidates, select
 from quadric.estimators.stochastic import run_stochastic
 from quadric.initial_values import INITIAL_VALUES
 from quadric.losses import LOSSES
@@ -41,8 +42,8 @@ __all__ = ["QuadraticNetworkEstimator"]
 COPIES = {"adam": 5.0, "sgd": 4.0, "lbfgs": 26.0}
 
 # What 'auto' stands for, chosen by `python -m benchmarks.defaults`.
-LBFGS_SAMPLES = 10_000
-LBFGS_ALPHA, STOCHASTIC_ALPHA = 3.0, 1e-4
+LBFGS_SAMPLES = 20_000
+STOCHASTIC_ALPHA = 1e-4
 
 
 class QuadraticNetworkEstimator(BaseEstimator, ABC):
@@ -50,7 +51,11 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
 
     network_: Network
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "hidden_layer_sizes": [
+            StrOptions({"auto"}),
+            "array-like",
+            Interval(Integral, 1, None, closed="left"),
+        ],
         "activation": [StrOptions({"identity", "logistic", "tanh", "relu"})],
         "layer_kinds": [str, "array-like"],
         "init": [StrOptions(set(INITIAL_VALUES))],
@@ -198,8 +203,8 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Any:
         if incremental and self.early_stopping:
             raise ValueError("partial_fit does not support early_stopping=True")
-        hidden = as_hidden_sizes(self.hidden_layer_sizes)
-        kinds = as_layer_kinds(self.layer_kinds, len(hidden))
+        hidden = self._hidden_sizes()
+        as_layer_kinds(self.layer_kinds, len(HIDDEN if hidden is None else hidden))
         first = "network_" not in self.__dict__ or not (self.warm_start or incremental)
         X, y = validate_data(
             self, X, y,
@@ -212,11 +217,8 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         dtype = np.dtype(self.dtype or X.dtype) if first else self.network_.dtype
         self._random_state = check_random_state(self.random_state)
         self._solver = self._choose_solver(X.shape[0], incremental=incremental)
-        self._alpha = self.alpha
-        if self.alpha == "auto":
-            self._alpha = LBFGS_ALPHA if self._solver == "lbfgs" else STOCHASTIC_ALPHA
         if first:
-            self._start(X, [*hidden, Y.shape[1]], kinds, dtype)
+            self._start(X, Y.shape[1], dtype)
         X, Y = as_samples(X, dtype), np.ascontiguousarray(Y, dtype=dtype)
         if weights is not None:
             weights = np.asarray(weights, dtype=dtype)
@@ -234,22 +236,39 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         batches = incremental or self.early_stopping or self.batch_size != "auto"
         return "adam" if batches or n_samples > LBFGS_SAMPLES else "lbfgs"
 
-    def _start(self, X: Matrix, sizes: list[int], kinds: list[str], dtype: np.dtype[Any]) -> None:
+    def _hidden_sizes(self) -> list[int] | None:
+        """The widths of the hidden layers; None is open."""
+        if isinstance(self.hidden_layer_sizes, str) and self.layer_kinds == "auto":
+            return None
+        if isinstance(self.hidden_layer_sizes, str):  # as many kinds as layers: a fixed shape
+            return list(HIDDEN)
+        return as_hidden_sizes(self.hidden_layer_sizes)
+
+    def _start(self, X: Matrix, n_outputs: int, dtype: np.dtype[Any]) -> None:
         """A new network and empty records; nothing is allocated that would not fit."""
-        check_memory(
-            X.shape[1], list(zip(kinds, sizes, strict=True)),
-            8 if self._solver == "lbfgs" else dtype.itemsize, COPIES[self._solver],
-        )  # fmt: skip
+        hidden, alpha = self._hidden_sizes(), None if self.alpha == "auto" else float(self.alpha)
+        if self._solver != "lbfgs":  # batches: no choosing
+            hidden = list(HIDDEN) if hidden is None else hidden
+            alpha = STOCHASTIC_ALPHA if alpha is None else alpha
+        self._candidates = candidates(hidden, alpha, X.shape[1])
         warn_about_scales(X, type(self).__name__)
+        seed = int(self._random_state.randint(np.iinfo(np.int32).max))
         _, last = self._loss_and_activation()
-        activations = [self.activation] * (len(sizes) - 1) + [last]
-        self.network_ = Network.create(
-            X.shape[1],
-            list(zip(kinds, sizes, activations, strict=True)),
-            init=self.init,
-            rng=int(self._random_state.randint(np.iinfo(np.int32).max)),
-            dtype=dtype,
-        )
+
+        def make(candidate: Candidate) -> Network:
+            kinds = as_layer_kinds(self.layer_kinds, len(candidate.hidden))
+            sizes = [*candidate.hidden, n_outputs]
+            check_memory(
+                X.shape[1], list(zip(kinds, sizes, strict=True)),
+                8 if self._solver == "lbfgs" else dtype.itemsize, COPIES[self._solver],
+            )  # fmt: skip
+            activations = [self.activation] * len(candidate.hidden) + [last]
+            specification = list(zip(kinds, sizes, activations, strict=True))
+            return Network.create(X.shape[1], specification, init=self.init, rng=seed, dtype=dtype)
+
+        self._make = make
+        self._alpha = self._candidates[-1].alpha
+        self.network_ = make(self._candidates[-1])
         self.n_iter_, self.t_ = 0, 0
         self.loss_curve_: list[float] = []
         self._no_improvement_count = 0
@@ -261,6 +280,15 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
 
     def _fit_lbfgs(self, X: Matrix, Y: Array, weights: Array | None) -> None:
         loss, _ = self._loss_and_activation()
+        iterations = self.max_iter
+        make = self.__dict__.pop("_make", None)  # there after a first start, and used once
+        if make is not None:
+            chosen, self.network_ = select(
+                self._candidates, make, LOSSES[loss], X, Y, weights, self._random_state
+            )
+            self._alpha = chosen.alpha
+            if len(self._candidates) > 1:
+                iterations = max(1, iterations - ITERATIONS)
         total = float(len(Y))
         if weights is not None:
             total = float(weights.sum(dtype=np.float64))
@@ -268,14 +296,14 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         network = self.network_
         history = run_lbfgs(
             network.layers, network.activations, LOSSES[loss], X, Y,
-            epochs=self.max_iter, max_fun=self.max_fun, l2=self._alpha / total, tol=self.tol,
+            epochs=iterations, max_fun=self.max_fun, l2=self._alpha / total, tol=self.tol,
             sample_weight=weights, offset=None, validate=None, callback=None,
         )  # fmt: skip
         self.n_iter_ = history.epochs
         self.loss_curve_ = history.loss
         self.loss_ = history.loss[-1] if history.loss else np.nan
         self.best_loss_ = self.loss_
-        if history.epochs >= self.max_iter and self.solver == "lbfgs":  # 'auto': a budget
+        if history.epochs >= iterations and self.solver == "lbfgs":  # for 'auto' it is a budget
             warnings.warn(
                 f"lbfgs failed to converge after {history.epochs} iteration(s): increase max_iter "
                 "or scale the data.",
@@ -286,6 +314,7 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
     def _fit_stochastic(
         self, X: Matrix, Y: Array, weights: Array | None, *, incremental: bool
     ) -> None:
+        self.__dict__.pop("_make", None)
         validate = None
         if self.early_stopping:
             X, Y, weights, validate = self._hold_out(X, Y, weights)

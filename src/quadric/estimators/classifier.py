@@ -29,8 +29,10 @@ class QuadraticClassifier(LogitsToClasses, ClassifierMixin, QuadraticNetworkEsti
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int or int, default=(32,)
-        The widths of the hidden layers; () is a single layer.
+    hidden_layer_sizes : sequence of int, int or 'auto', default='auto'
+        The widths of the hidden layers; () is a single layer. 'auto' takes a single quadratic
+        layer or 32 hidden neurons, whichever does better on held-out samples ('lbfgs', and at
+        most 32 features; else 32 hidden neurons).
     activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
         Of the hidden layers.
     layer_kinds : 'auto', a kind, or a sequence of kinds, default='auto'
@@ -42,13 +44,13 @@ class QuadraticClassifier(LogitsToClasses, ClassifierMixin, QuadraticNetworkEsti
     init : {'relinear', 'glorot', 'normal', 'identity'}, default='relinear'
         Initial values, see `quadric.initial_values`.
     solver : {'auto', 'lbfgs', 'adam', 'sgd'}, default='auto'
-        'auto' is 'lbfgs' for up to 10 000 samples, and 'adam' for more, for `partial_fit`, and
+        'auto' is 'lbfgs' for up to 20 000 samples, and 'adam' for more, for `partial_fit`, and
         where batches are asked for (an integer `batch_size`, `early_stopping`).
         'sgd' with batch_size=1 and momentum=0 is the paper's algorithm, in a compiled loop.
     alpha : float or 'auto', default='auto'
         L2 penalty on the weights (on Q: its independent entries), divided by the batch's sum of
-        weights. Biases are not penalised. 'auto' is 3.0 for 'lbfgs', whose batch is all of the
-        data, and 0.0001 otherwise.
+        weights. Biases are not penalised. 'auto' chooses among a few values on held-out samples
+        ('lbfgs', whose batch is all of the data), and is 0.0001 otherwise.
     batch_size, learning_rate, learning_rate_init, power_t, max_iter, shuffle, random_state, tol, \
 verbose, warm_start, momentum, nesterovs_momentum, early_stopping, validation_fraction, beta_1, \
 beta_2, epsilon, n_iter_no_change, max_fun
@@ -93,7 +95,7 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def __init__(
         self,
-        hidden_layer_sizes: Any = (32,),
+        hidden_layer_sizes: Any = "auto",
         activation: str = "tanh",
         *,
         layer_kinds: Any = "auto",
@@ -105,7 +107,7 @@ beta_2, epsilon, n_iter_no_change, max_fun
         learning_rate: str = "constant",
         learning_rate_init: float = 0.001,
         power_t: float = 0.5,
-        max_iter: int = 200,
+        max_iter: int = 100,
         shuffle: bool = True,
         random_state: Any = None,
         tol: float = 1e-4,

@@ -26,6 +26,7 @@ from quadric.losses import LOSSES
 from quadric.memory import check_memory
 from quadric.network import Network
 from quadric.training import backprop
+from quadric.training.full_batch import input_scales
 from quadric.training.history import History
 
 __all__ = ["QuadraticLogisticRegression"]
@@ -198,6 +199,9 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         rows, columns = np.triu_indices(n)
         factor = np.where(rows == columns, 1.0, 2.0)
 
+        s = input_scales(X)
+        scales = np.concatenate([np.tile(s, m), np.ones(m), np.tile(s[rows] * s[columns], m)])
+
         def split(vector: Array) -> tuple[Array, Array, Array]:
             W, b = vector[: m * n].reshape(m, n), vector[m * n : m * n + m]
             return W, b, vector[m * n + m :].reshape(m, -1)
@@ -208,7 +212,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             held["W"][...], held["b"][...] = W, b
             held["Q"][...] = triangle.unpack(monomials / factor, n)
 
-        def objective(vector: Array) -> tuple[float, Array]:
+        def objective(scaled: Array) -> tuple[float, Array]:
+            vector = scaled / scales
             assign(vector)
             with np.errstate(over="ignore", invalid="ignore"):
                 value, (grad,) = backprop.gradients([layer], [last], loss, X, Y, weights)
@@ -222,14 +227,15 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
                     (triangle.pack(g["Q"]) / factor + penalty * monomials).ravel(),
                 ]
             )
-            return value + penalty / 2 * float((W**2).sum() + (monomials**2).sum()), gradient
+            size = float((W**2).sum() + (monomials**2).sum())
+            return value + penalty / 2 * size, gradient / scales
 
         held = layer.arrays()
         start = np.concatenate(
             [held["W"].ravel(), held["b"], (triangle.pack(held["Q"]) * factor).ravel()]
         )
         result = optimize.minimize(
-            objective, start, method="L-BFGS-B", jac=True,
+            objective, start * scales, method="L-BFGS-B", jac=True,
             options={
                 "maxiter": self.max_iter, "maxfun": 100 * self.max_iter, "maxcor": LBFGS_PAIRS,
                 "gtol": self.tol, "ftol": 0.0,
@@ -239,7 +245,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             raise DivergenceError(
                 epoch=0, sample=None, layer=0, learning_rate=None, history=History(len(Y))
             )
-        assign(result.x)
+        assign(result.x / scales)
         self.n_iter_ = int(result.nit)
         if result.nit >= self.max_iter:
             warnings.warn(

@@ -19,7 +19,7 @@ __all__ = ["QuadraticRegressor"]
 
 
 def _scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
-    """Make the layer's output z become scale * z + shift, exactly the same function of its input."""
+    """Turn the output z of the layer into scale * z + shift."""
     for name, array in last.arrays().items():
         if name in ("W", "b", "Q"):
             array *= scale.reshape(-1, *[1] * (array.ndim - 1)).astype(array.dtype)
@@ -50,7 +50,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 
     def __init__(
         self,
-        hidden_layer_sizes: Any = (32,),
+        hidden_layer_sizes: Any = "auto",
         activation: str = "tanh",
         *,
         layer_kinds: Any = "auto",
@@ -62,7 +62,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
         learning_rate: str = "constant",
         learning_rate_init: float = 0.001,
         power_t: float = 0.5,
-        max_iter: int = 200,
+        max_iter: int = 100,
         shuffle: bool = True,
         random_state: Any = None,
         tol: float = 1e-4,
@@ -128,7 +128,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
         The penalty then means the same whatever the targets' scale. A reduced last layer, a
         product, has no place for a mean: its targets are scaled and not centred.
         """
-        last = self.network_.layers[-1]
+        last = self.network_.layers[-1]  # selection may put another network in this one's place
         mean = np.average(Y, axis=0, weights=weights)
         if last.kind == "reduced":
             mean = np.zeros_like(mean)
@@ -139,7 +139,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
         try:
             super()._fit_lbfgs(X, ((Y - mean) / scale).astype(Y.dtype), weights)
         finally:
-            _scale_outputs(last, scale, mean)
+            _scale_outputs(self.network_.layers[-1], scale, mean)
         self.t_ += len(Y) * self.n_iter_
 
     def _loss_and_activation(self) -> tuple[str, str]:

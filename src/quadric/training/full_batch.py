@@ -16,7 +16,7 @@ from quadric.losses import Loss
 from quadric.training import backprop
 from quadric.training.history import Epoch, History
 
-__all__ = ["from_vector", "run_lbfgs", "to_vector"]
+__all__ = ["from_vector", "input_scales", "run_lbfgs", "to_vector"]
 
 
 def to_vector(layers: Sequence[Layer]) -> Array:
@@ -43,6 +43,32 @@ def from_vector(layers: Sequence[Layer], vector: Array) -> None:
                 stop = start + array.size
                 array[...] = vector[start:stop].reshape(array.shape)
             start = stop
+
+
+def input_scales(X: Matrix) -> Array:
+    """The root mean square of each input; 1 where an input is always zero."""
+    squares = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+    scales = np.sqrt(np.asarray(squares.mean(axis=0), dtype=np.float64)).ravel()
+    return np.where((scales > 0) & np.isfinite(scales), scales, 1.0)
+
+
+def _parameter_scales(layers: Sequence[Layer], X: Matrix) -> Array:
+    """How much z moves with each parameter: sizes of x_i for W and U, of x_i x_j for Q.
+
+    L-BFGS works on parameters times these, so that unscaled inputs do not slow it down; what is
+    minimised stays the same.
+    """
+    s = input_scales(X)
+    ones = [layer.copy() for layer in layers]
+    for layer in ones:
+        for array in layer.arrays().values():
+            array[...] = 1
+    for name, array in ones[0].arrays().items():
+        if name in ("W", "U"):
+            array *= s.astype(array.dtype)
+        elif name == "Q":
+            array *= np.multiply.outer(s, s).astype(array.dtype)
+    return to_vector(ones)
 
 
 def run_lbfgs(
@@ -72,17 +98,18 @@ def run_lbfgs(
     start = time.perf_counter()
     share = 1.0 if sample_weight is None else float(sample_weight.mean())
     finished_at = to_vector(layers)
+    scales = _parameter_scales(layers, X)
 
-    def objective(vector: Array) -> tuple[float, Array]:
-        from_vector(layers, vector)
+    def objective(scaled: Array) -> tuple[float, Array]:
+        from_vector(layers, scaled / scales)
         with np.errstate(over="ignore", invalid="ignore"):
             value, grads = backprop.gradients(layers, activations, loss, X, Y, sample_weight)
             backprop.add_l2(layers, grads, l2 * share)
-        return value + backprop.penalty(layers, l2 * share), to_vector(grads)
+        return value + backprop.penalty(layers, l2 * share), to_vector(grads) / scales
 
     def finished(intermediate_result: optimize.OptimizeResult) -> None:
         nonlocal start, finished_at
-        finished_at = np.array(intermediate_result.x)
+        finished_at = intermediate_result.x / scales
         from_vector(layers, finished_at)
         seconds = time.perf_counter() - start
         score = None if validate is None else validate()
@@ -96,7 +123,7 @@ def run_lbfgs(
     try:
         result = optimize.minimize(
             objective,
-            finished_at,
+            finished_at * scales,
             method="L-BFGS-B",
             jac=True,
             callback=finished,
@@ -117,7 +144,7 @@ def run_lbfgs(
         )
     if history.stopped:  # the callback may have left the network as it wants it
         return history
-    from_vector(layers, result.x)
+    from_vector(layers, result.x / scales)
     if not history.loss:  # it began at an optimum
         history.append(Epoch(0, float(result.fun), None, time.perf_counter() - start))
     return history
