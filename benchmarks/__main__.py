@@ -8,7 +8,7 @@ import sys
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-BENCHMARKS = ("start_up", "sgd_step", "mini_batch")
+BENCHMARKS = ("start_up", "sgd_step", "mini_batch", "predict")
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or BENCHMARKS

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from quadric.arrays import Array, Matrix
 from quadric.estimators.checks import (
@@ -22,6 +22,7 @@ from quadric.estimators.checks import (
     as_samples,
     warn_about_scales,
 )
+from quadric.estimators.probabilities import checked_logits
 from quadric.estimators.repeated import merge_repeated
 from quadric.estimators.selection import HIDDEN, ITERATIONS, Candidate, candidates, select
 from quadric.estimators.stochastic import run_stochastic
@@ -251,7 +252,6 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
             hidden = list(HIDDEN) if hidden is None else hidden
             alpha = STOCHASTIC_ALPHA if alpha is None else alpha
         self._candidates = candidates(hidden, alpha, X.shape[1])
-        warn_about_scales(X, type(self).__name__)
         seed = int(self._random_state.randint(np.iinfo(np.int32).max))
         _, last = self._loss_and_activation()
 
@@ -266,14 +266,16 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
             specification = list(zip(kinds, sizes, activations, strict=True))
             return Network.create(X.shape[1], specification, init=self.init, rng=seed, dtype=dtype)
 
-        self._make = make
+        self._make = make  # refuses what would not fit before anything looks at the data
         self._alpha = self._candidates[-1].alpha
         self.network_ = make(self._candidates[-1])
+        warn_about_scales(X, type(self).__name__)
         self.n_iter_, self.t_ = 0, 0
         self.loss_curve_: list[float] = []
         self._no_improvement_count = 0
         self._optimizer: Optimizer | None = None
         self._packed: Any = None
+        self._rate: float | None = None
         self.best_loss_ = None if self.early_stopping else np.inf
         self.validation_scores_: list[float] | None = [] if self.early_stopping else None
         self.best_validation_score_ = -np.inf if self.early_stopping else None
@@ -327,7 +329,7 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
                 stacklevel=5,
             )
             batch_size = n_samples
-        if not incremental or self.t_ == 0:
+        if not incremental or self._rate is None:
             self._optimizer = self._packed = None
             self._rate = self.learning_rate_init
         loss, _ = self._loss_and_activation()
@@ -356,7 +358,16 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
                 sample_weight=weights, offset=None, by_weight=True,
             )  # fmt: skip
 
-        run_stochastic(self, make_stepper, n_samples, incremental=incremental, validate=validate)
+        def start_loss() -> float:
+            some = slice(0, 1000)
+            with np.errstate(over="ignore", invalid="ignore"):
+                z = backprop.logits(network.layers, network.activations, X[some])
+                return backprop.mean_loss(LOSSES[loss], network.activations[-1], z, Y[some])
+
+        run_stochastic(
+            self, make_stepper, n_samples,
+            incremental=incremental, validate=validate, start_loss=start_loss,
+        )  # fmt: skip
 
     def _new_optimizer(self) -> Optimizer:
         if self._solver == "sgd":
@@ -391,10 +402,7 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
 
     def _logits(self, X: Any) -> Array:
         """z of the last layer for new data."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        network = self.network_
-        return backprop.logits(network.layers, network.activations, as_samples(X, network.dtype))
+        return checked_logits(self, X)
 
     def _solver_is_stochastic(self) -> bool:
         if self.solver == "lbfgs":

@@ -238,5 +238,5 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.loss != "cross_entropy"
         return tags

@@ -13,20 +13,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from quadric import triangle
 from quadric.arrays import Array, Matrix
 from quadric.errors import DivergenceError
 from quadric.estimators.checks import as_samples, warn_about_scales
 from quadric.estimators.classifier import QuadraticClassifier
-from quadric.estimators.probabilities import LogitsToClasses
+from quadric.estimators.probabilities import LogitsToClasses, checked_logits
+from quadric.estimators.repeated import merge_repeated
 from quadric.layers import Quadratic
 from quadric.losses import LOSSES
 from quadric.memory import check_memory
 from quadric.network import Network
 from quadric.training import backprop
-from quadric.training.full_batch import input_scales
+from quadric.training.full_batch import input_squares, preconditioner
 from quadric.training.history import History
 
 __all__ = ["QuadraticLogisticRegression"]
@@ -167,7 +168,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             self._fit_sgd(X, y, weights)
         else:
             if neurons == 1:
-                name, last, Y = "binary_cross_entropy", "logistic", index[:, None]
+                name, last, Y = "binary_cross_entropy", "logistic", index[:, None].astype(float)
             else:
                 name = LOSS_NAMES[self.loss]
                 last = "softmax" if name == "cross_entropy" else "logistic"
@@ -178,7 +179,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             if self.warm_start and before is not None and before.layers[0].W.shape == layer.W.shape:
                 layer = before.astype("float64").layers[0]
             network = Network([layer], [last])
-            self._fit_lbfgs(network, name, as_samples(X, network.dtype), Y.astype(float), weights)
+            self._fit_lbfgs(network, name, as_samples(X, network.dtype), Y, weights)
             self.network_ = network.astype(X.dtype)
         neuron: Any = self.network_.layers[0]
         self.Q_, self.coef_, self.intercept_ = neuron.Q, neuron.W, neuron.b
@@ -189,6 +190,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
     ) -> None:
         """Minimise mean loss + |v|^2 / (2 C total weight), v being the monomials' coefficients."""
         layer, loss, last = network.layers[0], LOSSES[name], network.activations[0]
+        X, Y, weights = merge_repeated(X, Y, weights)
         total = float(len(Y))
         if weights is not None:
             total = float(weights.sum(dtype=np.float64))
@@ -199,8 +201,11 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         rows, columns = np.triu_indices(n)
         factor = np.where(rows == columns, 1.0, 2.0)
 
-        s = input_scales(X)
-        scales = np.concatenate([np.tile(s, m), np.ones(m), np.tile(s[rows] * s[columns], m)])
+        s = input_squares(X)
+        with np.errstate(over="ignore"):
+            pairs = s[rows] * s[columns]
+        met = np.concatenate([np.tile(s, m), np.ones(m), np.tile(pairs, m)])
+        scales = preconditioner(np.where(np.isfinite(met), met, 1.0), penalty)
 
         def split(vector: Array) -> tuple[Array, Array, Array]:
             W, b = vector[: m * n].reshape(m, n), vector[m * n : m * n + m]
@@ -268,10 +273,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         self.network_, self.n_iter_ = classifier.network_, classifier.n_iter_
 
     def _logits(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        network = self.network_
-        return backprop.logits(network.layers, network.activations, as_samples(X, network.dtype))
+        return checked_logits(self, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,11 +6,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from quadric.arrays import Array
+from quadric.estimators.checks import as_samples
 from quadric.network import Network
+from quadric.training import backprop
 
-__all__ = ["LogitsToClasses"]
+__all__ = ["LogitsToClasses", "checked_logits"]
+
+
+def checked_logits(estimator: Any, X: Any) -> Array:
+    """z of a fitted estimator's last layer for new data.
+
+    Whether X is finite shows in the first layer's z (every input meets every neuron, and infinity
+    times zero is not a number): X itself is looked through only where z is not.
+    """
+    check_is_fitted(estimator)
+    X = validate_data(
+        estimator, X,
+        accept_sparse="csr", dtype=(np.float64, np.float32), reset=False, ensure_all_finite=False,
+    )  # fmt: skip
+    network, suspicious = estimator.network_, False
+
+    def look(z: Array) -> None:
+        nonlocal suspicious
+        suspicious = suspicious or not bool(np.isfinite(z).all())
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = backprop.logits(network.layers, network.activations, as_samples(X, network.dtype), look)
+    if suspicious:
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+    return z
 
 
 class LogitsToClasses:

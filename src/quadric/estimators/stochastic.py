@@ -7,7 +7,7 @@ networks; what an epoch does is the core's.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from quadric.training.loop import NonFiniteError, Stepper
 
 __all__ = ["run_stochastic"]
 
-RECOVERIES = 8  # how often the rate is lowered before giving up
-LOWER_BY = 5.0
+RECOVERIES = 12  # how often the rate is lowered before giving up
+LOWER_BY = 10.0
+EXPLOSION = 1e3  # times the loss before: the epoch is taken back
 
 
 def run_stochastic(
@@ -32,12 +33,16 @@ def run_stochastic(
     *,
     incremental: bool,
     validate: Callable[[], float] | None,
+    start_loss: Callable[[], float],
 ) -> None:
     """Train `estimator.network_` through the stepper and fill the estimator's fitted attributes."""
     stepper = make_stepper()
     in_order = np.arange(n_samples)
-    recoveries, first_rate = 0, estimator._rate
+    recoveries, in_a_row, first_rate = 0, 0, estimator._rate
+    at_start = [layer.copy() for layer in estimator.network_.layers]
     best: list[Layer] | None = None
+    # a step too long shows in the loss long before a number stops being finite
+    usual_loss = start_loss() if estimator.t_ == 0 else estimator.loss_
     epochs = 1 if incremental else estimator.max_iter
     title = type(estimator).__name__
     with live_bar(title, epochs, bool(estimator.verbose)) as update:
@@ -48,13 +53,17 @@ def run_stochastic(
             )
             try:
                 loss = stepper.run_epoch(order, estimator._rate)
+                if loss > EXPLOSION * max(usual_loss, 1e-3):
+                    raise NonFiniteError(sample=None, layer=None)
             except NonFiniteError as failure:
                 stepper.restore()
                 stepper.publish()
                 if estimator.on_divergence == "raise" or recoveries == RECOVERIES:
                     raise _divergence(estimator, failure) from None
-                recoveries += 1
+                recoveries, in_a_row = recoveries + 1, in_a_row + 1
                 estimator._rate /= LOWER_BY
+                if in_a_row > 1:  # the last epoch was not that good: it had begun to blow up
+                    _write(estimator.network_.layers, at_start)
                 stepper = make_stepper()  # the solver's memory is as bad as the step was
                 continue
             except KeyboardInterrupt:
@@ -62,6 +71,7 @@ def run_stochastic(
                 warnings.warn("Training interrupted by user.", stacklevel=5)
                 break
             stepper.snapshot()
+            in_a_row = 0
             estimator.n_iter_ += 1
             estimator.t_ += n_samples
             estimator.loss_ = loss
@@ -93,9 +103,7 @@ def run_stochastic(
                 )
     stepper.publish()
     if best is not None:
-        for layer, kept in zip(estimator.network_.layers, best, strict=True):
-            for name, array in kept.arrays().items():
-                layer.arrays()[name][...] = array
+        _write(estimator.network_.layers, best)
     if recoveries:
         warnings.warn(
             f"Training diverged {recoveries} time{'s' if recoveries > 1 else ''}; each time the "
@@ -105,6 +113,13 @@ def run_stochastic(
             ConvergenceWarning,
             stacklevel=5,
         )
+
+
+def _write(layers: Sequence[Layer], kept: Sequence[Layer]) -> None:
+    """Copy the parameters kept into the layers."""
+    for layer, other in zip(layers, kept, strict=True):
+        for name, array in other.arrays().items():
+            layer.arrays()[name][...] = array
 
 
 def _note_score(estimator: Any, score: float) -> bool:

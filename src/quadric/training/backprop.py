@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ __all__ = ["add_l2", "gradients", "logits", "mean_loss", "penalty"]
 
 # V, of shape (batch, m, n), is the largest thing a quadratic layer makes: rows are taken in
 # chunks that keep it in the processor's cache, and any number of rows within memory.
-CHUNK_BYTES = 4 * 2**20
+CHUNK_BYTES = 2 * 2**20
 
 
 def _chunks(layers: Sequence[Layer], n_rows: int) -> Iterator[slice]:
@@ -25,15 +25,24 @@ def _chunks(layers: Sequence[Layer], n_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + rows, n_rows))
 
 
-def logits(layers: Sequence[Layer], activations: Sequence[str], X: Matrix) -> Array:
-    """z of the last layer for every row of X."""
-    z = np.empty((X.shape[0], layers[-1].n_outputs), dtype=layers[0].dtype)
+def logits(
+    layers: Sequence[Layer],
+    activations: Sequence[str],
+    X: Matrix,
+    look_at_first: Callable[[Array], None] | None = None,
+) -> Array:
+    """z of the last layer for every row of X; `look_at_first` is shown the first layer's z."""
+    out = np.empty((X.shape[0], layers[-1].n_outputs), dtype=layers[0].dtype)
     for rows in _chunks(layers, X.shape[0]):
         a = X[rows]
-        for layer, activation in zip(layers[:-1], activations[:-1], strict=True):
-            a = get_activation(activation).function(layer.forward(a)[0])
-        z[rows] = layers[-1].forward(a)[0]
-    return z
+        for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
+            z = layer.forward(a)[0]
+            if l == 0 and look_at_first is not None:
+                look_at_first(z)
+            if l < len(layers) - 1:
+                a = get_activation(activation).function(z)
+        out[rows] = z
+    return out
 
 
 def penalty(layers: Sequence[Layer], l2: float) -> float:

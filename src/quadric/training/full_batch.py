@@ -16,7 +16,7 @@ from quadric.losses import Loss
 from quadric.training import backprop
 from quadric.training.history import Epoch, History
 
-__all__ = ["from_vector", "input_scales", "run_lbfgs", "to_vector"]
+__all__ = ["from_vector", "input_squares", "preconditioner", "run_lbfgs", "to_vector"]
 
 
 def to_vector(layers: Sequence[Layer]) -> Array:
@@ -45,30 +45,39 @@ def from_vector(layers: Sequence[Layer], vector: Array) -> None:
             start = stop
 
 
-def input_scales(X: Matrix) -> Array:
-    """The root mean square of each input; 1 where an input is always zero."""
-    squares = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
-    scales = np.sqrt(np.asarray(squares.mean(axis=0), dtype=np.float64)).ravel()
-    return np.where((scales > 0) & np.isfinite(scales), scales, 1.0)
+def input_squares(X: Matrix) -> Array:
+    """The mean square of each input."""
+    with np.errstate(over="ignore"):
+        squares = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+        means = np.asarray(squares.mean(axis=0), dtype=np.float64).ravel()
+    return np.where(np.isfinite(means), means, 1.0)
 
 
-def _parameter_scales(layers: Sequence[Layer], X: Matrix) -> Array:
-    """How much z moves with each parameter: sizes of x_i for W and U, of x_i x_j for Q.
+def preconditioner(squares: Array, l2: float) -> Array:
+    """The root of a parameter's curvature, about: squares/4 from the loss, l2 from the penalty.
 
-    L-BFGS works on parameters times these, so that unscaled inputs do not slow it down; what is
-    minimised stays the same.
+    L-BFGS works on parameters times these: inputs of any size then cost it no more iterations,
+    and what is minimised stays the same. `squares` are mean squares of what a parameter meets.
     """
-    s = input_scales(X)
-    ones = [layer.copy() for layer in layers]
-    for layer in ones:
+    curvature = squares / 4 + l2
+    return np.sqrt(np.where(curvature > 0, curvature, 1.0))
+
+
+def _parameter_scales(layers: Sequence[Layer], X: Matrix, l2: float) -> Array:
+    """`preconditioner` for all parameters: the first layer's meet x_i or x_i x_j."""
+    s = input_squares(X)
+    met = [layer.copy() for layer in layers]
+    for layer in met:
         for array in layer.arrays().values():
             array[...] = 1
-    for name, array in ones[0].arrays().items():
-        if name in ("W", "U"):
-            array *= s.astype(array.dtype)
-        elif name == "Q":
-            array *= np.multiply.outer(s, s).astype(array.dtype)
-    return to_vector(ones)
+    with np.errstate(over="ignore"):
+        for name, array in met[0].arrays().items():
+            if name in ("W", "U"):
+                array *= s.astype(array.dtype)
+            elif name == "Q":
+                array *= np.multiply.outer(s, s).astype(array.dtype)
+    vector = to_vector(met)
+    return preconditioner(np.where(np.isfinite(vector), vector, 1.0), l2)
 
 
 def run_lbfgs(
@@ -98,7 +107,7 @@ def run_lbfgs(
     start = time.perf_counter()
     share = 1.0 if sample_weight is None else float(sample_weight.mean())
     finished_at = to_vector(layers)
-    scales = _parameter_scales(layers, X)
+    scales = _parameter_scales(layers, X, l2 * share)
 
     def objective(scaled: Array) -> tuple[float, Array]:
         from_vector(layers, scaled / scales)
