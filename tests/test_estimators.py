@@ -277,11 +277,12 @@ def test_learning_rate_schedules():
 
 def test_verbose_is_a_bar_on_stderr(capfd):
     X, y = load_iris(return_X_y=True)
-    QuadraticClassifier(solver="adam", verbose=True, tol=10.0, n_iter_no_change=2).fit(X, y)
-    captured = capfd.readouterr()
-    assert captured.out == ""
-    assert "loss" in captured.err
-    assert captured.err.count("\n") < 10
+    for options in ({"solver": "adam", "tol": 10.0, "n_iter_no_change": 2}, {}):
+        QuadraticClassifier(verbose=True, **options).fit(X, y)
+        captured = capfd.readouterr()
+        assert captured.out == ""
+        assert "loss" in captured.err
+        assert captured.err.count("\n") < 10
 
 
 # ---- weights and chunks --------------------------------------------------------------------
@@ -478,6 +479,12 @@ def test_a_hundred_thousand_features_are_refused_at_once(model):
     if not isinstance(model, QuadraticLogisticRegression):
         smaller = clone(model).set_params(hidden_layer_sizes=(3,), max_iter=1)
         assert smaller.fit(X, np.arange(20) % 2).n_iter_ == 1
+
+
+def test_available_memory_is_a_sensible_number():
+    from quadric.memory import available_bytes
+
+    assert 2**20 < available_bytes() < 2**50
 
 
 def test_the_limit_can_be_set():

@@ -70,15 +70,16 @@ def blocks(language):
 def test_readme_example_prints_what_it_says():
     examples = blocks("python")
     outputs = blocks("text")
-    assert len(examples) == len(outputs) == 1
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", examples[0]],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == outputs[0]
+    assert len(examples) == len(outputs) == 2
+    for example, output in zip(examples, outputs, strict=True):
+        result = subprocess.run(
+            [sys.executable, "-W", "error", "-c", example],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == output
 
 
 def test_readme_commands_are_the_ones_that_ci_runs():

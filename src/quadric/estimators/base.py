@@ -23,6 +23,7 @@ from quadric.estimators.checks import (
     warn_about_scales,
 )
 from quadric.estimators.probabilities import checked_logits
+from quadric.estimators.progress import live_bar
 from quadric.estimators.repeated import merge_repeated
 from quadric.estimators.selection import HIDDEN, ITERATIONS, Candidate, candidates, select
 from quadric.estimators.stochastic import run_stochastic
@@ -296,11 +297,13 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
             total = float(weights.sum(dtype=np.float64))
             weights = weights / weights.dtype.type(total / len(Y))
         network = self.network_
-        history = run_lbfgs(
-            network.layers, network.activations, LOSSES[loss], X, Y,
-            epochs=iterations, max_fun=self.max_fun, l2=self._alpha / total, tol=self.tol,
-            sample_weight=weights, offset=None, validate=None, callback=None,
-        )  # fmt: skip
+        with live_bar(type(self).__name__, iterations, bool(self.verbose)) as update:
+            history = run_lbfgs(
+                network.layers, network.activations, LOSSES[loss], X, Y,
+                epochs=iterations, max_fun=self.max_fun, l2=self._alpha / total, tol=self.tol,
+                sample_weight=weights, offset=None, validate=None,
+                callback=lambda epoch: update(epoch.loss, None),
+            )  # fmt: skip
         self.n_iter_ = history.epochs
         self.loss_curve_ = history.loss
         self.loss_ = history.loss[-1] if history.loss else np.nan
