@@ -21,7 +21,7 @@ __all__ = ["HIDDEN", "ITERATIONS", "Candidate", "candidates", "select"]
 
 # Chosen by `python -m benchmarks.defaults`.
 HIDDEN = (32,)
-SINGLE_LAYER_ALPHAS = (3.0, 30.0)
+SINGLE_LAYER_ALPHAS = (0.1, 1.0, 10.0)
 HIDDEN_ALPHAS = (1.0, 5.0, 25.0)
 FIRST_ROUND, SECOND_ROUND = 15, 25
 ITERATIONS = FIRST_ROUND + SECOND_ROUND
