@@ -9,7 +9,6 @@ from quadric import checks
 from quadric.arrays import Array, Matrix
 from quadric.layers import Layer
 from quadric.losses import LOSSES
-from quadric.training.full_batch import run_lbfgs
 from quadric.training.history import Epoch, History
 from quadric.training.loop import Stepper, run_epochs
 from quadric.training.mini_batch import MiniBatch
@@ -68,6 +67,8 @@ def fit(
         return History(n_samples=len(Y))
 
     if solver == "lbfgs":
+        from quadric.training.full_batch import run_lbfgs  # scipy.optimize: only when needed
+
         return run_lbfgs(
             layers, activations, LOSSES[loss], X, Y,
             epochs=epochs, l2=l2, tol=tol, sample_weight=sample_weight, offset=offset,

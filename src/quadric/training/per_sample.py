@@ -24,6 +24,9 @@ LOSS_CODES = {
 }
 
 
+WORTH_COMPRESSING = 10_000  # entries; loading the compiled functions costs more for fewer
+
+
 class PerSample:
     """A stepper that trains a packed copy of the layers; `publish` copies it back.
 
@@ -137,6 +140,8 @@ def _compress(X: Array) -> Matrix:
     Finding the non-zeros again for every sample of every epoch costs as much as the step itself.
     """
     n_samples, n = X.shape
+    if X.size < WORTH_COMPRESSING:
+        return X
     flat = _read_only(X.reshape(-1))
     counts = np.zeros(n_samples, dtype=np.int64)
     kernels.count_nonzeros(flat, n, counts)
