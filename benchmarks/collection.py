@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from sklearn import datasets as sk
 
-from quadric import datasets
-
 
 def _rng(seed):
     return np.random.default_rng(seed)
@@ -180,4 +178,4 @@ def half(names, which):
     return sorted(names)[0 if which == "choose" else 1 :: 2]
 
 
-__all__ = ["CLASSIFICATION", "REGRESSION", "datasets", "half"]
+__all__ = ["CLASSIFICATION", "REGRESSION", "half"]

@@ -6,12 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def best_seconds(
-    contenders: dict[str, Callable[[], object]],
-    *,
-    rounds: int = 15,
-    before: Callable[[], object] = int,
-) -> dict[str, float]:
+def best_seconds(contenders: dict[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
     """The least time of each over all rounds; all of them run in every round."""
     best = dict.fromkeys(contenders, float("inf"))
     for run in contenders.values():  # compile, fill caches

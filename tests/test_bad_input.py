@@ -186,3 +186,8 @@ def test_one_layer_twice():
     layer = Linear(np.eye(3), np.zeros(3))
     with pytest.raises(ValueError, match="layers must be different objects"):
         Network([layer, layer], ["tanh", "tanh"])
+
+
+def test_a_network_that_would_not_fit_into_memory():
+    with pytest.raises(MemoryError, match=r"layer 1 \(quadratic, 200,000 inputs, 10 neurons\)"):
+        Network.create(3, [("linear", 200_000, "tanh"), ("quadratic", 10, "softmax")])

@@ -52,8 +52,8 @@ def check_memory(
     kind, m = layers[worst]
     n = n_inputs if worst == 0 else layers[worst - 1][1]
     ways = (
-        "Two ways out: layer_kinds 'reduced' for this layer (2n + 2 parameters a neuron instead "
-        "of n(n+1)/2), or a smaller layer in front of it (hidden_layer_sizes)."
+        "Two ways out: make this layer 'reduced' (layer_kinds; 2n + 2 parameters a neuron instead "
+        "of n(n+1)/2), or put a smaller layer in front of it (hidden_layer_sizes)."
         if kind == "quadratic"
         else "Make this layer smaller (hidden_layer_sizes), or select features first."
     )

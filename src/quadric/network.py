@@ -14,6 +14,7 @@ from quadric.gradient_check import GradientCheck, check_gradients
 from quadric.initial_values import INITIAL_VALUES, draw_layer
 from quadric.layers import LAYERS, Layer
 from quadric.losses import Loss, get_loss
+from quadric.memory import check_memory
 from quadric.training import backprop
 from quadric.training.fit import fit
 from quadric.training.history import Epoch, History
@@ -108,7 +109,7 @@ class Network:
             raise TypeError(
                 f"layers must be a sequence of (kind, neurons, activation). Got {layers!r}."
             )
-        drawn, activations = [], []
+        shapes: list[tuple[str, int, str]] = []
         for l, spec in enumerate(layers):
             if isinstance(spec, str) or not isinstance(spec, Sequence) or len(spec) != 3:
                 raise ValueError(
@@ -119,12 +120,15 @@ class Network:
             checks.check_choice(f"the kind of layers[{l}]", kind, LAYERS)
             checks.check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
             m = checks.check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
-            drawn.append(
-                draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted)
-            )
-            activations.append(activation)
+            shapes.append((kind, m, activation))
+        # themselves and, as they are drawn, twice in float64
+        check_memory(n, [shape[:2] for shape in shapes], 8, copies=2 + wanted.itemsize / 8)
+        drawn: list[Layer] = []
+        for kind, m, _ in shapes:
+            layer = draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted)
+            drawn.append(layer)
             n = m
-        return cls(drawn, activations)
+        return cls(drawn, [activation for _, _, activation in shapes])
 
     @property
     def n_inputs(self) -> int:

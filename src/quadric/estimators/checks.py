@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,8 +76,3 @@ def _standard_deviations(X: Matrix) -> Array:
         else:
             deviations = X.std(axis=0, dtype=np.float64)
     return deviations[np.isfinite(deviations)]
-
-
-def label(sizes: Sequence[int]) -> str:
-    """Widths as text, for messages: 64-30-10."""
-    return "-".join(map(str, sizes))
