@@ -656,3 +656,92 @@ def test_six_clusters():
     assert median["linear"][0] > 0.99  # by argmax a linear layer does it, too
     assert median["linear"][1] < 0.7  # but its neurons by themselves do not
     assert median["linear, softmax"][0] > 0.99
+
+
+# ---- settings changed between calls, and other corners -------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_settings_changed_between_warm_starts():
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = QuadraticClassifier((4,), solver="lbfgs", warm_start=True, alpha=1e-3).fit(X, y)
+    small = np.abs(model.coefs_[0]).max()
+    model.set_params(alpha=1e4).fit(X, y)
+    assert np.abs(model.coefs_[0]).max() < small / 10  # the new penalty is felt
+    for early, scores in ((True, list), (False, type(None))):
+        model.set_params(solver="adam", early_stopping=early, max_iter=3).fit(X, y)
+        assert isinstance(model.validation_scores_, scores)
+    for change in ({"hidden_layer_sizes": (5,)}, {"loss": "binary_cross_entropy"}):
+        other = copy.deepcopy(model).set_params(**change)
+        with pytest.raises(ValueError, match="go on with the network of the last call"):
+            other.fit(X, y)
+
+
+def test_early_stopping_stratifies_two_classes():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), (np.arange(200) < 20).astype(int)
+    model = QuadraticClassifier(early_stopping=True, random_state=0, max_iter=1, tol=10.0)
+    held = []
+
+    def hold_out(X, Y, weights):
+        result = QuadraticClassifier._hold_out(model, X, Y, weights)
+        held.append(20 - int(result[1].sum()))
+        return result
+
+    model._hold_out = hold_out
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+        assert held == [2]
+        weights = np.zeros(200)
+        weights[::5] = 1  # rows without weight are in neither part
+        del model._hold_out
+        assert model.fit(X, y, sample_weight=weights).n_iter_ == 1
+
+
+def test_no_intercept_means_none():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = QuadraticLogisticRegression(warm_start=True).fit(X, y)
+    assert model.set_params(fit_intercept=False).fit(X, y).intercept_ == [0.0]
+    with pytest.raises(ValueError, match="fit_intercept=False needs solver='lbfgs'"):
+        model.set_params(solver="sgd").fit(X, y)
+
+
+def test_no_penalty():
+    X = RNG.normal(size=(100, 2))
+    y = RNG.integers(0, 2, 100)
+    free = QuadraticLogisticRegression(C=np.inf, tol=1e-8).fit(X, y)
+    weak = QuadraticLogisticRegression(C=1e8, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(free.predict_proba(X), weak.predict_proba(X), atol=1e-4)
+
+
+def test_finite_input_that_overflows_is_an_error_and_not_nan():
+    X, y = load_iris(return_X_y=True)
+    for model in (QuadraticLogisticRegression(), QuadraticClassifier(())):
+        with pytest.raises(ValueError, match="Scale the features"):
+            model.fit(X, y).predict_proba(np.full((1, 4), 1e200) * [1, -1, 1, 1])
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_targets_of_any_size(unit):
+    X = RNG.normal(size=(200, 2))
+    y = X[:, 0] * X[:, 1] + 3
+    model = QuadraticRegressor((), alpha=0.1).fit(X, unit * y)
+    np.testing.assert_allclose(model.predict(X) / unit, y, atol=0.05)
+
+
+def test_the_budget_covers_the_choosing():
+    X, y = load_iris(return_X_y=True)
+    for max_iter in (3, 20, 100):
+        assert QuadraticClassifier(max_iter=max_iter).fit(X, y).n_iter_ <= max_iter
+    with pytest.warns(ConvergenceWarning, match="max_fun"):
+        QuadraticClassifier((5,), alpha=1.0, solver="lbfgs", max_fun=3).fit(X, y)
+
+
+def test_layer_kinds_as_an_array():
+    X, y = load_iris(return_X_y=True)
+    kinds = np.array(["linear", "reduced"])
+    model = QuadraticClassifier((4,), layer_kinds=kinds, alpha=1.0).fit(X, y)
+    assert [layer.kind for layer in model.network_.layers] == ["linear", "reduced"]

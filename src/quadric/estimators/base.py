@@ -25,8 +25,9 @@ from quadric.estimators.checks import (
 from quadric.estimators.probabilities import checked_logits
 from quadric.estimators.progress import live_bar
 from quadric.estimators.repeated import merge_repeated
-from quadric.estimators.selection import HIDDEN, ITERATIONS, Candidate, candidates, select
+from quadric.estimators.selection import HIDDEN, Candidate, candidates, select
 from quadric.estimators.stochastic import run_stochastic
+from quadric.estimators.threads import suitable_threads
 from quadric.initial_values import INITIAL_VALUES
 from quadric.losses import LOSSES
 from quadric.memory import check_memory
@@ -221,15 +222,20 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         self._solver = self._choose_solver(X.shape[0], incremental=incremental)
         if first:
             self._start(X, Y.shape[1], dtype)
+        else:
+            self._go_on(Y.shape[1], incremental=incremental)
         X, Y = as_samples(X, dtype), np.ascontiguousarray(Y, dtype=dtype)
         if weights is not None:
             weights = np.asarray(weights, dtype=dtype)
             if not weights.any():
                 raise ValueError("sample_weight must not be zero for all samples.")
         if self._solver == "lbfgs":
-            self._fit_lbfgs(*merge_repeated(X, Y, weights))
+            with suitable_threads(self.network_.layers, X.shape[0]):
+                self._fit_lbfgs(*merge_repeated(X, Y, weights))
         else:
-            self._fit_stochastic(X, Y, weights, incremental=incremental)
+            batch = 200 if self.batch_size == "auto" else self.batch_size
+            with suitable_threads(self.network_.layers, min(batch, X.shape[0])):
+                self._fit_stochastic(X, Y, weights, incremental=incremental)
         return self
 
     def _choose_solver(self, n_samples: int, *, incremental: bool) -> str:
@@ -238,9 +244,39 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         batches = incremental or self.early_stopping or self.batch_size != "auto"
         return "adam" if batches or n_samples > LBFGS_SAMPLES else "lbfgs"
 
+    def _go_on(self, n_outputs: int, *, incremental: bool) -> None:
+        """Check that the settings still fit the network of the last call, and take them over."""
+        network, hidden = self.network_, self._hidden_sizes()
+        _, last = self._loss_and_activation()
+        widths = [layer.n_outputs for layer in network.layers[:-1]]
+        if isinstance(self.hidden_layer_sizes, str):
+            hidden = None
+        if (
+            n_outputs != network.n_outputs
+            or last != network.activations[-1]
+            or (hidden is not None and hidden != widths)
+        ):
+            raise ValueError(
+                "warm_start and partial_fit go on with the network of the last call, which has "
+                f"hidden layers {tuple(widths)} and {network.n_outputs} outputs ({last!r} is asked "
+                f"for, {network.activations[-1]!r} is there): loss, hidden_layer_sizes or y do not "
+                "fit it. Use a new estimator, or warm_start=False."
+            )
+        if self.alpha != "auto":
+            self._alpha = float(self.alpha)
+        if not incremental and self.early_stopping != (self.validation_scores_ is not None):
+            self._reset_records()
+
+    def _reset_records(self) -> None:
+        self._no_improvement_count = 0
+        self.best_loss_ = None if self.early_stopping else np.inf
+        self.validation_scores_: list[float] | None = [] if self.early_stopping else None
+        self.best_validation_score_ = -np.inf if self.early_stopping else None
+
     def _hidden_sizes(self) -> list[int] | None:
         """The widths of the hidden layers; None is open."""
-        if isinstance(self.hidden_layer_sizes, str) and self.layer_kinds == "auto":
+        auto_kinds = isinstance(self.layer_kinds, str) and self.layer_kinds == "auto"
+        if isinstance(self.hidden_layer_sizes, str) and auto_kinds:
             return None
         if isinstance(self.hidden_layer_sizes, str):  # as many kinds as layers: a fixed shape
             return list(HIDDEN)
@@ -273,25 +309,22 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
         warn_about_scales(X, type(self).__name__)
         self.n_iter_, self.t_ = 0, 0
         self.loss_curve_: list[float] = []
-        self._no_improvement_count = 0
         self._optimizer: Optimizer | None = None
         self._packed: Any = None
         self._rate: float | None = None
-        self.best_loss_ = None if self.early_stopping else np.inf
-        self.validation_scores_: list[float] | None = [] if self.early_stopping else None
-        self.best_validation_score_ = -np.inf if self.early_stopping else None
+        self._reset_records()
 
     def _fit_lbfgs(self, X: Matrix, Y: Array, weights: Array | None) -> None:
         loss, _ = self._loss_and_activation()
-        iterations = self.max_iter
+        used = 0
         make = self.__dict__.pop("_make", None)  # there after a first start, and used once
         if make is not None:
-            chosen, self.network_ = select(
-                self._candidates, make, LOSSES[loss], X, Y, weights, self._random_state
-            )
+            chosen, self.network_, used = select(
+                self._candidates, make, LOSSES[loss], X, Y, weights, self._random_state,
+                self.max_iter,
+            )  # fmt: skip
             self._alpha = chosen.alpha
-            if len(self._candidates) > 1:
-                iterations = max(1, iterations - ITERATIONS)
+        iterations = max(1, self.max_iter - used)
         total = float(len(Y))
         if weights is not None:
             total = float(weights.sum(dtype=np.float64))
@@ -304,14 +337,14 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
                 sample_weight=weights, offset=None, validate=None,
                 callback=lambda epoch: update(epoch.loss, None),
             )  # fmt: skip
-        self.n_iter_ = history.epochs
+        self.n_iter_ = used + history.epochs
         self.loss_curve_ = history.loss
         self.loss_ = history.loss[-1] if history.loss else np.nan
         self.best_loss_ = self.loss_
-        if history.epochs >= iterations and self.solver == "lbfgs":  # for 'auto' it is a budget
+        if history.exhausted and self.solver == "lbfgs":  # for 'auto' it is a budget
             warnings.warn(
-                f"lbfgs failed to converge after {history.epochs} iteration(s): increase max_iter "
-                "or scale the data.",
+                f"lbfgs failed to converge after {self.n_iter_} iteration(s): increase max_iter "
+                f"({self.max_iter}) or max_fun ({self.max_fun}), or scale the data.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -379,9 +412,12 @@ class QuadraticNetworkEstimator(BaseEstimator, ABC):
 
     def _hold_out(self, X: Matrix, Y: Array, weights: Array | None) -> Any:
         """Split off the validation data; returns what is left and a function that scores."""
-        stratify = Y.argmax(axis=1) if self._stratifies(Y) else None
+        usable = np.arange(len(Y)) if weights is None else np.flatnonzero(weights)
+        stratify = None
+        if self._stratifies(Y):  # two classes have one column
+            stratify = (Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1))[usable]
         rows, held = train_test_split(
-            np.arange(len(Y)),
+            usable,
             random_state=self._random_state,
             test_size=self.validation_fraction,
             stratify=stratify,

@@ -11,7 +11,12 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, type_of_target, unique_labels
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+    type_of_target,
+    unique_labels,
+)
 
 from quadric.arrays import Array
 from quadric.estimators.base import QuadraticNetworkEstimator
@@ -178,6 +183,7 @@ beta_2, epsilon, n_iter_no_change, max_fun
         return self._fit(X, y, sample_weight, incremental=True)
 
     def _encode_targets(self, y: Any, *, incremental: bool, first: bool) -> Array:
+        check_classification_targets(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if "classes_" not in self.__dict__ or (first and not incremental):

@@ -22,6 +22,7 @@ from quadric.estimators.checks import as_samples, warn_about_scales
 from quadric.estimators.classifier import QuadraticClassifier
 from quadric.estimators.probabilities import LogitsToClasses, checked_logits
 from quadric.estimators.repeated import merge_repeated
+from quadric.estimators.threads import suitable_threads
 from quadric.layers import Quadratic
 from quadric.losses import LOSSES
 from quadric.memory import check_memory
@@ -46,8 +47,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
     Parameters
     ----------
     C : float, default=1.0
-        Inverse strength of the L2 penalty on the coefficients of the monomials: w_i, q_ii and
-        2 q_ij. The intercept is not penalised.
+        Inverse strength (np.inf: none) of the L2 penalty on the coefficients of the monomials:
+        w_i, q_ii and 2 q_ij. The intercept is not penalised.
     loss : {'multinomial', 'one-vs-rest'}, default='multinomial'
         For more than two classes: one softmax, or a sigmoid for each class.
     solver : {'lbfgs', 'sgd'}, default='lbfgs'
@@ -91,7 +92,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="right")],
         "loss": [StrOptions(set(LOSS_NAMES))],
         "solver": [StrOptions({"lbfgs", "sgd"})],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -165,6 +166,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         before = self.__dict__.get("network_")
         self.classes_ = classes
         if self.solver == "sgd":
+            if not self.fit_intercept:
+                raise ValueError("fit_intercept=False needs solver='lbfgs'. Got solver='sgd'.")
             self._fit_sgd(X, y, weights)
         else:
             if neurons == 1:
@@ -178,8 +181,11 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             )
             if self.warm_start and before is not None and before.layers[0].W.shape == layer.W.shape:
                 layer = before.astype("float64").layers[0]
+            if not self.fit_intercept:
+                layer.b[...] = 0
             network = Network([layer], [last])
-            self._fit_lbfgs(network, name, as_samples(X, network.dtype), Y, weights)
+            with suitable_threads(network.layers, X.shape[0]):
+                self._fit_lbfgs(network, name, as_samples(X, network.dtype), Y, weights)
             self.network_ = network.astype(X.dtype)
         neuron: Any = self.network_.layers[0]
         self.Q_, self.coef_, self.intercept_ = neuron.Q, neuron.W, neuron.b
@@ -252,7 +258,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             )
         assign(result.x / scales)
         self.n_iter_ = int(result.nit)
-        if result.nit >= self.max_iter:
+        if result.status == 1:
             warnings.warn(
                 f"lbfgs failed to converge after {result.nit} iteration(s): increase max_iter or "
                 "scale the data.",

@@ -35,8 +35,13 @@ def checked_logits(estimator: Any, X: Any) -> Array:
 
     with np.errstate(over="ignore", invalid="ignore"):
         z = backprop.logits(network.layers, network.activations, as_samples(X, network.dtype), look)
-    if suspicious:
+    if suspicious or not np.isfinite(z).all():
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+    if not np.isfinite(z).all():
+        raise ValueError(
+            f"X holds values so large (up to {abs(X).max():g}) that the output is not finite in "
+            f"{network.dtype}. Scale the features as they were scaled in fit."
+        )
     return z
 
 

@@ -132,7 +132,9 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
         mean = np.average(Y, axis=0, weights=weights)
         if last.kind == "reduced":
             mean = np.zeros_like(mean)
-        scale = np.sqrt(np.average((Y - mean) ** 2, axis=0, weights=weights))
+        largest = np.abs(Y - mean).max(axis=0)  # first, so that no square overflows
+        largest[~(largest > 0)] = 1.0
+        scale = np.sqrt(np.average(((Y - mean) / largest) ** 2, axis=0, weights=weights)) * largest
         scale[~(scale > 0)] = 1.0
         if self.t_ > 0:  # warm start: the network speaks in the targets' units
             _scale_outputs(last, 1 / scale, -mean / scale)

@@ -17,14 +17,13 @@ from quadric.network import Network
 from quadric.training import backprop
 from quadric.training.full_batch import run_lbfgs
 
-__all__ = ["HIDDEN", "ITERATIONS", "Candidate", "candidates", "select"]
+__all__ = ["HIDDEN", "Candidate", "candidates", "select"]
 
 # Chosen by `python -m benchmarks.defaults`.
 HIDDEN = (32,)
 SINGLE_LAYER_ALPHAS = (0.1, 1.0, 10.0)
 HIDDEN_ALPHAS = (1.0, 5.0, 25.0)
 FIRST_ROUND, SECOND_ROUND = 15, 25
-ITERATIONS = FIRST_ROUND + SECOND_ROUND
 FEWEST_SAMPLES = 20  # with fewer there is nothing to choose by
 MOST_INPUTS = 32  # with more a single quadratic layer is not small any more
 
@@ -56,11 +55,16 @@ def select(
     Y: Array,
     weights: Array | None,
     rng: np.random.RandomState,
-) -> tuple[Candidate, Network]:
-    """The best candidate by its loss on held-out samples, and its network so far."""
+    max_iter: int,
+) -> tuple[Candidate, Network, int]:
+    """The best candidate by its loss on held-out samples, its network, and its iterations so far.
+
+    The rounds take at most a quarter of `max_iter` each.
+    """
     n_samples = len(Y)
-    if len(among) == 1 or n_samples < FEWEST_SAMPLES:
-        return among[0], make(among[0])
+    if len(among) == 1 or n_samples < FEWEST_SAMPLES or max_iter < 4:
+        return among[0], make(among[0]), 0
+    first, second = (max(1, min(n, max_iter // 4)) for n in (FIRST_ROUND, SECOND_ROUND))
     order = rng.permutation(n_samples)
     rows, held = order[n_samples // 4 :], order[: n_samples // 4]
     part = None if weights is None else weights[rows]
@@ -80,7 +84,8 @@ def select(
         return float(np.average(values, weights=None if weights is None else weights[held]))
 
     entries = [(candidate, make(candidate)) for candidate in among]
-    losses = [train(entry, FIRST_ROUND) for entry in entries]
+    losses = [train(entry, first) for entry in entries]
     entries = [entries[i] for i in np.argsort(losses, kind="stable")[:2]]
-    losses = [train(entry, SECOND_ROUND) for entry in entries]
-    return entries[int(np.argmin(losses))]
+    losses = [train(entry, second) for entry in entries]
+    candidate, network = entries[int(np.argmin(losses))]
+    return candidate, network, first + second

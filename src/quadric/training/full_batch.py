@@ -151,6 +151,7 @@ def run_lbfgs(
         raise DivergenceError(
             epoch=history.epochs, sample=None, layer=None, learning_rate=None, history=history
         )
+    history.exhausted = result.status == 1
     if history.stopped:  # the callback may have left the network as it wants it
         return history
     from_vector(layers, result.x / scales)

@@ -41,6 +41,8 @@ class History:
         How many samples an epoch visits.
     stopped : bool
         Whether a callback asked to stop.
+    exhausted : bool
+        Whether 'lbfgs' used up its iterations or evaluations before it had converged.
     """
 
     n_samples: int
@@ -48,6 +50,7 @@ class History:
     validation_score: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     stopped: bool = False
+    exhausted: bool = False
 
     @property
     def epochs(self) -> int:
