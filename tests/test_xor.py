@@ -24,8 +24,8 @@ def test_identity_recipe_is_the_notes_one():
     assert (recipe.learning_rate, recipe.stop_when_solved) == (0.01, True)
     row = xor.train(recipe, seed=3)
     assert row.epochs < recipe.epochs
-    assert row.Q[0, 0] > 0
-    assert np.array_equal(row.Q, row.Q.T)
+    assert row.neuron.Q[0, 0] > 0
+    assert np.array_equal(row.neuron.Q, row.neuron.Q.T)
 
 
 def test_training_on_turns_the_ellipse_into_a_hyperbola():
@@ -35,8 +35,8 @@ def test_training_on_turns_the_ellipse_into_a_hyperbola():
 
 def test_same_seed_same_numbers():
     a, b = (xor.train(xor.RECIPES[1], seed=4) for _ in range(2))
-    assert np.array_equal(a.Q, b.Q)
-    assert a.b == b.b
+    assert np.array_equal(a.neuron.Q, b.neuron.Q)
+    assert a.neuron.b == b.neuron.b
 
 
 def test_figure_shows_both_solutions():

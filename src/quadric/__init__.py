@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from quadric.layers import Linear, Quadratic, Reduced
     from quadric.network import Network
+    from quadric.separation import separate
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ _HOMES = {
     "QuadraticRegressor": "quadric.estimators",
     "Reduced": "quadric.layers",
     "get_config": "quadric.config",
+    "separate": "quadric.separation",
     "set_config": "quadric.config",
 }
 
@@ -43,6 +45,7 @@ __all__ = [
     "Reduced",
     "__version__",
     "get_config",
+    "separate",
     "set_config",
 ]
 

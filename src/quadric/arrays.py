@@ -17,6 +17,7 @@ __all__ = [
     "as_csr",
     "as_dtype",
     "as_inputs",
+    "as_numbers",
     "as_offset",
     "as_targets",
     "as_vector",
@@ -35,7 +36,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     return wanted
 
 
-def _as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
+def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
     """`value` as a finite array of `dtype`; `name` is the argument that errors speak of."""
     if np.ma.isMaskedArray(value):
         raise TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...).")
@@ -77,7 +78,7 @@ def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
             matrix: Matrix = as_csr(name, X, dtype)
             _refuse_non_finite(name, matrix.data, dtype)
     else:
-        matrix = _as_numbers(name, X, dtype)
+        matrix = as_numbers(name, X, dtype)
         shape = matrix.shape
     if len(shape) != 2 or shape[1] != n:
         raise ValueError(
@@ -122,7 +123,7 @@ def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) 
     """Y as an array of shape (n_samples, m); a vector will do where m is 1."""
     if sparse.issparse(Y):
         raise TypeError(f"{name} must be a dense array. Got a sparse matrix; use {name}.toarray().")
-    targets = _as_numbers(name, Y, dtype)
+    targets = as_numbers(name, Y, dtype)
     if targets.ndim == 1 and m == 1:
         targets = targets[:, None]
     if targets.shape != (n_samples, m):
@@ -136,7 +137,7 @@ def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) 
 
 def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array:
     """A finite vector of the given length; a single number stands for a constant one."""
-    vector = _as_numbers(name, value, dtype)
+    vector = as_numbers(name, value, dtype)
     if vector.ndim == 0:
         return np.full(length, vector, dtype=dtype)
     if vector.shape != (length,):

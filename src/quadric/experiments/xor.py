@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadric import datasets
-from quadric.arrays import Array
-from quadric.geometry import conic_kind
+from quadric.geometry import Quadric
+from quadric.layers import Quadratic
 from quadric.network import Network
 
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ class Row:
     seed: int
     epochs: int
     correct: int
-    kind: str
-    Q: Array
-    w: Array
-    b: float
+    neuron: Quadric
+
+    @property
+    def kind(self) -> str:
+        return self.neuron.kind
 
 
 def train(recipe: Recipe, seed: int) -> Row:
@@ -84,8 +85,8 @@ def train(recipe: Recipe, seed: int) -> Row:
         rng=seed,
         callback=(lambda epoch: correct() == 4) if recipe.stop_when_solved else None,
     )
-    Q, w, b = neuron.Q[0].copy(), neuron.W[0].copy(), float(neuron.b[0])
-    return Row(recipe, seed, history.epochs, correct(), conic_kind(Q, w, b), Q, w, b)
+    learned = Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
+    return Row(recipe, seed, history.epochs, correct(), learned)
 
 
 def run(
@@ -105,12 +106,30 @@ def run(
 
 def draw(rows: Sequence[Row]) -> Figure:
     """The paper's figure: (a) a hyperbola from a random Q, (b) an ellipse from Q = I."""
-    from quadric import plotting
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from quadric.plotting import plot_regions
+    from quadric.plotting.style import BOUNDARY, color_of, marker_of
 
     X, y = datasets.xor()
-    panels = []
-    for letter, name, start in (("a", "random", "Q at random"), ("b", "identity", "Q = I")):
-        row = next(row for row in rows if row.recipe.name == name)
-        title = f"({letter}) {start}: {row.kind}"
-        panels.append((title, row.Q, row.w, row.b))
-    return plotting.conic_panels(panels, X, y)
+    figure = Figure(figsize=(9.2, 5.2), layout="constrained", dpi=150)
+    panels = (("a", "random", "Q at random"), ("b", "identity", "Q = I"))
+    for ax, (letter, name, start) in zip(figure.subplots(1, 2), panels, strict=True):
+        neuron = next(row for row in rows if row.recipe.name == name).neuron
+        layer = Quadratic([neuron.w], [neuron.b], [neuron.Q])
+        network = Network([layer], ["logistic"])
+        plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110)
+        ax.set_aspect("equal")
+        ax.set_xlabel("$x$")
+        ax.set_ylabel("$y$", rotation=0)
+        ax.set_title(
+            f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}", fontsize=10
+        )
+    handles = [
+        Line2D([], [], marker=marker_of(k), color=color_of(k), ls="", ms=9, label=f"class {k}")
+        for k in (0, 1)
+    ]
+    handles.append(Line2D([], [], color=BOUNDARY, lw=2, label="the neuron's boundary"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    return figure

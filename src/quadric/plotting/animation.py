@@ -1,0 +1,77 @@
+"""A boundary while it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.animation import FuncAnimation
+from matplotlib.figure import Figure
+
+from quadric.geometry import Quadric
+from quadric.geometry.arcs import Window
+from quadric.plotting.conics import plot_conic
+from quadric.plotting.regions import plot_points
+from quadric.plotting.style import BOUNDARY, color_of, dashes_of, window_of
+
+__all__ = ["animate"]
+
+
+def animate(
+    frames: Sequence[Sequence[Quadric]],
+    X: Any,
+    y: Any,
+    *,
+    window: Window | None = None,
+    titles: Sequence[str] | None = None,
+    interval: int = 80,
+) -> FuncAnimation:
+    """An animation of the neurons' boundaries, one frame for each moment of training.
+
+    Parameters
+    ----------
+    frames : sequence of lists of Quadric
+        The neurons at each moment.
+    X : array of shape (n_samples, 2)
+    y : array of shape (n_samples,)
+    window : (x from, x to, y from, y to), optional
+    titles : sequence of str, optional
+        One for each frame; the default counts the epochs.
+    interval : int
+        Milliseconds from one frame to the next.
+
+    Examples
+    --------
+    Collect the neurons after every epoch, then ``animation.save("learning.gif")``:
+
+    >>> from quadric import Network, datasets
+    >>> from quadric.explain import quadrics
+    >>> X, y = datasets.xor()
+    >>> net = Network.create(2, [("quadratic", 1, "logistic")], rng=0)
+    >>> frames = []
+    >>> history = net.fit(X, y, epochs=5, callback=lambda epoch: frames.append(quadrics(net)))
+    >>> len(frames)
+    5
+    """
+    frames = [list(frame) for frame in frames]
+    if not frames:
+        raise ValueError("frames must hold at least one moment. Got none.")
+    X = np.asarray(X, dtype=float)
+    window = window_of(X, 0.35) if window is None else window
+    figure = Figure(figsize=(5, 5), layout="constrained", dpi=100)
+    ax = figure.subplots()
+    several = max(map(len, frames)) > 1
+
+    def draw(index: int) -> list[Any]:
+        ax.clear()
+        plot_points(X, y, ax, size=30)
+        for k, conic in enumerate(frames[index]):
+            color = color_of(k) if several else BOUNDARY
+            plot_conic(conic, ax, window=window, color=color, linestyle=dashes_of(k))
+        ax.set_aspect("equal")
+        kind = "" if several else f": {frames[index][0].kind}"
+        ax.set_title(titles[index] if titles is not None else f"epoch {index + 1}{kind}")
+        return list(ax.lines)
+
+    return FuncAnimation(figure, draw, frames=len(frames), interval=interval)

@@ -1,0 +1,60 @@
+"""What a neuron over images looks for: the eigenvectors of its Q, as pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from quadric.explain import Explanation, explain
+
+__all__ = ["plot_eigenvectors"]
+
+
+def plot_eigenvectors(model: Any, shape: tuple[int, int], count: int = 4) -> Figure:
+    """The eigenvectors of Q with the largest eigenvalues, a row for each class.
+
+    An input that looks like one of them, or like its negative, raises the class's score where
+    the eigenvalue is positive (+) and lowers it where it is negative (-).
+
+    Parameters
+    ----------
+    model : Explanation, or anything that `explain` takes
+    shape : (rows, columns)
+        Of the images.
+    count : int
+        How many for each class.
+    """
+    explanation = model if isinstance(model, Explanation) else explain(model)
+    n = len(explanation.names)
+    if len(shape) != 2 or shape[0] * shape[1] != n:
+        raise ValueError(f"shape must be (rows, columns) with {n} pixels in all. Got {shape}.")
+    items = explanation.classes
+    # short rows side by side, so that ten classes make a figure that fits a page
+    blocks = 2 if len(items) > 5 else 1
+    rows = -(-len(items) // blocks)
+    figure = Figure(
+        figsize=((1.15 * count + 0.7) * blocks, 1.28 * rows + 0.3), layout="constrained", dpi=150
+    )
+    for b, block in enumerate(figure.subfigures(1, blocks, squeeze=False)[0]):
+        axes = block.subplots(rows, count, squeeze=False)
+        for row in range(rows):
+            k = b * rows + row
+            if k >= len(items):
+                for ax in axes[row]:
+                    ax.remove()
+                continue
+            eigenvalues, vectors = items[k].eigenvectors(count)
+            for ax, value, vector in zip(axes[row], eigenvalues, vectors, strict=False):
+                largest = float(np.abs(vector).max())
+                sign = 1.0 if vector[np.abs(vector).argmax()] > 0 else -1.0
+                ax.imshow(
+                    sign * vector.reshape(shape), cmap="PuOr", vmin=-largest, vmax=largest,
+                    interpolation="nearest",
+                )  # fmt: skip
+                ax.set_xticks([])
+                ax.set_yticks([])
+                ax.set_title(f"{value:+.2g}", fontsize=8, pad=2)
+            axes[row, 0].set_ylabel(str(items[k].label), rotation=0, ha="right", va="center")
+    return figure

@@ -1,0 +1,59 @@
+"""Quadrics in space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from quadric.arrays import Array
+from quadric.geometry import Quadric
+from quadric.geometry.patches import patches
+from quadric.plotting.style import color_of, get_ax
+
+__all__ = ["plot_surface"]
+
+
+def plot_surface(
+    surface: Quadric,
+    ax: Any = None,
+    *,
+    extent: float | None = None,
+    color: str | None = None,
+    alpha: float = 0.55,
+    names: Sequence[str] | None = None,
+) -> Any:
+    """Draw a quadric of three dimensions: a mesh whose corners lie on it.
+
+    Parameters
+    ----------
+    surface : Quadric
+    ax : matplotlib Axes3D, optional
+    extent : float, optional
+        How far to draw from the centre; the default fits what `ax` shows, or the surface.
+    color : str, optional
+    alpha : float
+        How opaque.
+    names : sequence of str, optional
+        For the axes.
+    """
+    ax = get_ax(ax, space=True)
+    around: Array | None = None
+    if ax.has_data():
+        limits = np.array([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
+        around = limits.mean(axis=1)
+        shown = float(np.abs(limits[:, 1] - limits[:, 0]).max() / 2)
+    else:
+        lengths = surface.axes.half_lengths
+        lengths = lengths[np.isfinite(lengths) & (lengths > 0)]
+        shown = 2.5 * float(np.median(lengths)) if len(lengths) else 2.0
+    for mesh in patches(surface, shown if extent is None else float(extent), around):
+        ax.plot_surface(
+            *mesh, color=color or color_of(0), alpha=alpha, linewidth=0.25, edgecolor="#00000030",
+            rstride=1, cstride=1, shade=True,
+        )  # fmt: skip
+    ax.set_aspect("equal")
+    for axis, name in zip("xyz", names or "xyz", strict=True):
+        getattr(ax, f"set_{axis}label")(name)
+    return ax
