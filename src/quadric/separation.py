@@ -127,6 +127,10 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
         if ellipsoids[i].encloses(X[index == j]).any()
     ]
     network = from_ellipsoids(ellipsoids, sharpness)
+    # far from the origin z is rounded more than F is: points on an edge are taken in again
+    z = network.logits(X)[np.arange(len(X)), index]
+    for k in range(len(classes)):
+        network.layers[0].b[k] += 2 * max(0.0, -float(z[index == k].min()))
     return Separation(classes, ellipsoids, network, overlapping, intruding)
 
 

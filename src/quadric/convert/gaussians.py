@@ -67,7 +67,7 @@ def from_gaussians(means: Any, covariances: Any, priors: Any = None) -> Network:
         raise ValueError(f"priors must be {C} positive numbers. Got {priors} instead.")
     precisions, log_determinants = np.empty_like(covariances), np.empty(C)
     for k, covariance in enumerate(covariances):
-        if not np.allclose(covariance, covariance.T, rtol=1e-8, atol=0):
+        if np.abs(covariance - covariance.T).max() > 1e-8 * np.abs(covariance).max():
             raise ValueError(f"covariances must be symmetric; that of class {k} is not.")
         try:
             L = np.linalg.cholesky((covariance + covariance.T) / 2)

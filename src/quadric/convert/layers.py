@@ -49,6 +49,7 @@ def to_quadratic(model: Model, layer: int | None = None) -> Model:
     """
     if isinstance(model, Layer):
         return layer_to_quadratic(model)
+    _check_network(model)
     return _with_layers(
         model, {l: layer_to_quadratic(model.layers[l]) for l in _chosen(model, layer)}
     )
@@ -69,6 +70,7 @@ def to_reduced(model: Network | Layer, layer: int = -1) -> Reduction:
     """
     if isinstance(model, Layer):
         return _layer_to_reduced(model)
+    _check_network(model)
     (l,) = _chosen(model, layer)
     reduction = _layer_to_reduced(model.layers[l])
     network = _with_layers(model, {l: reduction.model})
@@ -125,12 +127,15 @@ def _chosen(network: Network, layer: int | None) -> list[int]:
     return [int(layer) % count]
 
 
-def _with_layers(network: Network, new: dict[int, Layer]) -> Network:
-    if not isinstance(network, Network):
+def _check_network(model: Any) -> None:
+    if not isinstance(model, Network):
         kinds = ", ".join(kind.__name__ for kind in LAYERS.values())
         raise TypeError(
-            f"model must be a Network or a layer ({kinds}). Got {type(network).__name__}; of an "
+            f"model must be a Network or a layer ({kinds}). Got {type(model).__name__}; of an "
             "estimator take its network_."
         )
+
+
+def _with_layers(network: Network, new: dict[int, Layer]) -> Network:
     layers = [new[l] if l in new else layer.copy() for l, layer in enumerate(network.layers)]
     return Network(layers, network.activations)

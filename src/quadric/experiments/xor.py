@@ -124,7 +124,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         ax.set_xlabel("$x$")
         ax.set_ylabel("$y$", rotation=0)
         ax.set_title(
-            f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}", fontsize=10
+            f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}", fontsize=9
         )
     handles = [
         Line2D([], [], marker=marker_of(k), color=color_of(k), ls="", ms=9, label=f"class {k}")

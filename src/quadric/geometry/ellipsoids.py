@@ -84,7 +84,11 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thickness: float = 1e
     full = P.T @ shape @ P
     for direction in directions[rank:]:
         full += (thickness * longest) ** 2 * np.outer(direction, direction)
-    return ellipsoid(mean + center @ P, (full + full.T) / 2).transform(scale, middle)
+    found = ellipsoid(mean + center @ P, (full + full.T) / 2).transform(scale, middle)
+    # what rounding has put outside is taken in again
+    short = max(0.0, float(found.value(X).max()))
+    factor = 1 + 2 * short + 1e-12
+    return ellipsoid(mean + center @ P, factor * (full + full.T) / 2).transform(scale, middle)
 
 
 def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
@@ -121,10 +125,10 @@ def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
         H = (H - factor * np.outer(Hq, Hq)) / (1 - step)
     center = u @ X
     spread = (X * u[:, None]).T @ X - np.outer(center, center)
-    # exactly as large as the farthest point needs, and a rounding error more
+    # as large as the farthest point needs
     solved = np.linalg.solve(spread, (X - center).T)
     farthest = float((solved * (X - center).T).sum(axis=0).max())
-    return center, spread * farthest * (1 + 1e-12)
+    return center, spread * farthest
 
 
 def _first_weights(X: Array) -> Array:

@@ -59,7 +59,7 @@ def animate(
         raise ValueError("frames must hold at least one moment. Got none.")
     X = np.asarray(X, dtype=float)
     window = window_of(X, 0.35) if window is None else window
-    figure = Figure(figsize=(5, 5), layout="constrained", dpi=100)
+    figure = Figure(figsize=(4, 4), layout="constrained", dpi=90)
     ax = figure.subplots()
     several = max(map(len, frames)) > 1
 

@@ -37,6 +37,11 @@ def plot_eigenvectors(model: Any, shape: tuple[int, int], count: int = 4) -> Fig
     figure = Figure(
         figsize=((1.15 * count + 0.7) * blocks, 1.28 * rows + 0.3), layout="constrained", dpi=150
     )
+    figure.suptitle(
+        "eigenvectors of Q: an image like one of these, or like its negative, raises (+) or lowers "
+        "(-) the score",
+        fontsize=9,
+    )
     for b, block in enumerate(figure.subfigures(1, blocks, squeeze=False)[0]):
         axes = block.subplots(rows, count, squeeze=False)
         for row in range(rows):
@@ -55,6 +60,6 @@ def plot_eigenvectors(model: Any, shape: tuple[int, int], count: int = 4) -> Fig
                 )  # fmt: skip
                 ax.set_xticks([])
                 ax.set_yticks([])
-                ax.set_title(f"{value:+.2g}", fontsize=8, pad=2)
+                ax.set_title(f"{value:+.2f}", fontsize=8, pad=2)
             axes[row, 0].set_ylabel(str(items[k].label), rotation=0, ha="right", va="center")
     return figure

@@ -46,7 +46,7 @@ def plot_points(
         points = X[y == label]
         ax.scatter(
             points[:, 0], points[:, 1], s=size, c=color_of(k), marker=marker_of(k), linewidths=0.4,
-            edgecolors="white", zorder=3, label=str(label),
+            edgecolors="white", zorder=1.8, label=str(label),  # boundaries run above
         )  # fmt: skip
     return ax
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.colors import to_rgb
 
 from quadric.arrays import Array
 from quadric.geometry import Quadric
@@ -50,10 +51,11 @@ def plot_surface(
         shown = 2.5 * float(np.median(lengths)) if len(lengths) else 2.0
     for mesh in patches(surface, shown if extent is None else float(extent), around):
         ax.plot_surface(
-            *mesh, color=color or color_of(0), alpha=alpha, linewidth=0.25, edgecolor="#00000030",
-            rstride=1, cstride=1, shade=True,
+            *mesh, color=(*to_rgb(color or color_of(0)), alpha), edgecolor=(1, 1, 1, 0.35),
+            linewidth=0.3, rstride=1, cstride=1, shade=True,
         )  # fmt: skip
     ax.set_aspect("equal")
+    ax.locator_params(nbins=5)
     for axis, name in zip("xyz", names or "xyz", strict=True):
         getattr(ax, f"set_{axis}label")(name)
     return ax

@@ -1,0 +1,116 @@
+"""Draw the pictures of the documentation: `python docs/pictures.py [DIRECTORY]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from quadric import Network, QuadraticLogisticRegression, datasets
+from quadric.experiments import xor
+from quadric.explain import boundary, quadrics
+from quadric.geometry import Quadric
+from quadric.plotting import (
+    animate,
+    plot_clusters,
+    plot_eigenvectors,
+    plot_regions,
+    plot_slices,
+    plot_surface,
+)
+
+
+def draw_xor() -> Figure:
+    return xor.draw(xor.run(1, xor.RECIPES[:2]))
+
+
+def draw_clusters() -> Figure:
+    """The paper's six clusters, one quadratic neuron a class; ties of the classes on the right."""
+    X, y = datasets.clusters(rng=0)
+    net = Network.create(2, [("quadratic", 6, "logistic")], rng=0)
+    net.fit(X, np.eye(6)[y], learning_rate=1e-4, epochs=1000, rng=0)
+    figure = Figure(figsize=(10, 4.6), layout="constrained", dpi=150)
+    left, right = figure.subplots(1, 2)
+    window = (-24.0, 8.0, -9.0, 19.0)
+    plot_clusters(net, X[::4], y[::4], left, window=window)
+    left.set_title("each neuron's boundary in its class's colour")
+    plot_regions(net, X[::4], y[::4], right, window=window, size=8)
+    right.set_aspect("equal")
+    right.set_title("where the largest neuron decides")
+    for ax in (left, right):
+        ax.set_xlabel("$x$")
+        ax.set_ylabel("$y$", rotation=0)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(
+        handles, [f"class {label}" for label in labels], loc="outside lower center", ncols=6,
+        frameon=False, markerscale=2.2,
+    )  # fmt: skip
+    return figure
+
+
+def draw_surfaces() -> Figure:
+    figure = Figure(figsize=(10, 4.6), layout="constrained", dpi=150)
+    ellipsoid = Quadric([[1, 0.3, 0], [0.3, 0.6, 0.2], [0, 0.2, 0.35]], [0.5, 0, -0.2], -1.5)
+    hyperboloid = Quadric([[1, 0.2, 0.1], [0.2, 0.8, 0], [0.1, 0, -0.5]], [0, 0.3, 0], -1)
+    for k, (surface, color) in enumerate(((ellipsoid, "#0072B2"), (hyperboloid, "#D55E00"))):
+        ax = figure.add_subplot(1, 2, k + 1, projection="3d")
+        plot_surface(surface, ax, color=color, alpha=0.7)
+        ax.set_title(f"{surface.kind}\n{surface.equation(precision=2)}", fontsize=10)
+    return figure
+
+
+def draw_slices() -> Figure:
+    """The surface between benign and malignant, in ten features, cut through the mean."""
+    data = load_breast_cancer()
+    X, y = data.data[:, :10], data.target
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(C=1.0)).fit(X, y)
+    surface = boundary(model, 1, 0)
+    names = [name.removeprefix("mean ") for name in data.feature_names[:10]]
+    figure = plot_slices(surface, names=names, X=X, y=data.target_names[y])
+    figure.suptitle(
+        f"breast cancer, ten features: {surface.kind}, cut by planes through the mean", fontsize=11
+    )
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=2, frameon=False, markerscale=2
+    )
+    return figure
+
+
+def draw_digits() -> Figure:
+    X, y = load_digits(return_X_y=True)
+    model = QuadraticLogisticRegression(C=0.1).fit(X / 16 - 0.5, y)
+    return plot_eigenvectors(model, (8, 8))
+
+
+def draw_learning(path: Path) -> None:
+    X, y = datasets.xor()
+    net = Network.create(2, [("quadratic", 1, "logistic")], init="identity", rng=0)
+    frames = [quadrics(net)]
+    net.fit(
+        X, y, learning_rate=0.01, epochs=120, rng=0,
+        callback=lambda epoch: frames.append(quadrics(net)),
+    )  # fmt: skip
+    animate(frames[::3], X, y, titles=[
+        f"epoch {3 * i}: {frame[0].kind}" for i, frame in enumerate(frames[::3])
+    ]).save(path, writer="pillow")  # fmt: skip
+
+
+def main() -> None:
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    directory.mkdir(parents=True, exist_ok=True)
+    for draw in (draw_xor, draw_clusters, draw_surfaces, draw_slices, draw_digits):
+        path = directory / f"{draw.__name__.removeprefix('draw_')}.png"
+        draw().savefig(path, dpi=110)
+        print(path)
+    draw_learning(directory / "learning.gif")
+    print(directory / "learning.gif")
+
+
+if __name__ == "__main__":
+    main()
