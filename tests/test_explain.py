@@ -53,7 +53,7 @@ STEPS = {
     "nested": [make_pipeline(SimpleImputer(), make_pipeline(StandardScaler(), PCA(4)))],
     "columns": [
         ColumnTransformer(
-            [("a", StandardScaler(), [3, 1]), ("b", MinMaxScaler(), slice(4, 8)), ("c", "drop", [0])],
+            [("a", StandardScaler(), [3, 1]), ("b", MinMaxScaler(), slice(4, 8)), ("c", "drop", 0)],
             remainder="passthrough",
         ),
         StandardScaler(),
@@ -88,7 +88,7 @@ def test_columns_that_are_encoded():
     explanation = explain(model, frame)
     assert explanation.space == "features"
     assert explanation.names[:3] == list(frame.columns[:3])  # their scaler is undone
-    assert explanation.names[3:] == ["onehotencoder__size_l", "onehotencoder__size_m", "onehotencoder__size_s"]  # fmt: skip
+    assert explanation.names[3:] == [f"onehotencoder__size_{size}" for size in "lms"]
     assert "some columns are encoded" in explanation.note
     encoded = np.column_stack([frame.iloc[:, :3], [[v == s for s in "lms"] for v in frame["size"]]])
     z = model.decision_function(frame)
@@ -261,7 +261,7 @@ def test_what_cannot_be_explained_says_so():
     model = QuadraticLogisticRegression(max_iter=5).fit(X / 1000, Y)
     with pytest.raises(ValueError, match=r"the classes are \[0, 1, 2\]. Got 7"):
         boundary(model, 0, 7)
-    with pytest.raises(ValueError, match="different classes. Got 1 twice"):
+    with pytest.raises(ValueError, match=r"different classes. Got 1 twice"):
         boundary(model, 1, 1)
     with pytest.raises(ValueError, match="names must hold 13 names"):
         explain(model, names=["a"])
