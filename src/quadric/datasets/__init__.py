@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from quadric.datasets.bundled import digits
 from quadric.datasets.image_data import ImageData
+from quadric.datasets.images import fashion_mnist, mnist
 from quadric.datasets.points import clusters, xor
+from quadric.errors import DatasetError
 
 __all__ = [
+    "DatasetError",
     "ImageData",
     "clusters",
     "digits",
+    "fashion_mnist",
+    "mnist",
     "xor",
 ]
