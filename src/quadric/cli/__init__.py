@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import quadric
+from quadric.cli.data import data
 from quadric.cli.reproduce import reproduce
 
 __all__ = ["app", "main"]
@@ -18,6 +19,7 @@ app = typer.Typer(
     help="Networks of quadratic neurons.",
 )
 app.add_typer(reproduce, name="reproduce")
+app.add_typer(data, name="data")
 
 
 @app.callback(invoke_without_command=True)
