@@ -45,13 +45,14 @@ def cache_directory() -> Path:
 def within(directory: Path, collection: Collection) -> Path:
     """The sub-directory of the data set's name where there is one, or else the directory."""
     own = directory / collection.name
-    return own if own.is_dir() else directory
+    return own if os.path.isdir(own) else directory
 
 
 def find(directory: Path, file: KnownFile) -> Path | None:
     """The file under the first of its spellings that is there."""
     for spelling in file.spellings:
-        if (path := directory / spelling).is_file():
+        # os.path's functions answer False, not PermissionError, where nobody may look
+        if os.path.isfile(path := directory / spelling):
             return path
     return None
 
@@ -73,7 +74,9 @@ def read(
         if path is not None:
             contents[file.name] = read_file(path, collection, file, advice)
         elif complete:
-            reason = "is not there" if directory.is_dir() else "is not there: no such directory"
+            reason = (
+                "is not there" if os.path.isdir(directory) else "is not there: no such directory"
+            )
             raise DatasetError(
                 f"{directory / file.name} {reason}. Expected {_describe(collection, file)}, raw or "
                 f"as .gz. {advice}"

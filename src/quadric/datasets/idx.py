@@ -33,8 +33,9 @@ def read_raw(path: Path, file: KnownFile) -> bytes:
     """The uncompressed content of `path`, and never more than such a file can have."""
     try:
         if path.suffix != ".gz":
-            if path.stat().st_size != file.size:  # before anything is read
-                raise BadFileError(f"it has {path.stat().st_size} bytes, not {file.size}")
+            size = path.stat().st_size
+            if size > file.size:  # before anything is read
+                raise BadFileError(f"it has {size} bytes, not {file.size}")
             return path.read_bytes()
         content = bytearray()
         with gzip.open(path) as stream:
@@ -76,7 +77,7 @@ def unpack(content: bytes, shape: tuple[int, ...]) -> Array:
         raise BadFileError(f"it holds {_times(dimensions)} entries, not {_times(shape)}")
     entries = len(content) - header
     if entries != math.prod(shape):
-        raise BadFileError(f"it holds {entries} bytes of entries, not {math.prod(shape)}")
+        raise BadFileError(f"after the header come {entries} bytes, not {math.prod(shape)}")
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
 
 

