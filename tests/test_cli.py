@@ -120,8 +120,10 @@ def test_data_fetch_and_verify(tmp_path):
     assert result.exit_code == 1
     assert f"{cache / LABELS} is not there" in result.stderr
 
+    (cache / LABELS).write_bytes(b"bad")
     assert data("fetch", "mnist", "--force").exit_code == 0
     assert data("verify", "mnist").exit_code == 0
+    assert "it came from a friend" in data("fetch", "mnist", "--force").stdout
 
 
 @pytest.mark.usefixtures("small_files", "source")

@@ -144,7 +144,7 @@ FAULTS = {
     "cut short": (lambda content: content[:-1], "after the header come 5 bytes, not 6"),
     "cut in the header": (lambda content: content[:5], "ends within the header, after 5 of 8"),
     "empty": (lambda content: b"", "ends within the header, after 0 of 8"),
-    "too long": (lambda content: content + b"\0", "bytes"),
+    "too long": (lambda content: content + b"\0", "has 15 bytes, not 14|to more than 14"),
     "magic": (replaced(3, b"\x03"), "its magic number is 2051, not 2049"),
     "dimensions": (replaced(4, b"\xff\xff\xff\xff"), "it holds 4294967295 entries, not 6"),
     "swapped": (lambda content: CONTENTS["mnist"][PARTS[3]], "it is t10k-labels-idx1-ubyte of MN"),
