@@ -27,6 +27,7 @@ from quadric import (
     QuadraticLogisticRegression,
     QuadraticRegressor,
 )
+from quadric.datasets import clusters
 
 RNG = np.random.default_rng(0)
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
@@ -622,16 +623,6 @@ def test_wrong_settings(options, message):
 # ---- the paper's six clusters --------------------------------------------------------------
 
 
-def six_clusters(rng, per_class):
-    means = [(-16, 0), (-8, 0), (0, 0), (0, 10), (-8, 10), (-16, 10)]
-    tilts = [-0.3, 0, 0.3, -0.3, 0, 0.3]
-    parts = [
-        rng.multivariate_normal(mean, [[1, tilt], [tilt, 1]], per_class)
-        for mean, tilt in zip(means, tilts, strict=True)
-    ]
-    return np.concatenate(parts), np.repeat(np.arange(6), per_class)
-
-
 def accuracies(model, X, y):
     """(by argmax, by thresholds: every neuron says just what it should)."""
     z = model.decision_function(X)
@@ -643,7 +634,7 @@ def test_six_clusters():
     results = {"quadratic": [], "linear": [], "linear, softmax": []}
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        (X, y), (X_new, y_new) = six_clusters(rng, 2000), six_clusters(rng, 500)
+        (X, y), (X_new, y_new) = clusters(2000, rng), clusters(500, rng)
         for name, options in (
             ("quadratic", {"loss": "binary_cross_entropy"}),
             ("linear", {"loss": "binary_cross_entropy", "layer_kinds": "linear"}),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from quadric import Network
+from quadric import Network, datasets
 from tests.helpers import make_network, max_difference, stacks, targets
 
 RNG = np.random.default_rng(0)
@@ -182,16 +182,7 @@ def test_zero_epochs_change_nothing():
 
 def test_the_six_clusters_of_the_paper():
     """Six quadratic neurons, no hidden layer: a short run of the paper's second experiment."""
-    rng = np.random.default_rng(0)
-    means = [(-16, 0), (-8, 0), (0, 0), (0, 10), (-8, 10), (-16, 10)]
-    tilts = [-0.3, 0, 0.3, -0.3, 0, 0.3]
-    X = np.concatenate(
-        [
-            rng.multivariate_normal(mean, [[1, tilt], [tilt, 1]], 300)
-            for mean, tilt in zip(means, tilts, strict=True)
-        ]
-    )
-    labels = np.repeat(np.arange(6), 300)
+    X, labels = datasets.clusters(300, rng=0)
     net = Network.create(2, [("quadratic", 6, "logistic")], init="normal", scale=0.01, rng=0)
     net.fit(X, np.eye(6)[labels], learning_rate=1e-4, epochs=300)
     accuracy = (net.logits(X).argmax(axis=1) == labels).mean()

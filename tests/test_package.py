@@ -26,7 +26,12 @@ def test_import_is_light():
     assert heavy_modules_after("import quadric") == []
 
 
-def test_the_test_above_can_fail():
+def test_the_command_line_is_light():
+    assert heavy_modules_after("import quadric.cli") == ["typer"]
+    assert heavy_modules_after("from quadric import datasets") == []
+
+
+def test_the_tests_above_can_fail():
     assert heavy_modules_after("import quadric\nquadric.Network") == ["scipy"]
     assert "numba" in heavy_modules_after("import quadric.kernels")
 

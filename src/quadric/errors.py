@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadric.training.history import History
 
-__all__ = ["DivergenceError"]
+__all__ = ["DatasetError", "DivergenceError"]
+
+
+class DatasetError(RuntimeError):
+    """A data set is not to be had, or a file of it is not what it should be."""
 
 
 class DivergenceError(ArithmeticError):

@@ -1,9 +1,8 @@
-"""The command line."""
+"""`quadric reproduce`: the paper's results, each beside ours."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -13,31 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-import quadric
+from quadric.cli.console import writable_directory
 
-__all__ = ["app", "main"]
+__all__ = ["reproduce"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    help="Networks of quadratic neurons.",
-)
 reproduce = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Reproduce the paper's results, each beside ours.",
 )
-app.add_typer(reproduce, name="reproduce")
-
-
-@app.callback(invoke_without_command=True)
-def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
-        typer.echo(f"quadric {quadric.__version__}")
-        raise typer.Exit
 
 
 @reproduce.callback()
@@ -54,7 +37,7 @@ def xor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """XOR with one neuron: a hyperbola from a random Q, an ellipse from Q = I."""
-    out = _writable_directory(out)
+    out = writable_directory(out)
     from quadric.experiments import xor as experiment
 
     progress = Progress(
@@ -116,25 +99,3 @@ def _show_xor(summaries: list[dict[str, object]], picture: Path) -> None:
         )  # fmt: skip
     console.print(table)
     console.print(f"Picture: {picture}")
-
-
-def _writable_directory(path: Path) -> Path:
-    """The directory, made if need be; one line and exit code 1 if nothing can be written there."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        if not os.access(path, os.W_OK):
-            raise PermissionError(13, "Permission denied", str(path))
-    except OSError as error:
-        _fail(f"cannot write to {path}: {error.strerror}. Choose another directory with --out.")
-    return path
-
-
-def _fail(message: str) -> None:
-    """The user's mistake: one clear line, exit code 1."""
-    Console(stderr=True).print(f"[red]error:[/red] {message}", highlight=False, soft_wrap=True)
-    raise typer.Exit(1)
-
-
-def main() -> None:
-    """The `quadric` command."""
-    app()

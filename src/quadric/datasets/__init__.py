@@ -1,0 +1,19 @@
+"""Data sets: points of the plane, and images with their labels."""
+
+from __future__ import annotations
+
+from quadric.datasets.bundled import digits
+from quadric.datasets.image_data import ImageData
+from quadric.datasets.images import fashion_mnist, mnist
+from quadric.datasets.points import clusters, xor
+from quadric.errors import DatasetError
+
+__all__ = [
+    "DatasetError",
+    "ImageData",
+    "clusters",
+    "digits",
+    "fashion_mnist",
+    "mnist",
+    "xor",
+]
