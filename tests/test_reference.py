@@ -14,6 +14,7 @@ from quadric.reference import (
     train_qnn,
     train_rpqnn,
 )
+from quadric.reference.counted import count_layer
 from quadric.reference.counting import Counter
 from quadric.reference.logistic import gradients_logistic
 from quadric.reference.pieces import A, M, sigma
@@ -181,58 +182,18 @@ def test_the_papers_matrices():
 SIZES = [(1, 1), (2, 3), (3, 2), (4, 4), (5, 3)]  # (m, n)
 
 
-def count(kind, m, n):
-    """Multiplications of one layer of m neurons with n inputs, by running the algorithms."""
-    rng = np.random.default_rng(3)
-    counter = Counter()
-    shapes = {"W": (m, n), "b": (m,)}
-    if kind == "qnn":
-        shapes["Q"] = (m, n, n)
-    if kind == "rpqnn":
-        shapes |= {"U": (m, n), "c": (m,)}
-    # a layer below, so that there is a delta to pass on; g(z) = z takes no multiplication
-    below = {"W": counter.wrap(np.eye(n)), "b": counter.wrap(np.zeros(n))}
-    layer = {name: counter.wrap(rng.normal(size=shape)) for name, shape in shapes.items()}
-    algorithm = rpqnn if kind == "rpqnn" else qnn
-    activations = ["identity", "identity"]
-    x, y, eta = counter.wrap(rng.normal(size=n)), counter.wrap(np.zeros(m)), 0.1
-    steps = {}
-
-    def measured(name, function, subtract=0):
-        before = counter.multiplications
-        zeros = counter.by_structural_zero
-        result = function()
-        steps[name] = counter.multiplications - before - subtract
-        steps[name, "zeros"] = counter.by_structural_zero - zeros
-        return result
-
-    cache = measured(
-        "forward", lambda: algorithm.forward([below, layer], activations, x), subtract=n * n
-    )
-    deltas = measured(
-        "backward",
-        lambda: algorithm.backward([below, layer], activations, cache, y, "binary_cross_entropy"),
-    )
-    if kind == "rpqnn":
-        arguments = (deltas[1], cache.v1[1], cache.v2[1], cache.a[1], eta)
-    else:
-        arguments = (deltas[1], cache.a[1], eta)
-    measured("update", lambda: algorithm.update(layer, *arguments))
-    return steps
-
-
 @pytest.mark.parametrize("kind", ["ann", "qnn", "rpqnn"])
 @pytest.mark.parametrize(("m", "n"), SIZES)
 def test_formulas_equal_counts(kind, m, n):
-    counted = count(kind, m, n)
+    counted = count_layer(kind, m, n)
     for step in ("forward", "backward", "update"):
         assert counted[step] == counts.COUNTS[kind, step](m, n), step
 
 
 @pytest.mark.parametrize(("m", "n"), SIZES)
 def test_dense_block_product(m, n):
-    counted = count("qnn", m, n)
-    products_of_V = counted["forward"] - m * n + counted["forward", "zeros"]
+    counted = count_layer("qnn", m, n)
+    products_of_V = counted["forward"] - m * n + counted["forward, by structural zeros"]
     assert products_of_V == counts.QNN_FORWARD_DENSE_BLOCKS(m, n)
 
 
