@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from quadric.network import Network
 
 __all__ = ["Data", "Prepared", "prepare"]
 
+_lock = threading.Lock()  # one thread builds, the others wait for it
 BLOCK = 1024  # images compressed at a time: what is made on the way stays small
 
 
@@ -33,21 +34,26 @@ class Data(Protocol):
 
 @dataclass(frozen=True)
 class Prepared:
-    """pixel/largest as CSR matrices, and the labels.
+    """pixel/largest of all images, and the labels.
 
     Attributes
     ----------
-    train, test : CSR matrices
+    train : CSR matrix
+        What the engine takes: a step costs the pixels that are not zero.
     targets : array of shape (images, n_classes)
         A one in the column of the image's class.
+    test : array
+        Dense: BLAS takes no longer for it than SciPy for CSR, and lets other threads run
+        meanwhile, which SciPy does not.
     labels : array
         Of the test images.
     """
 
     train: Matrix
     targets: Array
-    test: Matrix
+    test: Array
     labels: Array
+    _first: dict[int, Matrix] = field(default_factory=dict, repr=False)
 
     @property
     def n_inputs(self) -> int:
@@ -58,25 +64,28 @@ class Prepared:
         return int(self.targets.shape[1])
 
     def first(self, size: int) -> tuple[Matrix, Array]:
-        """The first `size` training images and targets: views, nothing is copied."""
+        """The first `size` training images and targets, made once for all threads."""
         X = self.train
-        end = X.indptr[size]
-        rows = (X.data[:end], X.indices[:end], X.indptr[: size + 1])
-        return sparse.csr_array(rows, shape=(size, self.n_inputs)), self.targets[:size]
+        with _lock:
+            if size not in self._first:
+                end = X.indptr[size]
+                # views where SciPy leaves them so; it copies those of a much larger array
+                rows = (X.data[:end], X.indices[:end], X.indptr[: size + 1])
+                self._first[size] = sparse.csr_array(rows, shape=(size, self.n_inputs))
+            return self._first[size], self.targets[:size]
 
     def chosen(self, rows: Array) -> tuple[Matrix, Array]:
         """These training images and targets, copied."""
         return self.train[rows], self.targets[rows]
 
 
-_lock = threading.Lock()
 _latest: list[tuple[Any, Prepared]] = []  # at most one: a data set is large
 
 
 def prepare(data: Data, dtype: str) -> Prepared:
     """The data for the engine. A second call for the same data returns the same object."""
     key = (data.checksum, data.largest, np.shape(data.X_train), np.shape(data.X_test), dtype)
-    with _lock:  # the first thread builds, the others wait for it
+    with _lock:
         if not _latest or _latest[0][0] != key:
             _latest.clear()  # before the next is built: never two in memory
             built = _build(data, dtype)
@@ -97,7 +106,7 @@ def _build(data: Data, dtype: str) -> Prepared:
     return Prepared(
         train=_compressed(data.X_train, data.largest, dtype),
         targets=np.eye(n_classes, dtype=dtype)[data.y_train],
-        test=_compressed(data.X_test, data.largest, dtype),
+        test=np.divide(data.X_test, data.largest, dtype=dtype),
         labels=data.y_test,
     )
 

@@ -13,6 +13,7 @@ from quadric.sweep.prepared import Data
 from quadric.sweep.recipe import Recipe
 from quadric.sweep.store import Row, Store
 from quadric.sweep.task import CancelledError, Result, Task, run_task
+from quadric.sweep.threads import one_blas_thread
 
 __all__ = ["run_sweep"]
 
@@ -101,10 +102,11 @@ def _in_threads(
     parallel = Parallel(
         n_jobs=jobs or cpu_count(), prefer="threads", return_as="generator_unordered"
     )
-    results = parallel(delayed(run)(task) for task in tasks)
-    try:
-        yield from results
-    finally:
-        stop.set()  # what still runs ends with its epoch
-        with contextlib.suppress(CancelledError):
-            results.throw(CancelledError)  # as `close`, which would warn of the runs not made
+    with one_blas_thread():  # for all runs: its threads turn idly whenever the number changes
+        results = parallel(delayed(run)(task) for task in tasks)
+        try:
+            yield from results
+        finally:
+            stop.set()  # what still runs ends with its epoch
+            with contextlib.suppress(CancelledError):
+                results.throw(CancelledError)  # as `close`, which would warn of runs not made
