@@ -9,7 +9,7 @@ import quadric
 from quadric.sweep.environment import Environment, environment
 from quadric.sweep.prepared import Data
 from quadric.sweep.recipe import Recipe
-from quadric.sweep.task import ENGINE, Result, Task, run_task
+from quadric.sweep.task import ENGINE, FAILED, Result, Task, run_task
 
 __all__ = ["on_cluster"]
 
@@ -37,18 +37,23 @@ def on_cluster(
                           retries=RETRIES): task
             for task in tasks
         }  # fmt: skip
+        failure = None
         try:
-            for future in as_completed(list(futures)):
-                task = futures.pop(future)
+            for future in as_completed(list(futures), loop=client.loop):
+                if future.cancelled():
+                    continue
                 error = future.exception()
-                if error is not None:
-                    error.add_note(
-                        f"In the run with {task}. The runs that had finished are stored."
-                    )
-                    raise error
-                yield task, *future.result()
+                if error is None:
+                    yield futures[future], *future.result()
+                elif failure is None:
+                    error.add_note(FAILED.format(futures[future]))
+                    failure = error
+                    client.cancel([other for other in futures if not other.done()])
         finally:
-            client.cancel(list(futures))  # a run under way ends by itself; its result is dropped
+            # a run that is under way ends by itself; its result is dropped
+            client.cancel([other for other in futures if not other.done()])
+        if failure is not None:
+            raise failure
 
 
 def run_remotely(

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from quadric import checks
 from quadric.arrays import Array, Matrix
 from quadric.network import Network
 
@@ -103,10 +104,11 @@ def _build(data: Data, dtype: str) -> Prepared:
             f"Got {data.X_train.shape[1]} and {data.X_test.shape[1]}."
         )
     n_classes = int(data.y_train.max()) + 1
+    largest = checks.check_number("largest", data.largest, above=0)
     return Prepared(
-        train=_compressed(data.X_train, data.largest, dtype),
+        train=_compressed(data.X_train, largest, dtype),
         targets=np.eye(n_classes, dtype=dtype)[data.y_train],
-        test=np.divide(data.X_test, data.largest, dtype=dtype),
+        test=np.divide(data.X_test, largest, dtype=dtype),
         labels=data.y_test,
     )
 

@@ -12,7 +12,7 @@ from quadric.sweep.environment import Environment, environment
 from quadric.sweep.prepared import Data
 from quadric.sweep.recipe import Recipe
 from quadric.sweep.store import Row, Store
-from quadric.sweep.task import CancelledError, Result, Task, run_task
+from quadric.sweep.task import FAILED, CancelledError, Result, Task, run_task
 from quadric.sweep.threads import one_blas_thread
 
 __all__ = ["run_sweep"]
@@ -90,23 +90,29 @@ def _in_threads(
 
     stop = threading.Event()
 
-    def run(task: Task) -> Finished:
+    def run(task: Task) -> tuple[Task, Result | Exception]:
         try:
-            result = run_task(task, recipe, data, cancelled=stop.is_set)
-        except Exception as error:
-            if not isinstance(error, CancelledError):
-                error.add_note(f"In the run with {task}. The runs that had finished are stored.")
-            raise
-        return task, result, environment()
+            return task, run_task(task, recipe, data, cancelled=stop.is_set)
+        except Exception as error:  # a result, too: raised, it would take those before it along
+            return task, error
 
     parallel = Parallel(
         n_jobs=jobs or cpu_count(), prefer="threads", return_as="generator_unordered"
     )
+    failure: Exception | None = None
     with one_blas_thread():  # for all runs: its threads turn idly whenever the number changes
         results = parallel(delayed(run)(task) for task in tasks)
         try:
-            yield from results
+            for task, outcome in results:
+                if isinstance(outcome, Result):
+                    yield task, outcome, environment()
+                elif failure is None:
+                    outcome.add_note(FAILED.format(task))
+                    failure = outcome
+                    stop.set()
         finally:
             stop.set()  # what still runs ends with its epoch
             with contextlib.suppress(CancelledError):
-                results.throw(CancelledError)  # as `close`, which would warn of runs not made
+                results.throw(CancelledError)  # not `close`, which warns of the runs not made
+    if failure is not None:
+        raise failure

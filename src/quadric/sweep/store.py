@@ -198,9 +198,10 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
         # not mode=ro, which leaves its two auxiliary files behind
         connection.execute("PRAGMA query_only = ON")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
+    except sqlite3.Error as error:
         connection.close()
-        if path.with_name(path.name + "-wal").exists():
+        writing = path.with_name(path.name + "-wal").exists()
+        if writing or not isinstance(error, sqlite3.OperationalError):
             raise
         # a directory that cannot be written, so that nobody else is writing either
         connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)

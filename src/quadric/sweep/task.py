@@ -21,6 +21,9 @@ __all__ = ["ENGINE", "CancelledError", "Result", "Task", "run_task", "table_task
 # than before (the engine, the initial values, how a seed is used): older runs are then done anew.
 ENGINE = "1"
 
+# What is noted on the error that ends a sweep.
+FAILED = "In the run with {}. The runs that had finished are stored."
+
 # Of the paper's table.
 SIZES, WIDTHS = (600, 1200, 6000, 60000), (10, 15, 20, 25, 30)
 
