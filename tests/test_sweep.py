@@ -315,6 +315,36 @@ def test_an_interrupted_sweep_stops_soon_and_goes_on_later(store, expected, jobs
     assert {row.task: row for row in rows}.items() >= {row.task: row for row in kept}.items()
 
 
+@pytest.mark.parametrize("end", ["error", "interrupt"])
+def test_long_runs_are_stopped_when_the_sweep_ends(store, monkeypatch, end):
+    endless = replace(RECIPE, epochs=(1, 10**7))
+    order = sorted(TASKS, key=lambda task: (-task.cost, task))
+    begun = []
+
+    def fake(task, recipe, data, *, cancelled):
+        if task != order[1]:
+            begun.append(task)
+            return run_task(task, recipe, data, cancelled=cancelled)
+        while not begun:  # until the other thread is busy
+            time.sleep(0.001)
+        if end == "error":
+            raise ArithmeticError
+        return Result((0.5, 0.5), 1.0, 1)
+
+    def interrupt(*told):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "run_task", fake)
+    before, start = threading.active_count(), time.monotonic()
+    with pytest.raises(ArithmeticError if end == "error" else KeyboardInterrupt):
+        run_sweep(TASKS, endless, DATA, store, jobs=2, on_result=interrupt)
+    while threading.active_count() > before and time.monotonic() < start + 10:
+        time.sleep(0.01)
+    assert time.monotonic() < start + 10
+    assert begun[0] == order[0]
+    assert len(store.rows(endless, DATA.checksum)) == (end == "interrupt")
+
+
 def test_a_cancelled_run_ends_with_its_epoch():
     asked = []
     with pytest.raises(task_module.CancelledError):
@@ -489,11 +519,22 @@ def later_format(path):
     connection.close()
 
 
-def truncated(path):
+def filled(path):
     with Store(path) as opened:
         for seed in range(100):
             add(opened, seed)
-    path.write_bytes(path.read_bytes()[:-6000])
+    return bytearray(path.read_bytes())
+
+
+def truncated(path):
+    path.write_bytes(filled(path)[:-6000])
+
+
+def overwritten(path):
+    contents = filled(path)
+    page = len(contents) // 8192 * 4096  # one in the middle
+    contents[page : page + 4096] = bytes(4096)
+    path.write_bytes(contents)
 
 
 def other_database(path):
@@ -509,6 +550,7 @@ def other_database(path):
     [
         (later_format, "has format 2, and quadric .* reads format 1. It was left as it is"),
         (truncated, "is damaged .*It was left as it is; restore a copy"),
+        (overwritten, "is damaged .*It was left as it is; restore a copy"),
         (other_database, "is not a store of finished runs. It was left as it is"),
         (lambda path: path.write_bytes(os.urandom(5000)), "is not a store of finished runs"),
         (lambda path: path.write_bytes(b""), "is not a store of finished runs"),
@@ -611,7 +653,7 @@ def test_a_killed_dask_worker_changes_nothing(dask_cluster, store, expected, mon
 
     with monkeypatch.context() as other:
         other.setattr(cluster, "ENGINE", "another")
-        with pytest.raises(RuntimeError, match=r"engine another, as here. Got .*, engine 1"):
+        with pytest.raises(RuntimeError, match=r"engine another, as here. Got .*, engine 1 on tcp"):
             run_sweep(TASKS, RECIPE, DATA, store, dask=address)
     assert store.rows(RECIPE, DATA.checksum) == []
 

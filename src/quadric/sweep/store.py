@@ -211,7 +211,7 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
 def _check_contents(path: Path, connection: sqlite3.Connection) -> None:
     verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if verdict != "ok":
-        raise _damaged(path, verdict)
+        raise _damaged(path, " ".join(verdict.split()))  # one line
     (found,) = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
     if found != FORMAT:
         raise StoreError(

@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["one_blas_thread"]
 
 _lock = threading.Lock()
-_limits: list[Any] = []  # of those within, the first knows what was set before
+_limits: list[Any] = []  # one for each that is within; the first knows what was set before
 
 
 @cache
@@ -35,7 +35,5 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            if len(_limits) > 1:
-                _limits.pop()
-            else:
-                _limits.pop().restore_original_limits()
+            # whoever leaves takes back the latest limit; the first is taken back last of all
+            _limits.pop().restore_original_limits()
