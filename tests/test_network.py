@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from quadric import Network, datasets
+from quadric.arrays import as_csr
 from tests.helpers import make_network, max_difference, stacks, targets
 
 RNG = np.random.default_rng(0)
@@ -53,6 +54,14 @@ def test_sparse_input_gives_the_same_logits(kinds, offset):
         ):
             for name, array in grad.arrays().items():
                 np.testing.assert_allclose(sparse_grad.arrays()[name], array, atol=1e-13)
+
+
+def test_a_sound_csr_matrix_is_used_as_it_is():
+    X = sparse.csr_array(np.eye(3))
+    _ = X.has_canonical_format, X.has_sorted_indices  # flags that SciPy keeps
+    taken = as_csr("X", X, np.dtype(np.float64))
+    assert np.shares_memory(taken.data, X.data)
+    assert np.shares_memory(taken.indices, X.indices)
 
 
 def test_csr_with_duplicates_and_unsorted_indices():

@@ -112,7 +112,9 @@ def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
             f"{name} must be a sound CSR matrix. Got indices outside its {n_rows} rows and {n} "
             "columns; build it anew, or call its check_format() method for details."
         )
-    csr.has_canonical_format = csr.has_sorted_indices = False  # look, do not trust a flag
+    # made anew around the same arrays, so that SciPy looks and does not trust an old flag
+    end = starts[-1]
+    csr = sparse.csr_array((csr.data[:end], columns[:end], starts), shape=csr.shape)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()

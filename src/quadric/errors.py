@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadric.training.history import History
 
-__all__ = ["DatasetError", "DivergenceError"]
+__all__ = ["DatasetError", "DivergenceError", "StoreError"]
 
 
 class DatasetError(RuntimeError):
@@ -63,6 +63,10 @@ class DivergenceError(ArithmeticError):
         # made of keywords: without this it could not travel between processes
         state = {name: getattr(self, name) for name in _FIELDS}
         return _rebuild, (state,)
+
+
+class StoreError(Exception):
+    """A store of finished runs cannot be used: it is no store, is locked, or cannot be written."""
 
 
 _FIELDS = ("epoch", "sample", "layer", "learning_rate", "history")

@@ -38,7 +38,7 @@ def printed(kind: str, step: str, m: int, n: int) -> int:
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
     """One row for each kind and step: printed, formula, counted, difference, why."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for kind in KINDS:
         counted = count_layer(kind, m, n)
         for step in STEPS:
@@ -73,7 +73,7 @@ def held(m: int, n: int) -> list[tuple[Any, ...]]:
         arrays = {
             field: rng.normal(size=shape).astype(np.float32) for field, shape in shapes.items()
         }
-        layer: Layer = LAYERS[name](**arrays)  # type: ignore[arg-type]
+        layer: Layer = LAYERS[name](**arrays)
         full = sum(array.nbytes for array in layer.arrays().values())
         packed = sum(array.nbytes for array in layer.packed().values())
         _, cache = layer.forward(rng.normal(size=(1, n)).astype(np.float32))

@@ -133,7 +133,7 @@ def run(*, full: bool = False, jobs: int = 2, progress: Progress = silent) -> Ou
         columns, [tuple(row.__dict__.values()) for row in rows],
         "Two classes are trained as one neuron. New points may fall just outside the smallest "
         "ellipsoid around the training points, above all in many dimensions.",
-        {name: ".1f" for name in columns[4:]},
+        dict.fromkeys(columns[4:], ".1f"),
     )  # fmt: skip
     return Outcome(
         "theorem", "The cluster theorem",
