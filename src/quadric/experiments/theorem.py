@@ -72,12 +72,13 @@ def train(C: int, d: int, seed: int) -> Row:
         (), layer_kinds="quadratic", loss="binary_cross_entropy", alpha=1e-6, max_iter=500,
         solver="auto", random_state=seed,
     ).fit(X, y)  # fmt: skip
-    scores = [
+    made, made_new, trained, trained_new = (
         _by_thresholds(network, points, labels, C)
         for network in (found.network, model.network_)
         for points, labels in ((X, y), (X_new, y_new))
-    ]
-    return Row(C, d, seed, found.disjoint, *scores, time.perf_counter() - start)
+    )
+    seconds = time.perf_counter() - start
+    return Row(C, d, seed, found.disjoint, made, made_new, trained, trained_new, seconds)
 
 
 def _by_thresholds(network: Any, X: Array, y: Array, C: int) -> float:

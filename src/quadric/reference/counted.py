@@ -51,9 +51,6 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
         "backward",
         lambda: algorithm.backward(layers, activations, cache, y, "binary_cross_entropy"),
     )
-    if kind == "rpqnn":
-        arguments = (layer, deltas[1], cache.v1[1], cache.v2[1], cache.a[1], eta)
-    else:
-        arguments = (layer, deltas[1], cache.a[1], eta)
-    measured("update", lambda: algorithm.update(*arguments))
+    caches = (cache.v1[1], cache.v2[1]) if kind == "rpqnn" else ()
+    measured("update", lambda: algorithm.update(layer, deltas[1], *caches, cache.a[1], eta))
     return steps

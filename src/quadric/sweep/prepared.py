@@ -25,12 +25,18 @@ class Data(Protocol):
     `checksum` must change when any of the others does: it names the data in a store.
     """
 
-    X_train: Array
-    y_train: Array
-    X_test: Array
-    y_test: Array
-    largest: float
-    checksum: str
+    @property
+    def X_train(self) -> Array: ...
+    @property
+    def y_train(self) -> Array: ...
+    @property
+    def X_test(self) -> Array: ...
+    @property
+    def y_test(self) -> Array: ...
+    @property
+    def largest(self) -> float: ...
+    @property
+    def checksum(self) -> str: ...
 
 
 @dataclass(frozen=True)
