@@ -284,3 +284,52 @@ def test_classes_by_label():
     assert boundary(bools, True, False).b == -boundary(bools, False, True).b
     network = make_network(("quadratic",), "tanh", "softmax", widths=(3,))
     assert boundary(network, 2, 0).b == network.layers[0].b[2] - network.layers[0].b[0]
+
+
+def test_equal_neurons_cancel_to_a_plane():
+    """What rounding leaves of equal Q is not named: one covariance gives planes."""
+    from quadric.convert import from_gaussians
+
+    C = np.array([[2, 0.3, 0.1], [0.3, 1.1, 0.2], [0.1, 0.2, 0.7]])
+    network = from_gaussians(np.random.default_rng(0).normal(size=(5, 3)), [C] * 5)
+    assert {item.kind for item in explain(network).classes} == {"plane"}
+    assert set(explain(network).boundaries.values()) == {"plane"}
+
+
+def test_columns_are_found_by_name():
+    data = load_iris(as_frame=True)
+    model = QuadraticLogisticRegression().fit(data.data, data.target)
+    reordered = data.data[data.data.columns[::-1]]
+    assert str(explain(model, reordered)) == str(explain(model, data.data))
+
+
+def test_boundaries_are_stated_in_the_same_coordinates():
+    data, labels = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), PCA(2), QuadraticLogisticRegression()).fit(data, labels)
+    for (i, j), kind in explain(model).boundaries.items():
+        assert kind == boundary(model, i, j).kind
+
+
+def test_an_imputer_of_ordinary_values_is_not_undone():
+    data = np.where(np.median(X, axis=0) > X, 0.0, X)
+    model = make_pipeline(
+        SimpleImputer(missing_values=0.0), QuadraticLogisticRegression(max_iter=5)
+    )
+    model.fit(data, Y)
+    assert explain(model).space == "features"
+
+
+def test_timestamps_beside_small_numbers():
+    """Columns reordered, scales 1e9 and 1: the boundary is the same ellipse either way."""
+    rng = np.random.default_rng(0)
+    seconds, value = 1.6e9 + rng.uniform(0, 86400, 300), rng.normal(size=300)
+    inside = ((seconds - 1.6e9 - 43200) / 2e4) ** 2 + value**2 < 1
+    table = np.column_stack([seconds, value])
+    lengths = []
+    for step in (StandardScaler(), ColumnTransformer([("s", StandardScaler(), [1, 0])])):
+        model = make_pipeline(step, QuadraticLogisticRegression()).fit(table, inside)
+        surface = boundary(model, True, False)
+        assert surface.kind == "ellipse"
+        np.testing.assert_allclose(surface.value(table), model.decision_function(table), atol=1e-8)
+        lengths.append(surface.axes.half_lengths)
+    np.testing.assert_allclose(*lengths, rtol=1e-6)

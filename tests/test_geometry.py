@@ -418,7 +418,7 @@ def test_transform_by_a_matrix():
 def test_kind_in_very_different_units():
     """Learned on standardised features, stated in units 1e18 apart: still an ellipsoid."""
     q = Quadric([[2, 1, 0], [1, 2, 1], [0, 1, 2]], [0.1, 0, 0], -1)
-    scale, shift = np.array([1e-9, 1.0, 1e9]), np.array([5.0, 100.0, 1e10])
+    scale, shift = np.array([1e-9, 1.0, 1e9]), np.array([5e-9, 100.0, 1e10])
     own = q.transform(scale, shift)
     assert own.kind == "ellipsoid"
     np.testing.assert_allclose(own.center, q.center * scale + shift, rtol=1e-12)
@@ -427,7 +427,7 @@ def test_kind_in_very_different_units():
     np.testing.assert_allclose(own.axes.half_lengths[0], extent[2], rtol=1e-6)
     assert own.encloses(own.center)
     x = own.nearest(own.center + scale * [0.3, 0.1, 0.2])
-    assert abs(own.value(x)) < 1e-6
+    assert abs(own.value(x)) < 1e-12
 
 
 def test_project_is_the_shadow():
@@ -491,3 +491,60 @@ def test_single_points_and_arrays():
     assert q.distance(np.zeros((0, 2))).shape == (0,)
     np.testing.assert_allclose(q.nearest([[2, 0], [0, 3]]), [[1, 0], [0, 1]], atol=1e-15)
     assert repr(q) == "<Quadric, circle: x² + y² - 1 = 0>"
+
+
+# ---- in other units, and far away ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize("Q", [[[1, 0.3], [0.3, 2]], [[1, 0.3], [0.3, -2]]])
+def test_nearest_in_very_different_units(ratio, Q):
+    """On the surface, and no point of the drawn curve is nearer."""
+    q = Quadric(Q, [0, 0], -1)
+    own = q.transform([1, ratio])
+    points = np.stack(np.meshgrid(np.linspace(-3, 3, 7), np.linspace(-3, 3, 7)), -1).reshape(-1, 2)
+    found = own.nearest(points * [1, ratio])
+    assert np.abs(own.value(found)).max() < 1e-11
+    curve = np.vstack(arcs(q, (-6, 6, -6, 6), step=1e-4)) * [1, ratio]
+    for p, distance in zip(points * [1, ratio], own.distance(points * [1, ratio]), strict=True):
+        least = np.linalg.norm(curve - p, axis=1).min()
+        assert distance <= least * (1 + 1e-9) + 1e-9
+        assert distance >= least - 1e-2 * ratio  # the curve's points are so far apart
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+def test_arcs_far_from_the_origin(offset):
+    """A surface that remembers where it comes from is drawn there, too: cut where it should be."""
+    q = Quadric(np.eye(2), [0, 0], -1).transform(1.0, [offset, offset])
+    (piece,) = arcs(q, (offset + 0.5, offset + 2, offset - 2, offset + 2))
+    near = piece - offset
+    np.testing.assert_allclose(np.hypot(*near.T), 1, atol=1e-7)
+    np.testing.assert_allclose(near[[0, -1], 0], 0.5, atol=1e-7)
+    np.testing.assert_allclose(
+        np.sort(near[[0, -1], 1]), [-np.sqrt(0.75), np.sqrt(0.75)], atol=1e-7
+    )
+
+
+def test_coefficients_of_extreme_size():
+    for size in (1e-200, 1e200):
+        circle = Quadric(np.eye(2) * size, [0, 0], -size)
+        assert circle.kind == "circle"
+        assert circle.distance([3, 0]) == pytest.approx(2)
+        assert len(arcs(circle, (0.2, 2, 0.2, 2))) == 1
+        plane = Quadric(np.zeros((2, 2)), [size, 0], size)
+        assert plane.kind == "line"
+        assert plane.distance([3, 0]) == pytest.approx(4)
+
+
+def test_a_matrix_keeps_the_kind():
+    q = Quadric(np.diag([1, 2, 3.0]) + 0.2, [0, 0, 0], -1)
+    far = q.transform(np.eye(3)[[2, 0, 1]] * 3.0, [1e7, 2e7, -1e7])
+    assert far.kind == "ellipsoid"
+    assert far.project([0, 1]).kind == "ellipse"
+    assert far.slice([0, 1]).kind == "ellipse"
+    np.testing.assert_allclose(far.center, [1e7, 2e7, -1e7])
+    cylinder = q.preimage([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]], [-1e7, 0, 0])
+    assert cylinder.kind == "cylinder over an ellipsoid"
+    line = q.preimage([[1e-5], [0], [0]], [-1e3, 0, 0])
+    assert line.kind == "two points"
+    np.testing.assert_allclose(line.nearest([1e8]), 1e8 + 1e5 / np.sqrt(1.2), rtol=1e-9)

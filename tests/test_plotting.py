@@ -224,3 +224,39 @@ def test_the_pictures_of_the_documentation_are_drawn(tmp_path, monkeypatch):
     drawn = ("xor", "clusters", "surfaces", "slices", "digits")
     assert made == {f"{name}.png" for name in drawn} | {"learning.gif"}
     assert made <= {path.name for path in (root / "docs").iterdir()}
+
+
+def test_axes_that_point_the_other_way(ax):
+    ax.plot([0, 1], [0, 1])
+    ax.invert_yaxis()
+    plot_conic(Quadric(np.eye(2), [-1, -1], 0.4), ax)
+    assert ax.yaxis_inverted()
+    assert not ax.xaxis_inverted()
+    assert len(ax.lines) > 1
+
+
+def test_one_neuron_has_the_colour_of_the_second_class(ax):
+    X, y = datasets.xor()
+    net = Network.create(2, [("quadratic", 1, "logistic")], init="identity", rng=0)
+    net.layers[0].b = [-1.0]  # the unit circle
+    plot_clusters(net, X, y, ax)
+    assert {line.get_color() for line in ax.lines} == {"#D55E00"}
+
+
+def test_messages(ax):
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="must have two inputs"):
+        plot_regions(model, X[:, :2], y, ax)
+    with pytest.raises(ValueError, match="y must hold 150 labels"):
+        plot_points(X[:, :2], y[:3], ax)
+    two = QuadraticLogisticRegression().fit(X[:, :2], y)
+    with pytest.raises(ValueError, match="must hold the model's classes"):
+        plot_regions(two, X[:, :2], y.astype(str), ax)
+    q = quadrics(model)[0]
+    with pytest.raises(ValueError, match="dims must be two coordinates below 4"):
+        plot_slice(q, (0, 9), X=X, ax=ax)
+    with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 4\)"):
+        plot_slices(q, X=X[:, :3])
+    with pytest.raises(ValueError, match="extent must be a finite number above 0"):
+        plot_surface(q.slice([0, 1, 2], 0), extent=-1)

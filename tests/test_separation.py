@@ -169,3 +169,42 @@ def test_far_from_the_origin():
     result = separate(X + 1e5, y)
     assert result.separates
     assert ((result.network.logits(X + 1e5) >= 0) == np.eye(6, dtype=bool)[y]).all()
+
+
+def test_points_that_leave_no_doubt_and_some_that_do():
+    clear = separating_quadric([[0, 0], [1e-5, 0], [2e-5, 0], [1, 1], [1, -1]], [0, 1, 0, 0, 0])
+    assert clear.weights is None
+    assert clear.quadric is not None
+    with pytest.raises(ArithmeticError, match="undecided"):  # never a false proof
+        separating_quadric([[0.0], [1.0], [2.0], [1e5]], [0, 1, 0, 0])
+
+
+def test_data_too_far_from_the_origin_is_refused():
+    A = np.random.default_rng(0).normal(size=(50, 2))
+    X = np.column_stack([np.vstack([A, A + np.array([10, 0])]), np.full(100, 1e7)])
+    with pytest.raises(ValueError, match="so far from the origin"):
+        separate(X, [0] * 50 + [1] * 50)
+    assert separate(X - X.mean(axis=0), [0] * 50 + [1] * 50).disjoint
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9, 0.0])
+def test_almost_collinear_points(noise):
+    t = np.arange(20.0)
+    P = np.column_stack([t, t]) + np.random.default_rng(0).normal(size=(20, 2)) * noise
+    q = smallest_ellipsoid(P)
+    assert q.is_ellipsoid
+    assert q.encloses(P).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_fewer_points_than_dimensions(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 11))
+    P = rng.normal(size=(rng.integers(1, n + 1), n))
+    assert smallest_ellipsoid(P).encloses(P).all()
+
+
+def test_missing_labels_are_refused():
+    for labels in ([0.0, np.nan], [None, "a"]):
+        with pytest.raises(ValueError, match="none of them missing"):
+            separate([[0.0, 1], [1, 0]], labels)

@@ -11,7 +11,7 @@ import numpy as np
 from quadric.arrays import Array
 from quadric.geometry import Quadric
 
-__all__ = ["Affine", "NotAffineError", "affine_step", "undo", "undo_steps"]
+__all__ = ["Affine", "NotAffineError", "affine_step", "typical_inputs", "undo", "undo_steps"]
 
 
 class NotAffineError(TypeError):
@@ -48,6 +48,8 @@ def undo(surface: Quadric, step: Affine) -> Quadric:
 def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
     """The surface in the inputs of the first step, from the one in the outputs of the last."""
     for step in reversed(steps):
+        if step is None or isinstance(step, str):  # 'passthrough'
+            continue
         affine = affine_step(step)
         if affine.names is not None:
             raise NotAffineError(f"{type(step).__name__} holds a step that is not affine")
@@ -67,7 +69,23 @@ def affine_step(step: Any) -> Affine:
         return STEPS[name](step)
     if hasattr(step, "get_support"):  # a feature selector
         return _selection(np.asarray(step.get_support()))
-    raise NotAffineError(f"{name} is not an affine step")
+    raise NotAffineError(f"{name} is not known to be an affine step")
+
+
+def typical_inputs(step: Any) -> tuple[Array, Array] | None:
+    """What a fitted scaler knows of its inputs: about their means and standard deviations."""
+    name = type(step).__name__
+    n = getattr(step, "n_features_in_", 0)
+    if name == "StandardScaler" and step.scale_ is not None:
+        return np.zeros(n) if step.mean_ is None else step.mean_, np.asarray(step.scale_)
+    if name == "MinMaxScaler":
+        low, high = np.asarray(step.data_min_), np.asarray(step.data_max_)
+        return (low + high) / 2, (high - low) / np.sqrt(12)
+    if name == "MaxAbsScaler":
+        return np.zeros(n), np.asarray(step.max_abs_) / 2
+    if name == "RobustScaler" and step.with_scaling and step.with_centering:
+        return np.asarray(step.center_), np.asarray(step.scale_) / 1.35  # of the normal quartiles
+    return None
 
 
 def _standard(step: Any) -> Affine:
@@ -105,6 +123,24 @@ def _pca(step: Any) -> Affine:
     return Affine(A, -A @ np.asarray(step.mean_, dtype=float))
 
 
+def _union(step: Any) -> Affine:
+    """A FeatureUnion: the same inputs through several steps, side by side."""
+    n = step.n_features_in_
+    blocks = [
+        _identity(n) if isinstance(inner, str) else affine_step(inner)
+        for _, inner in step.transformer_list
+        if inner != "drop"
+    ]
+    if any(block.names is not None for block in blocks):
+        raise NotAffineError("FeatureUnion holds a step that is not affine")
+    weights = step.transformer_weights or {}
+    factors = [weights.get(name, 1.0) for name, inner in step.transformer_list if inner != "drop"]
+    A = np.vstack([f * _matrix(block) for f, block in zip(factors, blocks, strict=True)])
+    return Affine(
+        A, np.concatenate([f * block.t for f, block in zip(factors, blocks, strict=True)])
+    )
+
+
 def _svd(step: Any) -> Affine:
     A = np.asarray(step.components_, dtype=float)
     return Affine(A, np.zeros(len(A)))
@@ -113,6 +149,10 @@ def _svd(step: Any) -> Affine:
 def _imputer(step: Any) -> Affine:
     if step.add_indicator:
         raise NotAffineError("SimpleImputer(add_indicator=True) adds columns that are not affine")
+    if step.missing_values is not None and step.missing_values == step.missing_values:
+        raise NotAffineError(
+            f"SimpleImputer(missing_values={step.missing_values!r}) changes values"
+        )
     kept = np.ones(step.n_features_in_, dtype=bool)
     if not step.keep_empty_features and step.strategy != "constant":
         kept = np.array([value == value for value in step.statistics_])  # drops all-missing ones
@@ -227,9 +267,11 @@ STEPS: dict[str, Callable[[Any], Affine]] = {
     "MaxAbsScaler": _max_abs,
     "RobustScaler": _robust,
     "PCA": _pca,
+    "IncrementalPCA": _pca,
     "TruncatedSVD": _svd,
     "SimpleImputer": _imputer,
     "FunctionTransformer": _function,
     "Pipeline": _pipeline,
     "ColumnTransformer": _columns,
+    "FeatureUnion": _union,
 }

@@ -127,10 +127,16 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
         if ellipsoids[i].encloses(X[index == j]).any()
     ]
     network = from_ellipsoids(ellipsoids, sharpness)
-    # far from the origin z is rounded more than F is: points on an edge are taken in again
-    z = network.logits(X)[np.arange(len(X)), index]
-    for k in range(len(classes)):
-        network.layers[0].b[k] += 2 * max(0.0, -float(z[index == k].min()))
+    z = network.logits(X)
+    own = index[:, None] == np.arange(len(classes))
+    # z is rounded more than F is: points on the edge of their own ellipsoid are taken in again
+    network.layers[0].b[...] += 2 * np.maximum(0.0, -np.where(own, z, np.inf).min(axis=0))
+    enclosed = np.column_stack([quadric.encloses(X) for quadric in ellipsoids])
+    if ((network.logits(X) >= 0) != enclosed).any():
+        raise ValueError(
+            "the data are so far from the origin, beside their size, that float64 cannot hold the "
+            "neurons' coefficients. Subtract the mean first: separate(X - X.mean(axis=0), y)."
+        )
     return Separation(classes, ellipsoids, network, overlapping, intruding)
 
 
@@ -143,8 +149,8 @@ class QuadricSeparation:
     quadric : Quadric or None
         Positive on the second class, negative on the first, with the widest margin.
     margin : float
-        The least |F| on the points, for coefficients between -1 and 1 of standardised features;
-        0 where no quadric separates them.
+        The least |F| on the points, for coefficients between -1 and 1 in an orthogonal basis of
+        the quadratic functions on them; 0 where no quadric separates them.
     weights : array of shape (n_samples,) or None
         The proof that there is none: non-negative weights, 1 in sum for each class, for which the
         two classes have the same means, and the same means of all squares and products. So every
@@ -181,31 +187,63 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     rows, columns = np.triu_indices(n)
     monomials = np.column_stack([Z[:, rows] * Z[:, columns], Z, np.ones(len(Z))])
     sign = np.where(y == classes[1], 1.0, -1.0)
-    # t - sign F <= 0; the last variable is t
-    A = np.column_stack([-sign[:, None] * monomials, np.ones(len(Z))])
+    # an orthogonal basis of the quadratic functions on these points: nothing is nearly dependent
+    sizes = np.linalg.norm(monomials, axis=0)
+    sizes[sizes == 0] = 1.0
+    U, sigma, Vt = np.linalg.svd(monomials / sizes, full_matrices=False)
+    kept = sigma > 1e-14 * sigma[0]
+    basis = U[:, kept] * np.sqrt(len(Z))
+    for weighted in (False, True):
+        # the second time each point by its own size: those with small values are not drowned
+        row_sizes = np.linalg.norm(basis, axis=1) if weighted else np.ones(len(Z))
+        scaled = basis / np.where(row_sizes > 0, row_sizes, 1.0)[:, None]
+        coefficients, margin, weights = _widest_margin(scaled, sign)
+        F = sign * (basis @ coefficients)
+        noise = 1e-13 * (np.abs(basis) @ np.abs(coefficients))
+        if (noise < F).all():
+            solution = (Vt[kept].T @ (coefficients * np.sqrt(len(Z)) / sigma[kept])) / sizes
+            Q = np.zeros((n, n))
+            Q[rows, columns] = solution[: len(rows)]
+            quadric = Quadric(Q, solution[len(rows) : -1], solution[-1]).transform(scale, mean)
+            if (sign * quadric.value(X) > 0).all():
+                return QuadricSeparation(quadric, margin, None)
+        weights = weights / np.where(row_sizes > 0, row_sizes, 1.0)
+        shares = [np.where(sign == s, weights, 0.0) for s in (1.0, -1.0)]
+        if all(share.sum() > 0 for share in shares):
+            shares = [share / share.sum() for share in shares]
+            gap = np.abs((shares[0] - shares[1]) @ monomials)
+            if (gap <= 1e-13 * ((shares[0] + shares[1]) @ np.abs(monomials))).all():
+                return QuadricSeparation(None, 0.0, shares[0] + shares[1])
+    raise ArithmeticError(
+        "undecided: neither a separating quadric nor a proof that there is none was found that "
+        "stands beyond rounding errors. The points are too close to both."
+    )
+
+
+def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
+    """Coefficients between -1 and 1 of the widest margin; the margin; the dual weights."""
+    A = np.column_stack([-sign[:, None] * basis, np.ones(len(basis))])  # t - sign F <= 0
     cost = np.zeros(A.shape[1])
     cost[-1] = -1.0
-    bounds = [(-1.0, 1.0)] * monomials.shape[1] + [(0.0, None)]
-    result = optimize.linprog(cost, A_ub=A, b_ub=np.zeros(len(Z)), bounds=bounds, method="highs")
+    bounds = [(-1.0, 1.0)] * basis.shape[1] + [(0.0, None)]
+    result = optimize.linprog(
+        cost, A_ub=A, b_ub=np.zeros(len(basis)), bounds=bounds, method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )  # fmt: skip
     if result.status != 0:
-        raise RuntimeError(f"the linear program was not solved: {result.message}")
-    margin = float(result.x[-1])
-    coefficients = result.x[:-1]
-    if margin > 1e-9 and (sign * (monomials @ coefficients)).min() > 0:
-        Q = np.zeros((n, n))
-        Q[rows, columns] = coefficients[: len(rows)]
-        w, b = coefficients[len(rows) : len(rows) + n], coefficients[-1]
-        return QuadricSeparation(Quadric(Q, w, b).transform(scale, mean), margin, None)
-    weights = -result.ineqlin.marginals  # their sum is 1: half of it on each class
-    weights = np.maximum(weights, 0.0)
-    for label in classes:
-        weights[y == label] /= weights[y == label].sum()
-    return QuadricSeparation(None, 0.0, weights)
+        raise ArithmeticError(f"the linear program was not solved: {result.message}")
+    return result.x[:-1], float(result.x[-1]), np.maximum(-result.ineqlin.marginals, 0.0)
 
 
 def _labelled(X: Any, y: Any) -> tuple[Array, Array]:
     X = as_numbers("X", X, FLOAT)
     y = np.asarray(y)
+    if y.dtype.kind == "O":
+        missing = [label for label in y.ravel() if label is None or label != label]
+        if missing or len({type(label) for label in y.ravel()}) > 1:
+            raise ValueError("y must hold labels of one type, none of them missing.")
+    elif y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("y must hold labels, none of them missing. Got a NaN.")
     if X.ndim != 2 or not X.size or y.shape != (len(X),):
         raise ValueError(
             "X must have shape (n_samples, n_features) and y (n_samples,). "

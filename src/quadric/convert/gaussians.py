@@ -22,7 +22,9 @@ def from_qda(qda: Any) -> Network:
     """A fitted QuadraticDiscriminantAnalysis as a network: one quadratic layer, softmax.
 
     Its outputs are the probabilities of `qda.predict_proba`, the classes in the order of
-    `qda.classes_`. It can be trained on from there: a warm start.
+    `qda.classes_`. It can be trained on from there: a warm start. The neurons' coefficients are
+    about the origin: data that are much farther from it than they are wide lose digits, and
+    should be centred first.
     """
     for name in ("rotations_", "scalings_", "means_", "priors_"):
         if not hasattr(qda, name):
@@ -30,6 +32,11 @@ def from_qda(qda: Any) -> Network:
                 "qda must be a fitted sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis. "
                 f"Got {type(qda).__name__} without {name}; call fit first."
             )
+    if not (np.asarray(qda.priors_) > 0).all():
+        raise ValueError(
+            "the priors of qda must be positive: a class that never occurs has no neuron. Leave it "
+            f"out. Got {np.asarray(qda.priors_).tolist()}."
+        )
     # the covariance of class k is R diag(S) R'
     precisions, log_determinants = [], []
     for R, S in zip(qda.rotations_, qda.scalings_, strict=True):
@@ -112,6 +119,12 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
         center = quadric.center
         assert center is not None
         factor = sharpness / quadric.value(center)  # z is `sharpness` at the centre
+        there = center @ quadric.Q @ center + quadric.w @ center + quadric.b
+        if abs(factor * there - sharpness) > 0.01 * sharpness:
+            raise ValueError(
+                f"ellipsoids[{k}] is so far from the origin, beside its size, that float64 cannot "
+                "hold its neuron's coefficients. Shift the coordinates first."
+            )
         Q.append(factor * quadric.Q)
         W.append(factor * quadric.w)
         b.append(factor * quadric.b)

@@ -71,6 +71,8 @@ def to_reduced(model: Network | Layer, layer: int = -1) -> Reduction:
     if isinstance(model, Layer):
         return _layer_to_reduced(model)
     _check_network(model)
+    if layer is None:
+        raise ValueError(f"layer must be one of the network's {len(model.layers)} layers.")
     (l,) = _chosen(model, layer)
     reduction = _layer_to_reduced(model.layers[l])
     network = _with_layers(model, {l: reduction.model})

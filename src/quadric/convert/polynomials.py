@@ -29,7 +29,10 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     """
     from quadric.affine import NotAffineError, undo_steps
 
-    steps = [step for _, step in getattr(pipeline, "steps", [])]
+    steps = [
+        step for _, step in getattr(pipeline, "steps", [])
+        if step is not None and not isinstance(step, str)  # 'passthrough'
+    ]  # fmt: skip
     places = [i for i, step in enumerate(steps) if hasattr(step, "powers_")]
     if len(places) != 1 or not hasattr(steps[-1], "coef_"):
         raise TypeError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def run(data: ImageData, *, full: bool = False, progress: Progress = silent) -> 
     )  # fmt: skip
 
 
-def draw(rows: list[tuple[object, ...]]) -> Figure:
+def draw(rows: Sequence[tuple[Any, ...]]) -> Figure:
     """Accuracy against seconds."""
     from matplotlib.figure import Figure
 

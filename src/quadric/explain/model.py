@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.affine import Affine, NotAffineError, affine_step, undo
+from quadric.affine import Affine, NotAffineError, affine_step, typical_inputs, undo
 from quadric.arrays import Array
 from quadric.convert.layers import layer_to_quadratic
 from quadric.geometry import Quadric
@@ -34,6 +34,8 @@ class Space:
         The affine steps between the coordinates and the layer, the first one first.
     reach : callable
         Takes the user's X to the coordinates.
+    typical : (means, standard deviations) or None
+        What a scaler right after the coordinates has learned of them.
     """
 
     kind: str
@@ -41,6 +43,7 @@ class Space:
     note: str
     undone: tuple[Affine, ...]
     reach: Callable[[Any], Array]
+    typical: tuple[Array, Array] | None = None
 
     def restate(self, surface: Quadric) -> Quadric:
         """A surface in the layer's inputs, restated in the coordinates."""
@@ -126,6 +129,8 @@ def _space_before(
 
     def reach(X: Any) -> Array:
         if encoded is None:
+            if not first:
+                X = _in_order(X, names)
             return np.asarray(_through(steps[:first], X), dtype=float)
         # forward through the encoder, and back through the affine part of what it did
         Z = np.asarray(_through(steps[: first + 1], X), dtype=float) - encoded.t
@@ -133,20 +138,24 @@ def _space_before(
             return Z / encoded.A
         return np.linalg.lstsq(encoded.A, Z.T, rcond=None)[0].T
 
+    used = [step for step in steps[first:] if type(step).__name__ != "SimpleImputer"]
+    typical = typical_inputs(used[0]) if used else None
     if not obstacle:
         n = steps[0].n_features_in_ if steps else network.n_inputs
         note = "The equations are in the model's inputs."
         if steps:
             undone_names = ", ".join(type(step).__name__ for step in steps)
             note = f"The equations are in your own units ({undone_names} undone)."
-        return Space("inputs", _names(names, n), note, tuple(undone), reach)
+        return Space("inputs", _names(names, n), note, tuple(undone), reach, typical)
     width = undone[0].A.shape[-1] if undone else network.n_inputs
     found = encoded.names if encoded is not None else _output_names(steps[:first])
     note = (
         f"The equations are in the {width} features that the preprocessing makes of the inputs "
         f"({obstacle})."
     )
-    return Space("features", _names(found, width), note, tuple(undone), reach)
+    if encoded is not None:
+        typical = None
+    return Space("features", _names(found, width), note, tuple(undone), reach, typical)
 
 
 def _names(given: Any, n: int) -> list[str]:
@@ -155,6 +164,14 @@ def _names(given: Any, n: int) -> list[str]:
     if len(given) != n:
         raise ValueError(f"names must hold {n} names, one a feature. Got {len(given)}.")
     return [str(name) for name in given]
+
+
+def _in_order(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns of a table in the order of fit, by their names."""
+    columns = getattr(X, "columns", None)
+    if columns is None or names is None or not set(names) <= set(columns):
+        return X
+    return X[list(names)]
 
 
 def _through(steps: Sequence[Any], X: Any) -> Any:
@@ -168,10 +185,17 @@ def _network_of(estimator: Any) -> Network:
     if network is None:
         raise TypeError(
             "model must be a Network, a layer, a fitted quadric estimator, or a Pipeline that ends "
-            f"with one. Got {type(estimator).__name__}"
-            + ("; call fit first." if hasattr(estimator, "fit") else ".")
+            f"with one. Got {type(estimator).__name__}" + _advice(estimator)
         )
     return network
+
+
+def _advice(estimator: Any) -> str:
+    if hasattr(estimator, "best_estimator_"):
+        return "; pass its best_estimator_."
+    if type(estimator).__module__.startswith("quadric"):
+        return "; call fit first."
+    return "."
 
 
 def _chosen_layer(network: Network, layer: int | None, name: str) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from quadric import checks
 from quadric.arrays import Array
 from quadric.explain.model import Parts, take_apart
-from quadric.explain.surfaces import difference, n_classes
+from quadric.explain.surfaces import difference, less, n_classes
 from quadric.explain.terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
 
@@ -176,17 +176,15 @@ def explain(
     last = parts.layer == len(parts.network.layers) - 1
     softmax = last and parts.network.activations[-1] == "softmax"
     Q, W, b = parts.functions()
-    score = "The score of a class is its neuron's z; the surface is where it is zero."
-    if not last:
-        score = "The score is the neuron's z; the surface is where it is zero."
-    elif softmax:
-        Q, W, b = Q - Q.mean(axis=0), W - W.mean(axis=0), b - b.mean()
+    score = "The score is the neuron's z; the surface is where it is zero."
+    if softmax:
+        Q, W, b = (less(part, part.mean(axis=0)) for part in (Q, W, b))
         score = (
             "The score of a class is its z less the mean of all classes' z (softmax sees only "
             "differences); the surface is where it is zero."
         )
     surfaces = [parts.space.restate(Quadric(*neuron)) for neuron in zip(Q, W, b, strict=True)]
-    moments, names = _moments(parts, X, surfaces[0]), parts.space.names
+    moments, names = _moments(parts, X), parts.space.names
     items = [
         ClassExplanation(
             label, surface, surface.kind,
@@ -204,13 +202,18 @@ def explain(
 def _title(parts: Parts) -> str:
     layer = parts.network.layers[parts.layer]
     count = "1 neuron" if layer.n_outputs == 1 else f"{layer.n_outputs} neurons"
-    over = f"{len(parts.space.names)} {parts.space.kind}"
+    over = f"{len(parts.space.names)} " + (
+        "hidden features" if parts.space.kind == "hidden" else parts.space.kind
+    )
     return f"{parts.name}: {count} of kind {layer.kind} over {over}."
 
 
-def _moments(parts: Parts, X: Any, surface: Quadric) -> Moments:
+def _moments(parts: Parts, X: Any) -> Moments:
     if X is not None:
-        Z = parts.space.reach(X)
+        try:
+            Z = parts.space.reach(X)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must be data as the model takes it: {error}") from error
         if Z.ndim != 2 or Z.shape[1] != len(parts.space.names) or not len(Z):
             raise ValueError(
                 f"X must have shape (n_samples, {len(parts.space.names)}). Got {Z.shape} instead."
@@ -218,11 +221,11 @@ def _moments(parts: Parts, X: Any, surface: Quadric) -> Moments:
         if not np.isfinite(Z).all():
             raise ValueError("X must be finite. Got an infinite or missing entry; drop such rows.")
         return Moments.of(Z)
-    if surface._origin is not None:
-        _, scale, shift = surface._origin
+    if parts.space.typical is not None:
+        mean, std = parts.space.typical
         return Moments.assumed(
-            shift, np.abs(scale),
-            "independent features with the scaler's means and scales (pass X to rank on data)",
+            np.asarray(mean, dtype=float), np.asarray(std, dtype=float),
+            "independent features as the scaler has learned them (pass X to rank on data)",
         )  # fmt: skip
     n = len(parts.space.names)
     return Moments.assumed(
@@ -244,7 +247,9 @@ def _boundaries(parts: Parts) -> dict[tuple[Any, Any], str]:
     count = n_classes(parts)
     labels = list(range(count)) if parts.classes is None else parts.classes.tolist()
     pairs = itertools.islice(itertools.combinations(range(count), 2), MOST_PAIRS)
-    return {(labels[i], labels[j]): difference(parts, i, j).kind for i, j in pairs}
+    return {
+        (labels[i], labels[j]): parts.space.restate(difference(parts, i, j)).kind for i, j in pairs
+    }
 
 
 def _plain(label: Any) -> Any:

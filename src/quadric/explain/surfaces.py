@@ -11,6 +11,8 @@ from quadric.geometry import Quadric
 
 __all__ = ["boundary", "quadrics"]
 
+CANCELLED = 64 * float(np.finfo(np.float64).eps)
+
 
 def quadrics(model: Any, layer: int | None = None) -> list[Quadric]:
     """The surfaces z = 0 of the neurons of a quadratic or reduced layer.
@@ -43,8 +45,8 @@ def boundary(model: Any, i: Any, j: Any) -> Quadric:
     ----------
     model : Network, fitted classifier, or Pipeline that ends with one
     i, j
-        Two of the classes; for a Network, two outputs by their numbers (0 and 1 where there is
-        only one output).
+        Two of the classes; for a Network, or for classes that are not numbers, also two outputs by
+        their places, counted from 0 (0 and 1 where there is only one output).
     """
     parts = take_apart(model, -1)
     _check_classes(parts)
@@ -60,7 +62,14 @@ def difference(parts: Parts, i: int, j: int) -> Quadric:
     if len(b) == 1:
         sign = 1.0 if i == 1 else -1.0
         return Quadric(sign * Q[0], sign * W[0], sign * b[0])
-    return Quadric(Q[i] - Q[j], W[i] - W[j], b[i] - b[j])
+    return Quadric(less(Q[i], Q[j]), less(W[i], W[j]), less(b[i], b[j]))
+
+
+def less(a: Any, b: Any) -> Any:
+    """a - b, where what is left of equal numbers but for rounding is zero."""
+    difference = np.asarray(a - b)
+    size = float(np.abs(a).max() + np.abs(b).max())
+    return np.where(np.abs(difference) <= CANCELLED * size, 0.0, difference)
 
 
 def n_classes(parts: Parts) -> int:

@@ -24,6 +24,7 @@ Window: TypeAlias = tuple[float, float, float, float]  # x from, x to, y from, y
 LARGEST_TURN = np.deg2rad(2.0)  # between one drawn segment and the next
 LONGEST_SEGMENT = 1 / 40  # of the window's diagonal; straight parts need no more
 ROUNDS = 14
+MOST_POINTS = 3000
 
 
 def arcs(conic: Quadric, window: Window, *, step: float = LONGEST_SEGMENT) -> list[Array]:
@@ -40,13 +41,32 @@ def arcs(conic: Quadric, window: Window, *, step: float = LONGEST_SEGMENT) -> li
     check_plane(conic)
     x0, x1, y0, y1 = (float(side) for side in window)
     if not (np.isfinite([x0, x1, y0, y1]).all() and x0 < x1 and y0 < y1):
-        raise ValueError(f"window must be (x from, x to, y from, y to). Got {window} instead.")
-    window = (x0, x1, y0, y1)
+        raise ValueError(
+            f"window must be (x from, x to, y from, y to), from less than to. Got {window} instead."
+        )
+    # in coordinates in which the window is about the origin and of size 1
+    middle = np.array([(x0 + x1) / 2, (y0 + y1) / 2])
+    half = float(np.hypot(x1 - x0, y1 - y0)) / 2
+    seen = _normalised(conic.transform(1 / half, -middle / half))
+    width, height = (x1 - x0) / 2 / half, (y1 - y0) / 2 / half
+    pieces = _pieces(seen, (-width, width, -height, height), step)
+    return [middle + half * piece for piece in pieces]
+
+
+def _normalised(conic: Quadric) -> Quadric:
+    """F times a number, where its coefficients are too large or too small to be squared."""
+    size = max(float(np.abs(conic.Q).max()), float(np.abs(conic.w).max()), abs(conic.b))
+    if size == 0 or 1e-100 < size < 1e100:
+        return conic
+    return Quadric(conic.Q / size, conic.w / size, conic.b / size, tolerance=conic.tolerance)
+
+
+def _pieces(conic: Quadric, window: Window, step: float) -> list[Array]:
     if conic.kind in ("empty", "everything"):
         return []
     if conic.kind == "point":
-        center = conic.nearest([(x0 + x1) / 2, (y0 + y1) / 2])
-        return [center[None]] if _inside(center[None], window)[0] else []
+        point = conic.nearest(np.zeros(2))[None]
+        return [point] if _inside(point, window)[0] else []
     if "line" in conic.kind:
         clipped = (_clip(point, direction, window, step) for point, direction in _lines(conic))
         return [piece for piece in clipped if piece is not None]
@@ -62,9 +82,8 @@ def check_plane(conic: Quadric) -> None:
 
 
 def _curve(conic: Quadric, window: Window, step: float) -> list[Array]:
-    x0, x1, y0, y1 = window
-    diagonal = float(np.hypot(x1 - x0, y1 - y0))
-    s = conic.nearest([(x0 + x1) / 2, (y0 + y1) / 2])
+    diagonal = 2.0
+    s = conic.nearest(np.zeros(2))
     # turn in coordinates in which the curve is about round, so that angles are spread evenly
     form = conic._form
     lengths = np.minimum(np.nan_to_num(_lengths(conic), nan=diagonal, posinf=diagonal), diagonal)
@@ -168,7 +187,7 @@ def _sample(
         coarse |= (np.append(turns, False) | np.insert(turns, 0, False)) & (
             lengths > diagonal * 1e-4
         )
-        if not coarse.any():
+        if not coarse.any() or len(angles) > MOST_POINTS:
             break
         middles = (angles[:-1] + angles[1:]) / 2
         angles = np.sort(np.concatenate([angles, middles[coarse]]))

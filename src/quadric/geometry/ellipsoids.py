@@ -13,6 +13,7 @@ from quadric.geometry.quadric import FLOAT, Quadric
 __all__ = ["disjoint", "ellipsoid", "smallest_ellipsoid"]
 
 MAX_ITERATIONS = 100_000
+FLAT = 1e-6  # of the largest spread: a thinner ellipsoid could hardly be told from a plane
 
 
 def ellipsoid(center: Any, shape: Any) -> Quadric:
@@ -27,6 +28,8 @@ def ellipsoid(center: Any, shape: Any) -> Quadric:
             "center must have shape (n,) and shape (n, n). "
             f"Got {center.shape} and {shape.shape} instead."
         )
+    if np.abs(shape - shape.T).max() > 1e-8 * np.abs(shape).max():
+        raise ValueError("shape must be symmetric, and it is not.")
     try:
         np.linalg.cholesky(shape)
     except np.linalg.LinAlgError:
@@ -74,7 +77,7 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thickness: float = 1e
     mean = Z.mean(axis=0)
     _, sigma, directions = np.linalg.svd(np.linalg.qr(Z - mean, mode="r"))
     sigma = np.pad(sigma, (0, Z.shape[1] - len(sigma)))
-    spread = sigma > 1e-10 * max(float(sigma.max()), 1e-300)
+    spread = sigma > FLAT * max(float(sigma.max()), 1e-300)
     rank = int(spread.sum()) if sigma.max() > 0 else 0
     P = directions[:rank]
     center, shape = np.zeros(rank), np.zeros((rank, rank))
@@ -84,11 +87,18 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thickness: float = 1e
     full = P.T @ shape @ P
     for direction in directions[rank:]:
         full += (thickness * longest) ** 2 * np.outer(direction, direction)
-    found = ellipsoid(mean + center @ P, (full + full.T) / 2).transform(scale, middle)
-    # what rounding has put outside is taken in again
-    short = max(0.0, float(found.value(X).max()))
-    factor = 1 + 2 * short + 1e-12
-    return ellipsoid(mean + center @ P, factor * (full + full.T) / 2).transform(scale, middle)
+    factor = 1 + 1e-12
+    for _ in range(60):
+        shape = factor * (full + full.T) / 2
+        found = ellipsoid(mean + center @ P, shape).transform(scale, middle)
+        short = float(found.value(X).max())
+        if short <= 0:
+            return found
+        factor *= 1 + 2 * short + 1e-12  # what rounding has put outside is taken in again
+    raise ValueError(
+        "no ellipsoid around these points can be told from rounding errors. Got points that are "
+        "much farther from the origin than from each other; subtract their mean first."
+    )
 
 
 def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:

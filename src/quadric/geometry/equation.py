@@ -99,7 +99,7 @@ class _Text:
         return f"{value:.{precision}g}"
 
     def left_out(self, count: int) -> str:
-        return f" + ({count} smaller terms)"
+        return f" + ({count} smaller term{'s' if count > 1 else ''})"
 
 
 class _Latex:
@@ -131,4 +131,4 @@ class _Latex:
         return rf"{mantissa} \times 10^{{{int(exponent)}}}" if e else mantissa
 
     def left_out(self, count: int) -> str:
-        return rf" + \cdots\;(\text{{{count} smaller terms}})"
+        return rf" + \cdots\;(\text{{{count} smaller}})"

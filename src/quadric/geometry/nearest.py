@@ -7,10 +7,10 @@ region problem, 1993). There, ``F(p + d)`` falls from F(p) strictly with nu, so 
 bracketed. Where it has none (a centre, a point of an axis: the "hard case"), nu is at the end of
 the interval, and what is missing is walked along the axis that the end belongs to.
 
-nu runs from 0 to the end as s runs from 1 to 0, chosen such that
-``d_i = -(1-s)/2 (g_i/L) / (s + (1-s) kappa_i)`` keeps its digits as s goes to 0: with a negative
-eigenvalue ``nu = (1-s)/L``, L being the size of the lowest, and ``kappa_i = 1 + lambda_i/L``;
-without one ``nu = (1-s)/(s L)``, L being the largest, and ``kappa_i = lambda_i/L``.
+nu runs from 0 to the end as r runs from 0 to infinity, chosen such that
+``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` keeps its digits at both ends: with a negative eigenvalue
+``nu = r/(1+r)/L``, L being the size of the lowest, and ``kappa_i = 1 + lambda_i/L``; without one
+``nu = r/L``, L being the largest, and ``kappa_i = lambda_i/L``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["steps_to_surface"]
 
 ITERATIONS = 200
 EPS = float(np.finfo(np.float64).eps)
-SMALLEST_S = 1e-100  # below, a component of the gradient is as good as zero
+LARGEST_R = 1e100  # beyond, a component of the gradient is as good as zero
 
 
 def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touches: bool) -> Array:
@@ -58,65 +58,66 @@ def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touch
 
 
 def _steps_down(lam: Array, F: Array, g: Array) -> Array:
-    """For points with F > 0. See the module's docstring for s, L and kappa."""
+    """For points with F > 0. See the module's docstring for r, L and kappa."""
     lowest = float(lam.min())
     L = abs(lowest) if lowest < 0 else float(np.abs(lam).max()) or 1.0
     lam, F, g = lam / L, F / L, g / L
     kappa = lam - min(lowest / L, 0.0)
-    kappa[kappa <= 4 * EPS] = 0.0  # equal eigenvalues, but for rounding
+    if lowest < 0:
+        kappa[kappa <= 4 * EPS] = 0.0  # eigenvalues equal to the lowest, but for rounding
 
-    s = _solve_secular(lam, kappa, F, g)
-    hard = np.isnan(s)
+    r = _solve_secular(lam, kappa, F, g)
+    hard = np.isnan(r)
     d = np.empty_like(g)
-    d[~hard] = _step(s[~hard, None], kappa, g[~hard])
+    d[~hard] = _step(r[~hard, None], kappa, g[~hard])
     d[hard] = _hard_steps(lam, kappa, F[hard], g[hard]) if lowest < 0 else np.nan
     return d
 
 
-def _step(s: Array, kappa: Array, g: Array) -> Array:
-    return -(1 - s) / 2 * g / (s + (1 - s) * kappa)
+def _step(r: Array, kappa: Array, g: Array) -> Array:
+    return -r / 2 * g / (1 + r * kappa)
 
 
 def _solve_secular(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
-    """The s with F(p + d(s)) = 0, by Newton's method within a bracket; NaN in the hard case."""
+    """The r with F(p + d(r)) = 0, by Newton's method within a bracket; NaN in the hard case."""
 
-    def excess(rows: Array, s: Array) -> tuple[Array, Array]:
-        """F(p + d(s)) and its slope by s."""
-        s = s[:, None]
-        d, denominator = _step(s, kappa, g[rows]), s + (1 - s) * kappa
-        slope = g[rows] / 2 * (denominator + (1 - s) * (1 - kappa)) / denominator**2
+    def excess(rows: Array, r: Array) -> tuple[Array, Array]:
+        """F(p + d(r)) and its slope by r."""
+        r = r[:, None]
+        d = _step(r, kappa, g[rows])
+        slope = -g[rows] / 2 / (1 + r * kappa) ** 2
         return (
             F[rows] + ((g[rows] + lam * d) * d).sum(axis=1),
             (slope * (g[rows] + 2 * lam * d)).sum(axis=1),
         )
 
-    low, high = np.full(len(F), SMALLEST_S), np.ones(len(F))
-    s = np.full(len(F), 0.5)
+    low, high = np.full(len(F), 1 / LARGEST_R), np.full(len(F), LARGEST_R)
+    r = np.ones(len(F))
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        hard = ~(excess(np.arange(len(F)), low)[0] < 0)
+        hard = ~(excess(np.arange(len(F)), high)[0] < 0)
         active = np.flatnonzero(~hard)
         for _ in range(ITERATIONS):
             if not len(active):
                 break
-            now = s[active]
+            now = r[active]
             f, slope = excess(active, now)
-            low[active] = lower = np.where(f <= 0, now, low[active])
-            high[active] = upper = np.where(f <= 0, high[active], now)
-            # s may be tiny: first halve the range of its exponent, then take Newton's steps
+            low[active] = lower = np.where(f > 0, now, low[active])
+            high[active] = upper = np.where(f > 0, high[active], now)
+            # r may be of any size: first halve the range of its exponent, then take Newton's steps
             wide = upper > 4 * lower
-            middle = np.where(wide, np.sqrt(lower * upper), (lower + upper) / 2)
+            middle = np.where(wide, np.sqrt(lower) * np.sqrt(upper), (lower + upper) / 2)
             newton = now - f / slope
             usable = ~wide & (newton > lower) & (newton < upper)
             following = np.where(usable, newton, middle)
-            s[active] = following
+            r[active] = following
             done = (np.abs(following - now) <= EPS * now) | (upper - lower <= 2 * EPS * lower)
             active = active[~done]
-    s[hard] = np.nan
-    return s
+    r[hard] = np.nan
+    return r
 
 
 def _hard_steps(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
-    """s = 0: along the axes with kappa = 0 the gradient vanishes, and any step is stationary."""
+    """r infinite: where kappa = 0 the gradient vanishes, and any step is stationary."""
     free = kappa == 0
     d = np.zeros_like(g)
     d[:, ~free] = -g[:, ~free] / (2 * kappa[~free])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from quadric import checks
 from quadric.arrays import Array, as_numbers, as_vector
 from quadric.geometry import equation as equations
+from quadric.geometry.graded import graded_eigh
 from quadric.geometry.kinds import kind_of
 from quadric.geometry.nearest import steps_to_surface
 from quadric.geometry.shape import CentralForm, Shape, central_form, default_tolerance
@@ -18,6 +20,27 @@ from quadric.geometry.shape import CentralForm, Shape, central_form, default_tol
 __all__ = ["Axes", "Quadric"]
 
 FLOAT = np.dtype(np.float64)
+
+
+class Origin(NamedTuple):
+    """x is on the surface where A x + t is on `source`; a vector A stands for a diagonal matrix.
+
+    A matrix has independent rows, so that the signs of `source` are those of the surface.
+    """
+
+    source: Quadric
+    A: Array
+    t: Array
+
+    def there(self, X: Array) -> Array:
+        """The points A x + t."""
+        return (X * self.A if self.A.ndim == 1 else X @ self.A.T) + self.t
+
+    def here(self, c: Array) -> Array:
+        """The x nearest to the origin with A x + t = c."""
+        if self.A.ndim == 1:
+            return (c - self.t) / self.A
+        return np.linalg.lstsq(self.A, c - self.t, rcond=None)[0]
 
 
 class Axes(NamedTuple):
@@ -70,14 +93,15 @@ class Quadric:
             )
         self.Q = Q * 0.5 + Q.T * 0.5
         self.w = w.copy()
-        self.b = checks.check_number("b", b.item() if isinstance(b, np.ndarray) else b)
+        scalar = isinstance(b, np.ndarray) and b.size == 1
+        self.b = checks.check_number("b", b.item() if scalar else b)
         if tolerance is None:
             tolerance = default_tolerance(len(w))
         self.tolerance = checks.check_number("tolerance", tolerance, at_least=0, below=1)
         self.Q.flags.writeable = self.w.flags.writeable = False
-        # (the surface, scale, shift) that this one was stretched and moved from: values and signs
-        # are found there, where the coefficients are of one size
-        self._origin: tuple[Quadric, Array, Array] | None = None
+        # where this surface comes from: values, signs and centre are found there, in coordinates
+        # in which the coefficients are of one size
+        self._origin: Origin | None = None
 
     @property
     def n_dims(self) -> int:
@@ -100,9 +124,8 @@ class Quadric:
 
     def _value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         if self._origin is not None:
-            source, scale, shift = self._origin
-            F, g = source._value_and_gradient((X - shift) / scale)
-            return F, g / scale
+            F, g = self._origin.source._value_and_gradient(self._origin.there(X))
+            return F, g * self._origin.A if self._origin.A.ndim == 1 else g @ self._origin.A
         V = X @ self.Q
         return ((V + self.w) * X).sum(axis=1) + self.b, 2 * V + self.w
 
@@ -113,24 +136,30 @@ class Quadric:
         """The axes, in these coordinates; signs and centre from where the surface comes from."""
         if self._origin is None:
             return central_form(self.Q, self.w, self.b, self.tolerance)
-        source, scale, shift = self._origin
-        there, shape = source._form, source._shape
+        source, A, _ = self._origin
+        there, shape = source._form, self._shape
         form = central_form(self.Q, self.w, self.b, self.tolerance, shape)
         if shape.slanted or shape.rank == 0:
             return form
-        origin = there.origin * scale + shift
         eigenvalues, directions = form.eigenvalues, form.directions
-        if self.n_dims in (shape.positive, shape.negative):
+        if source.n_dims in (shape.positive, shape.negative):
             # Q = R R' or -R R': the singular values of R are the roots, to twice the digits
-            R = (there.directions * np.sqrt(np.abs(there.eigenvalues))[:, None]).T / scale[:, None]
-            directions, sigma, _ = np.linalg.svd(R)
-            eigenvalues = sigma**2 if shape.positive else -(sigma**2)
-            directions = directions.T
-        return CentralForm(shape, eigenvalues, directions, origin, there.level, 0.0, 0)
+            R = there.directions.T * np.sqrt(np.abs(there.eigenvalues))
+            R = A[:, None] * R if A.ndim == 1 else A.T @ R
+            U, sigma, _ = np.linalg.svd(R)
+            eigenvalues = np.zeros(self.n_dims)
+            eigenvalues[: len(sigma)] = sigma**2 if shape.positive else -(sigma**2)
+            directions = U.T
+        elif A.ndim == 1 and np.abs(A).max() > 1e3 * np.abs(A).min():
+            eigenvalues, directions = graded_eigh(self.Q, shape.rank)
+        center = self._origin.here(there.origin)
+        return CentralForm(shape, eigenvalues, directions, center, there.level, 0.0, 0)
 
     @cached_property
     def _shape(self) -> Shape:
-        return self._origin[0]._shape if self._origin is not None else self._form.shape
+        if self._origin is None:
+            return self._form.shape
+        return replace(self._origin.source._shape, n=self.n_dims)
 
     @cached_property
     def kind(self) -> str:
@@ -222,13 +251,36 @@ class Quadric:
         return float(distance[0]) if single else distance
 
     def _steps(self, X: Array) -> Array:
+        """The shortest way to the surface, from each row of X."""
         form = self._form
-        F, g = self._value_and_gradient(X)
+        # F and its gradient in the coordinates of the axes, by the axes: they fit each other
+        # exactly, whatever was rounded on the way to them
+        y = (X - form.origin) @ form.directions.T
+        if self.rank == 0:  # a plane: straight down; or everything, which every point is on
+            return -y[:, [form.flat]] * form.directions[form.flat] * bool(form.slope)
+        F = (form.eigenvalues * y**2).sum(axis=1) + form.level
+        g = 2 * form.eigenvalues * y
+        if form.slope:
+            F += form.slope * y[:, form.flat]
+            g[:, form.flat] += form.slope
         touches = self._shape.level == 0 and self._shape.met[1] == 0 and not self._shape.slanted
-        along = steps_to_surface(
-            form.eigenvalues, F, g @ form.directions.T, touches=touches and self.rank > 0
-        )
-        return along @ form.directions
+        along = steps_to_surface(form.eigenvalues, F, g, touches=touches and self.rank > 0)
+        steps = along @ form.directions
+        return steps if touches else self._onto(X, steps)
+
+    def _onto(self, X: Array, steps: Array) -> Array:
+        """The steps, ended on the surface: Newton's method takes away what rounding has left."""
+        units = np.ones(self.n_dims)
+        if self._origin is not None and self._origin.A.ndim == 1:
+            units = 1 / self._origin.A**2
+        with np.errstate(all="ignore"):
+            for _ in range(2):
+                F, g = self._value_and_gradient(X + steps)
+                back = (F / (g * g * units).sum(axis=1))[:, None] * (g * units)
+                # a correction, and not another point: where the gradient vanishes there is none
+                small = (back**2 / units).sum(axis=1) <= 1e-3 * (steps**2 / units).sum(axis=1)
+                steps = steps - np.where(small[:, None], back, 0.0)
+        return steps
 
     # ---- as text ----
 
@@ -289,15 +341,11 @@ class Quadric:
             if at is None:
                 raise ValueError(f"at must be given: a surface without centre ({self.kind}).")
         at = as_vector("at", at, self.n_dims, FLOAT)
+        A = np.zeros((self.n_dims, len(kept)))
+        A[kept, range(len(kept))] = 1.0
         base = at.copy()
         base[kept] = 0.0
-        F, g = self._value_and_gradient(base[None])
-        cut = Quadric(self.Q[np.ix_(kept, kept)], g[0, kept], F[0], tolerance=self.tolerance)
-        if self._origin is not None:
-            source, scale, shift = self._origin
-            inner = source.slice(kept, (at - shift) / scale)
-            cut._origin = (inner, scale[kept], shift[kept])
-        return cut
+        return self.preimage(A, base)
 
     def project(self, dims: Sequence[int]) -> Quadric:
         """The outline of the surface seen along all other coordinates: its shadow's edge.
@@ -309,19 +357,22 @@ class Quadric:
         if not rest:
             return self.slice(kept, 0.0)
         hidden = self.Q[np.ix_(rest, rest)]
+        center = np.zeros(self.n_dims) if self.center is None else self.center
         sizes = np.sqrt(np.abs(np.diag(hidden))) + (np.diag(hidden) == 0)
         if np.linalg.matrix_rank(hidden / np.outer(sizes, sizes), tol=1e-12) < len(rest):
             raise ValueError(
                 "the surface has no outline in these coordinates: along some direction that is "
                 f"projected away it is straight. Got dims {kept}; use slice instead."
             )
-        # F is stationary along the projected coordinates: y = -inv(Q_yy) (Q_yx x + w_y / 2)
+        # F is stationary along the projected coordinates y: about the centre (or the origin),
+        # y = -inv(Q_yy) (Q_yx x + g_y / 2)
         A = np.zeros((self.n_dims, len(kept)))
         A[kept, range(len(kept))] = 1.0
         A[rest] = -np.linalg.solve(hidden, self.Q[np.ix_(rest, kept)])
-        t = np.zeros(self.n_dims)
-        t[rest] = -np.linalg.solve(hidden, self.w[rest]) / 2
-        return self.preimage(A, t)
+        _, g = self._value_and_gradient(center[None])
+        offset = np.zeros(self.n_dims)
+        offset[rest] = -np.linalg.solve(hidden, g[0, rest]) / 2
+        return self.preimage(A, offset + center).transform(1.0, center[kept])
 
     def preimage(self, A: Any, t: Any = 0.0) -> Quadric:
         """The set of all x for which A x + t is on this surface.
@@ -332,11 +383,44 @@ class Quadric:
         t : array of shape (n,) or number
         """
         A = as_numbers("A", A, FLOAT)
-        if A.ndim != 2 or A.shape[0] != self.n_dims:
+        if A.ndim != 2 or A.shape[0] != self.n_dims or not A.shape[1]:
             raise ValueError(f"A must have shape ({self.n_dims}, k). Got {A.shape} instead.")
-        t = as_vector("t", t, self.n_dims, FLOAT)
-        F, g = self._value_and_gradient(t[None])
-        return Quadric(A.T @ self.Q @ A, A.T @ g[0], F[0], tolerance=self.tolerance)
+        return self._pulled_back(A, as_vector("t", t, self.n_dims, FLOAT))
+
+    def _pulled_back(self, A: Array, t: Array) -> Quadric:
+        """`preimage` in one step from where the surface comes from; A may be a vector."""
+        source: Quadric = self
+        if self._origin is not None:
+            source, B, s = self._origin
+            t = (B * t if B.ndim == 1 else B @ t) + s
+            if B.ndim == 1:
+                A = B[:, None] * A if A.ndim == 2 else B * A
+            else:
+                A = B @ A if A.ndim == 2 else B * A
+        if A.ndim == 2 and A.shape[0] == A.shape[1] and not (A - np.diag(np.diag(A))).any():
+            A = np.diag(A).copy()
+        if A.ndim == 1 and not A.all():
+            A = np.diag(A)
+        if A.ndim == 2 and not _independent_rows(A):
+            return source._restricted(A, t)
+        F, g = source._value_and_gradient(t[None])
+        Q = source.Q * np.outer(A, A) if A.ndim == 1 else A.T @ source.Q @ A
+        w = A * g[0] if A.ndim == 1 else A.T @ g[0]
+        image = Quadric(Q, w, F[0], tolerance=self.tolerance)
+        image._origin = Origin(source, A, t)
+        return image
+
+    def _restricted(self, A: Array, t: Array) -> Quadric:
+        """The surface within the flat of all A x + t, whose dimensions are fewer."""
+        # in coordinates about the flat's point nearest to the origin, with columns of one length
+        lengths = np.linalg.norm(A, axis=0)
+        lengths[lengths == 0] = 1.0
+        u = np.linalg.lstsq(A / lengths, -t, rcond=None)[0]
+        base = (A / lengths) @ u + t
+        F, g = self._value_and_gradient(base[None])
+        A = A / lengths
+        inner = Quadric(A.T @ self.Q @ A, A.T @ g[0], F[0], tolerance=self.tolerance)
+        return inner._pulled_back(lengths, -u)
 
     def transform(self, scale: Any = 1.0, shift: Any = 0.0) -> Quadric:
         """The image of the surface under x -> scale * x + shift.
@@ -359,20 +443,11 @@ class Quadric:
                     f"Got shape {scale.shape}, or one that cannot be inverted."
                 )
             A = np.linalg.inv(scale)
-            return self.preimage(A, -A @ shift)
+            return self._pulled_back(A, -A @ shift)
         scale = as_vector("scale", scale, self.n_dims, FLOAT)
         if not scale.all():
             raise ValueError("scale must not be zero. Got a zero; leave a constant feature out.")
-        source = self
-        if self._origin is not None:  # one step from where it was learned, not two
-            source, before, moved = self._origin
-            scale, shift = scale * before, scale * moved + shift
-        F, g = source._value_and_gradient((-shift / scale)[None])
-        image = Quadric(
-            source.Q / np.outer(scale, scale), g[0] / scale, F[0], tolerance=self.tolerance
-        )
-        image._origin = (source, scale, shift)
-        return image
+        return self._pulled_back(1 / scale, -shift / scale)
 
     # ---- checks ----
 
@@ -386,10 +461,20 @@ class Quadric:
         return np.atleast_2d(X), X.ndim == 1
 
     def _dims(self, dims: Sequence[int]) -> tuple[list[int], list[int]]:
-        kept = [checks.check_integer("dims", dim, at_least=0) for dim in dims]
+        listed = [dims] if isinstance(dims, (int, np.integer)) else list(dims)
+        kept = [checks.check_integer("dims", dim, at_least=0) for dim in listed]
         if not kept or len(set(kept)) < len(kept) or max(kept) >= self.n_dims:
             raise ValueError(
                 f"dims must be different whole numbers below {self.n_dims}, at least one. "
-                f"Got {list(dims)} instead."
+                f"Got {listed} instead."
             )
         return kept, [dim for dim in range(self.n_dims) if dim not in set(kept)]
+
+
+def _independent_rows(A: Array) -> bool:
+    if A.shape[0] > A.shape[1]:
+        return False
+    lengths = np.linalg.norm(A, axis=1, keepdims=True)
+    if not lengths.all():
+        return False
+    return bool(np.linalg.svd(A / lengths, compute_uv=False)[-1] > 1e-10)

@@ -150,13 +150,16 @@ def central_form(
 
 def _flat_form(w: Array, b: float) -> CentralForm:
     """Q = 0: a plane, everything, or nothing."""
-    n, slope = len(w), float(np.linalg.norm(w))
+    n, size = len(w), float(np.abs(w).max())
     zeros = np.zeros(n)
-    if slope == 0:
+    if size == 0:
         shape = Shape(n, 0, 0, False, int(np.sign(b)))
         return CentralForm(shape, zeros, np.eye(n), zeros, b, 0.0, 0)
+    direction = w / size  # scaled first, so that its square cannot under- or overflow
+    length = float(np.linalg.norm(direction))
+    foot = -(b / size) / length * (direction / length)
     shape = Shape(n, 0, 0, True, 0)
-    return CentralForm(shape, zeros, _basis_from(w), -b / slope * (w / slope), 0.0, slope, 0)
+    return CentralForm(shape, zeros, _basis_from(direction), foot, 0.0, size * length, 0)
 
 
 def _basis_from(vector: Array) -> Array:

@@ -55,9 +55,13 @@ def animate(
     5
     """
     frames = [list(frame) for frame in frames]
-    if not frames:
-        raise ValueError("frames must hold at least one moment. Got none.")
+    if not frames or not all(frames):
+        raise ValueError("frames must hold at least one moment, each with at least one quadric.")
+    if titles is not None and len(titles) != len(frames):
+        raise ValueError(f"titles must hold {len(frames)}, one a frame. Got {len(titles)}.")
     X = np.asarray(X, dtype=float)
+    if X.ndim != 2 or X.shape[1] != 2:
+        raise ValueError(f"X must have shape (n_samples, 2). Got {X.shape} instead.")
     window = window_of(X, 0.35) if window is None else window
     figure = Figure(figsize=(4, 4), layout="constrained", dpi=90)
     ax = figure.subplots()

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from quadric.geometry import Quadric
 from quadric.geometry.arcs import Window, arcs, check_plane
-from quadric.plotting.style import BOUNDARY, get_ax
+from quadric.plotting.style import BOUNDARY, get_ax, show_window, shown_window
 
 __all__ = ["plot_conic"]
 
@@ -40,7 +40,7 @@ def plot_conic(
     fresh = ax is None or not ax.has_data()
     ax = get_ax(ax)
     if window is None:
-        window = surroundings(conic) if fresh else (*ax.get_xlim(), *ax.get_ylim())
+        window = surroundings(conic) if fresh else shown_window(ax)
     for piece in arcs(conic, window):
         (line,) = ax.plot(
             *piece.T, color=color, linestyle=linestyle, linewidth=linewidth, label=label
@@ -48,8 +48,7 @@ def plot_conic(
         if len(piece) == 1:
             line.set(marker="o", markersize=3 * linewidth)
         label = None
-    ax.set_xlim(*window[:2])
-    ax.set_ylim(*window[2:])
+    show_window(ax, window)
     if fresh:
         ax.set_aspect("equal")
     return ax

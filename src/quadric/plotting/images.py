@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric import checks
 from quadric.explain import Explanation, explain
 
 __all__ = ["plot_eigenvectors"]
@@ -26,9 +27,10 @@ def plot_eigenvectors(model: Any, shape: tuple[int, int], count: int = 4) -> Fig
     count : int
         How many for each class.
     """
+    count = checks.check_integer("count", count, at_least=1)
     explanation = model if isinstance(model, Explanation) else explain(model)
     n = len(explanation.names)
-    if len(shape) != 2 or shape[0] * shape[1] != n:
+    if np.shape(shape) != (2,) or shape[0] * shape[1] != n:
         raise ValueError(f"shape must be (rows, columns) with {n} pixels in all. Got {shape}.")
     items = explanation.classes
     # short rows side by side, so that ten classes make a figure that fits a page

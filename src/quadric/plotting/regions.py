@@ -17,7 +17,16 @@ from quadric.geometry import Quadric
 from quadric.geometry.arcs import Window, arcs
 from quadric.network import Network
 from quadric.plotting.conics import plot_conic
-from quadric.plotting.style import BOUNDARY, color_of, dashes_of, get_ax, marker_of, window_of
+from quadric.plotting.style import (
+    BOUNDARY,
+    COLORS,
+    color_of,
+    dashes_of,
+    get_ax,
+    marker_of,
+    show_window,
+    window_of,
+)
 
 __all__ = ["plot_clusters", "plot_points", "plot_regions"]
 
@@ -40,8 +49,13 @@ def plot_points(
         All classes in the order of their colours; the default is those in y.
     """
     X, y = _plane_points(X), np.asarray(y)
+    if y.shape != (len(X),):
+        raise ValueError(f"y must hold {len(X)} labels, one a point. Got shape {y.shape}.")
     ax = get_ax(ax)
     classes = np.unique(y) if classes is None else np.asarray(classes)
+    unknown = sorted(set(y.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise ValueError(f"y must hold the model's classes, {classes.tolist()}. Got {unknown}.")
     for k, label in enumerate(classes.tolist()):
         points = X[y == label]
         ax.scatter(
@@ -77,6 +91,13 @@ def plot_regions(
         Of the points' markers.
     """
     parts = take_apart(model, -1)
+    last = parts.network.activations[-1]
+    if last not in ("logistic", "softmax") or parts.multilabel:
+        raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
+    if parts.space.kind == "inputs" and len(parts.space.names) != 2:
+        raise ValueError(
+            f"model must have two inputs. Got {len(parts.space.names)}; for more use plot_slices."
+        )
     window = _window(window, X)
     ax = get_ax(ax)
     side_x, side_y = np.linspace(*window[:2], GRID), np.linspace(*window[2:], GRID)
@@ -85,7 +106,7 @@ def plot_regions(
     count = max(2, parts.network.n_outputs)
     ax.imshow(
         winners, extent=window, origin="lower", aspect="auto", interpolation="nearest", zorder=0,
-        cmap=ListedColormap([_pale(color_of(k)) for k in range(count)]), vmin=0, vmax=count - 1,
+        cmap=ListedColormap([_pale(k) for k in range(count)]), vmin=0, vmax=count - 1,
     )  # fmt: skip
     if parts.space.kind == "inputs":
         for piece in _ties(model, parts.classes, count, window):
@@ -98,8 +119,7 @@ def plot_regions(
     if X is not None and y is not None:
         classes = np.arange(count) if parts.classes is None else parts.classes
         plot_points(X, y, ax, size=size, classes=classes)
-    ax.set_xlim(*window[:2])
-    ax.set_ylim(*window[2:])
+    show_window(ax, window)
     _name_axes(ax, parts.space.names)
     return ax
 
@@ -126,11 +146,16 @@ def plot_clusters(
     size : float
         Of the points' markers.
     """
-    conics = list(model) if isinstance(model, (list, tuple)) else quadrics(model)
+    classes = None
+    if isinstance(model, (list, tuple)):
+        conics = list(model)
+    else:
+        conics, classes = quadrics(model), take_apart(model).classes
     ax = get_ax(ax)
     window = _window(window, X)
-    plot_points(X, y, ax, size=size)
-    for k, conic in enumerate(conics):
+    plot_points(X, y, ax, size=size, classes=classes)
+    first = 1 if len(conics) == 1 else 0  # a single neuron speaks for the second class
+    for k, conic in enumerate(conics, start=first):
         plot_conic(conic, ax, window=window, color=color_of(k), linestyle=dashes_of(k))
     ax.set_aspect("equal")
     return ax
@@ -168,11 +193,21 @@ def _scores(model: Any, X: Array) -> Array:
 def _decision(model: Any, X: Array) -> Array:
     with warnings.catch_warnings():  # the points of a picture have no column names, and need none
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None:  # a transformer of columns may ask for them by name
+            try:
+                import pandas as pd
+            except ImportError:
+                pass
+            else:
+                return np.asarray(model.decision_function(pd.DataFrame(X, columns=names)))
         return np.asarray(model.decision_function(X))
 
 
-def _pale(color: str) -> tuple[float, ...]:
-    return tuple(1 - 0.22 * (1 - channel) for channel in to_rgb(color))
+def _pale(k: int) -> tuple[float, ...]:
+    """The colour of a class for areas; from the eighth class on darker."""
+    strength = 0.36 if k < len(COLORS) else 0.6
+    return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
 
 
 def _window(window: Window | None, X: Any) -> Window:

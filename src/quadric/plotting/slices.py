@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from quadric.arrays import Array
 from quadric.geometry import Quadric
 from quadric.geometry.equation import default_names
 from quadric.plotting.conics import plot_conic, surroundings
@@ -55,8 +56,12 @@ def plot_slice(
     """
     ax = get_ax(ax)
     names = default_names(surface.n_dims) if names is None else list(names)
+    if len(names) != surface.n_dims:
+        raise ValueError(f"names must hold {surface.n_dims} names. Got {len(names)}.")
+    if len(dims) != 2 or not all(0 <= dim < surface.n_dims for dim in dims):
+        raise ValueError(f"dims must be two coordinates below {surface.n_dims}. Got {dims}.")
     first, second = dims
-    points = None if X is None else np.asarray(X, dtype=float)
+    points = _points(X, surface.n_dims)
     if points is not None:
         at = points.mean(axis=0) if at is None else at
         window = window_of(points[:, [first, second]]) if window is None else window
@@ -99,7 +104,8 @@ def plot_slices(
     """
     if pairs is None:
         every = itertools.combinations(range(surface.n_dims), 2)
-        scale = np.ones(surface.n_dims) if X is None else np.std(np.asarray(X, float), axis=0)
+        points = _points(X, surface.n_dims)
+        scale = np.ones(surface.n_dims) if points is None else points.std(axis=0)
         strength = np.abs(surface.Q) * np.outer(scale, scale)
         pairs = sorted(every, key=lambda pair: -strength[pair])[:6]
     pairs = [tuple(pair) for pair in pairs]
@@ -114,3 +120,12 @@ def plot_slices(
     for ax in axes[len(pairs) :]:
         ax.remove()
     return figure
+
+
+def _points(X: Any, n: int) -> Array | None:
+    if X is None:
+        return None
+    points = np.asarray(X, dtype=float)
+    if points.ndim != 2 or points.shape[1] != n or not len(points):
+        raise ValueError(f"X must have shape (n_samples, {n}). Got {points.shape} instead.")
+    return points

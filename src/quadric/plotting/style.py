@@ -10,7 +10,16 @@ from matplotlib.axes import Axes
 from quadric.arrays import Array
 from quadric.geometry.arcs import Window
 
-__all__ = ["BOUNDARY", "color_of", "dashes_of", "get_ax", "marker_of", "window_of"]
+__all__ = [
+    "BOUNDARY",
+    "color_of",
+    "dashes_of",
+    "get_ax",
+    "marker_of",
+    "show_window",
+    "shown_window",
+    "window_of",
+]
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; yellow is too light for lines
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")
@@ -44,8 +53,22 @@ def get_ax(ax: Axes | None, *, space: bool = False) -> Any:
     return ax
 
 
+def shown_window(ax: Any) -> Window:
+    """What the axes show, whichever way they point."""
+    (x0, x1), (y0, y1) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+    return float(x0), float(x1), float(y0), float(y1)
+
+
+def show_window(ax: Any, window: Window) -> None:
+    """Show the window; axes that point the other way go on to do so."""
+    ax.set_xlim(*(window[1::-1] if ax.xaxis_inverted() else window[:2]))
+    ax.set_ylim(*(window[:1:-1] if ax.yaxis_inverted() else window[2:]))
+
+
 def window_of(X: Array, margin: float = 0.15) -> Window:
     """A window around points."""
+    if not len(X):
+        raise ValueError("X must hold at least one point to draw a window around. Got none.")
     low, high = X.min(axis=0), X.max(axis=0)
     pad = margin * np.where(high > low, high - low, np.maximum(np.abs(high), 1.0))
     low, high = low - pad, high + pad

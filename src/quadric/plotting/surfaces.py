@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_rgb
 
+from quadric import checks
 from quadric.arrays import Array
 from quadric.geometry import Quadric
 from quadric.geometry.patches import patches
@@ -39,6 +40,10 @@ def plot_surface(
     names : sequence of str, optional
         For the axes.
     """
+    if extent is not None:
+        extent = checks.check_number("extent", extent, above=0)
+    if names is not None and len(names) != 3:
+        raise ValueError(f"names must hold 3 names. Got {len(names)}.")
     ax = get_ax(ax, space=True)
     around: Array | None = None
     if ax.has_data():
@@ -49,7 +54,7 @@ def plot_surface(
         lengths = surface.axes.half_lengths
         lengths = lengths[np.isfinite(lengths) & (lengths > 0)]
         shown = 2.5 * float(np.median(lengths)) if len(lengths) else 2.0
-    for mesh in patches(surface, shown if extent is None else float(extent), around):
+    for mesh in patches(surface, shown if extent is None else extent, around):
         ax.plot_surface(
             *mesh, color=(*to_rgb(color or color_of(0)), alpha), edgecolor=(1, 1, 1, 0.35),
             linewidth=0.3, rstride=1, cstride=1, shade=True,
