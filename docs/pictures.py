@@ -26,7 +26,7 @@ from quadric.plotting import (
 
 
 def draw_xor() -> Figure:
-    return xor.draw(xor.run(1, xor.RECIPES[:2]))
+    return xor.draw(xor.run_rows(1, xor.RECIPES[:2]))
 
 
 def draw_clusters() -> Figure:

@@ -14,7 +14,7 @@ from quadric.experiments import xor
 @pytest.mark.parametrize("name", ["identity", "random"])
 def test_the_papers_two_solutions(name, seeds):
     (recipe,) = [recipe for recipe in xor.RECIPES if recipe.name == name]
-    rows = xor.run(seeds, [recipe])
+    rows = xor.run_rows(seeds, [recipe])
     assert all(row.correct == 4 for row in rows)
     assert Counter(row.kind for row in rows) == {recipe.expected: seeds}
 
@@ -29,7 +29,7 @@ def test_identity_recipe_is_the_notes_one():
 
 
 def test_training_on_turns_the_ellipse_into_a_hyperbola():
-    rows = xor.run(5, [xor.RECIPES[2]])
+    rows = xor.run_rows(5, [xor.RECIPES[2]])
     assert {row.kind for row in rows} == {"hyperbola"}
 
 
@@ -40,7 +40,7 @@ def test_same_seed_same_numbers():
 
 
 def test_figure_shows_both_solutions():
-    figure = xor.draw(xor.run(1, xor.RECIPES[:2]))
+    figure = xor.draw(xor.run_rows(1, xor.RECIPES[:2]))
     titles = [ax.get_title() for ax in figure.axes]
     assert "hyperbola" in titles[0]
     assert "ellipse" in titles[1]

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadric.training.history import History
 
-__all__ = ["DatasetError", "DivergenceError", "StoreError"]
+__all__ = ["DatasetError", "DatasetUnavailableError", "DivergenceError", "StoreError"]
 
 
 class DatasetError(RuntimeError):
     """A data set is not to be had, or a file of it is not what it should be."""
+
+
+class DatasetUnavailableError(DatasetError):
+    """A data set is not here, and no source has it."""
 
 
 class DivergenceError(ArithmeticError):

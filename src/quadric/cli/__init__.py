@@ -1,4 +1,4 @@
-"""The command line: one file a group; a command imports what it needs when it runs."""
+"""The command line: one file a command; each imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Networks of quadratic neurons.",
 )
-app.add_typer(reproduce, name="reproduce")
+app.command(
+    epilog="Example: `quadric reproduce`, or `quadric reproduce mnist --full --out report`."
+)(reproduce)
 app.add_typer(data, name="data")
 
 

@@ -10,7 +10,7 @@ from quadric.datasets.commands import UnavailableError
 from quadric.datasets.directories import Contents
 from quadric.datasets.idx import BadFileError, check
 from quadric.datasets.known_files import Collection
-from quadric.errors import DatasetError
+from quadric.errors import DatasetUnavailableError
 
 __all__ = ["SOURCES", "Source", "fetch"]
 
@@ -63,7 +63,7 @@ def fetch(
         else:
             return contents, source
     names = ", ".join(file.name for file in collection.files)
-    raise DatasetError(
+    raise DatasetUnavailableError(
         f"{collection.title} is not here and could not be fetched. Tried: {'; '.join(tried)}. "
         f"Next: put {names} (raw or .gz) in a directory and name it with data_dir=... or "
         f"QUADRIC_DATA, or run `quadric data fetch {collection.name}` with a network."

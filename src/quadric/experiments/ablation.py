@@ -135,7 +135,7 @@ def run(*, full: bool = False, jobs: int = 1, progress: Progress = silent) -> Ou
             Claim(
                 f"the printed update will do ({error})", "printed",
                 f"{printed:.1f} % as printed, {corrected:.1f} % corrected after {epochs} epochs",
-                abs(gain) < 1.0,
+                gain < 1.0,
             )
         )  # fmt: skip
     table = Table(

@@ -272,7 +272,12 @@ def outcome(
     }  # fmt: skip
     note = "Percent of the 10000 test images, over the seeds."
     table = Table(
-        "mnist_table", "Ours, in the form of the paper's table", columns, values, note, formats
+        f"{data.name}_table",
+        "Ours, in the form of the paper's table",
+        columns,
+        values,
+        note,
+        formats,
     )
     tables = [table]
     if compared:
@@ -286,12 +291,12 @@ def outcome(
             formats,
         ))  # fmt: skip
     tables.append(Table(
-        "mnist_smallest_width", "The smallest width whose QNN reaches the ANN of 30 hidden neurons",
+        f"{data.name}_smallest_width", "The smallest width whose QNN reaches the ANN of width 30",
         ("train_size", "epochs", "paper", "ours"), smallest_widths(cells),
     ))  # fmt: skip
     counts = {model: [parameters(h, model, inputs) for h in WIDTHS] for model in MODELS}
     tables.append(Table(
-        "mnist_parameters", "Parameters of the networks", ("hidden", *MODELS),
+        f"{data.name}_parameters", "Parameters of the networks", ("hidden", *MODELS),
         [(h, *(counts[model][i] for model in MODELS)) for i, h in enumerate(WIDTHS)],
     ))  # fmt: skip
     figures = {

@@ -9,7 +9,7 @@ Then ``run_sweep(tasks, Recipe(), data, Store("mnist.sqlite"))``.
 """
 
 from quadric.errors import StoreError
-from quadric.sweep.environment import Environment
+from quadric.sweep.environment import Environment, environment
 from quadric.sweep.prepared import Data
 from quadric.sweep.recipe import Recipe
 from quadric.sweep.runner import run_sweep
@@ -26,6 +26,7 @@ __all__ = [
     "Store",
     "StoreError",
     "Task",
+    "environment",
     "run_sweep",
     "run_task",
     "table_tasks",
