@@ -65,9 +65,9 @@ def data(seed: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
 
 def accuracies(network: Network, X: Array, y: Array) -> tuple[float, float]:
     """(by thresholds, by argmax), in percent."""
-    z = network.logits(X)
-    thresholded = ((z > 0) == np.eye(6, dtype=bool)[y]).all(axis=1)
-    return 100 * float(thresholded.mean()), 100 * float((z.argmax(axis=1) == y).mean())
+    outputs = network.forward(X)
+    thresholded = ((outputs > 0.5) == np.eye(6, dtype=bool)[y]).all(axis=1)
+    return 100 * float(thresholded.mean()), 100 * float((outputs.argmax(axis=1) == y).mean())
 
 
 def layer_row(model: str, seed: int, epochs: int) -> Row:

@@ -132,7 +132,7 @@ def run(*, seeds: int = 50, progress: Progress = silent) -> Outcome:
         if recipe.expected is not None:
             claims.append(
                 Claim(
-                    f"one quadratic neuron solves XOR with {recipe.start!r} as Q's start",
+                    f"one quadratic neuron solves XOR, Q starting as {recipe.start}",
                     recipe.expected, f"{solved} of {len(mine)} solved: {found}",
                     solved == len(mine) and list(kinds) == [recipe.expected],
                 )
