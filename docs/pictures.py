@@ -5,21 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from quadric import Network, QuadraticLogisticRegression, datasets
-from quadric.experiments import xor
+from quadric.experiments import clusters, xor
 from quadric.explain import boundary, quadrics
 from quadric.geometry import Quadric
 from quadric.plotting import (
     animate,
-    plot_clusters,
     plot_eigenvectors,
-    plot_regions,
     plot_slices,
     plot_surface,
 )
@@ -31,26 +28,7 @@ def draw_xor() -> Figure:
 
 def draw_clusters() -> Figure:
     """The paper's six clusters, one quadratic neuron a class; ties of the classes on the right."""
-    X, y = datasets.clusters(rng=0)
-    net = Network.create(2, [("quadratic", 6, "logistic")], rng=0)
-    net.fit(X, np.eye(6)[y], learning_rate=1e-4, epochs=1000, rng=0)
-    figure = Figure(figsize=(10, 4.6), layout="constrained", dpi=150)
-    left, right = figure.subplots(1, 2)
-    window = (-24.0, 8.0, -9.0, 19.0)
-    plot_clusters(net, X[::4], y[::4], left, window=window)
-    left.set_title("each neuron's boundary in its class's colour")
-    plot_regions(net, X[::4], y[::4], right, window=window, size=8)
-    right.set_aspect("equal")
-    right.set_title("where the largest neuron decides")
-    for ax in (left, right):
-        ax.set_xlabel("$x$")
-        ax.set_ylabel("$y$", rotation=0)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(
-        handles, [f"class {label}" for label in labels], loc="outside lower center", ncols=6,
-        frameon=False, markerscale=2.2,
-    )  # fmt: skip
-    return figure
+    return clusters.draw(clusters.layer_row("quadratic", seed=0, epochs=1000))
 
 
 def draw_surfaces() -> Figure:

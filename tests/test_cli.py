@@ -2,13 +2,17 @@
 
 import json
 import os
+import signal
+import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
 
 import quadric
+from quadric import datasets
 from quadric.cli import app
 from quadric.datasets import fetching
 from quadric.datasets.commands import UnavailableError
@@ -28,6 +32,8 @@ def test_reproduce_xor(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "ellipse 3" in result.stdout
     assert "hyperbola 3" in result.stdout
+    assert "Report: pictures/index.html" in result.stdout
+    assert "ellipse 3" in (tmp_path / "pictures" / "index.html").read_text()
     picture = tmp_path / "pictures" / "xor.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 10_000
@@ -36,9 +42,9 @@ def test_reproduce_xor(tmp_path):
 def test_json_is_for_machines(tmp_path):
     result = run("reproduce", "xor", "--seeds", "2", "--json", "--out", str(tmp_path))
     assert result.returncode == 0, result.stderr
-    rows = json.loads(result.stdout)["rows"]
-    assert rows[0]["kinds"] == {"ellipse": 2}
-    assert rows[0]["solved"] == rows[0]["seeds"] == 2
+    (xor,) = json.loads(result.stdout)["experiments"]
+    assert xor["tables"]["xor"][0]["ours"] == "ellipse 2"
+    assert [claim["holds"] for claim in xor["claims"]] == [True, True]
 
 
 def test_unwritable_output_is_one_line(tmp_path):
@@ -58,6 +64,89 @@ def test_usage_mistakes():
 def test_help_and_version():
     assert "xor" in run("reproduce", "--help").stdout
     assert run("--version").stdout == f"quadric {quadric.__version__}\n"
+
+
+def test_mnist_that_is_not_to_be_had(tmp_path, monkeypatch):
+    """Said aloud; the same grid runs on digits, and the report says so."""
+
+    def nothing(collection):
+        raise UnavailableError("no network")
+
+    monkeypatch.setitem(fetching.SOURCES, "mnist", (Source("a network", nothing),))
+    monkeypatch.setenv("QUADRIC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("QUADRIC_DATA", raising=False)
+    arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path / "report")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "MNIST is not to be had" in result.stderr
+    assert "no network" in result.stderr
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "This is not MNIST" in page
+    assert "Images: <strong>digits</strong>" in page
+    assert (tmp_path / "report" / "digits_table.csv").exists()
+
+
+def test_a_bad_data_directory_is_not_passed_over(tmp_path):
+    """The user named it: nothing else is tried."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = run("reproduce", "mnist", "--data-dir", str(empty), "--out", str(tmp_path / "r"))
+    assert result.returncode == 1
+    assert str(empty) in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "r" / "index.html").exists()
+
+
+def test_choices_that_the_paper_leaves_open_are_checked(tmp_path):
+    result = run("reproduce", "xor", "--scaling", "huge", "--out", str(tmp_path))
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: scaling must be one of 'centered', 'unit'")
+    assert run("reproduce", "xor", "--rate", "fast", "--out", str(tmp_path)).returncode == 2
+
+
+def test_a_store_that_is_none_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "runs.sqlite").write_text("these are not runs, they are a text of mine")
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    result = CliRunner().invoke(app, ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "runs.sqlite" in result.stderr
+    assert (tmp_path / "runs.sqlite").read_text().endswith("a text of mine")
+
+
+def test_interrupted_and_resumed(tmp_path):
+    """Ctrl-C in mid-run: a clean stop that says how to go on; the second run repeats nothing."""
+    code = (
+        "import sys, quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
+        "from quadric.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "reproduce", "mnist", "--seeds", "8", "--out", "report"]
+    first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    store = tmp_path / "report" / "runs.sqlite"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (store.exists() and stored(store) > 5):
+        time.sleep(0.02)
+    first.send_signal(signal.SIGINT)
+    _, stderr = first.communicate(timeout=60)
+    assert first.returncode == 130, stderr
+    assert "the same command goes on" in stderr
+    before = stored(store)
+    assert 5 < before < 240
+    second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert second.returncode == 0, second.stderr
+    assert stored(store) == 240
+    assert (tmp_path / "report" / "index.html").exists()
+
+
+def stored(path):
+    """How many runs a store holds."""
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            return connection.execute("SELECT count(*) FROM runs").fetchone()[0]
+    except sqlite3.Error:
+        return 0
+    finally:
+        if "connection" in locals():
+            connection.close()
 
 
 # ---- quadric data --------------------------------------------------------------------------

@@ -172,6 +172,8 @@ def _run(names: list[str], settings: Settings) -> list[Outcome]:
     outcomes = []
     with progress if stderr.is_terminal else nullcontext():
         for name in names:
+            if not stderr.is_terminal:  # a log: one line each
+                stderr.print(f"{name} ...", highlight=False)
             task = progress.add_task(name, total=None)
 
             def advance(done: float, total: float, text: str, task: Any = task) -> None:

@@ -1,0 +1,77 @@
+"""Keep a full run of the MNIST table: `python -m benchmarks.mnist_results REPORT COMMIT`.
+
+REPORT is the directory that `quadric reproduce --full --out REPORT` has written, COMMIT what it was
+run at. Writes results/mnist_table.csv and results/mnist.md.
+"""
+
+import argparse
+import csv
+import re
+import shutil
+from pathlib import Path
+
+from quadric.experiments import mnist
+
+FACTS = ("runs", "steps", "seconds of this run", "steps a second, this run", "processors", "seeds")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("report", type=Path)
+    parser.add_argument("commit")
+    arguments = parser.parse_args()
+    results = Path("results")
+    source = arguments.report / "mnist_table.csv"
+    shutil.copy(source, results / "mnist_table.csv")
+    paper = mnist.paper_table()
+    cells = []
+    with source.open() as file:
+        for row in csv.DictReader(file):
+            key = (int(row["train_size"]), int(row["epochs"]), int(row["hidden"]), row["model"])
+            ours = (float(row[name]) for name in ("mean", "std", "best", "worst"))
+            cells.append(mnist.Cell(*key, *ours, paper[key]["mean"], paper[key]["std"]))
+    page = (arguments.report / "index.html").read_text()
+    facts = {
+        name: re.search(rf"<dt>{name}</dt><dd>(.*?)</dd>", page, re.DOTALL)[1] for name in FACTS
+    }
+    within = sum(bool(cell.within_2_sigmas) for cell in cells)
+    near = sum(bool(cell.near) for cell in cells)
+    lines = [
+        "# The MNIST table, in full",
+        "",
+        f"`quadric reproduce --full` at commit {arguments.commit}; {facts['processors']}, 2 cores. "
+        f"{facts['runs']} runs, seeds {facts['seeds']}, {int(facts['steps']) / 1e6:.1f} million SGD "
+        f"steps in {float(facts['seconds of this run']):.0f} s: "
+        f"{float(facts['steps a second, this run']) / 1e6:.2f} million steps a second, tests "
+        "included. The table is [mnist_table.csv](mnist_table.csv), in the form of the paper's.",
+        "",
+        f"- **{within} of 180** means are within 2 printed standard deviations of the paper's.",
+        f"- **{near} of 180** are within 3, or within one point.",
+        "",
+        "## Claims",
+        "",
+        "| statement | the paper's numbers | ours |",
+        "|---|---|---|",
+    ]
+    for claim in mnist.claims_of(cells, compared=True)[1:]:
+        lines.append(f"| {claim.text} | {claim.paper} | {claim.ours} |")
+    lines += [
+        "",
+        "## Cells that differ by more than 2 printed standard deviations",
+        "",
+        "| images | epochs | hidden | model | ours | paper | difference | in std |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for cell in cells:
+        if not cell.within_2_sigmas:
+            lines.append(
+                f"| {cell.train_size} | {cell.epochs} | {cell.hidden} | {cell.model} | "
+                f"{cell.mean:.2f} | {cell.paper_mean:.2f} ± {cell.paper_std:.2f} | "
+                f"{cell.difference:+.2f} | {cell.sigmas:+.1f} |"
+            )
+    (results / "mnist.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

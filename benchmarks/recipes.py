@@ -1,0 +1,68 @@
+"""How well variants of the MNIST recipe match the paper's table: `python -m benchmarks.recipes`.
+
+The paper does not say how it scaled its inputs, drew its initial values or ordered its images. Each
+variant changes one of these; 5 seeds, sizes up to 6000 (135 of the 180 cells).
+"""
+
+import argparse
+import subprocess
+import tempfile
+from pathlib import Path
+
+from quadric import datasets
+from quadric.experiments import mnist
+from quadric.sweep import Recipe, Store, run_sweep, table_tasks
+
+VARIANTS = {
+    "default: pixel/255 - 0.5, N(0, 0.005²), rate 0.01": {},
+    "N(0, 0.001²)": {"init_scale": 0.001},
+    "N(0, 0.003²)": {"init_scale": 0.003},
+    "N(0, 0.01²)": {"init_scale": 0.01},
+    "N(0, 0.05²)": {"init_scale": 0.05},
+    "Glorot": {"init": "glorot", "init_scale": 1.0},
+    "pixel/255": {"scaling": "unit"},
+    "pixel/255, N(0, 0.003²)": {"scaling": "unit", "init_scale": 0.003},
+    "pixel/255, Glorot": {"scaling": "unit", "init": "glorot", "init_scale": 1.0},
+    "images at random": {"images": "random"},
+    "the same order every epoch": {"order": "given"},
+    "rate 0.02": {"learning_rate": 0.02},
+    "rate 0.005": {"learning_rate": 0.005},
+    "batches of 10, rate 0.1": {"batch_size": 10, "learning_rate": 0.1},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("results/recipes.md"))
+    arguments = parser.parse_args()
+    data, paper = datasets.mnist(), mnist.paper_table()
+    tasks = table_tasks(range(1000, 1000 + arguments.seeds), sizes=mnist.QUICK_SIZES)
+    lines = []
+    with tempfile.TemporaryDirectory() as directory, Store(Path(directory) / "runs") as store:
+        for name, changes in VARIANTS.items():
+            recipe = Recipe(**changes)
+            cells = mnist.cells_of(run_sweep(tasks, recipe, data, store), recipe, paper)
+            within = sum(bool(cell.within_2_sigmas) for cell in cells)
+            near = sum(bool(cell.near) for cell in cells)
+            typical = sorted(abs(cell.difference or 0) for cell in cells)[len(cells) // 2]
+            lines.append(f"| {name} | {within} | {near} | {typical:.2f} |")
+            print(lines[-1], flush=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    arguments.out.write_text(
+        "# Variants of the MNIST recipe\n\n"
+        f"`python -m benchmarks.recipes --seeds {arguments.seeds}` at commit {commit}: of the 135 "
+        "cells with up to 6000 images, how many means fall within 2 printed standard deviations of "
+        "the paper's, how many within 3 or one point, and the median difference in points. Each "
+        "variant changes what it names and nothing else.\n\n"
+        "| variant | within 2 σ | within 3 σ or 1 point | median difference |\n|---|---|---|---|\n"
+        + "\n".join(lines)
+        + "\n\nThe default was chosen by such comparisons with this very table: it is a fit, and no "
+        "proof of what the authors did.\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
