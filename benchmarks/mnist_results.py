@@ -43,8 +43,8 @@ def main() -> None:
         "# The MNIST table, in full",
         "",
         f"`quadric reproduce --full` at commit {arguments.commit}; {processors}, 2 cores. "
-        f"{len(rows)} runs, seeds {seeds[0]} to {seeds[-1]}, {steps / 1e6:.1f} million SGD steps in "
-        f"{seconds:.0f} s from the first finished run to the last: "
+        f"{len(rows)} runs, seeds {seeds[0]} to {seeds[-1]}, {steps / 1e6:.1f} million SGD steps "
+        f"in {seconds:.0f} s from the first finished run to the last: "
         f"{steps / seconds / 1e6:.2f} million steps a second, tests "
         "included. The table is [mnist_table.csv](mnist_table.csv), in the form of the paper's.",
         "",

@@ -1,4 +1,4 @@
-"""A report of experiments: one HTML page that needs nothing else, and CSV and PNG files beside it."""
+"""A report of experiments: one page that needs nothing else, CSV and PNG files beside it."""
 
 from quadric.report.files import write_report
 
