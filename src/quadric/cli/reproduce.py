@@ -50,8 +50,8 @@ class Experiment(StrEnum):
 
 # about how long each takes on two cores, in seconds: (quick, full); mnist's runs are estimated
 SECONDS = {
-    "xor": (2, 2), "clusters": (15, 80), "timing": (6, 8), "complexity": (2, 6),
-    "theorem": (8, 90), "ablation": (4, 20),
+    "xor": (2, 2), "clusters": (20, 180), "timing": (6, 8), "complexity": (2, 6),
+    "theorem": (8, 50), "ablation": (4, 20),
 }  # fmt: skip
 
 
