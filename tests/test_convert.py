@@ -80,8 +80,8 @@ def test_a_converted_model_can_be_trained_on():
 @pytest.mark.parametrize("steps", ["", "before", "after", "both", "pca"])
 def test_polynomial_logistic_and_back(name, steps):
     X, y, _ = load(name)
-    if name == "digits":
-        X, y = X[:400, 20:32], y[:400]  # 64 features make 2145 monomials: too slow here
+    if name == "digits" and steps not in ("", "both"):
+        X, y = X[:400, 20:32], y[:400]  # 64 features make 2145 monomials: twice is enough
     if steps in ("", "after"):
         X = X / np.abs(X).max(axis=0).clip(1e-9)
     before = {"before": [StandardScaler()], "both": [MinMaxScaler((-1, 1))], "pca": [PCA(3)]}
@@ -90,7 +90,7 @@ def test_polynomial_logistic_and_back(name, steps):
         *before.get(steps, []),
         PolynomialFeatures(2, include_bias=bool(steps)),
         *after.get(steps, []),
-        LogisticRegression(max_iter=200, tol=0.1),
+        LogisticRegression(max_iter=200, tol=0.5 if len(X.T) > 40 else 0.1),
     ).fit(X, y)
     network = from_polynomial_logistic(pipeline)
     wanted = pipeline.predict_proba(X)
