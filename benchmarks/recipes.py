@@ -27,7 +27,6 @@ VARIANTS = {
     "the same order every epoch": {"order": "given"},
     "rate 0.02": {"learning_rate": 0.02},
     "rate 0.005": {"learning_rate": 0.005},
-    "batches of 10, rate 0.1": {"batch_size": 10, "learning_rate": 0.1},
 }
 
 
