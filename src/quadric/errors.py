@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadric.training.history import History
 
-__all__ = ["DatasetError", "DatasetUnavailableError", "DivergenceError", "StoreError"]
+__all__ = [
+    "DatasetError",
+    "DatasetUnavailableError",
+    "DivergenceError",
+    "StoreError",
+    "TableError",
+]
 
 
 class DatasetError(RuntimeError):
@@ -71,6 +77,10 @@ class DivergenceError(ArithmeticError):
 
 class StoreError(Exception):
     """A store of finished runs cannot be used: it is no store, is locked, or cannot be written."""
+
+
+class TableError(ValueError):
+    """A table cannot be read, or cannot be used for what is asked: one line that says why."""
 
 
 _FIELDS = ("epoch", "sample", "layer", "learning_rate", "history")

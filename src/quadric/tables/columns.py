@@ -1,0 +1,117 @@
+"""A batch of rows as a model takes it: numbers and categories, and the target's labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from quadric.arrays import Array
+from quadric.errors import TableError
+from quadric.tables.profile import check_size, clean, numbers
+from quadric.tables.schema import Schema
+
+__all__ = ["Counts", "complete_rows", "features", "labels", "match"]
+
+
+class Counts:
+    """What is worth saying of the rows seen: missing values and unknown categories by column."""
+
+    def __init__(self) -> None:
+        self.missing: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+
+
+def match(schema: Schema, columns: Sequence[str]) -> list[str]:
+    """The columns that the model does not need; TableError if one that it needs is not there."""
+    lacking = [name for name in schema.names if name not in columns]
+    if lacking:
+        shown = ", ".join(map(repr, lacking[:10]))
+        more = "" if len(lacking) <= 10 else f" and {len(lacking) - 10} more"
+        word = "column" if len(lacking) == 1 else "columns"
+        raise TableError(
+            f"{word} {shown}{more} must be there: the model was trained with "
+            f"{'it' if len(lacking) == 1 else 'them'}."
+        )
+    wanted = set(schema.names)
+    return [name for name in columns if name not in wanted]
+
+
+def features(
+    schema: Schema, frame: pl.DataFrame, start: int = 0, counts: Counts | None = None
+) -> pl.DataFrame:
+    """The model's inputs in its order: Float64 for numbers, String for categories."""
+    columns = []
+    for column in schema.columns:
+        raw = clean(frame[column.name])
+        if column.kind == "category":
+            series = raw if raw.dtype == pl.String else _as_text(raw)
+            if counts is not None:
+                known = series.is_in(column.categories) | series.is_null()
+                counts.unknown[column.name] += int((~known).sum())
+        else:
+            series = _as_numbers(column.name, raw, start)
+        if counts is not None:
+            counts.missing[column.name] += series.null_count()
+        columns.append(series.alias(column.name))
+    return pl.DataFrame(columns)
+
+
+def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, Array]:
+    """The targets that are there, and which rows have one."""
+    raw = clean(frame[schema.target])
+    if schema.task == "regression":
+        found = _as_numbers(schema.target, raw, start)
+        there = found.is_not_null()
+        return found.filter(there).to_numpy(), there.to_numpy()
+    if isinstance(schema.classes[0], int):
+        found = _as_numbers(schema.target, raw, start)
+        there = found.is_not_null()
+        return found.filter(there).cast(pl.Int64).to_numpy(), there.to_numpy()
+    text = raw if raw.dtype == pl.String else _as_text(raw)
+    there = text.is_not_null()
+    return text.filter(there).to_numpy().astype(str), there.to_numpy()
+
+
+def complete_rows(X: pl.DataFrame) -> Array:
+    """Which rows have a value in every column."""
+    return X.select(pl.all_horizontal(pl.all().is_not_null()))[:, 0].to_numpy()
+
+
+def empty_rows(X: pl.DataFrame) -> Array:
+    """Which rows have no value at all."""
+    return X.select(pl.all_horizontal(pl.all().is_null()))[:, 0].to_numpy()
+
+
+def take(X: pl.DataFrame, rows: Any) -> pl.DataFrame:
+    """Some rows, by their numbers or by a mask."""
+    rows = np.asarray(rows)
+    return X.filter(rows) if rows.dtype == bool else X[rows]
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.Float64:  # 3.0 is '3', as in a CSV file
+        column = column.fill_nan(None)
+        present = column.drop_nulls()
+        if (present == present.floor()).all() and not present.is_infinite().any():
+            column = column.cast(pl.Int64)
+    return column.cast(pl.String)
+
+
+def _as_numbers(name: str, raw: pl.Series, start: int) -> pl.Series:
+    if not (raw.dtype.is_numeric() or raw.dtype in (pl.String, pl.Boolean, pl.Null)):
+        raise TableError(f"column {name!r} must hold numbers; the file has {raw.dtype} there.")
+    found = numbers(raw)
+    bad = found.is_null() & raw.is_not_null()
+    if raw.dtype == pl.Float64:
+        bad = bad & raw.is_not_nan()
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise TableError(
+            f"column {name!r} must hold numbers; row {start + row + 1} has {raw[row]!r}."
+        )
+    check_size(name, found, start)
+    return found

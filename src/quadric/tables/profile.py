@@ -1,0 +1,177 @@
+"""What is known of a table's columns after one pass: counts, moments, few distinct values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import polars as pl
+
+from quadric.errors import TableError
+
+__all__ = ["MISSING", "ColumnProfile", "clean", "numbers", "profile_batch"]
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in any case
+TRUTH = {"true": 1.0, "false": 0.0}
+LARGEST = 1e100  # a number whose square must not overflow, sums over many rows included
+DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
+
+
+@dataclass
+class ColumnProfile:
+    """One column; add batches with `profile_batch`.
+
+    Attributes
+    ----------
+    type : str
+        'text' (CSV), 'number', 'boolean', 'date' or 'other'.
+    rows, missing : int
+    numeric, booleans, dates : int
+        How many values read as such.
+    mean, m2 : float
+        Of the numbers: their mean, and the sum of squares about it.
+    least, most : float
+    whole : bool
+        No number has a fraction.
+    values : dict or None
+        Each distinct value and how often it occurs; None once there are more than `most_values`.
+    odd : (row, value) or None
+        The first value that is no number.
+    """
+
+    name: str
+    most_values: int
+    type: str = "text"
+    rows: int = 0
+    missing: int = 0
+    numeric: int = 0
+    booleans: int = 0
+    dates: int = 0
+    mean: float = 0.0
+    m2: float = 0.0
+    least: float = float("inf")
+    most: float = float("-inf")
+    whole: bool = True
+    values: dict[str, int] | None = field(default_factory=dict)
+    odd: tuple[int, str] | None = None
+
+    @property
+    def present(self) -> int:
+        return self.rows - self.missing
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the numbers (divided by their count)."""
+        return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> ColumnProfile:
+        odd = state["odd"]
+        return cls(**(state | {"odd": None if odd is None else (int(odd[0]), odd[1])}))
+
+    def merge_moments(self, count: int, mean: float, m2: float) -> None:
+        """Chan's formula: the moments of both samples together."""
+        total = self.numeric + count
+        if not count:
+            return
+        difference = mean - self.mean
+        self.mean += difference * count / total
+        self.m2 += m2 + difference**2 * self.numeric * count / total
+        self.numeric = total
+
+
+def clean(column: pl.Series) -> pl.Series:
+    """Text without surrounding blanks; what stands for a missing value is null."""
+    if column.dtype != pl.String:
+        return column
+    column = column.str.strip_chars()
+    return column.set(column.str.to_lowercase().is_in(MISSING), None)
+
+
+def numbers(column: pl.Series) -> pl.Series:
+    """A cleaned column as numbers, true and false as 1 and 0; what is neither is null."""
+    if column.dtype == pl.Float64:
+        return column.fill_nan(None)
+    if column.dtype != pl.String:
+        return column.cast(pl.Float64, strict=False)
+    found = column.cast(pl.Float64, strict=False)
+    if found.null_count() > column.null_count():
+        lower = column.str.to_lowercase()
+        truth = lower.replace_strict(TRUTH, default=None, return_dtype=pl.Float64)
+        found = found.fill_null(truth)
+    return found
+
+
+def check_size(name: str, found: pl.Series, start: int) -> None:
+    """Raise TableError at the first number that is infinite or far too large."""
+    most = found.abs().max()
+    if most is not None and not float(most) <= LARGEST:  # type: ignore[arg-type]
+        row = int((found.abs() > LARGEST).arg_max() or 0)
+        raise TableError(
+            f"column {name!r} holds {found[row]:g} in row {start + row + 1}: numbers must be finite "
+            f"and at most {LARGEST:g} in size. Correct it, or leave it empty."
+        )
+
+
+def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame, start: int) -> None:
+    """Add the rows of a frame, of which the first is row `start` (from 0), to the profiles."""
+    for profile in profiles:
+        _add(profile, frame[profile.name], start)
+
+
+def _add(profile: ColumnProfile, raw: pl.Series, start: int) -> None:
+    profile.rows += len(raw)
+    kind = raw.dtype
+    if kind.is_temporal() or not (kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null)):
+        profile.type = "date" if kind.is_temporal() else "other"
+        profile.missing += raw.null_count()
+        return
+    profile.type = {pl.String: "text", pl.Boolean: "boolean"}.get(kind, "number")  # type: ignore[call-overload]
+    column = clean(raw)
+    found = numbers(column)
+    check_size(profile.name, found, start)
+    missing = found.null_count() if kind.is_float() else column.null_count()
+    present = len(raw) - missing
+    profile.missing += missing
+    count = present - (found.null_count() - missing)
+    if count:
+        mean = float(found.mean())  # type: ignore[arg-type]
+        least, most = float(found.min()), float(found.max())  # type: ignore[arg-type]
+        profile.merge_moments(count, mean, float(((found - mean) ** 2).sum()))
+        profile.least, profile.most = min(profile.least, least), max(profile.most, most)
+        profile.whole = profile.whole and bool((found == found.floor()).all())
+    if kind == pl.Boolean:
+        profile.booleans += present
+    if kind == pl.String and present:
+        lower = column.str.to_lowercase()
+        profile.booleans += int(lower.is_in(list(TRUTH)).sum())
+        if count < present:
+            odd = found.is_null() & column.is_not_null()
+            profile.dates += int(column.filter(odd).str.contains(DATE).sum())
+            if profile.odd is None:
+                row = int(odd.arg_max() or 0)
+                profile.odd = (start + row + 1, column[row])
+    _count_values(profile, column if kind == pl.String else found)
+
+
+def _count_values(profile: ColumnProfile, column: pl.Series) -> None:
+    if profile.values is None:
+        return
+    column = column.drop_nulls()
+    if column.n_unique() > profile.most_values:
+        profile.values = None
+        return
+    counts = column.value_counts(name="how many")
+    for value, count in zip(counts[profile.name], counts["how many"], strict=True):
+        text = value if isinstance(value, str) else _text(value)
+        profile.values[text] = profile.values.get(text, 0) + count
+    if len(profile.values) > profile.most_values:
+        profile.values = None
+
+
+def _text(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
