@@ -46,6 +46,8 @@ class Schema:
         Why each other column is not used.
     rows, missing_targets : int
         How many rows were read, and how many of them have no target and are not used.
+    target_mean, target_std : float
+        Of the target, for regression.
     """
 
     columns: tuple[Column, ...]
@@ -56,6 +58,8 @@ class Schema:
     left_out: dict[str, str] = field(default_factory=dict)
     rows: int = 0
     missing_targets: int = 0
+    target_mean: float = 0.0
+    target_std: float = 1.0
 
     @property
     def names(self) -> list[str]:
@@ -177,6 +181,7 @@ def decide(profiles: Sequence[ColumnProfile], wishes: Wishes, unnamed: Sequence[
     return Schema(
         tuple(columns), wishes.target, task, tuple(classes),
         tuple(counts[label] for label in classes), left_out, target.rows, target.missing,
+        *((target.mean, target.std) if task == "regression" else (0.0, 1.0)),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from quadric.tables.reading import Source
 from quadric.tables.schema import Schema, Wishes, decide
 from quadric.tables.scores import LINEAR, METRIC, MODEL, TRIVIAL, Confusion, Report, Residuals
 
-__all__ = ["Settings", "Trained", "make_estimator", "train"]
+__all__ = ["Settings", "Trained", "make_estimator", "too_large", "train"]
 
 Tell = Callable[[str], None]
 
@@ -118,10 +118,10 @@ def _fit(X: pl.DataFrame, y: Array, rows: Array, schema: Schema, settings: Setti
     try:
         return make_pipeline(*steps, estimator).fit(take(X, rows), y[rows])
     except MemoryError as error:
-        raise TableError(_too_large(str(error))) from None
+        raise TableError(too_large(str(error))) from None
 
 
-def _too_large(message: str) -> str:
+def too_large(message: str) -> str:
     """The estimator's words, in the command line's."""
     fact = message.split(" Two ways out")[0].split(" Make this layer")[0]
     return f"{fact} Use --kind reduced, --hidden 30, or fewer columns (--drop)."
