@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadric.training.history import History
 
-__all__ = ["DatasetError", "DatasetUnavailableError", "DivergenceError", "StoreError"]
+__all__ = [
+    "DatasetError",
+    "DatasetUnavailableError",
+    "DivergenceError",
+    "ModelFileError",
+    "StoreError",
+]
 
 
 class DatasetError(RuntimeError):
@@ -67,6 +73,10 @@ class DivergenceError(ArithmeticError):
         # made of keywords: without this it could not travel between processes
         state = {name: getattr(self, name) for name in _FIELDS}
         return _rebuild, (state,)
+
+
+class ModelFileError(ValueError):
+    """A file holds no model that can be loaded, or a model holds what a file does not keep."""
 
 
 class StoreError(Exception):
