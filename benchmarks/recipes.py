@@ -59,8 +59,8 @@ def main() -> None:
         "variant changes what it names and nothing else.\n\n"
         "| variant | within 2 σ | within 3 σ or 1 point | median difference |\n|---|---|---|---|\n"
         + "\n".join(lines)
-        + "\n\nThe default was chosen by such comparisons with this very table: it is a fit, and no "
-        "proof of what the authors did.\n"
+        + "\n\nThe default was chosen by such comparisons with this very table: it is a fit, and "
+        "no proof of what the authors did.\n"
     )
 
 

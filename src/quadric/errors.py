@@ -11,6 +11,7 @@ __all__ = [
     "DatasetError",
     "DatasetUnavailableError",
     "DivergenceError",
+    "ModelFileError",
     "StoreError",
     "TableError",
 ]
@@ -73,6 +74,10 @@ class DivergenceError(ArithmeticError):
         # made of keywords: without this it could not travel between processes
         state = {name: getattr(self, name) for name in _FIELDS}
         return _rebuild, (state,)
+
+
+class ModelFileError(ValueError):
+    """A file holds no model that can be loaded, or a model holds what a file does not keep."""
 
 
 class StoreError(Exception):

@@ -1,0 +1,81 @@
+"""Writing the report: each file whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from quadric.experiments.outcome import Outcome, Table
+
+__all__ = ["figure_png", "table_csv", "write_report"]
+
+
+def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
+    """Write index.html, a CSV file for each table and a PNG file for each figure.
+
+    Returns the path of index.html.
+    """
+    pictures = {}
+    for outcome in outcomes:
+        for name, figure in outcome.figures.items():
+            pictures[name] = figure_png(figure)
+            _write(directory / f"{name}.png", pictures[name])
+        for table in outcome.tables:
+            _write(directory / f"{table.name}.csv", table_csv(table).encode())
+    page = directory / "index.html"
+    _write(page, _html(outcomes, about, pictures).encode())
+    return page
+
+
+def figure_png(figure: object) -> bytes:
+    """A matplotlib figure as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")  # type: ignore[attr-defined]
+    return buffer.getvalue()
+
+
+def table_csv(table: Table) -> str:
+    """The table as CSV, numbers in full."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow(["" if value is None else value for value in row])
+    return buffer.getvalue()
+
+
+def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str, bytes]) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    text = resources.files("quadric.report").joinpath("template.html").read_text(encoding="utf-8")
+    claims = [claim for outcome in outcomes for claim in outcome.claims if claim.holds is not None]
+    return environment.from_string(text).render(
+        outcomes=outcomes,
+        about=about,
+        pictures={
+            name: "data:image/png;base64," + base64.b64encode(data).decode()
+            for name, data in pictures.items()
+        },
+        holding=sum(bool(claim.holds) for claim in claims),
+        judged=len(claims),
+    )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Into a temporary file beside it, which then takes its place."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
