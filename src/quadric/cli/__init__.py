@@ -34,7 +34,8 @@ app.command(
     "iris.quadric new.parquet | head`."
 )(predict)
 app.command(
-    epilog="Examples: `quadric explain iris.quadric`, `quadric explain iris.quadric iris.csv --json`."
+    epilog="Examples: `quadric explain iris.quadric`, `quadric explain iris.quadric iris.csv "
+    "--json`."
 )(explain)
 app.command(
     epilog="Examples: `quadric plot iris.quadric iris.csv -o iris.png --classes versicolor,"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,8 +23,10 @@ def complexity(
     ],
     kinds: Annotated[
         str | None,
-        typer.Option(help="One kind for all layers, or one each, as linear,quadratic "
-                     "[default: linear, the last one quadratic]."),
+        typer.Option(
+            help="One kind for all layers, or one each, as linear,quadratic "
+            "[default: linear, the last one quadratic]."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
@@ -60,26 +63,22 @@ def complexity(
         return
     from quadric.memory import readable
 
+    def line(name: str, values: list[Any], show: Callable[[Any], str]) -> None:
+        table.add_row(name, *map(show, values), show(sum(values)))
+
     table = Table()
-    for heading in ("layer", "kind", "parameters", "multiplications:\nforward", "\none step",
-                    "float32:\npacked", "\nfull", "float64:\npacked", "\nfull",
-                    "a step, about"):  # fmt: skip
-        table.add_column(heading, justify="left" if heading in ("layer", "kind") else "right")
+    table.add_column("")
     for row in rows:
-        table.add_row(
-            f"{row.inputs} -> {row.neurons}", row.kind, f"{row.parameters:,}", f"{row.forward:,}",
-            f"{row.multiplications:,}",
-            *(readable(row.bytes(size, packed=packed)) for size in (4, 8) for packed in (True, False)),
-            _time(row.seconds),
-        )  # fmt: skip
-    table.add_section()
-    table.add_row(
-        "total", "", f"{sum(row.parameters for row in rows):,}",
-        f"{sum(row.forward for row in rows):,}", f"{sum(row.multiplications for row in rows):,}",
-        *(readable(sum(row.bytes(size, packed=packed) for row in rows))
-          for size in (4, 8) for packed in (True, False)),
-        _time(sum(row.seconds for row in rows)),
-    )  # fmt: skip
+        table.add_column(f"{row.inputs} -> {row.neurons}\n{row.kind}", justify="right")
+    table.add_column("\ntotal", justify="right")
+    line("parameters", [row.parameters for row in rows], "{:,}".format)
+    line("multiplications: forward", [row.forward for row in rows], "{:,}".format)
+    line("multiplications: a step", [row.multiplications for row in rows], "{:,}".format)
+    for dtype, size in (("float32", 4), ("float64", 8)):
+        for form in ("packed", "full"):
+            values = [row.bytes(size, packed=form == "packed") for row in rows]
+            line(f"{dtype}, {form}", values, readable)
+    line("a step takes about", [row.seconds for row in rows], _time)
     console = Console()
     console.print(table)
     console.print(

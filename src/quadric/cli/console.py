@@ -45,7 +45,9 @@ def output_path(path: Path, option: str = "-o") -> Path:
         fail(f"{path} is a directory. Give the name of a file with {option}.")
     if not directory.is_dir():
         fail(f"there is no directory {directory}. Make it, or choose another place with {option}.")
-    if not os.access(directory, os.W_OK | os.X_OK) or (path.exists() and not os.access(path, os.W_OK)):
+    if not os.access(directory, os.W_OK | os.X_OK) or (
+        path.exists() and not os.access(path, os.W_OK)
+    ):
         fail(f"cannot write {path}: permission denied. Choose another place with {option}.")
     return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +24,9 @@ def export(
         raise typer.BadParameter(f"the name of an ONNX file ends with .onnx. Got {path.name!r}.")
     with one_line():
         fitted, _ = load_model(model)
-        from quadric.onnx import export as write_onnx
-
+        onnx = importlib.import_module("quadric.onnx")  # an extra may be missing: then one line
         try:
-            write_onnx(fitted, path)
+            onnx.export(fitted, path)
         except (ValueError, TypeError, NotImplementedError) as error:
             fail(" ".join(str(error).split()))
     typer.echo(f"ONNX: {path}")

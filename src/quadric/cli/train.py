@@ -48,14 +48,18 @@ def train(
     ] = None,
     hidden: Annotated[
         str | None,
-        typer.Option(help="Widths of hidden layers, as 30 or 30,20; none by default, so that the "
-                     "model can be explained."),
+        typer.Option(
+            help="Widths of hidden layers, as 30 or 30,20; none by default, so that the "
+            "model can be explained."
+        ),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="The neurons of the last layer.")] = Kind.quadratic,
     task: Annotated[
         Task | None,
-        typer.Option(help="[default: classification, or regression for a target of fractions or of "
-                     "more than 20 distinct whole numbers]."),
+        typer.Option(
+            help="[default: classification, or regression for a target of fractions or of "
+            "more than 20 distinct whole numbers]."
+        ),
     ] = None,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, as a,b.")] = None,
     categorical: Annotated[
@@ -218,12 +222,12 @@ def _show(trained: Trained, path: Path) -> None:
         highlight=False, soft_wrap=True,
     )  # fmt: skip
     if report.scores:
-        table = Table(title=f"{report.metric} ({report.how})", title_justify="left")
-        table.add_column("")
+        console.print(f"\n{report.metric} ({report.how}):", highlight=False, soft_wrap=True)
+        table = Table("")
         table.add_column(report.metric, justify="right")
         for name, score in report.scores.items():
             spread = report.spread.get(name)
-            text = f"{score:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
+            text = f"{round(score, 3) + 0.0:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
             table.add_row(name, text)
         console.print(table)
     else:
@@ -231,8 +235,8 @@ def _show(trained: Trained, path: Path) -> None:
     if report.error is not None:
         console.print(f"mean absolute error: {report.error:.4g}", highlight=False)
     if report.confusion is not None and len(schema.classes) <= MOST_SHOWN_CLASSES:
-        table = Table(title="confusion: true classes in rows, predicted in columns",
-                      title_justify="left")  # fmt: skip
+        console.print("\nTrue classes in rows, predicted ones in columns:", soft_wrap=True)
+        table = Table()
         for heading in ("", *schema.classes):
             table.add_column(escape(str(heading)), justify="right" if heading != "" else "left")
         for label, row in zip(schema.classes, report.confusion.counts.tolist(), strict=True):

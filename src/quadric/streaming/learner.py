@@ -78,7 +78,7 @@ class Learner:
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Plain numbers and arrays, for a checkpoint."""
         numbers: dict[str, Any] = {"lowered": self.lowered}
-        arrays = {}
+        arrays: dict[str, Array] = {}
         for name, estimator in self.estimators.items():
             own, numbers[name] = state_of(estimator)
             arrays |= {f"{name}.{key}": array for key, array in own.items()}

@@ -120,8 +120,8 @@ def _buffers(
         start = index * rows
         X = features(schema, frame, start)
         y, there = labels(schema, frame, start)
-        held = np.random.default_rng([settings.seed, 1, index]).random(len(frame))
-        held = (held < settings.test_size)[there]
+        drawn = np.random.default_rng([settings.seed, 1, index]).random(len(frame))
+        held = (drawn < settings.test_size)[there]
         yield index, (X if there.all() else take(X, there)), y, held
 
 
@@ -140,7 +140,11 @@ def _score(
         name: Confusion(schema.classes) if task == "classification" else Residuals()
         for name in (MODEL, TRIVIAL[task], LINEAR[task])
     }
-    trivial = schema.classes[int(np.argmax(schema.class_counts))] if schema.classes else schema.target_mean
+    trivial = (
+        schema.classes[int(np.argmax(schema.class_counts))]
+        if schema.classes
+        else schema.target_mean
+    )
     count = 0
     if settings.test_size > 0:
         for index, X, y, held in _buffers(source, schema, settings, rows, 0):

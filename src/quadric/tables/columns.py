@@ -77,8 +77,12 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
 
 
 def complete_rows(X: pl.DataFrame) -> Array:
-    """Which rows have a value in every column."""
-    return X.select(pl.all_horizontal(pl.all().is_not_null()))[:, 0].to_numpy()
+    """Which rows lack no number; a missing category is a category of its own."""
+    complete = np.ones(len(X), dtype=bool)
+    for column in X:
+        if column.dtype == pl.Float64:
+            complete &= column.is_not_null().to_numpy()
+    return complete
 
 
 def empty_rows(X: pl.DataFrame) -> Array:

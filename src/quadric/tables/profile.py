@@ -112,8 +112,8 @@ def check_size(name: str, found: pl.Series, start: int) -> None:
     if most is not None and not float(most) <= LARGEST:  # type: ignore[arg-type]
         row = int((found.abs() > LARGEST).arg_max() or 0)
         raise TableError(
-            f"column {name!r} holds {found[row]:g} in row {start + row + 1}: numbers must be finite "
-            f"and at most {LARGEST:g} in size. Correct it, or leave it empty."
+            f"column {name!r} holds {found[row]:g} in row {start + row + 1}: numbers must be "
+            f"finite and at most {LARGEST:g} in size. Correct it, or leave it empty."
         )
 
 

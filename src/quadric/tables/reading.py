@@ -249,7 +249,8 @@ def _parquet_frames(path: Path) -> Iterator[pl.DataFrame]:
         for frame in frames:
             if len(frame):
                 yield frame.with_columns(
-                    pl.col(pl.Categorical, pl.Enum).cast(pl.String), pl.selectors.numeric().cast(pl.Float64)
+                    pl.col(pl.Categorical, pl.Enum).cast(pl.String),
+                    pl.selectors.numeric().cast(pl.Float64),
                 )
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _bad_parquet(path, error) from None

@@ -145,7 +145,9 @@ def _columns_are(columns: Sequence[str]) -> str:
     )
 
 
-def decide(profiles: Sequence[ColumnProfile], wishes: Wishes, unnamed: Sequence[str] = ()) -> Schema:
+def decide(
+    profiles: Sequence[ColumnProfile], wishes: Wishes, unnamed: Sequence[str] = ()
+) -> Schema:
     """What to take from a table."""
     by_name = {profile.name: profile for profile in profiles}
     target = by_name[wishes.target]
@@ -169,9 +171,7 @@ def decide(profiles: Sequence[ColumnProfile], wishes: Wishes, unnamed: Sequence[
             left_out[name] = why
             continue
         categories = tuple(sorted(profile.values or ())) if kind == "category" else ()
-        columns.append(
-            Column(name, kind, categories, profile.missing, profile.mean, profile.std)
-        )
+        columns.append(Column(name, kind, categories, profile.missing, profile.mean, profile.std))
     if not columns:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
         raise TableError(

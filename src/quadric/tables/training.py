@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -201,5 +201,3 @@ def _linear(model: Pipeline, X: pl.DataFrame, y: Array, rows: Array, schema: Sch
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a baseline: how it ends is not the user's concern
         return LogisticRegression(max_iter=1000).fit(Z, y[rows])
-
-
