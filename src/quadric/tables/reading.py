@@ -113,7 +113,7 @@ def _first_record(path: Path, start: bytes, stream: Any) -> bytes:
     """The line of column names; quoted names may hold line ends."""
     read = start
     while True:
-        end = _end_of_record(read, first=True)
+        end = _end_of_first(read)
         if end is not None:
             return read[:end]
         more = stream.read(BLOCK)
@@ -124,14 +124,33 @@ def _first_record(path: Path, start: bytes, stream: Any) -> bytes:
             raise TableError(f"the first line of {path} does not end: it has an open quote.")
 
 
-def _end_of_record(block: bytes, *, first: bool) -> int | None:
-    """Just after the first (or last) line end of the block that stands outside quotes."""
-    end = block.find(b"\n") if first else block.rfind(b"\n")
-    while end >= 0:
-        if block.count(b'"', 0, end) % 2 == 0:
+def _end_of_first(block: bytes) -> int | None:
+    """Just after the first line end that stands outside quotes."""
+    start = 0
+    while True:
+        quote, end = block.find(b'"', start), block.find(b"\n", start)
+        if end < 0:
+            return None
+        if quote < 0 or end < quote:
             return end + 1
-        end = block.find(b"\n", end + 1) if first else block.rfind(b"\n", 0, end)
-    return None
+        closing = block.find(b'"', quote + 1)
+        if closing < 0:
+            return None
+        start = closing + 1
+
+
+def _end_of_last(block: bytes) -> int | None:
+    """Just after the last line end that stands outside quotes; the block begins outside."""
+    outside, end = block.count(b'"') % 2 == 0, len(block)
+    while True:
+        quote = block.rfind(b'"', 0, end)
+        if outside:
+            found = block.rfind(b"\n", quote + 1, end)
+            if found >= 0:
+                return found + 1
+        if quote < 0:
+            return None
+        outside, end = not outside, quote
 
 
 def _csv_source(path: Path, header: bytes) -> Source:
@@ -172,7 +191,7 @@ def _csv_frames(source: Source) -> Iterator[pl.DataFrame]:
                 block = left + read
                 if not block:
                     return
-                end = _end_of_record(block, first=False) if read else len(block)
+                end = _end_of_last(block) if read else len(block)
                 if end is None:
                     if len(block) > LARGEST_BLOCK:
                         raise TableError(
