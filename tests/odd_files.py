@@ -241,7 +241,9 @@ def spelled_numbers(rng):
 def strange_labels(rng):
     header, body = table(rng)
     words = ["ja, é", "😀 \x1b[31m", "[red]x[/red]", "a" * 300, "="]
-    return right(header, [[*row[:-1], f'"{words[i % 5]}"'] for i, row in enumerate(body)], classes=5)
+    return right(
+        header, [[*row[:-1], f'"{words[i % 5]}"'] for i, row in enumerate(body)], classes=5
+    )
 
 
 def whole_number_labels(rng):

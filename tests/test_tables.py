@@ -288,7 +288,9 @@ def test_rows_without_any_value_have_no_prediction(iris, tmp_path):
     out = tmp_path / "out.csv"
     done = predict(trained.model, trained.schema, open_table(tmp_path / "new.csv"), out)
     assert (done.rows, done.empty) == (6, 2)
-    assert out.read_text().splitlines()[1:] == ["setosa"] * 2 + ['""'] * 0 + ["", ""] + ["setosa"] * 2
+    assert (
+        out.read_text().splitlines()[1:] == ["setosa"] * 2 + ['""'] * 0 + ["", ""] + ["setosa"] * 2
+    )
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
@@ -355,12 +357,12 @@ def test_ten_thousand_columns(tmp_path):
     body = "".join(f"{row},{'ab'[i % 2]}\n" for i, row in enumerate(rows))
     path = write(tmp_path / "wide.csv", f"{header},y\n{body}")
     source = open_table(path)
-    with pytest.raises(TableError, match=r"Use --kind reduced, --hidden 30, or fewer columns"):
-        quadric.set_config(max_memory=2**30)
-        try:
+    quadric.set_config(max_memory=2**30)
+    try:
+        with pytest.raises(TableError, match=r"Use --kind reduced, --hidden 30, or fewer columns"):
             train(source, Wishes("y"), Settings())
-        finally:
-            quadric.set_config(max_memory=None)
+    finally:
+        quadric.set_config(max_memory=None)
     trained = train(source, Wishes("y"), Settings(kind="reduced"))
     assert len(trained.schema.columns) == 10_000
     assert trained.report.held_out == 8

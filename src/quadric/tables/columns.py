@@ -44,36 +44,35 @@ def features(
     schema: Schema, frame: pl.DataFrame, start: int = 0, counts: Counts | None = None
 ) -> pl.DataFrame:
     """The model's inputs in its order: Float64 for numbers, String for categories."""
+    cleaned = clean(frame.select(schema.names))
+    wanted = [column.name for column in schema.columns if column.kind != "category"]
+    as_numbers = _as_numbers(cleaned.select(wanted), start)
     columns = []
     for column in schema.columns:
-        raw = clean(frame[column.name])
-        if column.kind == "category":
-            series = raw if raw.dtype == pl.String else _as_text(raw)
-            if counts is not None:
-                known = series.is_in(column.categories) | series.is_null()
-                counts.unknown[column.name] += int((~known).sum())
-        else:
-            series = _as_numbers(column.name, raw, start)
+        series = (
+            as_numbers[column.name] if column.kind != "category" else _text(cleaned, column.name)
+        )
         if counts is not None:
             counts.missing[column.name] += series.null_count()
-        columns.append(series.alias(column.name))
+            if column.kind == "category":
+                known = series.is_in(column.categories) | series.is_null()
+                counts.unknown[column.name] += int((~known).sum())
+        columns.append(series)
     return pl.DataFrame(columns)
 
 
 def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, Array]:
     """The targets that are there, and which rows have one."""
-    raw = clean(frame[schema.target])
-    if schema.task == "regression":
-        found = _as_numbers(schema.target, raw, start)
+    cleaned = clean(frame.select(schema.target))
+    if schema.task == "classification" and isinstance(schema.classes[0], str):
+        found = _text(cleaned, schema.target)
         there = found.is_not_null()
-        return found.filter(there).to_numpy(), there.to_numpy()
-    if isinstance(schema.classes[0], int):
-        found = _as_numbers(schema.target, raw, start)
-        there = found.is_not_null()
-        return found.filter(there).cast(pl.Int64).to_numpy(), there.to_numpy()
-    text = raw if raw.dtype == pl.String else _as_text(raw)
-    there = text.is_not_null()
-    return text.filter(there).to_numpy().astype(str), there.to_numpy()
+        return found.filter(there).to_numpy().astype(str), there.to_numpy()
+    found = _as_numbers(cleaned, start)[schema.target]
+    there = found.is_not_null()
+    if schema.task == "classification":
+        found = found.cast(pl.Int64)
+    return found.filter(there).to_numpy(), there.to_numpy()
 
 
 def complete_rows(X: pl.DataFrame) -> Array:
@@ -96,26 +95,28 @@ def take(X: pl.DataFrame, rows: Any) -> pl.DataFrame:
     return X.filter(rows) if rows.dtype == bool else X[rows]
 
 
-def _as_text(column: pl.Series) -> pl.Series:
+def _text(cleaned: pl.DataFrame, name: str) -> pl.Series:
+    column = cleaned[name]
     if column.dtype == pl.Float64:  # 3.0 is '3', as in a CSV file
-        column = column.fill_nan(None)
         present = column.drop_nulls()
         if (present == present.floor()).all() and not present.is_infinite().any():
             column = column.cast(pl.Int64)
-    return column.cast(pl.String)
+    return column if column.dtype == pl.String else column.cast(pl.String)
 
 
-def _as_numbers(name: str, raw: pl.Series, start: int) -> pl.Series:
-    if not (raw.dtype.is_numeric() or raw.dtype in (pl.String, pl.Boolean, pl.Null)):
-        raise TableError(f"column {name!r} must hold numbers; the file has {raw.dtype} there.")
-    found = numbers(raw)
-    bad = found.is_null() & raw.is_not_null()
-    if raw.dtype == pl.Float64:
-        bad = bad & raw.is_not_nan()
-    if bad.any():
-        row = int(bad.arg_max() or 0)
-        raise TableError(
-            f"column {name!r} must hold numbers; row {start + row + 1} has {raw[row]!r}."
-        )
-    check_size(name, found, start)
+def _as_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:
+    """All columns as numbers; TableError at the first value that is none."""
+    found = numbers(cleaned)
+    for column in cleaned:
+        name = column.name
+        if name not in found:
+            raise TableError(
+                f"column {name!r} must hold numbers; the file has {column.dtype} there."
+            )
+        if found[name].null_count() > column.null_count():
+            row = int((found[name].is_null() & column.is_not_null()).arg_max() or 0)
+            raise TableError(
+                f"column {name!r} must hold numbers; row {start + row + 1} has {column[row]!r}."
+            )
+        check_size(name, found[name].to_numpy(), start)
     return found

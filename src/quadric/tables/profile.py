@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from quadric.arrays import Array
 from quadric.errors import TableError
 
 __all__ = ["MISSING", "ColumnProfile", "clean", "numbers", "profile_batch"]
@@ -84,77 +86,85 @@ class ColumnProfile:
         self.numeric = total
 
 
-def clean(column: pl.Series) -> pl.Series:
-    """Text without surrounding blanks; what stands for a missing value is null."""
-    if column.dtype != pl.String:
-        return column
-    column = column.str.strip_chars()
-    return column.set(column.str.to_lowercase().is_in(MISSING), None)
+def clean(frame: pl.DataFrame) -> pl.DataFrame:
+    """Text without surrounding blanks; what stands for a missing value, NaN included, is null."""
+    text = pl.col(pl.String)
+    return frame.with_columns(
+        text.str.strip_chars(), pl.col(pl.Float64).fill_nan(None)
+    ).with_columns(pl.when(~text.str.to_lowercase().is_in(MISSING)).then(text))
 
 
-def numbers(column: pl.Series) -> pl.Series:
-    """A cleaned column as numbers, true and false as 1 and 0; what is neither is null."""
-    if column.dtype == pl.Float64:
-        return column.fill_nan(None)
-    if column.dtype != pl.String:
-        return column.cast(pl.Float64, strict=False)
-    found = column.cast(pl.Float64, strict=False)
-    if found.null_count() > column.null_count():
-        lower = column.str.to_lowercase()
-        truth = lower.replace_strict(TRUTH, default=None, return_dtype=pl.Float64)
-        found = found.fill_null(truth)
+def numbers(frame: pl.DataFrame) -> dict[str, pl.Series]:
+    """The cleaned columns of text, booleans and numbers as numbers; what is none is null.
+
+    True and false, in any case, are 1 and 0.
+    """
+    usable = [name for name, kind in frame.schema.items() if _usable(kind)]
+    cast = frame.select(pl.col(usable).cast(pl.Float64, strict=False))
+    found = {column.name: column for column in cast}
+    for name in usable:
+        column = frame[name]
+        if column.dtype == pl.String and found[name].null_count() > column.null_count():
+            truth = column.str.to_lowercase().replace_strict(
+                TRUTH, default=None, return_dtype=pl.Float64
+            )
+            found[name] = found[name].fill_null(truth)
     return found
 
 
-def check_size(name: str, found: pl.Series, start: int) -> None:
-    """Raise TableError at the first number that is infinite or far too large."""
-    most = found.abs().max()
-    if most is not None and not float(most) <= LARGEST:  # type: ignore[arg-type]
-        row = int((found.abs() > LARGEST).arg_max() or 0)
+def _usable(kind: pl.DataType) -> bool:
+    return kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null)
+
+
+def check_size(name: str, values: Array, start: int) -> None:
+    """Raise TableError at the first number that is infinite or far too large; NaN is missing."""
+    large = np.abs(values) > LARGEST
+    if large.any():
+        row = int(large.argmax())
         raise TableError(
-            f"column {name!r} holds {found[row]:g} in row {start + row + 1}: numbers must be "
+            f"column {name!r} holds {values[row]:g} in row {start + row + 1}: numbers must be "
             f"finite and at most {LARGEST:g} in size. Correct it, or leave it empty."
         )
 
 
 def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame, start: int) -> None:
     """Add the rows of a frame, of which the first is row `start` (from 0), to the profiles."""
+    cleaned = clean(frame)
+    found = numbers(cleaned)
+    columns = {column.name: column for column in cleaned}
     for profile in profiles:
-        _add(profile, frame[profile.name], start)
+        column = columns[profile.name]
+        profile.rows += len(column)
+        profile.missing += column.null_count()
+        if profile.name in found:
+            _add(profile, column, found[profile.name], start)
+        else:
+            profile.type = "date" if column.dtype.is_temporal() else "other"
 
 
-def _add(profile: ColumnProfile, raw: pl.Series, start: int) -> None:
-    profile.rows += len(raw)
-    kind = raw.dtype
-    if kind.is_temporal() or not (kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null)):
-        profile.type = "date" if kind.is_temporal() else "other"
-        profile.missing += raw.null_count()
-        return
-    profile.type = {pl.String: "text", pl.Boolean: "boolean"}.get(kind, "number")  # type: ignore[call-overload]
-    column = clean(raw)
-    found = numbers(column)
-    check_size(profile.name, found, start)
-    missing = found.null_count() if kind.is_float() else column.null_count()
-    present = len(raw) - missing
-    profile.missing += missing
-    count = present - (found.null_count() - missing)
-    if count:
-        mean = float(found.mean())  # type: ignore[arg-type]
-        least, most = float(found.min()), float(found.max())  # type: ignore[arg-type]
-        profile.merge_moments(count, mean, float(((found - mean) ** 2).sum()))
-        profile.least, profile.most = min(profile.least, least), max(profile.most, most)
-        profile.whole = profile.whole and bool((found == found.floor()).all())
+def _add(profile: ColumnProfile, column: pl.Series, found: pl.Series, start: int) -> None:
+    kind = column.dtype
+    profile.type = "text" if kind == pl.String else "boolean" if kind == pl.Boolean else "number"
+    present = len(column) - column.null_count()
+    values = found.to_numpy()  # NaN where there is no number
+    check_size(profile.name, values, start)
+    values = values[~np.isnan(values)]
+    if len(values):
+        mean = float(values.mean())
+        profile.merge_moments(len(values), mean, float(((values - mean) ** 2).sum()))
+        profile.least = min(profile.least, float(values.min()))
+        profile.most = max(profile.most, float(values.max()))
+        profile.whole = profile.whole and bool((values == np.floor(values)).all())
     if kind == pl.Boolean:
         profile.booleans += present
-    if kind == pl.String and present:
-        lower = column.str.to_lowercase()
-        profile.booleans += int(lower.is_in(list(TRUTH)).sum())
-        if count < present:
-            odd = found.is_null() & column.is_not_null()
-            profile.dates += int(column.filter(odd).str.contains(DATE).sum())
-            if profile.odd is None:
-                row = int(odd.arg_max() or 0)
-                profile.odd = (start + row + 1, column[row])
+    if kind == pl.String and present and set(values[:2]) <= {0.0, 1.0}:
+        profile.booleans += int(column.str.to_lowercase().is_in(list(TRUTH)).sum())
+    if len(values) < present:
+        odd = found.is_null() & column.is_not_null()
+        profile.dates += int(column.filter(odd).str.contains(DATE).sum())
+        if profile.odd is None:
+            row = int(odd.arg_max() or 0)
+            profile.odd = (start + row + 1, column[row])
     _count_values(profile, column if kind == pl.String else found)
 
 
