@@ -53,7 +53,8 @@ def decode_array(
     """The array that `encode_array` described; its own memory, to be written to."""
     tensor, dtype = tensors[entry["tensor"]], entry["dtype"]
     if dtype == "object":
-        return _decode_objects(entry, tensors, rebuild)
+        lengths = tensors[f"{entry['tensor']}.lengths"]
+        return _decode_objects(tensor, lengths, entry["others"], rebuild)
     if TEXT.fullmatch(dtype):
         return _decode_text(tensor, dtype, entry["length"])
     if tensor.dtype != np.dtype(NUMBERS[dtype]):
@@ -98,9 +99,8 @@ def _encode_objects(
 
 
 def _decode_objects(
-    entry: Mapping[str, Any], tensors: Mapping[str, Array], rebuild: Callable[[Any], Any]
+    content: Array, lengths: Array, others: Any, rebuild: Callable[[Any], Any]
 ) -> Array:
-    content, lengths = tensors[entry["tensor"]], tensors[f"{entry['tensor']}.lengths"]
     if content.dtype != np.uint8 or lengths.dtype != np.int64 or lengths.ndim != 1:
         raise ModelFileError("an array of objects is not stored as texts and lengths")
     if lengths.size and (lengths.min() < 0 or lengths.max() > content.size):
@@ -111,7 +111,7 @@ def _decode_objects(
     for i, length in enumerate(lengths.tolist()):
         array[i] = raw[place : place + length].decode("utf-8", "surrogatepass")
         place += length
-    for i, value in entry["others"]:
+    for i, value in others:
         if type(i) is not int or not 0 <= i < len(array) or array[i] != "":
             raise ModelFileError("an object stands where a text does")
         array[i] = rebuild(value)

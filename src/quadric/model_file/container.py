@@ -113,14 +113,7 @@ def _read_header(stream: BinaryIO) -> tuple[dict[str, Any], Entries]:
     (length,) = struct.unpack("<Q", start)
     if not 2 <= length <= min(size - 8, LARGEST_HEADER):
         raise ModelFileError("it is no model file, or is cut short: its header does not fit in it")
-    raw = stream.read(length)
-    if raw[:1] != b"{" or len(raw) != length:
-        raise ModelFileError("it is no model file: it does not begin as safetensors do")
-    _check_cost(raw, size)
-    try:
-        header = parse(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise ModelFileError("its header is not text") from None
+    header = _parse_header(stream.read(length), size)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not isinstance(metadata.get(KEY), str):
         raise ModelFileError(
@@ -128,10 +121,22 @@ def _read_header(stream: BinaryIO) -> tuple[dict[str, Any], Entries]:
         )
     if len(metadata) > 1:
         raise ModelFileError(f"it has other metadata beside {KEY!r}")
-    description = parse(metadata[KEY])
-    if not isinstance(description, dict):
-        raise ModelFileError("its description is not an object of JSON")
+    text = metadata.pop(KEY)
+    description = parse(text)
+    if not isinstance(description, dict) or canonical(description) != text:
+        raise ModelFileError("its description is not canonical JSON")
     return description, _entries(header, size - 8 - length)
+
+
+def _parse_header(raw: bytes, size: int) -> dict[str, Any]:
+    if raw[:1] != b"{":
+        raise ModelFileError("it is no model file: it does not begin as safetensors do")
+    _check_cost(raw, size)
+    try:
+        header: dict[str, Any] = parse(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ModelFileError("its header is not text") from None
+    return header
 
 
 def _check_cost(raw: bytes, size: int) -> None:
