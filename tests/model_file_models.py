@@ -115,7 +115,9 @@ MODELS = {
         )
         for kind in KINDS
     },
-    "classes text": _on_numbers(lambda X, z: classifier().fit(X, _labels(z, ["na\u00efve", "b", "c"]))),
+    "classes text": _on_numbers(
+        lambda X, z: classifier().fit(X, _labels(z, ["na\u00efve", "b", "c"]))
+    ),
     "classes objects": _on_numbers(
         lambda X, z: classifier().fit(X, _labels(z, ["a", "bc", ""]).astype(object))
     ),
@@ -220,7 +222,8 @@ MODELS = {
     "columns by mask": _on_table(
         lambda: ColumnTransformer(
             [("a", StandardScaler(), np.array([True, False, False, True, False])),
-             ("b", OneHotEncoder(dtype=np.float32, drop="first"), [False, False, True, False, True])]
+             ("b", OneHotEncoder(dtype=np.float32, drop="first"),
+              [False, False, True, False, True])]
         )
     ),
     "columns by type": _on_table(
@@ -277,3 +280,27 @@ def make(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unscaled on purpose, or stopped early
         return MODELS[name]()
+
+
+def answers(model, X):
+    """All that a model says about X, by method."""
+    methods = ("forward", "logits", "predict", "predict_proba", "decision_function")
+    return {name: getattr(model, name)(X) for name in methods if hasattr(model, name)}
+
+
+def main(directory):
+    """Load every model in the directory, and write what it says about its data beside it."""
+    import pickle
+    from pathlib import Path
+
+    from quadric import load
+
+    for path in Path(directory).glob("*.quadric"):
+        X = pickle.loads(path.with_suffix(".data").read_bytes())
+        path.with_suffix(".answers").write_bytes(pickle.dumps(answers(load(path), X)))
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1])

@@ -11,7 +11,12 @@ import numpy as np
 from quadric.arrays import Array
 from quadric.errors import ModelFileError
 
-__all__ = ["NUMBERS", "decode_array", "encode_array"]
+__all__ = ["NUMBERS", "UnkeptError", "decode_array", "encode_array"]
+
+
+class UnkeptError(Exception):
+    """A value that is not kept; the attribute that holds it is named further out."""
+
 
 # dtypes of numbers: name in the description, and the dtype of the tensor
 NUMBERS = {
@@ -38,9 +43,9 @@ def encode_array(
         tensors[name] = np.frombuffer(array.tobytes(), dtype=np.uint8)
         return {**entry, "dtype": array.dtype.str.replace("=", "<"), "length": len(array)}
     if array.dtype.name not in NUMBERS or array.ndim > 3:
-        raise ModelFileError(
-            f"an array of dtype {array.dtype} and {array.ndim} dimensions is not kept in model "
-            f"files ({name})"
+        raise UnkeptError(
+            f"an array of {array.dtype} with {array.ndim} dimensions, which a model file does not "
+            "keep"
         )
     stored = np.dtype(NUMBERS[array.dtype.name])
     tensors[name] = array.view(stored) if array.dtype.name == "uint64" else array.astype(stored)
@@ -86,7 +91,9 @@ def _encode_objects(
 ) -> dict[str, Any]:
     """Texts in one tensor, their lengths in another; the few other things in the description."""
     if array.ndim != 1:
-        raise ModelFileError(f"an array of objects with {array.ndim} dimensions is not kept")
+        raise UnkeptError(
+            f"an array of objects with {array.ndim} dimensions, which a model file does not keep"
+        )
     texts = [text.encode("utf-8", "surrogatepass") if type(text) is str else b"" for text in array]
     others = [
         [i, describe(value, f"{name}.{i}")]
