@@ -154,7 +154,7 @@ def deep(content, rng, others):
 
 
 def many_pieces(content, rng, others):
-    piece = rng.choice(("[],", "{},", "0,", '"",', '"ab",', "1e5,", "[[],[]],"))
+    piece = rng.choice(("[],", "0.25,", "12345,", "{},", "0,", '"",', '"ab",', "1e5,", "[[],[]],"))
     text = "[" + piece * rng.choice((1000, 50_000)) + "0]"
     if rng.randrange(2):
         text = json.dumps({"extra": {"a": json.loads(text)}, "format": 1}, separators=(",", ":"))
