@@ -146,15 +146,18 @@ def test_training_goes_on_after_loading(saved):
         assert loaded.fit(X, y).score(X, y) > 0.8
 
 
-def test_plain_sgd_goes_on_as_if_never_saved(tmp_path):
+@pytest.mark.parametrize("batch_size", [1, 20])
+def test_plain_sgd_goes_on_as_if_never_saved(batch_size, tmp_path):
     X, z = numbers()
-    settings = {"solver": "sgd", "momentum": 0.0, "batch_size": 20, "random_state": 3}
+    settings = {"solver": "sgd", "momentum": 0.0, "batch_size": batch_size, "random_state": 3}
     model = QuadraticClassifier((3,), **settings).partial_fit(X, z > 0, classes=[False, True])
     save(model, tmp_path / "model")
     loaded = load(tmp_path / "model")
-    assert_same_bits(
-        answers(model.partial_fit(X, z > 0), X), answers(loaded.partial_fit(X, z > 0), X)
-    )
+    here, there = (answers(m.partial_fit(X, z > 0), X) for m in (model, loaded))
+    if batch_size > 1:
+        assert_same_bits(here, there)
+    else:  # the compiled loop holds its weights as numbers times a factor: other roundings
+        np.testing.assert_allclose(there["predict_proba"], here["predict_proba"], rtol=1e-12)
 
 
 def test_views_of_the_network_are_views_again(saved):
