@@ -25,15 +25,18 @@ class Output:
     shape: tuple[int, ...]
 
 
-def output_nodes(graph: Graph, model: Any, z: str) -> list[Output]:
-    """The results of a fitted model, from the tensor z of its network's logits."""
+def output_nodes(graph: Graph, model: Any, z: str, labels: Array | None = None) -> list[Output]:
+    """The results of a fitted model, from the tensor z of its network's logits.
+
+    `labels` may stand in the place of the classes.
+    """
     if isinstance(model, Network):
         width = (model.n_outputs,)
         a = activation_node(graph, model.activations[-1], z)
         return [Output("outputs", a, graph.dtype, width), Output("logits", z, graph.dtype, width)]
     if not hasattr(model, "classes_"):
         return [Output("variable", z, graph.dtype, (model.network_.n_outputs,))]
-    labels = label_values(model)
+    labels = label_values(model) if labels is None else labels
     several = (len(labels),) if model._is_multilabel else ()
     return [
         Output("label", _label(graph, model, labels, z), labels.dtype, several),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from quadric.arrays import Array
 from quadric.estimators import (
     QuadraticClassifier,
     QuadraticLogisticRegression,
@@ -18,12 +19,18 @@ from quadric.onnx.outputs import label_values, output_nodes
 __all__ = ["register"]
 
 CLASSIFIERS = (QuadraticClassifier, QuadraticLogisticRegression)
+OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "output_class_labels": [False, True],
+    "nocl": [False, True],
+}
 
 
 def register() -> None:
     """Make `skl2onnx.to_onnx` know the estimators; importing `quadric.onnx` does this.
 
-    Options of the classifiers: 'zipmap' (True, False, 'columns') and 'output_class_labels'.
+    Options of the classifiers: 'zipmap' (True, False, 'columns'), 'output_class_labels', and
+    'nocl' (the classes' numbers in the place of their names), as skl2onnx documents them.
     """
     try:
         from skl2onnx import update_registered_converter
@@ -34,7 +41,7 @@ def register() -> None:
     for estimator in CLASSIFIERS:
         update_registered_converter(
             estimator, f"Quadric{estimator.__name__}", _classifier_types, _convert,
-            options={"zipmap": [True, False, "columns"], "output_class_labels": [False, True]},
+            options=OPTIONS,
         )  # fmt: skip
     update_registered_converter(
         QuadraticRegressor, "QuadricQuadraticRegressor", _regressor_types, _convert
@@ -81,16 +88,22 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     tensors = [graph.cast(variable.full_name) for variable in operator.inputs]
     X = tensors[0] if len(tensors) == 1 else graph.add("Concat", *tensors, axis=1)
     model = operator.raw_operator
-    results = output_nodes(graph, model, logits_node(graph, model.network_, X))
+    labels = _labels(scope, model) if hasattr(model, "classes_") else None
+    results = output_nodes(graph, model, logits_node(graph, model.network_, X), labels)
     for result, variable in zip(results, operator.outputs, strict=True):
         graph.add("Identity", result.tensor, output=variable.full_name)
+
+
+def _labels(scope: Any, model: Any) -> Array:
+    labels = label_values(model)
+    return np.arange(len(labels)) if scope.get_options(model, {"nocl": False})["nocl"] else labels
 
 
 def _classifier_types(operator: Any) -> None:
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType
 
     model = operator.raw_operator
-    rows, labels = operator.inputs[0].get_first_dimension(), label_values(model)
+    rows, labels = operator.inputs[0].get_first_dimension(), _labels(operator.scope_inst, model)
     kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
     shape = [rows, len(labels)] if model._is_multilabel else [rows]
     operator.outputs[0].set_type(kind(shape))
