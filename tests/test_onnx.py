@@ -184,6 +184,21 @@ def test_classifier_on_data(load, loss, hidden, trained):
         assert_same(model, X, dtype="float64", atol=1e-12)
 
 
+@pytest.mark.parametrize(("loss", "hidden"), [("auto", ()), ("binary_cross_entropy", (30,))])
+def test_classifier_on_the_shape_of_mnist(loss, hidden):
+    """Trained in float32; against predict_proba of the same model in float32 and float64."""
+    rng = np.random.default_rng(0)
+    X = (rng.uniform(size=(300, 784)) * (rng.uniform(size=(300, 784)) < 0.2)).astype("float32")
+    y = np.arange(300) % 10
+    last = QuadraticClassifier(hidden, loss=loss, solver="adam", max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not converged: no matter here
+        model = make_pipeline(MaxAbsScaler(), last).fit(X, y)
+    proto = assert_same(model, X)
+    last.network_ = last.network_.astype("float64")
+    assert_same(model, X, proto=proto)
+
+
 def test_two_classes():
     X, y = load_breast_cancer(return_X_y=True)
     X = X.astype("float32")
@@ -488,7 +503,9 @@ def test_opsets(opset):
 def test_errors():
     X, y = load_iris(return_X_y=True)
     last = QuadraticLogisticRegression()
-    steps = Pipeline([("a", StandardScaler()), ("bend", QuantileTransformer(10)), ("last", last)])
+    steps = Pipeline(
+        [("a", StandardScaler()), ("bend", QuantileTransformer(n_quantiles=9)), ("last", last)]
+    )
     with pytest.raises(TypeError, match=r"step 'bend' \(QuantileTransformer\) cannot be exported"):
         export(steps.fit(X, y))
     inner = Pipeline([("poly", PolynomialFeatures(2))])
