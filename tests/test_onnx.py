@@ -190,7 +190,7 @@ def test_classifier_on_the_shape_of_mnist(loss, hidden):
     rng = np.random.default_rng(0)
     X = (rng.uniform(size=(300, 784)) * (rng.uniform(size=(300, 784)) < 0.2)).astype("float32")
     y = np.arange(300) % 10
-    last = QuadraticClassifier(hidden, loss=loss, solver="adam", max_iter=3, random_state=0)
+    last = QuadraticClassifier(hidden, loss=loss, solver="adam", max_iter=1, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # not converged: no matter here
         model = make_pipeline(MaxAbsScaler(), last).fit(X, y)
@@ -508,12 +508,12 @@ def test_errors():
     )
     with pytest.raises(TypeError, match=r"step 'bend' \(QuantileTransformer\) cannot be exported"):
         export(steps.fit(X, y))
-    inner = Pipeline([("poly", PolynomialFeatures(2))])
+    inner = Pipeline([("poly", PolynomialFeatures(2)), ("scale", StandardScaler())])
     steps = Pipeline([("columns", ColumnTransformer([("some", inner, [0, 1])])), ("last", last)])
     with pytest.raises(TypeError, match=r"step 'columns__some__poly' \(PolynomialFeatures\)"):
         export(steps.fit(X, y))
     with pytest.raises(TypeError, match=r"step 'functiontransformer' .* holds Python code"):
-        export(make_pipeline(FunctionTransformer(np.tanh), last).fit(X, y))
+        export(make_pipeline(StandardScaler(), FunctionTransformer(np.tanh), last).fit(X, y))
     with pytest.raises(TypeError, match=r"Got QuadraticClassifier; call fit first\."):
         export(make_pipeline(StandardScaler(), QuadraticClassifier()))
     search = GridSearchCV(last, {"C": [1.0]}, cv=2).fit(X, y)
