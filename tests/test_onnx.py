@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -565,6 +566,18 @@ def test_missing_packages():
     )
 
 
+def test_the_documented_example(tmp_path):
+    page = (Path(__file__).parent.parent / "docs" / "onnx.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (output,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == output
+
+
 # ---------------------------------------------------------------------------------- skl2onnx
 
 
@@ -613,3 +626,16 @@ def test_skl2onnx_with_steps_of_its_own():
     labels = make_pipeline(StandardScaler(), QuadraticClassifier((), alpha=0.1)).fit(X, Y)
     options = {QuadraticClassifier: {"zipmap": False}}
     assert_same(labels, X, proto=skl2onnx.to_onnx(labels, X[:1], options=options))
+
+
+def test_skl2onnx_on_a_table(table):
+    """Columns of several types; the text without gaps, for which skl2onnx has no imputer."""
+    frame, y = table
+    frame = frame.astype({"flag": "int64"}).assign(colour=frame["colour"].fillna("none"))
+    model = mixed(OneHotEncoder(handle_unknown="ignore")).fit(frame, y)
+    proto = skl2onnx.to_onnx(
+        model, frame.drop(columns="unused")[:1], options={QuadraticClassifier: {"zipmap": False}}
+    )
+    out = run(proto, frame.rename(columns=lambda name: name.replace(" ", "_")))
+    np.testing.assert_allclose(out["probabilities"], model.predict_proba(frame), atol=1e-5)
+    np.testing.assert_array_equal(out["label"], model.predict(frame))
