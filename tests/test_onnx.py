@@ -226,6 +226,7 @@ def test_logistic_regression_and_text_classes():
 
 def test_one_class():
     model = QuadraticClassifier((), alpha=0.1).fit([[0.0], [1.0]], ["only", "only"])
+    model.network_.layers[0].b = [5.0]  # a logit that would mean a second class
     out = run(export(model), [[0.0], [5.0]])
     np.testing.assert_array_equal(out["label"], ["only", "only"])
     np.testing.assert_array_equal(out["probabilities"], [[1.0], [1.0]])
