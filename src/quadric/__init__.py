@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadric.config import get_config, set_config
-    from quadric.errors import DivergenceError
+    from quadric.errors import DivergenceError, ModelFileError
     from quadric.estimators import (
         QuadraticClassifier,
         QuadraticLogisticRegression,
         QuadraticRegressor,
     )
     from quadric.layers import Linear, Quadratic, Reduced
+    from quadric.model_file import load, save
     from quadric.network import Network
     from quadric.separation import separate
 
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DivergenceError": "quadric.errors",
     "Linear": "quadric.layers",
+    "ModelFileError": "quadric.errors",
     "Network": "quadric.network",
     "Quadratic": "quadric.layers",
     "QuadraticClassifier": "quadric.estimators",
@@ -30,6 +32,8 @@ _HOMES = {
     "QuadraticRegressor": "quadric.estimators",
     "Reduced": "quadric.layers",
     "get_config": "quadric.config",
+    "load": "quadric.model_file",
+    "save": "quadric.model_file",
     "separate": "quadric.separation",
     "set_config": "quadric.config",
 }
@@ -37,6 +41,7 @@ _HOMES = {
 __all__ = [
     "DivergenceError",
     "Linear",
+    "ModelFileError",
     "Network",
     "Quadratic",
     "QuadraticClassifier",
@@ -45,6 +50,8 @@ __all__ = [
     "Reduced",
     "__version__",
     "get_config",
+    "load",
+    "save",
     "separate",
     "set_config",
 ]

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadric.training.history import History
 
-__all__ = ["DatasetError", "DatasetUnavailableError", "DivergenceError", "StoreError"]
+__all__ = [
+    "DatasetError",
+    "DatasetUnavailableError",
+    "DivergenceError",
+    "ModelFileError",
+    "StoreError",
+    "TableError",
+]
 
 
 class DatasetError(RuntimeError):
@@ -69,8 +76,16 @@ class DivergenceError(ArithmeticError):
         return _rebuild, (state,)
 
 
+class ModelFileError(ValueError):
+    """A file holds no model that can be loaded, or a model holds what a file does not keep."""
+
+
 class StoreError(Exception):
     """A store of finished runs cannot be used: it is no store, is locked, or cannot be written."""
+
+
+class TableError(ValueError):
+    """A table cannot be read, or cannot be used for what is asked: one line that says why."""
 
 
 _FIELDS = ("epoch", "sample", "layer", "learning_rate", "history")

@@ -7,8 +7,15 @@ from typing import Annotated
 import typer
 
 import quadric
+from quadric.cli.complexity import complexity
 from quadric.cli.data import data
+from quadric.cli.explain import explain
+from quadric.cli.export import export
+from quadric.cli.info import info
+from quadric.cli.plot import plot
+from quadric.cli.predict import predict
 from quadric.cli.reproduce import reproduce
+from quadric.cli.train import train
 
 __all__ = ["app", "main"]
 
@@ -18,6 +25,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Networks of quadratic neurons.",
 )
+app.command(
+    epilog="Examples: `quadric train iris.csv --target species -o iris.quadric`, `quadric train "
+    "iris.csv -t species --cv 5 --json`, `quadric train big.parquet -t label --stream --resume`."
+)(train)
+app.command(
+    epilog="Examples: `quadric predict iris.quadric new.csv -o out.csv --proba`, `quadric predict "
+    "iris.quadric new.parquet | head`."
+)(predict)
+app.command(
+    epilog="Examples: `quadric explain iris.quadric`, `quadric explain iris.quadric iris.csv "
+    "--json`."
+)(explain)
+app.command(
+    epilog="Examples: `quadric plot iris.quadric iris.csv -o iris.png --classes versicolor,"
+    "virginica`, `quadric plot digits.quadric --image-shape 8x8`."
+)(plot)
+app.command(epilog="Example: `quadric info iris.quadric --json`.")(info)
+app.command(epilog="Example: `quadric export iris.quadric iris.onnx`.")(export)
+app.command(epilog="Example: `quadric complexity 784 30 10 --kinds linear,quadratic`.")(complexity)
 app.command(
     epilog="Example: `quadric reproduce`, or `quadric reproduce mnist --full --out report`."
 )(reproduce)

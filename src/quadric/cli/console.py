@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-__all__ = ["fail", "writable_directory"]
+__all__ = ["fail", "names", "one_line", "output_path", "say", "writable_directory"]
 
 
 def fail(message: str) -> NoReturn:
@@ -31,3 +33,49 @@ def writable_directory(path: Path, option: str = "--out") -> Path:
     except OSError as error:
         fail(f"cannot write to {path}: {error.strerror}. Choose another directory with {option}.")
     return path
+
+
+def output_path(path: Path, option: str = "-o") -> Path:
+    """A file that can be written, asked before any work is done; one line and exit code 1 if not.
+
+    A file that is there stays as it is until it is replaced.
+    """
+    directory = path.parent
+    if path.is_dir():
+        fail(f"{path} is a directory. Give the name of a file with {option}.")
+    if not directory.is_dir():
+        fail(f"there is no directory {directory}. Make it, or choose another place with {option}.")
+    if not os.access(directory, os.W_OK | os.X_OK) or (
+        path.exists() and not os.access(path, os.W_OK)
+    ):
+        fail(f"cannot write {path}: permission denied. Choose another place with {option}.")
+    return path
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """The user's mistakes, and the disk's, as one line each and exit code 1."""
+    from quadric.errors import DivergenceError, ModelFileError, TableError
+
+    try:
+        yield
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise typer.Exit(0) from None
+    except (TableError, ModelFileError, DivergenceError, MemoryError, ImportError) as error:
+        fail(" ".join(str(error).split()) or type(error).__name__)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        fail(f"{place}{error.strerror or error}.")
+
+
+def names(text: str | None) -> list[str]:
+    """The parts of 'a,b,c'."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def say(lines: Iterable[str]) -> None:
+    """What was done besides what was asked, on stderr."""
+    console = Console(stderr=True)
+    for line in lines:
+        console.print(f"note: {escape(line)}", highlight=False, soft_wrap=True)

@@ -77,6 +77,7 @@ beta_2, epsilon, n_iter_no_change, max_fun
         W (transposed) and b of each layer; the rest of a layer is in `network_`.
     loss_, best_loss_ : float
     loss_curve_ : list of float
+        `partial_fit` keeps the last ten thousand or more, so that it can be called for ever.
     validation_scores_ : list of float or None
     n_iter_, t_, n_layers_, n_outputs_, n_features_in_ : int
     out_activation_ : str

@@ -15,10 +15,10 @@ from quadric.arrays import Array, Matrix
 from quadric.estimators.base import QuadraticNetworkEstimator
 from quadric.layers import Layer
 
-__all__ = ["QuadraticRegressor"]
+__all__ = ["QuadraticRegressor", "scale_outputs"]
 
 
-def _scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
+def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
     """Turn the output z of the layer into scale * z + shift."""
     for name, array in last.arrays().items():
         if name in ("W", "b", "Q"):
@@ -137,11 +137,11 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
         scale = np.sqrt(np.average(((Y - mean) / largest) ** 2, axis=0, weights=weights)) * largest
         scale[~(scale > 0)] = 1.0
         if self.t_ > 0:  # warm start: the network speaks in the targets' units
-            _scale_outputs(last, 1 / scale, -mean / scale)
+            scale_outputs(last, 1 / scale, -mean / scale)
         try:
             super()._fit_lbfgs(X, ((Y - mean) / scale).astype(Y.dtype), weights)
         finally:
-            _scale_outputs(self.network_.layers[-1], scale, mean)
+            scale_outputs(self.network_.layers[-1], scale, mean)
         self.t_ += len(Y) * self.n_iter_
 
     def _loss_and_activation(self) -> tuple[str, str]:

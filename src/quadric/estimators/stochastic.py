@@ -23,6 +23,7 @@ __all__ = ["run_stochastic"]
 
 RECOVERIES = 12  # how often the rate is lowered before giving up
 LOWER_BY = 10.0
+KEPT_LOSSES = 10_000  # of `partial_fit`, which may be called for ever
 EXPLOSION = 1e3  # times the loss before: the epoch is taken back
 
 
@@ -76,6 +77,8 @@ def run_stochastic(
             estimator.t_ += n_samples
             estimator.loss_ = loss
             estimator.loss_curve_.append(loss)
+            if incremental and len(estimator.loss_curve_) >= 2 * KEPT_LOSSES:
+                del estimator.loss_curve_[:-KEPT_LOSSES]
             if validate is not None:
                 stepper.publish()
                 if _note_score(estimator, validate()):

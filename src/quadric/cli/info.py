@@ -1,0 +1,102 @@
+"""`quadric info`: what is in a model file, without loading it whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from quadric.cli.console import one_line
+from quadric.cli.models import describe_model
+
+__all__ = ["info"]
+
+
+def info(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Say what is in a model file: kind, layers, parameters, classes, columns, versions."""
+    with one_line():
+        found = describe_model(model)
+        facts = _facts(found)
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    console = Console()
+    table = Table(show_header=False, title=escape(str(model)), title_justify="left")
+    table.add_column("")
+    table.add_column("", overflow="fold")
+    for name, value in facts.items():
+        if value not in (None, [], {}):
+            table.add_row(name.replace("_", " "), escape(_text(value)))
+    console.print(table)
+
+
+def _facts(found: dict[str, Any]) -> dict[str, Any]:
+    estimator, steps = _parts(found["model"])
+    extra = found.get("extra", {})
+    table, report = extra.get("table", {}), extra.get("report", {})
+    network = estimator.get("fitted", {}).get("network_", estimator)
+    parameters = sum(
+        _size(tensor["shape"])
+        for name, tensor in found.get("tensors", {}).items()
+        if name.startswith("layers.")
+    )
+    return {
+        "kind": estimator.get("class", "Network"),
+        "preprocessing": steps,
+        "layers": [
+            f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
+            for layer in network.get("layers", [])
+        ],
+        "parameters": parameters,
+        "task": table.get("task"),
+        "target": table.get("target"),
+        "classes": table.get("classes", []),
+        "columns": [f"{column['name']} ({column['kind']})" for column in table.get("columns", [])],
+        "left_out": table.get("left_out", {}),
+        "trained_on": extra.get("data"),
+        "rows": table.get("rows"),
+        "scores": report.get("scores", {}),
+        "scores_on": report.get("how"),
+        "versions": found.get("versions", {}),
+        "format": found.get("format"),
+        "hash": found.get("hash"),
+    }
+
+
+def _parts(model: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The estimator's description, and the names of the steps in front of it."""
+    if model.get("class") != "Pipeline":
+        return model, []
+    steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
+    return steps[-1], [step["class"] for step in steps[:-1]]
+
+
+def _items(value: Any) -> list[Any]:
+    return value["items"] if isinstance(value, dict) else value
+
+
+def _size(shape: list[int]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(
+            f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}"
+            for key, inner in value.items()
+        )
+    if isinstance(value, list):
+        shown = [str(item) for item in value[:30]]
+        return "\n".join(shown) + ("" if len(value) <= 30 else f"\n... and {len(value) - 30} more")
+    return str(value)

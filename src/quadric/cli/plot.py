@@ -1,0 +1,66 @@
+"""`quadric plot`: a picture of what a model has learned."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quadric.cli.console import fail, names, one_line, output_path, say
+from quadric.cli.explain import inputs_from
+from quadric.cli.models import load_model, needs_table
+
+__all__ = ["plot"]
+
+
+def plot(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table whose points are drawn, too.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
+    ] = Path("model.png"),
+    classes: Annotated[
+        str | None, typer.Option(help="For more than two inputs: the two classes, as a,b.")
+    ] = None,
+    image_shape: Annotated[
+        str | None, typer.Option(help="For inputs that are pixels: rows x columns, as 8x8.")
+    ] = None,
+) -> None:
+    """Draw a classifier: its regions (two inputs), or slices of the boundary of two classes.
+
+    With --image-shape, what each class looks for in an image: the eigenvectors of its Q.
+    """
+    path = output_path(output)
+    if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
+        raise typer.BadParameter(f"a picture ends with .png, .svg or .pdf. Got {path.name!r}.")
+    with one_line():
+        fitted, schema = load_model(model)
+        X = y = None
+        if data is not None:
+            X, y = inputs_from(data, needs_table(schema, model))
+        try:
+            figure = _draw(fitted, X, y, names(classes), image_shape)
+        except (ValueError, TypeError) as error:
+            fail(" ".join(str(error).split()))
+        from quadric.datasets.store import write
+        from quadric.plotting.pictures import picture_bytes
+
+        write(path, picture_bytes(figure, path.suffix))
+    typer.echo(f"Picture: {path}")
+
+
+def _draw(model: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
+    from quadric.plotting import pictures
+
+    if image_shape is not None:
+        match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
+        if match is None:
+            raise typer.BadParameter(f"--image-shape is rows x columns, as 8x8. Got {image_shape}.")
+        return pictures.of_images(model, (int(match[1]), int(match[2])))
+    figure, said = pictures.of_classes(model, X, y, pair)
+    say(said)
+    return figure

@@ -1,0 +1,212 @@
+"""A description and named arrays as the bytes of a safetensors file, and back.
+
+Everything that a file declares is checked against the file's own size before anything of that size
+is allocated. What comes out has passed the hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from quadric.errors import ModelFileError
+from quadric.model_file.disk import open_regular
+from quadric.model_file.json_text import canonical, memory_estimate, parse
+
+if TYPE_CHECKING:  # `info` looks at headers only, and needs no SciPy
+    from quadric.arrays import Array
+
+__all__ = ["FORMAT", "describe_file", "read", "to_bytes"]
+
+FORMAT = 1
+KEY = "quadric"
+DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
+LARGEST_HEADER = 32 * 2**20
+SPARE_MEMORY = 2**18  # what a small header may take, whatever the file's size
+NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+FIELDS = {"format", "hash", "versions", "model", "extra"}
+
+Entries = dict[str, tuple[str, tuple[int, ...], int, int]]  # dtype, shape, begin, end
+
+
+def to_bytes(description: dict[str, Any], tensors: Mapping[str, Array]) -> bytes:
+    """The file's content; the same for the same model, whenever it is made."""
+    from safetensors.numpy import save
+
+    for name, array in tensors.items():
+        if not NAME.fullmatch(name) or array.dtype.str not in DTYPES.values():
+            raise ModelFileError(f"a tensor {name!r} of dtype {array.dtype} is not of the format")
+    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    description = {"format": FORMAT, **description}
+    codes = {stored: code for code, stored in DTYPES.items()}
+    digest = _digest(
+        canonical(description),
+        {name: (codes[array.dtype.str], array.shape, array.data) for name, array in arrays.items()},
+    )
+    text = canonical({**description, "hash": digest})
+    if len(text) > LARGEST_HEADER // 2:
+        raise ModelFileError(
+            f"the description of the model takes {len(text):,} characters, more than a file may "
+            f"have ({LARGEST_HEADER // 2:,}): is `extra` very large?"
+        )
+    content = save(arrays, metadata={KEY: text})
+    (length,) = struct.unpack("<Q", content[:8])
+    _check_cost(content[8 : 8 + length], len(content))  # what cannot be loaded is not saved
+    return content
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The description and the tensors, checked and hashed."""
+    with open_regular(path) as stream:
+        try:
+            text, description, entries = _read_header(stream)
+            content = stream.read()
+            size = max((end for *_, end in entries.values()), default=0)
+            if len(content) != size:  # it changed while it was read
+                raise ModelFileError(f"{len(content)} bytes of numbers, {size} are declared")
+            _check_format(description)
+            view = memoryview(content)
+            claimed = description.pop("hash")
+            parts = {n: (d, s, view[a:b]) for n, (d, s, a, b) in entries.items()}
+            if claimed != _digest(_without_hash(text, claimed), parts):
+                raise ModelFileError("its hash is not that of its content")
+        except ModelFileError as error:
+            raise _refused(path, error) from None
+    arrays = {}
+    for name, (dtype, shape, begin, end) in entries.items():
+        flat = np.frombuffer(view[begin:end], dtype=DTYPES[dtype])
+        if dtype == "BOOL" and not (flat.view(np.uint8) <= 1).all():
+            raise _refused(path, f"a value of {name} is neither true nor false")
+        arrays[name] = flat.reshape(shape)  # read-only views of the one buffer
+    return description, arrays
+
+
+def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The description with the tensors' dtypes and shapes, from the header alone."""
+    with open_regular(path) as stream:
+        try:
+            _, description, entries = _read_header(stream)
+            _check_format(description)
+        except ModelFileError as error:
+            raise _refused(path, error) from None
+    tensors = {name: {"dtype": e[0], "shape": list(e[1])} for name, e in sorted(entries.items())}
+    return {**description, "tensors": tensors}
+
+
+def _refused(path: str | os.PathLike[str], reason: object) -> ModelFileError:
+    return ModelFileError(
+        f"{os.fspath(path)} cannot be loaded: {reason}. "
+        "Nothing was loaded; take another copy of the file, or save the model again."
+    )
+
+
+def _read_header(stream: BinaryIO) -> tuple[str, dict[str, Any], Entries]:
+    size = os.fstat(stream.fileno()).st_size
+    start = stream.read(8)
+    if len(start) < 8:
+        raise ModelFileError("it is no model file: too short")
+    (length,) = struct.unpack("<Q", start)
+    if not 2 <= length <= min(size - 8, LARGEST_HEADER):
+        raise ModelFileError("it is no model file, or is cut short: its header does not fit in it")
+    header = _parse_header(stream.read(length), size)
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or not isinstance(metadata.get(KEY), str):
+        raise ModelFileError(
+            f"it is a safetensors file without the key {KEY!r}: not written by quadric.save"
+        )
+    if len(metadata) > 1:
+        raise ModelFileError(f"it has other metadata beside {KEY!r}")
+    text: str = metadata[KEY]
+    description = parse(text)
+    if not isinstance(description, dict):
+        raise ModelFileError("its description is not an object of JSON")
+    return text, description, _entries(header, size - 8 - length)
+
+
+def _parse_header(raw: bytes, size: int) -> dict[str, Any]:
+    if raw[:1] != b"{":
+        raise ModelFileError("it is no model file: it does not begin as safetensors do")
+    _check_cost(raw, size)
+    try:
+        header: dict[str, Any] = parse(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ModelFileError("its header is not text") from None
+    return header
+
+
+def _check_cost(raw: bytes, size: int) -> None:
+    if memory_estimate(raw) > 8 * size + SPARE_MEMORY:
+        raise ModelFileError("its header holds more small pieces than a model's does")
+
+
+def _entries(header: dict[str, Any], available: int) -> Entries:
+    """What the header says of each tensor; together they are all that follows, and no more."""
+    entries: Entries = {}
+    for name, entry in header.items():
+        if not NAME.fullmatch(name):
+            raise ModelFileError(f"a tensor has the name {name[:80]!r}")
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+            raise ModelFileError(f"tensor {name} is not described by dtype, shape and data_offsets")
+        dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(dtype, str) or dtype not in DTYPES:
+            raise ModelFileError(f"tensor {name} has a dtype that no model has")
+        if not _sizes(shape) or len(shape) > 3 or not _sizes(offsets) or len(offsets) != 2:
+            raise ModelFileError(f"tensor {name} has no proper shape or place")
+        begin, end = offsets
+        if end - begin != math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize:
+            raise ModelFileError(f"tensor {name} has another size than its shape")
+        entries[name] = (dtype, tuple(shape), begin, end)
+    place = 0
+    for name, (*_, begin, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
+        if begin != place:
+            raise ModelFileError(f"tensor {name} does not begin where the one before ends")
+        place = end
+    if place != available:
+        raise ModelFileError(
+            f"it is cut short or too long: {available:,} bytes of numbers, {place:,} are declared"
+        )
+    return entries
+
+
+def _sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**48 for n in value)
+
+
+def _check_format(description: dict[str, Any]) -> None:
+    number = description.get("format")
+    if type(number) is not int or number < 1:
+        raise ModelFileError("its description does not say which format it has")
+    if number > FORMAT:
+        raise ModelFileError(
+            f"it has format {number}, and this version of quadric reads formats up to {FORMAT}: "
+            "it was written by a later version. Upgrade with pip install --upgrade quadric"
+        )
+    if set(description) != FIELDS:
+        raise ModelFileError(f"its description has not the fields {', '.join(sorted(FIELDS))}")
+
+
+def _without_hash(text: str, claimed: Any) -> str:
+    """The description as it was when it was hashed; not spelled anew, which would take memory."""
+    before, found, after = text.partition(f'"hash":"{claimed}",')
+    if not found or not text.isascii():
+        raise ModelFileError("its description is not canonical JSON")
+    return before + after
+
+
+def _digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -> str:
+    """SHA-256 over the description and every tensor's name, dtype, shape and bytes."""
+    digest = hashlib.sha256(struct.pack("<Q", len(text)))
+    digest.update(text.encode("ascii"))
+    for name in sorted(tensors):
+        dtype, shape, content = tensors[name]
+        entry = canonical([name, dtype, list(shape)]).encode("ascii")
+        digest.update(struct.pack("<Q", len(entry)) + entry)
+        digest.update(content)
+    return digest.hexdigest()

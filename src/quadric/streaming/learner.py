@@ -1,0 +1,107 @@
+"""The model and the linear baseline, trained side by side on buffers of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from quadric.arrays import Array
+from quadric.errors import TableError
+from quadric.estimators.regressor import scale_outputs
+from quadric.estimators.resuming import put_state, rate_of, set_rate, state_of
+from quadric.tables.preprocessing import fitted_to_moments
+from quadric.tables.schema import Schema
+from quadric.tables.training import Settings, make_estimator, too_large
+
+__all__ = ["Learner"]
+
+RATE = 0.01  # at the start; it falls in a straight line to a twentieth
+LAST_RATE = 0.05
+
+
+class Learner:
+    """Learns from rows in the schema's columns; knows nothing of files.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the first pass; its moments standardise inputs and, for regression, targets.
+        (Adam's steps are of a fixed size, so the targets must be, too.)
+    settings : Settings
+    """
+
+    def __init__(self, schema: Schema, settings: Settings) -> None:
+        self.schema = schema
+        self.preprocess = fitted_to_moments(schema)
+        # a reduced neuron, a product, has no place for a mean
+        self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
+        self.scale = schema.target_std
+        options: dict[str, Any] = {
+            "solver": "adam", "shuffle": False, "learning_rate_init": RATE, "tol": 0.0
+        }  # fmt: skip
+        linear = replace(settings, hidden=(), kind="linear")
+        self.estimators = {
+            "model": make_estimator(schema, settings, **options),
+            "linear": make_estimator(schema, linear, **options),
+        }
+        self.lowered = dict.fromkeys(self.estimators, 1.0)
+
+    def learn(self, X: Any, y: Array, progress: float) -> None:
+        """One pass over the rows in their order; `progress` of the whole run is from 0 to 1."""
+        if not len(y):
+            return
+        Z, target = self.preprocess.transform(X), self._target(y)
+        for name, estimator in self.estimators.items():
+            rate = RATE * max(LAST_RATE, 1 - progress) * self.lowered[name]
+            if hasattr(estimator, "network_"):
+                set_rate(estimator, rate)
+            else:
+                rate = RATE
+            self._partial_fit(estimator, Z, target)
+            self.lowered[name] *= rate_of(estimator) / rate  # what a divergence has taken off
+
+    def _target(self, y: Array) -> Array:
+        return y if self.schema.task == "classification" else (y - self.center) / self.scale
+
+    def _partial_fit(self, estimator: Any, Z: Array, y: Array) -> None:
+        try:
+            if self.schema.task == "classification":
+                estimator.partial_fit(Z, y, classes=np.array(self.schema.classes))
+            else:
+                estimator.partial_fit(Z, y)
+        except MemoryError as error:
+            raise TableError(too_large(str(error))) from None
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Plain numbers and arrays, for a checkpoint."""
+        numbers: dict[str, Any] = {"lowered": self.lowered}
+        arrays: dict[str, Array] = {}
+        for name, estimator in self.estimators.items():
+            own, numbers[name] = state_of(estimator)
+            arrays |= {f"{name}.{key}": array for key, array in own.items()}
+        return numbers, arrays
+
+    def restore(self, numbers: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Go on from a state, to the same bits."""
+        self.lowered = dict(numbers["lowered"])
+        n = len(self.preprocess.get_feature_names_out())
+        for name, estimator in self.estimators.items():
+            first = self.schema.classes[:1] or (0.0,)
+            self._partial_fit(estimator, np.zeros((1, n)), np.array(first))
+            own = {key.removeprefix(f"{name}."): array for key, array in arrays.items()
+                   if key.startswith(f"{name}.")}  # fmt: skip
+            put_state(estimator, own, numbers[name])
+
+    def finish(self) -> tuple[Pipeline, Pipeline]:
+        """The model and the baseline behind their preprocessing, in the targets' own units."""
+        if self.schema.task == "regression":
+            for estimator in self.estimators.values():
+                scale_outputs(
+                    estimator.network_.layers[-1], np.array([self.scale]), np.array([self.center])
+                )
+        steps = [step for _, step in self.preprocess.steps]
+        model, linear = (make_pipeline(*steps, one) for one in self.estimators.values())
+        return model, linear

@@ -1,0 +1,21 @@
+"""Tables in files (CSV, Parquet): what their columns are, models from them, predictions for them.
+
+The only importer of Polars.
+"""
+
+from quadric.tables.prediction import Predicted, predict
+from quadric.tables.reading import Source, open_table
+from quadric.tables.schema import Schema, Wishes
+from quadric.tables.training import Settings, Trained, train
+
+__all__ = [
+    "Predicted",
+    "Schema",
+    "Settings",
+    "Source",
+    "Trained",
+    "Wishes",
+    "open_table",
+    "predict",
+    "train",
+]

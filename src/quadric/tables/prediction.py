@@ -1,0 +1,90 @@
+"""Predictions for a table, batch by batch: a row out for every row in, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from quadric.errors import TableError
+from quadric.tables.columns import Counts, empty_rows, features, match
+from quadric.tables.reading import Source
+from quadric.tables.schema import Schema
+from quadric.tables.writing import write_batches
+
+__all__ = ["Predicted", "predict"]
+
+BATCH = 20_000
+
+
+@dataclass
+class Predicted:
+    """What is worth saying of the rows predicted."""
+
+    rows: int = 0
+    empty: int = 0
+    extra: list[str] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+
+    def notes(self, target: str) -> list[str]:
+        """In sentences."""
+        said = []
+        extra = [name for name in self.extra if name != target]
+        if extra:
+            shown = ", ".join(map(repr, extra[:8])) + (" ..." if len(extra) > 8 else "")
+            said.append(f"Columns that the model does not use: {shown}.")
+        for name, count in self.counts.unknown.items():
+            if count:
+                said.append(
+                    f"{count} values of {name!r} were not seen in training; they count as none of "
+                    "the known categories."
+                )
+        holes = {name: count for name, count in self.counts.missing.items() if count}
+        if holes:
+            shown = ", ".join(f"{name!r} ({count})" for name, count in list(holes.items())[:8])
+            said.append(f"Missing values are imputed: {shown}.")
+        if self.empty:
+            said.append(f"{self.empty} rows have no value at all: their predictions are empty.")
+        return said
+
+
+def predict(
+    model: Any, schema: Schema, source: Source, path: Path | None, *, proba: bool = False
+) -> Predicted:
+    """Write a column named as the target; with `proba` also one a class, 'probability of ...'.
+
+    `path` is CSV, or Parquet where its name ends so; None is stdout. TableError for a table that
+    does not fit, OSError where nothing can be written.
+    """
+    if proba and schema.task == "regression":
+        raise TableError("--proba is for classes; this model predicts numbers.")
+    done = Predicted(extra=match(schema, source.columns))
+
+    def frames() -> Iterator[pl.DataFrame]:
+        for frame in source.batches(BATCH):
+            X = features(schema, frame, done.rows, done.counts)
+            empty = empty_rows(X)
+            done.rows += len(frame)
+            done.empty += int(empty.sum())
+            yield _predictions(model, schema, X, proba).with_columns(
+                pl.when(pl.lit(pl.Series(~empty))).then(pl.all())
+            )
+        if not done.rows:
+            raise TableError(f"{source.path} has no rows, only column names.")
+
+    write_batches(path, frames())
+    return done
+
+
+def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl.DataFrame:
+    if not proba:
+        return pl.DataFrame({schema.target: np.asarray(model.predict(X))})
+    P = model.predict_proba(X)
+    columns: dict[str, Any] = {schema.target: model.classes_[P.argmax(axis=1)]}
+    for k, label in enumerate(model.classes_.tolist()):
+        columns[f"probability of {label}"] = P[:, k]
+    return pl.DataFrame(columns)

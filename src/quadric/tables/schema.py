@@ -1,0 +1,259 @@
+"""Which columns a model takes, as what, and what it predicts; decided from the profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from quadric.errors import TableError
+from quadric.tables.profile import ColumnProfile
+
+__all__ = ["MOST_CATEGORIES", "MOST_CLASSES", "Column", "Schema", "Wishes", "decide"]
+
+MOST_CATEGORIES = 50
+MOST_CLASSES = 200
+FEW_INTEGERS = 20  # a target of so many distinct whole numbers is taken as classes
+MOSTLY = 0.9  # of the values are numbers: the others are then mistakes, not text
+
+
+@dataclass(frozen=True)
+class Column:
+    """An input: its name, 'number', 'boolean' or 'category', and how many values were missing."""
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    missing: int = 0
+    mean: float = 0.0
+    std: float = 1.0
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a model takes from a table.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The inputs, in the model's order.
+    target : str
+    task : {'classification', 'regression'}
+    classes : tuple
+        Strings or integers, sorted; empty for regression.
+    class_counts : tuple of int
+    left_out : dict
+        Why each other column is not used.
+    rows, missing_targets : int
+        How many rows were read, and how many of them have no target and are not used.
+    target_mean, target_std : float
+        Of the target, for regression.
+    """
+
+    columns: tuple[Column, ...]
+    target: str
+    task: str
+    classes: tuple[Any, ...] = ()
+    class_counts: tuple[int, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+    missing_targets: int = 0
+    target_mean: float = 0.0
+    target_std: float = 1.0
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @property
+    def all_numbers(self) -> bool:
+        return all(column.kind != "category" for column in self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        state = asdict(self)
+        state["columns"] = [column | {"categories": list(column["categories"])}
+                            for column in state["columns"]]  # fmt: skip
+        return state | {"classes": list(self.classes), "class_counts": list(self.class_counts)}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Schema:
+        columns = tuple(
+            Column(**(column | {"categories": tuple(column["categories"])}))
+            for column in state["columns"]
+        )
+        return cls(
+            **(
+                state
+                | {
+                    "columns": columns,
+                    "classes": tuple(state["classes"]),
+                    "class_counts": tuple(state["class_counts"]),
+                }
+            )
+        )
+
+    def notes(self) -> list[str]:
+        """What was done to the table, in sentences."""
+        said = [f"{name!r} is left out: {why}." for name, why in self.left_out.items()]
+        if len(said) > 12:
+            said = [*said[:10], f"{len(said) - 10} more columns are left out."]
+        if self.missing_targets:
+            said.append(
+                f"{self.missing_targets} rows without {self.target!r} are not used."
+                if self.missing_targets > 1
+                else f"1 row without {self.target!r} is not used."
+            )
+        holes = {column.name: column.missing for column in self.columns if column.missing}
+        if holes:
+            names = ", ".join(f"{name!r} ({count})" for name, count in list(holes.items())[:8])
+            more = "" if len(holes) <= 8 else f" and {len(holes) - 8} more columns"
+            said.append(
+                f"Missing values in {names}{more} are imputed: a number by the column's mean, a "
+                "category by one of its own, 'missing'."
+            )
+        return said
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asks for; None and () leave it to the data."""
+
+    target: str
+    task: str | None = None
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    most_categories: int = MOST_CATEGORIES
+
+    def new_profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
+        """Empty profiles of a table's columns; TableError for a name that it does not have."""
+        for name in (self.target, *self.drop, *self.categorical):
+            if name not in columns:
+                raise TableError(f"there is no column {name!r}. {_columns_are(columns)}")
+        if self.target in self.drop:
+            raise TableError(f"{self.target!r} is the target and cannot be dropped.")
+        return [
+            ColumnProfile(name, MOST_CLASSES if name == self.target else self.most_categories)
+            for name in columns
+        ]
+
+
+def _columns_are(columns: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, columns[:12]))
+    return f"The columns are {shown}" + (
+        "." if len(columns) <= 12 else f" and {len(columns) - 12} more."
+    )
+
+
+def decide(
+    profiles: Sequence[ColumnProfile], wishes: Wishes, unnamed: Sequence[str] = ()
+) -> Schema:
+    """What to take from a table."""
+    by_name = {profile.name: profile for profile in profiles}
+    target = by_name[wishes.target]
+    if not target.rows:
+        raise TableError("there are no rows, only column names.")
+    task, counts = _target(target, wishes.task)
+    classes = sorted(counts)
+    columns, left_out = [], {}
+    for profile in profiles:
+        name = profile.name
+        if name == wishes.target:
+            continue
+        kind, why = "", ""
+        if name in unnamed:
+            why = "it has no name"
+        elif name in wishes.drop:
+            why = "as you asked"
+        else:
+            kind, why = _kind(profile, name in wishes.categorical)
+        if why:
+            left_out[name] = why
+            continue
+        categories = tuple(sorted(profile.values or ())) if kind == "category" else ()
+        columns.append(Column(name, kind, categories, profile.missing, profile.mean, profile.std))
+    if not columns:
+        reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
+        raise TableError(
+            "no column is left to learn from" + (f" ({reasons})." if reasons else
+            f": the table has only {wishes.target!r}.")
+        )  # fmt: skip
+    return Schema(
+        tuple(columns), wishes.target, task, tuple(classes),
+        tuple(counts[label] for label in classes), left_out, target.rows, target.missing,
+        *((target.mean, target.std) if task == "regression" else (0.0, 1.0)),
+    )  # fmt: skip
+
+
+def _kind(profile: ColumnProfile, forced: bool) -> tuple[str, str]:
+    """The kind of an input, or why it is left out."""
+    if not profile.present:
+        return "", "all its values are missing"
+    if profile.type == "date" or profile.dates > MOSTLY * profile.present:
+        return "", "it holds dates; turn them into numbers that mean something, such as days"
+    if profile.type == "other":
+        return "", "its values are neither numbers nor text"
+    distinct = None if profile.values is None else len(profile.values)
+    numeric = profile.numeric == profile.present and not forced
+    if numeric and profile.least == profile.most:
+        return "", "it has only one value"
+    if numeric:
+        return ("boolean" if profile.booleans == profile.present else "number"), ""
+    if distinct is None and not forced and profile.numeric > MOSTLY * profile.present:
+        row, value = profile.odd or (0, "")
+        raise TableError(
+            f"column {profile.name!r} holds numbers but for "
+            f"{profile.present - profile.numeric} values, the first {value!r} in row {row}. "
+            f"Correct them, or leave the column out with --drop."
+        )
+    if distinct is None:
+        return "", (
+            f"it is text with more than {profile.most_values} distinct values "
+            "(--max-categories takes more)"
+        )
+    if distinct == 1 and not profile.missing:
+        return "", "it has only one value"
+    return "category", ""
+
+
+def _target(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
+    """The task, and the count of each class."""
+    name = profile.name
+    if not profile.present:
+        raise TableError(f"all values of the target {name!r} are missing.")
+    if profile.type in ("date", "other"):
+        raise TableError(f"the target {name!r} holds neither numbers nor text.")
+    boolean = profile.booleans == profile.present
+    numeric = profile.numeric == profile.present and not boolean
+    counts: dict[Any, int] | None = None
+    if profile.values is not None:
+        counts = dict(profile.values)
+        if boolean and profile.type == "boolean":
+            counts = {{"1": "true", "0": "false"}[key]: n for key, n in counts.items()}
+        if numeric and profile.whole:
+            counts = {}
+            for text, n in profile.values.items():
+                counts[int(float(text))] = counts.get(int(float(text)), 0) + n
+    if task is None:
+        few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
+        task = "regression" if numeric and not few else "classification"
+    if task == "regression":
+        if profile.numeric < profile.present:
+            row, value = profile.odd or (0, "")
+            raise TableError(
+                f"regression needs a target of numbers; {name!r} holds {value!r} in row {row}."
+            )
+        if profile.least == profile.most:
+            raise TableError(f"the target {name!r} has only one value: there is nothing to learn.")
+        return task, {}
+    if counts is None:
+        raise TableError(
+            f"the target {name!r} has more than {MOST_CLASSES} distinct values: is it the right "
+            "column? Numbers can be learned with --task regression."
+        )
+    if len(counts) == 1:
+        raise TableError(
+            f"the target {name!r} has only one class, {next(iter(counts))!r}: there is nothing to "
+            "learn."
+        )
+    return task, counts
