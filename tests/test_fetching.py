@@ -21,6 +21,7 @@ from quadric.datasets.commands import UnavailableError, run
 from quadric.datasets.fetching import Source
 from quadric.datasets.idx import unpack
 from quadric.datasets.known_files import COLLECTIONS
+from quadric.whole_files import write_whole
 from tests.small_files import (
     CONTENTS,
     LABELS,
@@ -302,19 +303,19 @@ def killed(script, *arguments, after):
 
 OVER_AND_OVER = """
 import pathlib, sys
-from quadric.datasets.store import write
+from quadric.whole_files import write_whole
 path = pathlib.Path(sys.argv[1])
 print("ready", flush=True)
 while True:
     for letter in (b"a", b"b"):
-        write(path, letter * 3_000_000)
+        write_whole(path, letter * 3_000_000)
 """
 
 BEFORE_THE_END = """
 import os, pathlib, sys, time
-from quadric.datasets.store import write
+from quadric.whole_files import write_whole
 os.fsync = lambda handle: (print("ready", flush=True), time.sleep(60))
-write(pathlib.Path(sys.argv[1]), b"new" * 1000)
+write_whole(pathlib.Path(sys.argv[1]), b"new" * 1000)
 """
 
 
@@ -348,5 +349,5 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        store.write(tmp_path / "file", b"content")
+        write_whole(tmp_path / "file", b"content")
     assert list(tmp_path.iterdir()) == []

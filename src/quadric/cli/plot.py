@@ -46,10 +46,10 @@ def plot(
             figure = _draw(fitted, X, y, names(classes), image_shape)
         except (ValueError, TypeError) as error:
             fail(" ".join(str(error).split()))
-        from quadric.datasets.store import write
         from quadric.plotting.pictures import picture_bytes
+        from quadric.whole_files import write_whole
 
-        write(path, picture_bytes(figure, path.suffix))
+        write_whole(path, picture_bytes(figure, path.suffix))
     typer.echo(f"Picture: {path}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from quadric.onnx.layers import logits_node
 from quadric.onnx.outputs import Output, label_values, output_nodes
 from quadric.onnx.steps import apply_steps
 from quadric.onnx.tables import as_matrix
+from quadric.whole_files import write_whole
 
 __all__ = ["export"]
 
@@ -84,7 +84,7 @@ def export(
             f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB; an ONNX file holds 2 GiB."
         )
     if path is not None:
-        _write(proto.SerializeToString(), Path(path))
+        write_whole(Path(path), proto.SerializeToString())
     return proto
 
 
@@ -162,18 +162,3 @@ def _properties(last: Any, names: Sequence[str]) -> dict[str, str]:
     if hasattr(last, "classes_"):
         properties["classes"] = json.dumps(np.asarray(label_values(last)).tolist())
     return properties
-
-
-def _write(content: bytes, path: Path) -> None:
-    """Under another name first: a reader never meets half a file."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from quadric.experiments.outcome import Outcome, Table
+from quadric.whole_files import write_whole
 
 __all__ = ["figure_png", "table_csv", "write_report"]
 
@@ -25,11 +24,11 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
     for outcome in outcomes:
         for name, figure in outcome.figures.items():
             pictures[name] = figure_png(figure)
-            _write(directory / f"{name}.png", pictures[name])
+            write_whole(directory / f"{name}.png", pictures[name])
         for table in outcome.tables:
-            _write(directory / f"{table.name}.csv", table_csv(table).encode())
+            write_whole(directory / f"{table.name}.csv", table_csv(table).encode())
     page = directory / "index.html"
-    _write(page, _html(outcomes, about, pictures).encode())
+    write_whole(page, _html(outcomes, about, pictures).encode())
     return page
 
 
@@ -66,16 +65,3 @@ def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str
         holding=sum(bool(claim.holds) for claim in claims),
         judged=len(claims),
     )
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Into a temporary file beside it, which then takes its place."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

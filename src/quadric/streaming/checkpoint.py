@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from quadric.arrays import Array
-from quadric.datasets.store import write
 from quadric.errors import TableError
+from quadric.whole_files import write_whole
 
 __all__ = ["Checkpoint"]
 
@@ -32,7 +32,7 @@ class Checkpoint:
         text = json.dumps({"run": self.run, "state": state})
         buffer = io.BytesIO()
         np.savez(buffer, description=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)  # type: ignore[arg-type]
-        write(self.path, buffer.getvalue())
+        write_whole(self.path, buffer.getvalue())
 
     def load(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
         """State and arrays; None if there is no file. TableError if it is damaged or another's."""
