@@ -149,6 +149,54 @@ def stored(path):
             connection.close()
 
 
+def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    for arguments, words in (
+        (["--dask", "nonsense"], "is no address of a Dask scheduler"),
+        (["--rate", "1e30"], "smaller --rate"),
+        (["--store", str(tmp_path / "no" / "where")], "where"),
+    ):
+        command = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path), *arguments]
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 1, result.output
+        assert words in result.stderr
+        assert "Traceback" not in result.stderr
+    too_large = ["reproduce", "mnist", "--first-seed", "9" * 25, "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, too_large).exit_code == 2
+
+
+def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
+    from quadric.experiments import complexity
+
+    def broken(**options):
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    monkeypatch.setattr(complexity, "run", broken)
+    monkeypatch.setattr("quadric.experiments.clusters.run", lambda **options: xor_outcome())
+    result = CliRunner().invoke(app, ["reproduce", "--seeds", "1", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "no more" in result.stderr
+    page = (tmp_path / "index.html").read_text()
+    assert "Incomplete:" in page
+    assert "complexity, theorem, ablation not finished" in page
+    assert "XOR with one neuron" in page
+
+
+def xor_outcome():
+    from quadric.experiments import xor
+
+    return xor.run(seeds=1)
+
+
+def test_odd_directory_names(tmp_path):
+    result = run("reproduce", "xor", "--seeds", "1", "--out", "a[/b] [red]x[/red]", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "Report: a[/b] [red]x[/red]/index.html" in result.stdout
+    plain = run("reproduce", "xor", "--seeds", "1", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert plain.returncode == 0, plain.stderr
+
+
 # ---- quadric data --------------------------------------------------------------------------
 
 

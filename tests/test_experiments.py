@@ -47,7 +47,9 @@ def test_claims_judged_on_the_papers_own_numbers(paper):
     cells = mnist.cells_of(rows_of(means), Recipe(), paper)
     assert len(cells) == 180
     assert all(cell.within_2_sigmas and cell.near for cell in cells)
-    claims = {claim.text.split(" (")[0]: claim for claim in mnist.claims_of(cells, compared=True)}
+    claims = {
+        claim.text.split(" in every")[0]: claim for claim in mnist.claims_of(cells, compared=True)
+    }
     assert claims["the table can be reproduced"].ours.startswith("180 of 180 means")
     for text, wins in (("QNN beats ANN", 60), ("QNN beats RPQNN", 60), ("RPQNN beats ANN", 52)):
         assert claims[text].paper == claims[text].ours == f"{wins} of 60"
@@ -135,7 +137,9 @@ def test_timing_gives_ratios():
     (table,) = outcome.tables
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert rows["ANN"]["ratio"] == 1.0
-    assert rows["QNN"]["paper, ratio"] == pytest.approx(5.98 / 1.63)
+    assert rows["QNN"]["paper, ratio"] is None  # these are not the paper's data
+    assert [claim.holds for claim in outcome.claims] == [None, None]
+    assert "This is not MNIST" in outcome.summary
     assert all(row["seconds"] > 0 for row in rows.values())
 
 
@@ -182,7 +186,7 @@ def test_clusters():
     )
     assert hidden[-1].thresholded > 99
     assert hidden[0].thresholded < 90
-    assert [claim.holds for claim in outcome.claims][1:] == [True, True]
+    assert [claim.holds for claim in outcome.claims] == [None, True, True]
     assert "clusters" in outcome.figures
 
 

@@ -53,7 +53,7 @@ def test_the_page_stands_alone(page):
     html = page.read_text()
     assert "it &lt;holds&gt;" in html  # nothing is taken for markup
     assert "Numbers &amp; &lt;signs&gt;" in html
-    assert "1 of 2" in html  # claims that hold, of those judged
+    assert "<strong>1 of 2</strong>" in html  # claims that hold, of those judged
     assert "digits" in html  # which data were used
     assert "scikit-learn" in html
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -30,7 +31,7 @@ from quadric.cli.tables import show
 if TYPE_CHECKING:
     from quadric.datasets import ImageData
     from quadric.experiments.outcome import Outcome
-    from quadric.sweep import Recipe
+    from quadric.sweep import Recipe, Store
 
 __all__ = ["reproduce"]
 
@@ -78,14 +79,14 @@ def reproduce(
         typer.Option(
             "--full/--quick",
             help="All 180 cells of the MNIST table with 25 seeds and the paper's own numbers of "
-            "epochs; or, in a minute, 135 cells with 3 seeds.",
+            "epochs; or, in about two minutes, 135 cells with 3 seeds.",
         ),
     ] = False,
     out: Annotated[Path, typer.Option(help="The directory for the report.")] = Path("report"),
     seeds: Annotated[
         int | None, typer.Option(min=1, help="How many seeds for xor (50) and mnist (3 or 25).")
     ] = None,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first seed of mnist.")] = 0,
+    first_seed: Annotated[int, typer.Option(min=0, max=2**62, help="The first seed of mnist.")] = 0,
     data_dir: Annotated[
         Path | None, typer.Option(help="Where MNIST's four idx files are (also QUADRIC_DATA).")
     ] = None,
@@ -102,7 +103,10 @@ def reproduce(
         str, typer.Option(help="Pixels: centered (p/255 - 0.5) or unit.")
     ] = "centered",
     init: Annotated[str, typer.Option(help="Initial values, see Network.create.")] = "normal",
-    init_scale: Annotated[float, typer.Option(help="Their standard deviation.")] = 0.005,
+    init_scale: Annotated[
+        float | None,
+        typer.Option(help="Their standard deviation (normal: 0.005); of others a factor (1)."),
+    ] = None,
     rate: Annotated[float, typer.Option(help="The learning rate.")] = 0.01,
     batch_size: Annotated[int, typer.Option(min=1, help="Images a step.")] = 1,
     order: Annotated[str, typer.Option(help="Of the images: new every epoch, or given.")] = "new",
@@ -116,9 +120,13 @@ def reproduce(
     the paper leaves unstated; the defaults are those that match its table.
     """
     out = writable_directory(out)
-    from quadric.errors import DatasetError, StoreError
+    from quadric.errors import DatasetError, DivergenceError, StoreError
+    from quadric.report import write_report
+    from quadric.report.about import about_this_run
     from quadric.sweep import Recipe
 
+    if init_scale is None:
+        init_scale = 0.005 if init == "normal" else 1.0
     try:
         recipe = Recipe(
             scaling=scaling, init=init, init_scale=init_scale, learning_rate=rate,
@@ -134,34 +142,51 @@ def reproduce(
     if experiment is not Experiment.all:
         names = [str(experiment)]
     start = time.perf_counter()
+    outcomes: list[Outcome] = []
+    problem, code = "", 0
     try:
-        outcomes = _run(names, settings)
+        _run(names, settings, outcomes)
     except KeyboardInterrupt:
-        Console(stderr=True).print(
-            f"\nStopped. Finished runs are kept in {settings.store}: the same command goes on from "
-            "there.",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
-        raise typer.Exit(130) from None
-    except (DatasetError, StoreError, ModuleNotFoundError) as error:
-        fail(str(error))
-    from quadric.report import write_report
-    from quadric.report.about import about_this_run
-
+        problem, code = "Stopped.", 130
+        if settings.store.exists():
+            problem += (
+                f" Finished runs of the MNIST table are kept in {settings.store}: the same command "
+                "goes on from there."
+            )
+    except DivergenceError as error:
+        problem, code = f"{error} (Choose a smaller --rate or --init-scale.)", 1
+    except (DatasetError, StoreError, ImportError, ConnectionError, RuntimeError) as error:
+        problem, code = str(error), 1
+    if problem and not outcomes:
+        _end(problem, code)
+    about = about_this_run(time.perf_counter() - start, settings.jobs)
+    if problem:
+        missing = ", ".join(names[len(outcomes) :])
+        about = {"incomplete": f"{missing} not finished ({problem})"} | about
     try:
-        page = write_report(outcomes, out, about_this_run(time.perf_counter() - start))
+        page = write_report(outcomes, out, about)
     except OSError as error:
         fail(f"cannot write to {out}: {error.strerror}. Choose another directory with --out.")
+    if problem:
+        _end(f"{problem} What was finished before is in {page}.", code)
     if as_json:
         typer.echo(json.dumps(_plain(outcomes, page), indent=2))
         return
     console = Console()
     for outcome in outcomes:
         show(console, outcome)
-    console.print(f"\nReport: {page}", highlight=False, soft_wrap=True)
+    console.print(f"\nReport: {page}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _run(names: list[str], settings: Settings) -> list[Outcome]:
+def _end(problem: str, code: int) -> NoReturn:
+    if code == 1:
+        fail(problem)
+    Console(stderr=True).print(f"\n{problem}", highlight=False, soft_wrap=True, markup=False)
+    raise typer.Exit(code)
+
+
+def _run(names: list[str], settings: Settings, outcomes: list[Outcome]) -> None:
+    """Run them one after the other; `outcomes` has those that are finished, whatever happens."""
     stderr = Console(stderr=True)
     images = _images(settings.data_dir, stderr) if {"mnist", "timing"} & set(names) else None
     _tell_estimate(names, settings, images, stderr)
@@ -169,8 +194,14 @@ def _run(names: list[str], settings: Settings) -> list[Outcome]:
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
         TextColumn("left:"), TimeRemainingColumn(), console=stderr, transient=True,
     )  # fmt: skip
-    outcomes = []
-    with progress if stderr.is_terminal else nullcontext():
+    with contextlib.ExitStack() as held:
+        store = None
+        if "mnist" in names:  # opened first: a store that cannot be used is told at once
+            from quadric.sweep import Store
+
+            store = held.enter_context(Store(settings.store))
+        if stderr.is_terminal:
+            held.enter_context(progress)
         for name in names:
             if not stderr.is_terminal:  # a log: one line each
                 stderr.print(f"{name} ...", highlight=False)
@@ -179,14 +210,14 @@ def _run(names: list[str], settings: Settings) -> list[Outcome]:
             def advance(done: float, total: float, text: str, task: Any = task) -> None:
                 progress.update(task, completed=done, total=total, description=text)
 
-            outcomes.append(_run_one(name, settings, images, advance))
+            outcomes.append(_run_one(name, settings, images, store, advance))
             progress.update(task, visible=False)
-    return outcomes
 
 
 def _run_one(
-    name: str, settings: Settings, images: ImageData | None, progress: Callable[..., None]
-) -> Outcome:
+    name: str, settings: Settings, images: ImageData | None, store: Store | None,
+    progress: Callable[..., None],
+) -> Outcome:  # fmt: skip
     from quadric import experiments
 
     if name == "xor":
@@ -195,13 +226,11 @@ def _run_one(
         return xor.run(seeds=settings.seeds or 50, progress=progress)
     if name == "mnist":
         assert images is not None
-        from quadric.sweep import Store
-
-        with Store(settings.store) as store:
-            return experiments.mnist.run(
-                images, store, recipe=settings.recipe, tasks=_tasks(settings, images),
-                jobs=settings.jobs, dask=settings.dask, progress=progress,
-            )  # fmt: skip
+        assert store is not None
+        return experiments.mnist.run(
+            images, store, recipe=settings.recipe, tasks=_tasks(settings, images),
+            jobs=settings.jobs, dask=settings.dask, progress=progress,
+        )  # fmt: skip
     if name == "timing":
         assert images is not None
         return experiments.timing.run(images, full=settings.full, progress=progress)
@@ -220,10 +249,9 @@ def _images(data_dir: Path | None, stderr: Console) -> ImageData:
             return datasets.mnist(data_dir)
     except DatasetUnavailableError as error:
         stderr.print(
-            f"[yellow]MNIST is not to be had:[/yellow] {error}\nThe same grid is run on "
-            "scikit-learn's 8x8 digits instead, and labelled so; it cannot be compared with the "
-            "paper's numbers.",
-            highlight=False, soft_wrap=True,
+            f"MNIST is not to be had: {error}\nscikit-learn's 8x8 digits are used instead, and "
+            "labelled so; they cannot be compared with the paper's numbers.",
+            highlight=False, soft_wrap=True, markup=False, style="yellow",
         )  # fmt: skip
         return datasets.digits()
 
@@ -239,9 +267,7 @@ def _tasks(settings: Settings, images: ImageData) -> Any:
 def _tell_estimate(
     names: list[str], settings: Settings, images: ImageData | None, stderr: Console
 ) -> None:
-    seconds = sum(
-        SECONDS[name][settings.full] * 2 / settings.jobs for name in names if name in SECONDS
-    )
+    seconds = sum(float(SECONDS[name][settings.full]) for name in names if name in SECONDS)
     if "mnist" in names and images is not None:
         from quadric.experiments import mnist
 
@@ -249,7 +275,8 @@ def _tell_estimate(
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
         stderr.print(
-            f"About {text} on {settings.jobs} cores, if nothing is stored yet.", highlight=False
+            f"About {text} with {settings.jobs} threads, less what is stored already.",
+            highlight=False,
         )
 
 

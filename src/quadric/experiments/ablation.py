@@ -135,7 +135,7 @@ def run(*, full: bool = False, jobs: int = 1, progress: Progress = silent) -> Ou
             Claim(
                 f"the printed update will do ({error})", "printed",
                 f"{printed:.1f} % as printed, {corrected:.1f} % corrected after {epochs} epochs",
-                gain < 1.0,
+                gain < 1.0 if full else None, erratum=True,
             )
         )  # fmt: skip
     table = Table(
@@ -147,9 +147,10 @@ def run(*, full: bool = False, jobs: int = 1, progress: Progress = silent) -> Ou
     return Outcome(
         "ablation", "What the printed errors cost",
         f"The reference implementation as printed and corrected, {seeds} seeds, {epochs} epochs: "
-        "Algorithm 2 (b and c take each other's update) on the 8x8 digits, where weights make up "
-        "for it, and with one neuron on a strip, where they cannot; quadratic logistic regression "
-        "(the sign of the w update) on a tilted ellipse.",
+        "Algorithm 2 (b and c take each other's update) on the 8x8 digits, whose weights can make "
+        "up for it, and with one neuron on a strip, which has none to spare; quadratic logistic "
+        "regression (the sign of the w update) on a tilted ellipse. Judged in full runs: within "
+        "one point after the last epoch.",
         [table], claims, {"ablation": draw(table_rows)}, {"seeds": seeds, "epochs": epochs},
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from quadric import datasets
 from quadric.arrays import Array
 from quadric.experiments.outcome import Claim, Outcome, Progress, Table, silent
 from quadric.network import Network
+from quadric.sweep.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,9 +100,10 @@ def run(*, full: bool = False, jobs: int = 2, progress: Progress = silent) -> Ou
     tasks: list[Any] = [delayed(layer_row)(name, seed, epochs) for name in LAYERS for seed in seeds]
     tasks += [delayed(hidden_row)(width, seed) for width in WIDTHS for seed in seeds]
     rows: list[Row] = []
-    for row in Parallel(n_jobs=jobs, prefer="threads", return_as="generator")(tasks):
-        rows.append(row)
-        progress(len(rows), len(tasks), f"clusters: {row.model}")
+    with one_blas_thread():
+        for row in Parallel(n_jobs=jobs, prefer="threads", return_as="generator")(tasks):
+            rows.append(row)
+            progress(len(rows), len(tasks), f"clusters: {row.model}")
     return outcome(rows, epochs)
 
 
@@ -129,8 +131,9 @@ def outcome(rows: Sequence[Row], epochs: int) -> Outcome:
     claims = [
         Claim(
             "one layer of 6 quadratic neurons reaches 99.97 %", f"{PAPER_ACCURACY} %",
-            f"{best:.2f} % by thresholds, {argmax:.2f} % by argmax (medians of {count} seeds)",
-            best >= 99.9,
+            f"{best:.2f} % by thresholds, {argmax:.2f} % by argmax (medians of {count} seeds)"
+            + ("" if epochs == EPOCHS else f"; not judged: {epochs} of the {EPOCHS} epochs"),
+            best >= 99.9 if epochs == EPOCHS else None,
         ),
         Claim(
             "a layer of 6 linear neurons cannot learn it", "not shown",
@@ -139,9 +142,10 @@ def outcome(rows: Sequence[Row], epochs: int) -> Outcome:
             medians["linear"][0] < 90,
         ),
         Claim(
-            "without quadratic neurons a hidden layer is needed", "not shown",
-            f"matched by {match}; 6 quadratic neurons have {parameters} parameters",
-            bool(matching),
+            "linear neurons that decide each by itself need a hidden layer", "not shown",
+            f"without one {medians['linear'][0]:.2f} %; matched (to 0.05 points) by {match}; 6 "
+            f"quadratic neurons have {parameters} parameters",
+            medians["linear"][0] < best - 0.05,
         ),
     ]  # fmt: skip
     table = Table(

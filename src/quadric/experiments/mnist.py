@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from quadric.datasets import ImageData
+from quadric.errors import StoreError
 from quadric.experiments import mnist_figures
 from quadric.experiments.outcome import Claim, Outcome, Progress, Table, silent
 from quadric.sweep import Recipe, Row, Store, Task, run_sweep, table_tasks
@@ -36,7 +37,7 @@ class Cell:
     hidden: int
     model: str
     mean: float
-    std: float
+    std: float | None  # of one seed there is none
     best: float
     worst: float
     paper_mean: float | None = None
@@ -99,6 +100,8 @@ def cells_of(rows: Sequence[Row], recipe: Recipe, paper: dict[Key, dict[str, flo
     names = {kind: model for model, kind in MODELS.items()}
     groups: dict[Key, list[float]] = {}
     for row in rows:
+        if len(row.result.accuracies) != len(recipe.epochs):
+            raise StoreError(f"the store is damaged: the run with {row.task} is not whole.")
         for epochs, accuracy in zip(recipe.epochs, row.result.accuracies, strict=True):
             key = (row.task.size, epochs, row.task.hidden, names[row.task.kind])
             groups.setdefault(key, []).append(100 * accuracy)
@@ -108,7 +111,7 @@ def cells_of(rows: Sequence[Row], recipe: Recipe, paper: dict[Key, dict[str, flo
         theirs = paper.get(key, {})
         cells.append(
             Cell(
-                *key, float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+                *key, float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None,
                 float(values.max()), float(values.min()), theirs.get("mean"), theirs.get("std"),
             )
         )  # fmt: skip
@@ -141,18 +144,18 @@ def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
         paper, paper_total = _wins(theirs, better, worse)
         claims.append(
             Claim(
-                f"{text} (rows of equal size, epochs and width)",
+                f"{text} in every row of equal size, epochs and width",
                 f"{paper} of {paper_total}" if paper_total else "-", f"{mine} of {total}",
-                mine == total, paper == paper_total if paper_total else None,
+                _judged(mine, total, compared), _judged(paper, paper_total, compared),
             )
         )  # fmt: skip
     mine, total = _shrinks(ours)
     paper, paper_total = _shrinks(theirs)
     claims.append(
         Claim(
-            "the gain of QNN over ANN is larger with 10 hidden neurons than with 30",
+            "the gain of QNN over ANN is always larger with 10 hidden neurons than with 30",
             f"{paper} of {paper_total}" if paper_total else "-", f"{mine} of {total}",
-            mine == total, paper == paper_total if paper_total else None,
+            _judged(mine, total, compared), _judged(paper, paper_total, compared),
         )
     )  # fmt: skip
     smallest = smallest_widths(cells)
@@ -162,10 +165,15 @@ def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
         Claim(
             "fewer hidden neurons suffice: a QNN of less than 30 reaches the ANN of 30",
             f"{paper_fewer} of {len(smallest)}" if theirs else "-", f"{fewer} of {len(smallest)}",
-            fewer == len(smallest), paper_fewer == len(smallest) if theirs else None,
+            _judged(fewer, len(smallest), compared), _judged(paper_fewer, len(smallest), compared),
         )
     )  # fmt: skip
     return claims
+
+
+def _judged(count: int, total: int, compared: bool) -> bool | None:
+    """Whether it holds every time; None where there is no paper, or nothing, to judge."""
+    return count == total if compared and total else None
 
 
 def _wins(means: dict[Key, Any], better: str, worse: str) -> tuple[int, int]:
@@ -235,6 +243,7 @@ def run(
     full, jobs, dask, progress
     """
     recipe = recipe or Recipe()
+    unit = unit_of(recipe)
     tasks = tasks_for(data, full=full) if tasks is None else list(tasks)
     inputs = data.X_train.shape[1]
     total = sum(task.cost for task in tasks)
@@ -249,7 +258,7 @@ def run(
         rate = state["steps"] / max(1e-9, time.perf_counter() - state["start"])
         progress(
             stored + state["cost"], total,
-            f"{data.name}: run {done} of {count}, {rate / 1e6:.2f} million steps a second",
+            f"{data.name}: run {done} of {count}, {rate / 1e6:.2f} million {unit} a second",
         )  # fmt: skip
 
     rows = run_sweep(tasks, recipe, data, store, jobs=jobs, dask=dask, on_result=on_result)
@@ -264,13 +273,13 @@ def outcome(
     compared: bool, new_steps: float, seconds: float,
 ) -> Outcome:  # fmt: skip
     """Tables, claims and figures."""
-    seeds = sorted({row.task.seed for row in rows})
+    seeds, unit = sorted({row.task.seed for row in rows}), unit_of(recipe)
     columns = ("train_size", "epochs", "hidden", "model", "mean", "std", "best", "worst")
     values = [tuple(getattr(cell, name) for name in columns) for cell in cells]
     formats = dict.fromkeys(columns[4:], ".2f") | {
         "paper mean": ".2f", "paper std": ".2f", "difference": "+.2f", "in std": "+.1f"
     }  # fmt: skip
-    note = "Percent of the 10000 test images, over the seeds."
+    note = f"Percent of the {len(data.y_test)} test images, over the seeds."
     table = Table(
         f"{data.name}_table",
         "Ours, in the form of the paper's table",
@@ -310,8 +319,9 @@ def outcome(
     trained = sum(row.result.seconds for row in rows)
     title = "MNIST: the paper's table" if compared else f"{data.name}: the paper's grid, other data"
     summary = (
-        f"{inputs} - h - 10 networks, SGD one sample at a time, {len(rows)} runs with seeds "
-        f"{seeds[0]} to {seeds[-1]}, {steps / 1e6:.1f} million steps. Data: {data.name}, from "
+        f"{inputs} - h - 10 networks, SGD with {recipe.batch_size} "
+        f"{'image' if recipe.batch_size == 1 else 'images'} a step, {len(rows)} runs, seeds "
+        f"{_range(seeds)}, {steps / 1e6:.1f} million {unit}. Data: {data.name}, from "
         f"{data.source}."
     )
     if not compared:
@@ -320,10 +330,19 @@ def outcome(
         data.name, title, summary, tables, claims_of(cells, compared), figures,
         {
             "data": data.name, "source": data.source, "checksum": data.checksum,
-            "recipe": recipe.key(), "seeds": f"{seeds[0]}-{seeds[-1]}", "runs": len(rows),
-            "steps": steps, "seconds of training, all cores": trained,
+            "recipe": recipe.key(), "seeds": _range(seeds), "runs": len(rows),
+            unit: steps, "seconds of training, all cores": trained,
             "seconds of this run": seconds,
-            "steps a second, this run": new_steps / seconds if new_steps else None,
+            f"{unit} a second, this run": new_steps / seconds if new_steps else None,
             "processors": sorted({row.environment.cpu for row in rows}),
         },
     )  # fmt: skip
+
+
+def unit_of(recipe: Recipe) -> str:
+    """What is counted: a step visits one image, unless there are batches."""
+    return "steps" if recipe.batch_size == 1 else "images visited"
+
+
+def _range(seeds: Sequence[int]) -> str:
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"

@@ -62,7 +62,7 @@ def accuracy_against_width(cells: Sequence[Cell], compared: bool) -> Figure:
                 continue
             widths = [cell.hidden for cell in mine]
             ax.errorbar(
-                widths, [cell.mean for cell in mine], [cell.std for cell in mine],
+                widths, [cell.mean for cell in mine], [cell.std or 0.0 for cell in mine],
                 color=color_of(k), marker=marker_of(k), markersize=4, linewidth=1.3, capsize=2,
                 label=model.upper() if ax is next(iter(axes.values())) else None,
             )  # fmt: skip

@@ -68,6 +68,8 @@ class Claim:
         Whether ours hold it; None where there is nothing to judge.
     paper_holds : bool or None
         Whether the paper's own numbers hold it.
+    erratum : bool
+        Whether the claim is something printed that is suspected to be an error.
     """
 
     text: str
@@ -75,6 +77,7 @@ class Claim:
     ours: str
     holds: bool | None
     paper_holds: bool | None = None
+    erratum: bool = False
 
 
 @dataclass

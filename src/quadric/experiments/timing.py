@@ -44,16 +44,16 @@ def run(data: ImageData, *, full: bool = False, progress: Progress = silent) -> 
         ratios = np.array(seconds[model]) / np.array(seconds["ann"])
         ours = float(np.median(ratios))
         rows.append((
-            model.upper(), PAPER[model][0], paper, median[model], ours,
+            model.upper(), PAPER[model][0] if compared else None, paper if compared else None,
+            median[model], ours,
             PAPER[model][1] if compared else None, float(np.mean(accuracies[model])),
             5 * size / median[model] / 1e6,
         ))  # fmt: skip
         if model != "ann":
             claims.append(
                 Claim(
-                    f"{model.upper()} takes {paper:.2f} times the time of ANN", f"{paper:.2f}",
-                    f"{ours:.2f}: {'less' if ours <= paper else 'more'} than the paper's",
-                    ours <= paper * 1.1,
+                    f"{model.upper()} takes at most {paper:.2f} times the time of ANN",
+                    f"{paper:.2f}", f"{ours:.2f}", ours <= paper if compared else None,
                 )
             )  # fmt: skip
     table = Table(
@@ -67,7 +67,8 @@ def run(data: ImageData, *, full: bool = False, progress: Progress = silent) -> 
     )  # fmt: skip
     return Outcome(
         "timing", "Time against accuracy",
-        f"Training alone, without tests, on {data.name}, {repeats} times in turn.",
+        f"Training alone, without tests, on {data.name}, {repeats} times in turn, with the default "
+        "recipe." + ("" if compared else " This is not MNIST: the paper's times are left out."),
         [table], claims, {"timing": draw(rows)}, {"data": data.name, "repeats": repeats},
     )  # fmt: skip
 
@@ -84,8 +85,8 @@ def draw(rows: Sequence[tuple[Any, ...]]) -> Figure:
         ax.scatter([row[3]], [row[6]], s=70, c=color_of(k), marker=marker_of(k), label=str(row[0]))
     ax.set_xlabel("seconds of training")
     ax.set_ylabel("test accuracy, %")
+    ax.margins(x=0.3, y=0.25)
     ax.set_xlim(left=0)
-    ax.margins(y=0.25)
     ax.grid(alpha=0.25)
     ax.legend(frameon=False)
     return figure

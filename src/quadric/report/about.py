@@ -16,7 +16,7 @@ __all__ = ["about_this_run"]
 PACKAGES = ("quadric", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
 
 
-def about_this_run(seconds: float) -> dict[str, str]:
+def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
     """What a reader needs to judge, and to do it again."""
     versions = []
     for package in PACKAGES:
@@ -30,7 +30,7 @@ def about_this_run(seconds: float) -> dict[str, str]:
         "command": shlex.join(["quadric", *sys.argv[1:]]),
         "finished": now.strftime("%Y-%m-%d %H:%M UTC"),
         "took": f"{seconds:.0f} s",
-        "processor": f"{environment().cpu}, {cores} cores in use",
+        "processor": f"{environment().cpu}, {jobs or cores} of {cores} cores in use",
         "system": platform.platform(),
         "Python": platform.python_version(),
         "packages": ", ".join(versions),

@@ -26,9 +26,9 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
             pictures[name] = figure_png(figure)
             write_whole(directory / f"{name}.png", pictures[name])
         for table in outcome.tables:
-            write_whole(directory / f"{table.name}.csv", table_csv(table).encode())
+            write_whole(directory / f"{table.name}.csv", table_csv(table).encode(errors="replace"))
     page = directory / "index.html"
-    write_whole(page, _html(outcomes, about, pictures).encode())
+    write_whole(page, _html(outcomes, about, pictures).encode(errors="replace"))
     return page
 
 
@@ -54,7 +54,9 @@ def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     text = resources.files("quadric.report").joinpath("template.html").read_text(encoding="utf-8")
-    claims = [claim for outcome in outcomes for claim in outcome.claims if claim.holds is not None]
+    judged = [claim for outcome in outcomes for claim in outcome.claims if claim.holds is not None]
+    claims = [claim for claim in judged if not claim.erratum]
+    errata = [claim for claim in judged if claim.erratum]
     return environment.from_string(text).render(
         outcomes=outcomes,
         about=about,
@@ -64,4 +66,6 @@ def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str
         },
         holding=sum(bool(claim.holds) for claim in claims),
         judged=len(claims),
+        errata=len(errata),
+        errors=sum(not claim.holds for claim in errata),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -71,6 +72,11 @@ def versions() -> tuple[str, str]:
 
 
 def _connected(client_class: Any, address: str) -> Any:
+    if not re.fullmatch(r"[a-z]+://\S+:\d+", address):
+        raise ConnectionError(
+            f"{address!r} is no address of a Dask scheduler: give what `dask scheduler` prints, "
+            "such as 'tcp://10.0.0.1:8786'."
+        )
     try:
         return client_class(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from quadric.errors import StoreError
 from quadric.sweep import store_file
 from quadric.sweep.environment import Environment
 from quadric.sweep.lock import Lock
@@ -77,15 +78,21 @@ class Store:
                 "ORDER BY size, hidden, kind, seed",
                 (recipe.key(), engine, checksum),
             ).fetchall()
-        return [
-            Row(
-                Task(*values[:4]),
-                Result(tuple(json.loads(values[4])), *values[5:7]),
-                Environment(*values[7:12]),
-                values[12],
-            )
-            for values in found
-        ]
+        try:
+            return [
+                Row(
+                    Task(*values[:4]),
+                    Result(tuple(json.loads(values[4])), *values[5:7]),
+                    Environment(*values[7:12]),
+                    values[12],
+                )
+                for values in found
+            ]
+        except (TypeError, ValueError):
+            raise StoreError(
+                f"{self.path} is damaged: a run in it is not what was written. Give another file, "
+                "or delete this one to begin anew."
+            ) from None
 
     def add(
         self, recipe: Recipe, checksum: str, task: Task, result: Result, environment: Environment
