@@ -11,7 +11,12 @@ import numpy as np
 from quadric.arrays import Array
 from quadric.errors import ModelFileError
 
-__all__ = ["NUMBERS", "decode_array", "encode_array"]
+__all__ = ["NUMBERS", "UnkeptError", "decode_array", "encode_array"]
+
+
+class UnkeptError(Exception):
+    """A value that is not kept; the attribute that holds it is named further out."""
+
 
 # dtypes of numbers: name in the description, and the dtype of the tensor
 NUMBERS = {
@@ -38,9 +43,9 @@ def encode_array(
         tensors[name] = np.frombuffer(array.tobytes(), dtype=np.uint8)
         return {**entry, "dtype": array.dtype.str.replace("=", "<"), "length": len(array)}
     if array.dtype.name not in NUMBERS or array.ndim > 3:
-        raise ModelFileError(
-            f"an array of dtype {array.dtype} and {array.ndim} dimensions is not kept in model "
-            f"files ({name})"
+        raise UnkeptError(
+            f"an array of {array.dtype} with {array.ndim} dimensions, which a model file does not "
+            "keep"
         )
     stored = np.dtype(NUMBERS[array.dtype.name])
     tensors[name] = array.view(stored) if array.dtype.name == "uint64" else array.astype(stored)
@@ -53,7 +58,8 @@ def decode_array(
     """The array that `encode_array` described; its own memory, to be written to."""
     tensor, dtype = tensors[entry["tensor"]], entry["dtype"]
     if dtype == "object":
-        return _decode_objects(entry, tensors, rebuild)
+        lengths = tensors[f"{entry['tensor']}.lengths"]
+        return _decode_objects(tensor, lengths, entry["others"], rebuild)
     if TEXT.fullmatch(dtype):
         return _decode_text(tensor, dtype, entry["length"])
     if tensor.dtype != np.dtype(NUMBERS[dtype]):
@@ -85,7 +91,9 @@ def _encode_objects(
 ) -> dict[str, Any]:
     """Texts in one tensor, their lengths in another; the few other things in the description."""
     if array.ndim != 1:
-        raise ModelFileError(f"an array of objects with {array.ndim} dimensions is not kept")
+        raise UnkeptError(
+            f"an array of objects with {array.ndim} dimensions, which a model file does not keep"
+        )
     texts = [text.encode("utf-8", "surrogatepass") if type(text) is str else b"" for text in array]
     others = [
         [i, describe(value, f"{name}.{i}")]
@@ -98,9 +106,8 @@ def _encode_objects(
 
 
 def _decode_objects(
-    entry: Mapping[str, Any], tensors: Mapping[str, Array], rebuild: Callable[[Any], Any]
+    content: Array, lengths: Array, others: Any, rebuild: Callable[[Any], Any]
 ) -> Array:
-    content, lengths = tensors[entry["tensor"]], tensors[f"{entry['tensor']}.lengths"]
     if content.dtype != np.uint8 or lengths.dtype != np.int64 or lengths.ndim != 1:
         raise ModelFileError("an array of objects is not stored as texts and lengths")
     if lengths.size and (lengths.min() < 0 or lengths.max() > content.size):
@@ -111,7 +118,7 @@ def _decode_objects(
     for i, length in enumerate(lengths.tolist()):
         array[i] = raw[place : place + length].decode("utf-8", "surrogatepass")
         place += length
-    for i, value in entry["others"]:
+    for i, value in others:
         if type(i) is not int or not 0 <= i < len(array) or array[i] != "":
             raise ModelFileError("an object stands where a text does")
         array[i] = rebuild(value)

@@ -12,14 +12,16 @@ import os
 import re
 import struct
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from quadric.arrays import Array
 from quadric.errors import ModelFileError
 from quadric.model_file.disk import open_regular
 from quadric.model_file.json_text import canonical, memory_estimate, parse
+
+if TYPE_CHECKING:  # `info` looks at headers only, and needs no SciPy
+    from quadric.arrays import Array
 
 __all__ = ["FORMAT", "describe_file", "read", "to_bytes"]
 
@@ -45,7 +47,7 @@ def to_bytes(description: dict[str, Any], tensors: Mapping[str, Array]) -> bytes
     description = {"format": FORMAT, **description}
     codes = {stored: code for code, stored in DTYPES.items()}
     digest = _digest(
-        description,
+        canonical(description),
         {name: (codes[array.dtype.str], array.shape, array.data) for name, array in arrays.items()},
     )
     text = canonical({**description, "hash": digest})
@@ -64,7 +66,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]
     """The description and the tensors, checked and hashed."""
     with open_regular(path) as stream:
         try:
-            description, entries = _read_header(stream)
+            text, description, entries = _read_header(stream)
             content = stream.read()
             size = max((end for *_, end in entries.values()), default=0)
             if len(content) != size:  # it changed while it was read
@@ -73,7 +75,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]
             view = memoryview(content)
             claimed = description.pop("hash")
             parts = {n: (d, s, view[a:b]) for n, (d, s, a, b) in entries.items()}
-            if claimed != _digest(description, parts):
+            if claimed != _digest(_without_hash(text, claimed), parts):
                 raise ModelFileError("its hash is not that of its content")
         except ModelFileError as error:
             raise _refused(path, error) from None
@@ -90,7 +92,7 @@ def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The description with the tensors' dtypes and shapes, from the header alone."""
     with open_regular(path) as stream:
         try:
-            description, entries = _read_header(stream)
+            _, description, entries = _read_header(stream)
             _check_format(description)
         except ModelFileError as error:
             raise _refused(path, error) from None
@@ -105,7 +107,7 @@ def _refused(path: str | os.PathLike[str], reason: object) -> ModelFileError:
     )
 
 
-def _read_header(stream: BinaryIO) -> tuple[dict[str, Any], Entries]:
+def _read_header(stream: BinaryIO) -> tuple[str, dict[str, Any], Entries]:
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
     if len(start) < 8:
@@ -113,14 +115,7 @@ def _read_header(stream: BinaryIO) -> tuple[dict[str, Any], Entries]:
     (length,) = struct.unpack("<Q", start)
     if not 2 <= length <= min(size - 8, LARGEST_HEADER):
         raise ModelFileError("it is no model file, or is cut short: its header does not fit in it")
-    raw = stream.read(length)
-    if raw[:1] != b"{" or len(raw) != length:
-        raise ModelFileError("it is no model file: it does not begin as safetensors do")
-    _check_cost(raw, size)
-    try:
-        header = parse(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise ModelFileError("its header is not text") from None
+    header = _parse_header(stream.read(length), size)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not isinstance(metadata.get(KEY), str):
         raise ModelFileError(
@@ -128,10 +123,22 @@ def _read_header(stream: BinaryIO) -> tuple[dict[str, Any], Entries]:
         )
     if len(metadata) > 1:
         raise ModelFileError(f"it has other metadata beside {KEY!r}")
-    description = parse(metadata[KEY])
+    text: str = metadata[KEY]
+    description = parse(text)
     if not isinstance(description, dict):
         raise ModelFileError("its description is not an object of JSON")
-    return description, _entries(header, size - 8 - length)
+    return text, description, _entries(header, size - 8 - length)
+
+
+def _parse_header(raw: bytes, size: int) -> dict[str, Any]:
+    if raw[:1] != b"{":
+        raise ModelFileError("it is no model file: it does not begin as safetensors do")
+    _check_cost(raw, size)
+    try:
+        header: dict[str, Any] = parse(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ModelFileError("its header is not text") from None
+    return header
 
 
 def _check_cost(raw: bytes, size: int) -> None:
@@ -185,16 +192,21 @@ def _check_format(description: dict[str, Any]) -> None:
         raise ModelFileError(f"its description has not the fields {', '.join(sorted(FIELDS))}")
 
 
-def _digest(
-    description: dict[str, Any], tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]
-) -> str:
+def _without_hash(text: str, claimed: Any) -> str:
+    """The description as it was when it was hashed; not spelled anew, which would take memory."""
+    before, found, after = text.partition(f'"hash":"{claimed}",')
+    if not found or not text.isascii():
+        raise ModelFileError("its description is not canonical JSON")
+    return before + after
+
+
+def _digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -> str:
     """SHA-256 over the description and every tensor's name, dtype, shape and bytes."""
-    digest = hashlib.sha256()
-    text = canonical(description).encode("ascii")
-    digest.update(struct.pack("<Q", len(text)) + text)
+    digest = hashlib.sha256(struct.pack("<Q", len(text)))
+    digest.update(text.encode("ascii"))
     for name in sorted(tensors):
         dtype, shape, content = tensors[name]
-        text = canonical([name, dtype, list(shape)]).encode("ascii")
-        digest.update(struct.pack("<Q", len(text)) + text)
+        entry = canonical([name, dtype, list(shape)]).encode("ascii")
+        digest.update(struct.pack("<Q", len(entry)) + entry)
         digest.update(content)
     return digest.hexdigest()

@@ -12,7 +12,7 @@ import sklearn
 import quadric
 from quadric.arrays import Array
 from quadric.errors import ModelFileError
-from quadric.model_file.array_values import NUMBERS, encode_array
+from quadric.model_file.array_values import NUMBERS, UnkeptError, encode_array
 from quadric.model_file.classes import CLASSES, ESTIMATORS, supported
 from quadric.model_file.json_text import canonical, parse
 from quadric.network import Network
@@ -176,12 +176,8 @@ class _Writer:
     def _attribute(self, value: Any, path: str, attribute: str, owner: str) -> Any:
         try:
             return self.value(value, f"{path}.{attribute}" if path else attribute)
-        except _UnkeptError as error:
+        except UnkeptError as error:
             raise ModelFileError(f"{attribute} of {owner} is {error}") from None
-
-
-class _UnkeptError(Exception):
-    """A value that is not kept; the attribute that holds it is named further out."""
 
 
 def _name_of(value: Any) -> str | None:
@@ -207,7 +203,7 @@ def _number_type(value: Any) -> dict[str, Any]:
             return {"type": "scalar type", "name": name}
     if value in (float, int, bool):
         return {"type": "builtin", "name": value.__name__}
-    raise _UnkeptError(
+    raise UnkeptError(
         f"the type {getattr(value, '__name__', value)}, which a model file does not keep"
     )
 
@@ -220,7 +216,7 @@ def _refuse(value: Any) -> NoReturn:
             f"{supported()}. Apply it to the data beforehand, and save the rest."
         )
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
-        raise _UnkeptError(f"a {kind}, which a model file does not keep: give a number (or None)")
+        raise UnkeptError(f"a {kind}, which a model file does not keep: give a number (or None)")
     if callable(value):
-        raise _UnkeptError("a function, which a model file does not keep: it would be code")
-    raise _UnkeptError(f"or holds a {kind}, which a model file does not keep: {value!r:.60}")
+        raise UnkeptError("a function, which a model file does not keep: it would be code")
+    raise UnkeptError(f"or holds a {kind}, which a model file does not keep: {value!r:.60}")

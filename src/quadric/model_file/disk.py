@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -63,11 +64,11 @@ def _mode_of(target: Path) -> int | None:
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(21, "there is a directory of that name")
+        raise IsADirectoryError(errno.EISDIR, "there is a directory of that name")
     if not stat.S_ISREG(mode):
-        raise PermissionError(1, "it is a device or a pipe, not a file")
-    if not os.access(target, os.W_OK):
-        raise PermissionError(13, "the file is read-only")
+        raise PermissionError(errno.EPERM, "it is a device or a pipe, not a file")
+    if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, "the file is read-only")
     return stat.S_IMODE(mode)
 
 

@@ -112,18 +112,18 @@ class _Reader:
 
     def _layer(self, place: str, described: Mapping[str, Any]) -> Layer:
         kind, n, m = LAYERS[described["kind"]], described["inputs"], described["neurons"]
-        dtype = self.tensors[f"{place}.W"].dtype
+        stored = {name: self.tensors[f"{place}.{name}"] for name in kind.fields}
+        dtype = stored["W"].dtype
         shapes = kind.shapes(n, m) | ({"Q": (m, n * (n + 1) // 2)} if "Q" in kind.fields else {})
         arrays = {}
-        for name in kind.fields:
-            stored = self.tensors[f"{place}.{name}"]
-            if stored.shape != shapes[name] or 0 in stored.shape:
-                raise ModelFileError(f"{place}.{name} has shape {stored.shape}")
-            if stored.dtype != dtype or dtype not in (np.float32, np.float64):
-                raise ModelFileError(f"{place}.{name} has dtype {stored.dtype}")
-            if not np.isfinite(stored).all():
+        for name, array in stored.items():
+            if array.shape != shapes[name] or 0 in array.shape:
+                raise ModelFileError(f"{place}.{name} has shape {array.shape}")
+            if array.dtype != dtype or dtype not in (np.float32, np.float64):
+                raise ModelFileError(f"{place}.{name} has dtype {array.dtype}")
+            if not np.isfinite(array).all():
                 raise ModelFileError(f"{place}.{name} is not finite")
-            arrays[name] = _symmetric(stored, n) if name == "Q" else np.array(stored)
+            arrays[name] = _symmetric(array, n) if name == "Q" else np.array(array)
         return kind.of(**arrays)  # not by assignment, which halves Q and so its smallest entries
 
 
@@ -150,7 +150,7 @@ def _complete(model: Any, name: str) -> None:
 
 
 class _Counted(dict[str, Array]):
-    """The tensors, remembering which were asked for."""
+    """The tensors, each asked for once: one that is named often would be copied as often."""
 
     def __init__(self, tensors: Mapping[str, Array]) -> None:
         super().__init__(tensors)
@@ -159,6 +159,8 @@ class _Counted(dict[str, Array]):
     def __getitem__(self, name: str) -> Array:
         if name not in self:
             raise ModelFileError(f"there is no tensor {name!r:.60}")
+        if name in self.asked:
+            raise ModelFileError(f"two things are made of the tensor {name}")
         self.asked.add(name)
         return super().__getitem__(name)
 
