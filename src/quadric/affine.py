@@ -11,7 +11,15 @@ import numpy as np
 from quadric.arrays import Array
 from quadric.geometry import Quadric
 
-__all__ = ["Affine", "NotAffineError", "affine_step", "typical_inputs", "undo", "undo_steps"]
+__all__ = [
+    "Affine",
+    "NotAffineError",
+    "affine_step",
+    "column_indices",
+    "typical_inputs",
+    "undo",
+    "undo_steps",
+]
 
 
 class NotAffineError(TypeError):
@@ -184,7 +192,7 @@ def _columns(step: Any) -> Affine:
         where = step.output_indices_[name]
         if transformer == "drop" or where.start == where.stop:
             continue
-        indices = _column_indices(columns, raw_names)
+        indices = column_indices(columns, raw_names)
         try:
             if isinstance(transformer, str):
                 block = _identity(len(indices))
@@ -213,7 +221,8 @@ def _columns(step: Any) -> Affine:
     return Affine(_diagonal_if_it_is(A), t, names)
 
 
-def _column_indices(columns: Any, names: list[str]) -> list[int]:
+def column_indices(columns: Any, names: list[str]) -> list[int]:
+    """A ColumnTransformer's columns (names, indices, a slice, a mask) as indices."""
     every = np.arange(len(names))
     if isinstance(columns, str):
         return [names.index(columns)]

@@ -1,0 +1,179 @@
+"""A model as one ONNX graph: preprocessing, network, answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+import quadric
+from quadric.network import Network
+from quadric.onnx.graph import ML, Graph, element_type
+from quadric.onnx.inputs import Input, declared_inputs, feature_names
+from quadric.onnx.layers import logits_node
+from quadric.onnx.outputs import Output, label_values, output_nodes
+from quadric.onnx.steps import apply_steps
+from quadric.onnx.tables import as_matrix
+
+__all__ = ["export"]
+
+OPSETS = (13, 17)  # the oldest that has these operators, and the default: widely supported
+ML_OPSET = 3
+LARGEST = 2**31 - 1  # bytes of a protobuf message
+RESULTS = ("label", "probabilities", "variable", "outputs", "logits")
+
+
+def export(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    dtype: str = "float32",
+    opset: int = OPSETS[1],
+) -> Any:
+    """The model as an ONNX graph, of a few nodes a layer and any batch size.
+
+    Parameters
+    ----------
+    model : Network, fitted quadric estimator, or Pipeline that ends with one
+    path : str or path, optional
+        Where to write the graph; the file appears whole or not at all.
+    dtype : {'float32', 'float64'}
+        Of inputs, parameters and results.
+    opset : int, default=17
+        ONNX's version of the operators, at least 13.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input: ``X`` of shape (batch, n); or, where an encoder takes text or whole numbers, one
+        input of shape (batch, 1) for each column of the table, under the column's name.
+        Outputs: ``label`` and ``probabilities`` of a classifier, ``variable`` of a regressor
+        (batch, outputs), ``outputs`` and ``logits`` of a Network.
+
+    Examples
+    --------
+    >>> from quadric import Network
+    >>> net = Network.create(784, [("linear", 30, "logistic"), ("quadratic", 10, "logistic")])
+    >>> len(export(net).graph.node)
+    11
+    """
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")
+    newest = onnx.defs.onnx_opset_version()
+    if isinstance(opset, bool) or not isinstance(opset, int) or not OPSETS[0] <= opset <= newest:
+        raise ValueError(f"opset must be {OPSETS[0]} to {newest}. Got {opset!r} instead.")
+    steps, last = _split(model)
+    network = last if isinstance(last, Network) else last.network_
+    names = feature_names(model, _n_features(steps, network))
+    graph = Graph(dtype, {*RESULTS, *names, "X"})
+    inputs, table = declared_inputs(graph, steps, names)
+    _check_names(inputs)
+    X = as_matrix(graph, apply_steps(graph, steps, table))
+    results = output_nodes(graph, last, logits_node(graph, network, X.tensor))
+    proto = _assemble(graph, inputs, results, opset)
+    helper.set_model_props(proto, _properties(last, names))
+    if proto.ByteSize() > LARGEST:
+        raise ValueError(
+            f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB; an ONNX file holds 2 GiB."
+        )
+    if path is not None:
+        _write(proto.SerializeToString(), Path(path))
+    return proto
+
+
+def _split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """The steps in front, and the Network or estimator at the end."""
+    steps: list[tuple[str, Any]] = []
+    last = model
+    if hasattr(model, "named_steps"):  # a Pipeline
+        used = [(name, s) for name, s in model.steps if s is not None and not isinstance(s, str)]
+        steps, last = used[:-1], used[-1][1]
+        if hasattr(last, "named_steps"):
+            inner, last = _split(last)
+            steps += inner
+    if isinstance(last, Network) or isinstance(getattr(last, "network_", None), Network):
+        return steps, last
+    advice = "."
+    if hasattr(last, "best_estimator_"):
+        advice = "; pass its best_estimator_."
+    elif type(last).__module__.startswith("quadric."):
+        advice = "; call fit first."
+    raise TypeError(
+        "model must be a Network, a fitted quadric estimator, or a Pipeline that ends with one. "
+        f"Got {type(last).__name__}{advice}"
+    )
+
+
+def _n_features(steps: Sequence[tuple[str, Any]], network: Network) -> int:
+    for _, step in steps:
+        if hasattr(step, "n_features_in_"):
+            return int(step.n_features_in_)
+    return network.n_inputs
+
+
+def _check_names(inputs: Sequence[Input]) -> None:
+    clash = [name for name, _, _ in inputs if name in RESULTS]
+    if clash:
+        raise ValueError(f"column {clash[0]!r} has the name of an output: rename it before fit.")
+
+
+def _assemble(graph: Graph, inputs: Sequence[Input], results: Sequence[Output], opset: int) -> Any:
+    for result in results:
+        graph.add("Identity", result.tensor, output=result.name)
+    opsets = [helper.make_opsetid("", opset)]
+    if any(node.domain == ML for node in graph.nodes):
+        opsets.append(helper.make_opsetid(ML, ML_OPSET))
+    whole = helper.make_graph(
+        graph.nodes,
+        "quadric",
+        [
+            helper.make_tensor_value_info(name, element_type(dtype), ["batch", width])
+            for name, dtype, width in inputs
+        ],
+        [
+            helper.make_tensor_value_info(r.name, element_type(r.dtype), ["batch", *r.shape])
+            for r in results
+        ],
+        graph.initializers,
+    )
+    return helper.make_model(
+        whole,
+        opset_imports=opsets,
+        ir_version=helper.find_min_ir_version_for(opsets),
+        producer_name="quadric",
+        producer_version=quadric.__version__,
+    )
+
+
+def _properties(last: Any, names: Sequence[str]) -> dict[str, str]:
+    """What a reader of the file may want to know; lists as JSON."""
+    properties = {
+        "quadric_version": quadric.__version__,
+        "model": type(last).__name__,
+        "feature_names": json.dumps(list(names)),
+    }
+    if hasattr(last, "classes_"):
+        properties["classes"] = json.dumps(np.asarray(label_values(last)).tolist())
+    return properties
+
+
+def _write(content: bytes, path: Path) -> None:
+    """Under another name first: a reader never meets half a file."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
