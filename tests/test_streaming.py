@@ -85,6 +85,24 @@ def test_streaming_learns(table):
     assert scores["this model"] > whole.report.scores["this model"] - 0.03
 
 
+def test_rows_held_out_are_not_learned(table, monkeypatch):
+    from quadric.streaming.learner import Learner
+
+    learned = []
+    original = Learner.learn
+
+    def spy(self, X, y, progress):
+        learned.append(np.asarray(X["z"]))
+        original(self, X, y, progress)
+
+    monkeypatch.setattr(Learner, "learn", spy)
+    trained = go(table, stream=Stream(buffer=300, epochs=2))
+    first, second = np.concatenate(learned[:8]), np.concatenate(learned[8:])
+    assert len(first) == trained.report.trained
+    assert set(first) == set(second)
+    assert first.tolist() != second.tolist()  # another order in every epoch
+
+
 def test_streaming_regression_in_any_units(table):
     wishes = Wishes("size", drop=["label", "colour"])
     trained = go(table, wishes, Stream(buffer=300, epochs=30))

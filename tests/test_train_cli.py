@@ -87,7 +87,7 @@ def test_the_tour_of_the_readme(tmp_path):
         result = command(*shlex.split(line)[1:], cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         said.append(result.stdout)
-    (shown,) = re.findall(r"```text\n(.*?)```", section, re.DOTALL)
+    (shown,) = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
     assert said[0] == shown
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 151
     assert "versicolor and virginica: " in said[2]
