@@ -210,7 +210,7 @@ def test_a_divergence_lowers_the_rate_for_good(table, monkeypatch):
     monkeypatch.setattr(learner, "RATE", 1e4)  # far too long a step
     trained = go(table)
     assert "Training diverged" in " ".join(trained.notes)
-    assert min(seen) < 1e3
+    assert min(seen[:4]) < 2e3  # long before the schedule is there
     assert all(np.isfinite(array).all() for array in parameters(trained))
 
 
