@@ -452,6 +452,15 @@ def test_encoder_of_numbers():
     np.testing.assert_allclose(p, whole.predict_proba(X), atol=1e-5)
 
 
+def test_a_column_as_number_and_as_category():
+    frame = pd.DataFrame({"size": [1, 2, 3, 2, 1, 3], "t": list("abaabb")})
+    parts = [("n", StandardScaler(), ["size"]), ("e", OneHotEncoder(), ["size", "t"])]
+    model = make_pipeline(ColumnTransformer(parts), QuadraticLogisticRegression())
+    proto = assert_same(model.fit(frame, [0, 1, 1, 0, 1, 0]), frame)
+    types = {node.name: node.type for node in session(proto).get_inputs()}
+    assert types == {"size": "tensor(float)", "t": "tensor(string)"}
+
+
 def test_a_float_category_that_float32_cannot_hold():
     X = np.array([[1.0], [1.0 + 1e-12], [2.0]])
     model = make_pipeline(OneHotEncoder(), QuadraticLogisticRegression()).fit(X, [0, 1, 1])
@@ -595,6 +604,15 @@ def test_skl2onnx(last, dtype):
     assert_same(model, X, dtype=dtype, proto=proto, atol=1e-5 if dtype == "float32" else 1e-12)
 
 
+def test_importing_registers():
+    script = "import quadric.onnx, skl2onnx; print(*skl2onnx.supported_converters())"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    for estimator in (QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor):
+        assert f"Quadric{estimator.__name__}" in result.stdout.split()
+
+
 def test_skl2onnx_options():
     X, y = load_iris(return_X_y=True)
     X = X.astype("float32")
@@ -626,7 +644,8 @@ def test_skl2onnx_with_steps_of_its_own():
     Y = np.column_stack([X[:, 0] > 6, X[:, 1] > 3]).astype(int)
     labels = make_pipeline(StandardScaler(), QuadraticClassifier((), alpha=0.1)).fit(X, Y)
     options = {QuadraticClassifier: {"zipmap": False}}
-    assert_same(labels, X, proto=skl2onnx.to_onnx(labels, X[:1], options=options))
+    proto = assert_same(labels, X, proto=skl2onnx.to_onnx(labels, X[:1], options=options))
+    assert [node.shape for node in session(proto).get_outputs()] == [[None, 2], [None, 2]]
 
 
 def test_skl2onnx_on_a_table(table):

@@ -22,7 +22,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Column:
-    """A tensor of shape (batch, 1); kind is 'float', 'int64' or 'string'."""
+    """A tensor of shape (batch, 1); kind is 'float', 'string', or 'int64' (categories)."""
 
     tensor: str
     kind: str
@@ -35,11 +35,9 @@ def as_matrix(graph: Graph, table: Table) -> Matrix:
     """The numbers of a table side by side."""
     if isinstance(table, Matrix):
         return table
-    if any(column.kind == "string" for column in table):
-        raise TypeError("a step wants numbers and is given text")
-    tensors = [
-        graph.cast(column.tensor) if column.kind == "int64" else column.tensor for column in table
-    ]
+    if any(column.kind != "float" for column in table):
+        raise TypeError("a step wants numbers and is given text or categories")
+    tensors = [column.tensor for column in table]
     joined = tensors[0] if len(tensors) == 1 else graph.add("Concat", *tensors, axis=1)
     return Matrix(joined, len(table))
 
