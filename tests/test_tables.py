@@ -239,7 +239,7 @@ def test_held_out_rows_are_not_seen(iris):
     report = trained.report
     assert (report.trained, report.held_out) == (90, 60)
     assert report.confusion.counts.sum(axis=1).tolist() == [20, 20, 20]
-    assert trained.model[-1].network_.n_inputs == 4
+    assert trained.model[1].n_samples_seen_ == 90
     again = train(open_table(iris), Wishes("species"), Settings(test_size=0.4))
     assert again.report.scores == report.scores
     other = train(open_table(iris), Wishes("species"), Settings(test_size=0.4, seed=1))

@@ -18,10 +18,12 @@ __all__ = ["explain", "inputs_from"]
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A model file.")],
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
     data: Annotated[
         Path | None,
-        typer.Argument(help="A table to rank the terms on; else by what the model knows."),
+        typer.Argument(
+            readable=False, help="A table to rank the terms on; else by what the model knows."
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many terms of each sort.")] = 5,
     precision: Annotated[int, typer.Option(min=1, max=17, help="Significant digits.")] = 3,

@@ -15,7 +15,7 @@ __all__ = ["export"]
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A model file.")],
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
     output: Annotated[Path, typer.Argument(help="The ONNX file to write: name.onnx.")],
 ) -> None:
     """Write a model as ONNX, preprocessing included (needs `pip install quadric[onnx]`)."""

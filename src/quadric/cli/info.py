@@ -18,7 +18,7 @@ __all__ = ["info"]
 
 
 def info(
-    model: Annotated[Path, typer.Argument(help="A model file.")],
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Say what is in a model file: kind, layers, parameters, classes, columns, versions."""

@@ -16,9 +16,9 @@ __all__ = ["plot"]
 
 
 def plot(
-    model: Annotated[Path, typer.Argument(help="A model file.")],
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
     data: Annotated[
-        Path | None, typer.Argument(help="A table whose points are drawn, too.")
+        Path | None, typer.Argument(readable=False, help="A table whose points are drawn, too.")
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")

@@ -15,8 +15,10 @@ __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model file of `quadric train`.")],
-    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file with the model's columns.")],
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file of `quadric train`.")],
+    data: Annotated[
+        Path, typer.Argument(readable=False, help="A CSV or Parquet file with the model's columns.")
+    ],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="A CSV file, or Parquet by its name; - is stdout."),

@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 def train(
-    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.")],
+    data: Annotated[Path, typer.Argument(readable=False, help="A CSV or Parquet file.")],
     target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
     output: Annotated[
         Path | None,

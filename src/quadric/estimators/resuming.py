@@ -24,6 +24,7 @@ def state_of(estimator: Any) -> tuple[dict[str, Array], dict[str, Any]]:
     }
     for i, (mean, square) in enumerate(zip(optimizer.means, optimizer.squares, strict=True)):
         arrays |= {f"means.{i}": mean, f"squares.{i}": square}
+    arrays["loss_curve"] = np.array(estimator.loss_curve_)
     numbers = {name: _plain(getattr(estimator, name)) for name in NUMBERS}
     return arrays, numbers | {"adam_t": optimizer.t}
 
@@ -36,6 +37,7 @@ def put_state(estimator: Any, arrays: dict[str, Array], numbers: dict[str, Any])
             array[...] = arrays[f"layers.{l}.{name}"]
     for i, (mean, square) in enumerate(zip(optimizer.means, optimizer.squares, strict=True)):
         mean[...], square[...] = arrays[f"means.{i}"], arrays[f"squares.{i}"]
+    estimator.loss_curve_ = arrays["loss_curve"].tolist()
     optimizer.t = int(numbers["adam_t"])
     for name in NUMBERS:
         setattr(estimator, name, numbers[name])

@@ -37,7 +37,8 @@ class Checkpoint:
     def load(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
         """State and arrays; None if there is no file. TableError if it is damaged or another's."""
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            content = io.BytesIO(self.path.read_bytes())
+            with np.load(content, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             described = json.loads(arrays.pop("description").tobytes())
             run, state = described["run"], described["state"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
 from polars.io.plugins import register_io_source
+
+from quadric.whole_files import replacing
 
 __all__ = ["write_batches"]
 
@@ -25,22 +24,12 @@ def write_batches(path: Path | None, frames: Iterable[pl.DataFrame]) -> None:
         for i, frame in enumerate(frames):
             sys.stdout.write(frame.write_csv(include_header=i == 0))
         return
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            if path.suffix.lower() in (".parquet", ".pq"):
-                _write_parquet(Path(temporary), frames)
-            else:
-                for i, frame in enumerate(frames):
-                    stream.write(frame.write_csv(include_header=i == 0).encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's files are for the owner only
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with replacing(path) as stream:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            _write_parquet(Path(stream.name), frames)
+        else:
+            for i, frame in enumerate(frames):
+                stream.write(frame.write_csv(include_header=i == 0).encode())
 
 
 def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
