@@ -736,3 +736,40 @@ def test_layer_kinds_as_an_array():
     kinds = np.array(["linear", "reduced"])
     model = QuadraticClassifier((4,), layer_kinds=kinds, alpha=1.0).fit(X, y)
     assert [layer.kind for layer in model.network_.layers] == ["linear", "reduced"]
+
+
+# ---- numbers that stay right ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kinds", ["quadratic", "reduced", "linear"])
+def test_predictions_do_not_depend_on_batches_or_threads(dtype, kinds):
+    from threadpoolctl import threadpool_limits
+
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(dtype)
+    model = QuadraticClassifier((20,), layer_kinds=("linear", kinds), max_iter=10, random_state=0)
+    model.fit(X, y)
+    whole = model.predict_proba(X)
+    assert whole.dtype == dtype
+    rounding = 200 * np.finfo(dtype).eps
+    for size in (1, 7, 500):
+        parts = [model.predict_proba(X[i : i + size]) for i in range(0, 900, size)]
+        np.testing.assert_allclose(np.vstack(parts)[:900], whole[:900], atol=rounding)
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            np.testing.assert_allclose(model.predict_proba(X), whole, atol=rounding)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_probabilities_of_huge_inputs_are_probabilities(dtype):
+    """z may be of any finite size: no overflow in sigmoid, softmax or logarithm."""
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X).astype(dtype)
+    for labels, loss in ((y, "auto"), (y > 0, "auto"), (y, "binary_cross_entropy")):
+        model = QuadraticClassifier((), loss=loss, random_state=0).fit(X, labels)
+        for size in (1e3, 1e10, 1e17):
+            probabilities = model.predict_proba(X * np.asarray(size, dtype=dtype))
+            assert np.isfinite(probabilities).all()
+            np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+            assert not np.isnan(model.predict_log_proba(X * np.asarray(size, dtype=dtype))).any()

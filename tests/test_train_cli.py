@@ -426,6 +426,38 @@ def test_export(place, tmp_path, monkeypatch):
     assert result.stderr.count("\n") == 1
 
 
+def test_an_exported_table_gives_the_same_answers(tmp_path):
+    """Text, whole numbers with holes and decimals: `predict --proba` and onnxruntime agree."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    x, n = rng.normal(size=200), rng.integers(0, 7, 200)
+    colours = rng.choice(list("rgb"), 200)
+    inside = np.where(np.abs(x) < 0.7, "in", "out")
+    rows = [
+        f"{x[i]:.6f},{colours[i]},{'' if i % 10 == 5 else n[i]},{inside[i]}" for i in range(200)
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["x,colour,n,y", *rows]) + "\n")
+    assert quick("train", tmp_path / "a.csv", "-t", "y", "-o", tmp_path / "a").exit_code == 0
+    assert quick("export", tmp_path / "a", tmp_path / "a.onnx").exit_code == 0
+    out = tmp_path / "out.csv"
+    assert quick("predict", tmp_path / "a", tmp_path / "a.csv", "-o", out, "--proba").exit_code == 0
+    import polars as pl
+
+    said = pl.read_csv(out)
+    session = onnxruntime.InferenceSession(tmp_path / "a.onnx")
+    gaps = np.where(np.arange(200) % 10 == 5, np.nan, n)
+    columns = {"x": np.round(x, 6), "colour": colours.astype(object), "n": gaps}
+    feeds = {}
+    for wanted in session.get_inputs():
+        column = columns[wanted.name]
+        kind = object if column.dtype == object else np.float32
+        feeds[wanted.name] = column.astype(kind).reshape(-1, 1)
+    label, probabilities = session.run(None, feeds)
+    proba = said.select([name for name in said.columns if "proba" in name or "(" in name])
+    assert said[said.columns[-1 - proba.width]].to_list() == label.ravel().tolist()
+    np.testing.assert_allclose(probabilities, proba.to_numpy(), atol=1e-5)
+
+
 def test_complexity():
     result = quick("complexity", "784", "30", "10", "--kinds", "linear,quadratic", "--json")
     assert result.exit_code == 0, result.stderr
