@@ -74,6 +74,13 @@ def test_central_differences_over_random_shapes(**case):
     assert_central_differences(**case)
 
 
+def test_a_strongly_curved_network():
+    """Three quadratic layers are of the eighth degree: plain differences are off by 1e-5 here."""
+    assert_central_differences(
+        ["quadratic"] * 3, [2, 4, 2], 5, 3, "identity", ("binary_cross_entropy", "logistic"), 266
+    )
+
+
 @pytest.mark.full
 @settings(max_examples=5000, derandomize=False)
 @given(**RANDOM_SHAPES)
