@@ -484,3 +484,70 @@ def test_a_read_only_directory(place, tmp_path):
     closed.chmod(0o500)
     result = command("train", place / "iris.csv", "-t", "species", "-o", closed / "a", cwd=tmp_path)
     is_one_line(result, "permission denied")
+
+
+def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
+    model, table = tmp_path / "m.quadric", tmp_path / "iris.csv"
+    shutil.copy(place / "iris.quadric", model)
+    shutil.copy(place / "iris.csv", table)
+    before = model.read_bytes(), table.read_bytes()
+    for arguments in (
+        ("train", table, "-t", "species", "-o", table),
+        ("predict", model, table, "-o", table),
+        ("predict", model, table, "-o", model),
+        ("export", model, model),
+    ):
+        is_one_line(quick(*arguments), "it would be lost")
+    assert (model.read_bytes(), table.read_bytes()) == before
+
+
+def test_numbers_as_categories_are_spelled_one_by_one(tmp_path):
+    """1.0 is the category '1' whatever other numbers are in its batch."""
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    k = rng.choice([1.0, 2.5, 3.0], 200)
+    target = np.where(k == 1, "p", "n")
+    table = {"k": k, "x": rng.normal(size=200), "t": target}
+    pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
+    arguments = ["train", tmp_path / "a.parquet", "-t", "t", "--categorical", "k"]
+    assert quick(*arguments, "-o", tmp_path / "m").exit_code == 0
+    for values in ([1.0, 1.0, 3.0], [1.0, 1.0, 3.0, 2.5]):
+        pl.DataFrame({"k": values, "x": [0.0] * len(values)}).write_parquet(tmp_path / "b.parquet")
+        result = quick(
+            "predict", tmp_path / "m", tmp_path / "b.parquet", "-o", tmp_path / "out.csv"
+        )
+        assert "were not seen" not in result.stderr
+        assert pl.read_csv(tmp_path / "out.csv")["t"].to_list()[:3] == ["p", "p", "n"]
+    pl.DataFrame({"x": k + rng.normal(size=200) / 10, "t": k}).write_parquet(tmp_path / "c.parquet")
+    for stream in ([], ["--stream"]):
+        result = quick(
+            "train", tmp_path / "c.parquet", "-t", "t", "--task", "classification", "--json",
+            "-o", tmp_path / "c", *stream,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        confusion = np.array(json.loads(result.stdout)["confusion"])
+        assert (confusion.sum(axis=1) > 5).all()  # no class is lost
+        assert np.trace(confusion) > 0.75 * confusion.sum()
+
+
+def test_short_rows_and_quoted_separators(tmp_path):
+    rows = [f"{x / 10},{x % 3},{'ab'[x % 2]}" for x in range(60)]
+    (tmp_path / "a.csv").write_text('"x; y; z",n,t\n' + "\n".join(rows) + "\n")
+    assert quick("train", tmp_path / "a.csv", "-t", "t", "-o", tmp_path / "m").exit_code == 0
+    (tmp_path / "b.csv").write_text('"x; y; z",n\n0.5\n0.7\n')  # every row lacks its last value
+    result = quick("predict", tmp_path / "m", tmp_path / "b.csv", "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.stderr
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_standard_output_is_one_line(place):
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "quadric", "info", str(place / "iris.quadric"), "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("error: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -71,3 +72,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         sys.exit(130)
+    except OSError as error:  # stdout itself cannot be written to
+        print(f"error: cannot write the output: {error.strerror or error}.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nor can it be flushed at the end
+        sys.exit(1)

@@ -35,11 +35,14 @@ def writable_directory(path: Path, option: str = "--out") -> Path:
     return path
 
 
-def output_path(path: Path, option: str = "-o") -> Path:
+def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = ()) -> Path:
     """A file that can be written, asked before any work is done; one line and exit code 1 if not.
 
-    A file that is there stays as it is until it is replaced.
+    A file that is there stays as it is until it is replaced; none of the `inputs` may be replaced.
     """
+    for source in inputs:
+        if source is not None and path.exists() and source.exists() and path.samefile(source):
+            fail(f"{path} is also what is read: it would be lost. Give another name with {option}.")
     directory = path.parent
     if path.is_dir():
         fail(f"{path} is a directory. Give the name of a file with {option}.")

@@ -19,7 +19,7 @@ def export(
     output: Annotated[Path, typer.Argument(help="The ONNX file to write: name.onnx.")],
 ) -> None:
     """Write a model as ONNX, preprocessing included (needs `pip install quadric[onnx]`)."""
-    path = output_path(output, "another name")
+    path = output_path(output, "the second argument", inputs=[model])
     if path.suffix.lower() != ".onnx":
         raise typer.BadParameter(f"the name of an ONNX file ends with .onnx. Got {path.name!r}.")
     with one_line():

@@ -34,7 +34,7 @@ def plot(
 
     With --image-shape, what each class looks for in an image: the eigenvectors of its Q.
     """
-    path = output_path(output)
+    path = output_path(output, inputs=[model, data])
     if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
         raise typer.BadParameter(f"a picture ends with .png, .svg or .pdf. Got {path.name!r}.")
     with one_line():

@@ -38,7 +38,7 @@ def predict(
     to_stdout = str(output) == "-"
     if to_stdout and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
-    path = None if to_stdout else output_path(output)
+    path = None if to_stdout else output_path(output, inputs=[model, data])
     with one_line():
         from quadric.tables import open_table
         from quadric.tables import predict as predict_table

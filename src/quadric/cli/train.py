@@ -102,7 +102,7 @@ def train(
         raise typer.BadParameter("--cv reads the data many times; it does not go with --stream.")
     if not stream and (resume or epochs or buffer):
         raise typer.BadParameter("--resume, --epochs and --buffer are for --stream.")
-    path = output_path(output or Path(data.name).with_suffix(".quadric"))
+    path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data])
     stderr = Console(stderr=True)
     with one_line(), _interruptible(path if stream else None):
         from quadric import model_file

@@ -11,7 +11,7 @@ import polars as pl
 
 from quadric.arrays import Array
 from quadric.errors import TableError
-from quadric.tables.profile import check_size, clean, numbers
+from quadric.tables.profile import check_size, clean, number_text, numbers
 from quadric.tables.schema import Schema
 
 __all__ = ["Counts", "complete_rows", "features", "labels", "match"]
@@ -97,10 +97,10 @@ def take(X: pl.DataFrame, rows: Any) -> pl.DataFrame:
 
 def _text(cleaned: pl.DataFrame, name: str) -> pl.Series:
     column = cleaned[name]
-    if column.dtype == pl.Float64:  # 3.0 is '3', as in a CSV file
-        present = column.drop_nulls()
-        if (present == present.floor()).all() and not present.is_infinite().any():
-            column = column.cast(pl.Int64)
+    if column.dtype == pl.Float64:
+        # value by value, as the profile spells it: 3.0 is '3' whatever stands beside it
+        spelled = {value: number_text(value) for value in column.drop_nulls().unique()}
+        return column.replace_strict(spelled, return_dtype=pl.String)
     return column if column.dtype == pl.String else column.cast(pl.String)
 
 

@@ -86,5 +86,11 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
     P = model.predict_proba(X)
     columns: dict[str, Any] = {schema.target: model.classes_[P.argmax(axis=1)]}
     for k, label in enumerate(model.classes_.tolist()):
-        columns[f"probability of {label}"] = P[:, k]
+        name = f"probability of {label}"
+        if name in columns:
+            raise TableError(
+                f"the column {name!r} would be there twice: the target has that name, or two "
+                "classes look the same. Predict without --proba."
+            )
+        columns[name] = P[:, k]
     return pl.DataFrame(columns)

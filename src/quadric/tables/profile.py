@@ -177,11 +177,14 @@ def _count_values(profile: ColumnProfile, column: pl.Series) -> None:
         return
     counts = column.value_counts(name="how many")
     for value, count in zip(counts[profile.name], counts["how many"], strict=True):
-        text = value if isinstance(value, str) else _text(value)
+        text = value if isinstance(value, str) else number_text(value)
         profile.values[text] = profile.values.get(text, 0) + count
     if len(profile.values) > profile.most_values:
         profile.values = None
 
 
-def _text(value: float) -> str:
+def number_text(value: float) -> str:
+    """A number as a category or a class: 3.0 is '3', as in a CSV file."""
+    if not np.isfinite(value):
+        return str(value)
     return str(int(value)) if value == int(value) else repr(value)

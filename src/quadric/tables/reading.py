@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -160,7 +161,8 @@ def _csv_source(path: Path, header: bytes) -> Source:
         raise _not_utf8(path, error.start, header[error.start]) from None
     if "\r" in text.rstrip("\r\n") and "\n" not in text:
         raise TableError(f"the lines of {path} end with CR alone. Save it with LF or CRLF.")
-    separator = max(SEPARATORS, key=lambda mark: (text.count(mark), mark == ","))
+    outside = re.sub(r'"[^"]*"', "", text)  # what is quoted separates nothing
+    separator = max(SEPARATORS, key=lambda mark: (outside.count(mark), mark == ","))
     try:
         names = next(csv.reader(io.StringIO(text), delimiter=separator, strict=True), [])
     except csv.Error as error:
@@ -213,11 +215,15 @@ def _parse(source: Source, block: bytes, rows: int, begin: int) -> pl.DataFrame:
         block = block.rstrip(b"\r\n")
     if not block:
         return pl.DataFrame(schema=dict.fromkeys(source.columns, pl.String))
+    separator = source.separator or ","
+    # a whole row goes first, and is dropped: of short rows only Polars would see fewer columns
+    whole = b'""' + (separator + '""').encode() * (n - 1) + b"\n"
     try:
-        return pl.read_csv(
-            block, has_header=False, infer_schema=False, separator=source.separator or ",",
+        frame = pl.read_csv(
+            whole + block, has_header=False, infer_schema=False, separator=separator,
             schema={f"c{i}": pl.String for i in range(n)}, raise_if_empty=False,
-        ).rename(dict(zip((f"c{i}" for i in range(n)), source.columns, strict=True)))  # fmt: skip
+        )  # fmt: skip
+        return frame[1:].rename(dict(zip((f"c{i}" for i in range(n)), source.columns, strict=True)))
     except pl.exceptions.PolarsError as error:
         raise _why(source, block, rows, begin, error) from None
 
