@@ -551,3 +551,15 @@ def test_a_full_standard_output_is_one_line(place):
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
     assert result.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("labels", [("007", "07"), ("9007199254740993", "9007199254740992")])
+def test_labels_that_are_no_plain_numbers_stay_as_they_are(tmp_path, labels):
+    rows = [f"{x / 10},{x % 5},{labels[x > 30]}" for x in range(60)]
+    (tmp_path / "a.csv").write_text("x,n,t\n" + "\n".join(rows) + "\n")
+    assert quick("train", tmp_path / "a.csv", "-t", "t", "-o", tmp_path / "m").exit_code == 0
+    arguments = ["predict", tmp_path / "m", tmp_path / "a.csv", "-o", tmp_path / "out.csv"]
+    assert quick(*arguments).exit_code == 0
+    said = (tmp_path / "out.csv").read_text().split()[1:]
+    assert set(said) == set(labels)
+    assert (np.array(said) == np.repeat(labels, [31, 29])).mean() > 0.9

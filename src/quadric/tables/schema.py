@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ __all__ = ["MOST_CATEGORIES", "MOST_CLASSES", "Column", "Schema", "Wishes", "dec
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 200
+WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
 FEW_INTEGERS = 20  # a target of so many distinct whole numbers is taken as classes
 MOSTLY = 0.9  # of the values are numbers: the others are then mistakes, not text
 
@@ -230,7 +232,9 @@ def _target(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, in
         counts = dict(profile.values)
         if boolean and profile.type == "boolean":
             counts = {{"1": "true", "0": "false"}[key]: n for key, n in counts.items()}
-        if numeric and profile.whole:
+        # labels such as 007, or too large for a float, are names: they stay as they are written
+        plain = all(WHOLE.fullmatch(text) and abs(float(text)) < 2**53 for text in profile.values)
+        if numeric and profile.whole and plain:
             counts = {}
             for text, n in profile.values.items():
                 counts[int(float(text))] = counts.get(int(float(text)), 0) + n
