@@ -43,7 +43,7 @@ def plot(
         if data is not None:
             X, y = inputs_from(data, needs_table(schema, model))
         try:
-            figure = _draw(fitted, X, y, names(classes), image_shape)
+            figure = _draw(fitted, schema, X, y, names(classes), image_shape)
         except (ValueError, TypeError) as error:
             fail(" ".join(str(error).split()))
         from quadric.plotting.pictures import picture_bytes
@@ -53,14 +53,17 @@ def plot(
     typer.echo(f"Picture: {path}")
 
 
-def _draw(model: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
+def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
     from quadric.plotting import pictures
 
     if image_shape is not None:
         match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
         if match is None:
             raise typer.BadParameter(f"--image-shape is rows x columns, as 8x8. Got {image_shape}.")
-        return pictures.of_images(model, (int(match[1]), int(match[2])))
+        shape = (int(match[1]), int(match[2]))
+        if schema is None:
+            return pictures.of_images(model, shape)
+        return pictures.of_images(model, shape, schema.places, len(schema.order))
     figure, said = pictures.of_classes(model, X, y, pair)
     say(said)
     return figure

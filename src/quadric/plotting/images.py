@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from quadric.explain import Explanation, explain
 __all__ = ["plot_eigenvectors"]
 
 
-def plot_eigenvectors(model: Any, shape: tuple[int, int], count: int = 4) -> Figure:
+def plot_eigenvectors(
+    model: Any, shape: tuple[int, int], count: int = 4, *, pixels: Sequence[int] | None = None
+) -> Figure:
     """The eigenvectors of Q with the largest eigenvalues, a row for each class.
 
     An input that looks like one of them, or like its negative, raises the class's score where
@@ -26,11 +29,19 @@ def plot_eigenvectors(model: Any, shape: tuple[int, int], count: int = 4) -> Fig
         Of the images.
     count : int
         How many for each class.
+    pixels : sequence of int, optional
+        Which pixel each input is, counted row by row, where some are not inputs; the default is
+        all of them in order.
     """
     count = checks.check_integer("count", count, at_least=1)
     explanation = model if isinstance(model, Explanation) else explain(model)
     n = len(explanation.names)
-    if np.shape(shape) != (2,) or shape[0] * shape[1] != n:
+    fits = np.shape(shape) == (2,)
+    if fits and pixels is None:
+        fits = shape[0] * shape[1] == n
+    elif fits and pixels is not None:
+        fits = len(pixels) == n and min(pixels) >= 0 and max(pixels) < shape[0] * shape[1]
+    if not fits:
         raise ValueError(f"shape must be (rows, columns) with {n} pixels in all. Got {shape}.")
     items = explanation.classes
     # short rows side by side, so that ten classes make a figure that fits a page
@@ -54,6 +65,10 @@ def plot_eigenvectors(model: Any, shape: tuple[int, int], count: int = 4) -> Fig
                 continue
             eigenvalues, vectors = items[k].eigenvectors(count)
             for ax, value, vector in zip(axes[row], eigenvalues, vectors, strict=False):
+                if pixels is not None:
+                    whole = np.zeros(shape[0] * shape[1])
+                    whole[list(pixels)] = vector
+                    vector = whole
                 largest = float(np.abs(vector).max())
                 sign = 1.0 if vector[np.abs(vector).argmax()] > 0 else -1.0
                 ax.imshow(

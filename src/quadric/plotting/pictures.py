@@ -61,8 +61,12 @@ def of_classes(
     return figure, said
 
 
-def of_images(model: Any, shape: tuple[int, int]) -> Figure:
-    """The eigenvectors of each class, as images."""
+def of_images(
+    model: Any, shape: tuple[int, int], places: list[int] | None = None, columns: int = 0
+) -> Figure:
+    """The eigenvectors of each class, as images; `places` are the inputs among the columns."""
+    if places and columns == shape[0] * shape[1]:
+        return plot_eigenvectors(model, shape, pixels=places)
     return plot_eigenvectors(model, shape)
 
 

@@ -50,6 +50,8 @@ class Schema:
         How many rows were read, and how many of them have no target and are not used.
     target_mean, target_std : float
         Of the target, for regression.
+    order : tuple of str
+        All columns but the target as they stand in the table; empty in older files.
     """
 
     columns: tuple[Column, ...]
@@ -62,6 +64,12 @@ class Schema:
     missing_targets: int = 0
     target_mean: float = 0.0
     target_std: float = 1.0
+    order: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> list[int]:
+        """Where the inputs stand among all columns but the target."""
+        return [self.order.index(name) for name in self.names] if self.order else []
 
     @property
     def names(self) -> list[str]:
@@ -76,7 +84,8 @@ class Schema:
         state = asdict(self)
         state["columns"] = [column | {"categories": list(column["categories"])}
                             for column in state["columns"]]  # fmt: skip
-        return state | {"classes": list(self.classes), "class_counts": list(self.class_counts)}
+        lists = {name: list(state[name]) for name in ("classes", "class_counts", "order")}
+        return state | lists
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Schema:
@@ -91,6 +100,7 @@ class Schema:
                     "columns": columns,
                     "classes": tuple(state["classes"]),
                     "class_counts": tuple(state["class_counts"]),
+                    "order": tuple(state.get("order", ())),
                 }
             )
         )
@@ -184,6 +194,7 @@ def decide(
         tuple(columns), wishes.target, task, tuple(classes),
         tuple(counts[label] for label in classes), left_out, target.rows, target.missing,
         *((target.mean, target.std) if task == "regression" else (0.0, 1.0)),
+        tuple(profile.name for profile in profiles if profile.name != wishes.target),
     )  # fmt: skip
 
 
