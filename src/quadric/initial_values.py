@@ -13,7 +13,7 @@ import numpy as np
 from quadric.arrays import Array
 from quadric.layers import LAYERS, Layer
 
-__all__ = ["INITIAL_VALUES", "draw_layer"]
+__all__ = ["INITIAL_VALUES", "draw_layer", "glorot_variances"]
 
 Parameters = dict[str, Array]
 
@@ -33,8 +33,8 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...], variance: float) 
     return rng.uniform(-bound, bound, shape)
 
 
-def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator) -> Parameters:
-    """Weights at which a layer keeps the variance of its input; biases zero.
+def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
+    """The variances of the weights at which a layer keeps the variance of its input.
 
     For inputs that are independent, standard normal numbers and weights that are independent
     with mean zero:
@@ -47,23 +47,30 @@ def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Gener
       var(w) = 1/(2n), var(q) = 1/(2n(2n + 1)), so that E z^2 = 1.
     - reduced: given a, v1 and v2 are independent with variance var(w)|a|^2, so E z^2 =
       var(w)^2 E|a|^4 = var(w)^2 n (n + 2): var(w) = var(u) = 1/sqrt(n(n + 2)).
+    """
+    if kind == "quadratic":
+        return {"W": 1 / (2 * n), "Q": 1 / (2 * n * (2 * n + 1))}
+    if kind == "reduced":
+        return dict.fromkeys("WU", 1 / np.sqrt(n * (n + 2)))
+    return {"W": 2 / (n + m)}
+
+
+def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator) -> Parameters:
+    """Weights at which a layer keeps the variance of its input; biases zero.
 
     `scale` multiplies the weights (default 1).
     """
     scale = 1.0 if scale is None else scale
-    shapes = LAYERS[kind].shapes(n, m)
-    variance = {
-        "linear": 2 / (n + m),
-        "quadratic": 1 / (2 * n),
-        "reduced": 1 / np.sqrt(n * (n + 2)),
-    }[kind]
+    shapes, variances = LAYERS[kind].shapes(n, m), glorot_variances(kind, n, m)
     parameters = {
-        name: scale * _uniform(rng, shape, variance) if name in ("W", "U") else np.zeros(shape)
+        name: scale * _uniform(rng, shape, variances[name])
+        if name in variances
+        else np.zeros(shape)
         for name, shape in shapes.items()
         if name != "Q"
     }
     if kind == "quadratic":
-        Q = np.triu(_uniform(rng, shapes["Q"], 1 / (2 * n * (2 * n + 1))))
+        Q = np.triu(_uniform(rng, shapes["Q"], variances["Q"]))
         parameters["Q"] = scale * (Q + np.triu(Q, 1).transpose(0, 2, 1))
     return parameters
 

@@ -1,0 +1,18 @@
+"""Quadratic neurons as ordinary PyTorch modules.
+
+>>> import torch
+>>> from quadric.torch import Quadratic
+>>> layer = Quadratic(64, 10)
+>>> layer(torch.randn(32, 64)).shape
+torch.Size([32, 10])
+"""
+
+from importlib.util import find_spec
+
+if find_spec("torch") is None:
+    raise ImportError('quadric.torch needs PyTorch: pip install "quadric[torch]"')
+
+from quadric.torch import functional
+from quadric.torch.layers import Linear, Quadratic, Reduced
+
+__all__ = ["Linear", "Quadratic", "Reduced", "functional"]

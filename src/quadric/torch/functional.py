@@ -1,0 +1,93 @@
+"""The layers as functions of their inputs and parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from quadric.torch.choice import choose
+from quadric.torch.layout import inputs_of, pack, unpack
+from quadric.torch.operator import quadratic_form
+
+__all__ = ["pack", "quadratic", "reduced", "unpack"]
+
+
+def quadratic(
+    x: Tensor,
+    Q: Tensor,
+    W: Tensor | None = None,
+    b: Tensor | None = None,
+    *,
+    recompute: bool = False,
+) -> Tensor:
+    """z_k = x'Q_k x + w_k'x + b_k.
+
+    Parameters
+    ----------
+    x : Tensor of shape (..., n)
+    Q : Tensor of shape (n(n+1)/2, m)
+        Packed, as `Quadratic.packed` holds it; ``pack(triangles)`` makes it of row-major triangles.
+    W, b : Tensors of shapes (m, n) and (m,), optional
+    recompute : bool
+        Compute V = Q x again in the backward pass instead of keeping its B n m numbers: a third
+        more time, less memory.
+
+    Returns
+    -------
+    Tensor of shape (..., m)
+    """
+    x, Q, W, b = _as_autocast(x, Q, W, b)
+    n, m = inputs_of(Q.shape[0]), Q.shape[1]
+    _check(x, n, Q=(Q, tuple(Q.shape)), W=(W, (m, n)), b=(b, (m,)))
+    rows = x.reshape(-1, n)
+    z = quadratic_form(rows, Q, form=choose(n, m), recompute=recompute)
+    if W is not None:
+        z = z + linear(rows, W, b)
+    elif b is not None:
+        z = z + b
+    return z.reshape(*x.shape[:-1], m)
+
+
+def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None) -> Tensor:
+    """z = (W x + b)(U x + c), elementwise; W and U of shape (m, n), b and c of shape (m,)."""
+    x, W, b, U, c = _as_autocast(x, W, b, U, c)
+    m, n = W.shape
+    _check(x, n, W=(W, (m, n)), b=(b, (m,)), U=(U, (m, n)), c=(c, (m,)))
+    return linear(x, W, b) * linear(x, U, c)
+
+
+def _as_autocast(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
+    """All in the dtype of the autocast region, if there is one, before anything is computed."""
+    device = x.device.type
+    if not torch.is_autocast_enabled(device):
+        return x, *parameters
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(
+        t.to(dtype) if t is not None and t.is_floating_point() and t.dtype != torch.float64 else t
+        for t in (x, *parameters)
+    )
+
+
+def _check(x: Tensor, n: int, **parameters: tuple[Tensor | None, tuple[int, ...]]) -> None:
+    if x.ndim == 0 or x.shape[-1] != n:
+        raise RuntimeError(
+            f"expected an input of shape (..., {n}), {n} being the layer's in_features. "
+            f"Got {tuple(x.shape)} instead."
+        )
+    for name, (tensor, shape) in parameters.items():
+        if tensor is None:
+            continue
+        if tuple(tensor.shape) != shape:
+            raise RuntimeError(f"expected {name} of shape {shape}. Got {tuple(tensor.shape)}.")
+        if tensor.dtype != x.dtype:
+            raise RuntimeError(
+                f"expected input and {name} of the same dtype. Got {x.dtype} and {tensor.dtype}: "
+                f"convert one, x.to({tensor.dtype}), or use torch.autocast."
+            )
+        if tensor.device != x.device:
+            raise RuntimeError(
+                f"expected input and {name} on the same device. Got {x.device} and {tensor.device}."
+            )
