@@ -42,13 +42,13 @@ def quadratic(
     x, Q, W, b = _as_autocast(x, Q, W, b)
     n, m = inputs_of(Q.shape[0]), Q.shape[1]
     _check(x, n, Q=(Q, tuple(Q.shape)), W=(W, (m, n)), b=(b, (m,)))
-    rows = x.reshape(-1, n)
+    rows = x if x.ndim == 2 else x.reshape(-1, n)
     z = quadratic_form(rows, Q, form=choose(n, m), recompute=recompute)
     if W is not None:
         z = z + linear(rows, W, b)
     elif b is not None:
         z = z + b
-    return z.reshape(*x.shape[:-1], m)
+    return z if x.ndim == 2 else z.reshape(*x.shape[:-1], m)
 
 
 def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None) -> Tensor:
@@ -61,8 +61,10 @@ def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None)
 
 def _as_autocast(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
     """All in the dtype of the autocast region, if there is one, before anything is computed."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be a torch.Tensor. Got {type(x).__name__} instead.")
     device = x.device.type
-    if not torch.is_autocast_enabled(device):
+    if not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
         return x, *parameters
     dtype = torch.get_autocast_dtype(device)
     return tuple(

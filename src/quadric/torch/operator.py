@@ -21,7 +21,6 @@ dL/dQ is written into place piece by piece.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
@@ -45,12 +44,40 @@ def quadratic_form(x: Tensor, P: Tensor, *, form: str, recompute: bool = False) 
 
     With `recompute`, V is computed again in the backward pass instead of being kept for it.
     """
-    z: Tensor = _QuadraticForm.apply(x, P, form, not recompute)[0]  # type: ignore[no-untyped-call]
+    if not torch.is_grad_enabled():
+        return _forward(x, P, form, keep=False)[0]
+    z: Tensor
+    if _plain(x, P):
+        z = _Direct.apply(x, P, form, not recompute)  # type: ignore[no-untyped-call]
+    else:
+        z = _Transformable.apply(x, P, form, not recompute)[0]  # type: ignore[no-untyped-call]
     return z
 
 
-class _QuadraticForm(Function):
-    """z and every V: outputs, so that they can be saved. dVs come with second derivatives only."""
+class _Direct(Function):
+    """For plain tensors: V is saved, and recomputed where the backward pass is differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, P: Tensor, form: str, keep: bool) -> Tensor:
+        z, Vs = _forward(x, P, form, keep)
+        ctx.save_for_backward(x, P, *Vs)
+        ctx.form = form
+        return z
+
+    @staticmethod
+    def backward(ctx: Any, dz: Tensor) -> tuple[Any, ...]:
+        x, P, *Vs = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            Vs = []
+        none = (None,) * len(Vs)
+        return *_backward(x, P, Vs, dz, none, ctx.form, *ctx.needs_input_grad[:2]), None, None
+
+
+class _Transformable(Function):
+    """For torch.func, compilers and exporters: V is an output, so that it can be saved there too.
+
+    It is a differentiable one: its gradient dV comes with second derivatives.
+    """
 
     generate_vmap_rule = True
 
@@ -70,12 +97,7 @@ class _QuadraticForm(Function):
         x, P, *Vs = ctx.saved_tensors
         if dz is None:
             dz = x.new_zeros(x.shape[0], P.shape[1])
-        dx, dP = _backward(x, P, Vs, dz, dVs, ctx.form, *ctx.needs_input_grad[:2])
-        return dx, dP, None, None
-
-
-# `apply` asks for this every time, and working it out takes longer than a small layer
-_QuadraticForm.forward.__signature__ = inspect.signature(_QuadraticForm.forward)  # type: ignore[attr-defined]
+        return *_backward(x, P, Vs, dz, dVs, ctx.form, *ctx.needs_input_grad[:2]), None, None
 
 
 def _forward(x: Tensor, P: Tensor, form: str, keep: bool) -> tuple[Tensor, list[Tensor]]:
@@ -111,7 +133,9 @@ def _backward(
     """dL/dx and dL/dP, where they are wanted, from dL/dz and, in second derivatives, the dL/dV."""
     n, m = x.shape[1], P.shape[1]
     kept, nothing = zip(Vs, dVs, strict=True), (None, None)
-    dP = _Gradient(P, in_place=wants_dP and n > BLOCK and _plain((x, P, dz, *Vs)))
+    several = wants_dP and n > BLOCK
+    in_place = several and not torch.is_grad_enabled() and _plain(x, P, dz, *Vs, *dVs)
+    dP = _Gradient(P, in_place)
     dz_2 = 2 * dz
     dx: list[Any] = []
     dx_J = None  # what the blocks so far give to those on their right
@@ -238,14 +262,16 @@ class _Gradient:
         return self._pieces[0] if len(self._pieces) == 1 else torch.cat(self._pieces)
 
 
-def _plain(tensors: tuple[Tensor, ...]) -> bool:
-    if torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return False
-    if any(type(tensor) not in (Tensor, Parameter) for tensor in tensors):
+def _plain(*tensors: Tensor | None) -> bool:
+    """Whether these are ordinary tensors that hold numbers: no vmap, no tracing, no compiling."""
+    if torch.compiler.is_compiling():
         return False
     try:
         for tensor in tensors:
-            tensor.data_ptr()  # the tensors of vmap have none of their own
+            if tensor is not None:
+                if type(tensor) not in (Tensor, Parameter):
+                    return False
+                tensor.data_ptr()  # the tensors of vmap have none of their own
     except RuntimeError:
         return False
     return True

@@ -1,0 +1,180 @@
+"""Torch layers against what torch users write today: `python -m benchmarks.torch_layers`.
+
+A quadratic layer against einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size,
+forward + backward and forward alone, float32, one thread and two; a reduced layer against two
+`torch.nn.Linear` and a product; and the memory that a forward and backward pass takes at its peak,
+measured in a process of its own. All give the same numbers, which is checked first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from benchmarks.timing import best_seconds
+from quadric.torch import Quadratic, Reduced
+
+SHAPES = [  # B, n, m
+    (128, 32, 10), (128, 64, 64), (256, 128, 128), (64, 784, 10), (256, 256, 256), (1024, 64, 10),
+]  # fmt: skip
+BILINEAR_LIMIT = 2e9  # multiplications, above which nn.Bilinear takes many seconds
+
+
+def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(B, n, generator=generator).requires_grad_()
+    return x, torch.randn(B, m, generator=generator)
+
+
+def contenders(B: int, n: int, m: int) -> dict[str, tuple[Callable[[Tensor], Tensor], Tensor]]:
+    """For each a function of x and the parameter that it holds."""
+    layer = Quadratic(n, m, bias=False, linear=False)
+    Q = layer.Q.detach().requires_grad_()
+    bilinear = torch.nn.Bilinear(n, n, m, bias=False)
+    with torch.no_grad():
+        bilinear.weight.copy_(Q)
+    return {
+        "quadric": (layer, layer.packed),
+        "einsum": (lambda x: torch.einsum("bi,kij,bj->bk", x, Q, x), Q),
+        "nn.Bilinear": (lambda x: bilinear(x, x), bilinear.weight),
+    }
+
+
+def step(f: Callable[[Tensor], Tensor], parameter: Tensor, x: Tensor, dz: Tensor) -> Tensor:
+    """Forward and backward; the parameter's gradient stays, as in training."""
+    x.grad = parameter.grad = None
+    z = f(x)
+    z.backward(dz)
+    return z
+
+
+def forward(f: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return f(x)
+
+
+def check_equal(B: int, n: int, m: int) -> None:
+    x, dz = inputs(B, n, m)
+    results = {}
+    for name, (f, parameter) in contenders(B, n, m).items():
+        if name == "nn.Bilinear" and B * n * n * m > BILINEAR_LIMIT:
+            continue
+        z = step(f, parameter, x, dz).detach()
+        results[name] = (z, x.grad)
+    for name, found in results.items():
+        for ours, theirs in zip(results["quadric"], found, strict=True):
+            tolerance = 1e-4 * theirs.abs().max().item()
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=tolerance, msg=name)
+
+
+def time_quadratic(B: int, n: int, m: int, threads: int) -> float:
+    torch.set_num_threads(threads)
+    x, dz = inputs(B, n, m)
+    held = contenders(B, n, m)
+    W, plain_x = torch.randn(n, m * n), x.detach()
+    if B * n * n * m > BILINEAR_LIMIT:
+        del held["nn.Bilinear"]
+    rounds = max(7, min(300, int(2e10 / (B * n * n * m))))
+    runs: dict[str, Callable[[], object]] = {"plain": lambda: plain_x @ W}
+    for name, (f, p) in held.items():
+        runs[name] = lambda f=f, p=p: step(f, p, x, dz)
+        if name != "nn.Bilinear":
+            runs[f"{name} forward"] = lambda f=f: forward(f, x)
+    best = best_seconds(runs, rounds=rounds)
+    ours, to = best["quadric"], {name: seconds / best["quadric"] for name, seconds in best.items()}
+    bilinear = f"{to['nn.Bilinear']:9.1f}x" if "nn.Bilinear" in best else "         -"
+    print(
+        f"{(B, n, m)!s:<17}{ours * 1e3:10.3f} ms{ours / best['plain']:9.2f}{to['einsum']:9.2f}x"
+        f"{bilinear}{best['einsum forward'] / best['quadric forward']:10.2f}x",
+        flush=True,
+    )
+    return to["einsum"]
+
+
+def time_reduced(B: int, n: int, m: int, threads: int) -> None:
+    torch.set_num_threads(threads)
+    x, dz = inputs(B, n, m)
+    ours, one, two = Reduced(n, m), torch.nn.Linear(n, m), torch.nn.Linear(n, m)
+    with torch.no_grad():
+        for name, value in zip("WbUc", (one.weight, one.bias, two.weight, two.bias), strict=True):
+            getattr(ours, name).copy_(value)
+
+    def run(f: Callable[[Tensor], Tensor], *modules: torch.nn.Module) -> Callable[[], Tensor]:
+        def once() -> Tensor:
+            for module in modules:
+                module.zero_grad()
+            return step(f, next(modules[0].parameters()), x, dz)
+
+        return once
+
+    runs = {"reduced": run(ours, ours), "two linear": run(lambda x: one(x) * two(x), one, two)}
+    torch.testing.assert_close(runs["reduced"](), runs["two linear"]())
+    best = best_seconds(runs, rounds=max(20, min(1000, int(1e9 / (B * n * m)))))
+    print(
+        f"{(B, n, m)!s:<17}{best['reduced'] * 1e3:10.3f} ms"
+        f"{best['reduced'] / best['two linear']:9.2f}"
+    )
+
+
+def peak_extra_megabytes(B: int, n: int, m: int, name: str) -> float:
+    """In a process of its own: the most that forward + backward add to what is resident."""
+    script = (
+        "import json, sys, torch\n"
+        "from benchmarks.torch_layers import measure_memory\n"
+        f"torch.set_num_threads(1)\nprint(json.dumps(measure_memory({B}, {n}, {m}, {name!r})))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return float(json.loads(result.stdout))
+
+
+def measure_memory(B: int, n: int, m: int, name: str) -> float:
+    small_x, small_dz = inputs(4, 8, 2)
+    for f, parameter in contenders(4, 8, 2).values():  # load what is loaded once
+        step(f, parameter, small_x, small_dz)
+    x, dz = inputs(B, n, m)
+    f, parameter = contenders(B, n, m)[name]
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = resident("VmRSS")
+    step(f, parameter, x, dz)
+    return resident("VmHWM") - before
+
+
+def resident(which: str) -> float:
+    """Megabytes, as Linux counts them."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(which):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"no {which} in /proc/self/status")
+
+
+def main() -> None:
+    for shape in SHAPES:
+        check_equal(*shape)
+    for threads in (1, 2):
+        print(f"quadratic layer, forward + backward, float32, {threads} thread(s)")
+        print("(B, n, m)              quadric   products   einsum  nn.Bilinear   einsum forward")
+        ratios = [time_quadratic(*shape, threads) for shape in SHAPES]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"geometric mean of einsum / quadric: {mean:.2f}, least {min(ratios):.2f}\n")
+    print("reduced layer against two nn.Linear and a product, forward + backward")
+    for threads in (1, 2):
+        for shape in ((128, 64, 64), (256, 256, 256), (64, 784, 10)):
+            time_reduced(*shape, threads)
+    print("\npeak memory of one forward + backward, MB beyond inputs and parameters")
+    print("(B, n, m)           quadric    einsum")
+    for shape in SHAPES:
+        ours, theirs = (peak_extra_megabytes(*shape, name) for name in ("quadric", "einsum"))
+        print(f"{shape!s:<17}{ours:10.1f}{theirs:10.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
