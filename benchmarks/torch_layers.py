@@ -2,21 +2,18 @@
 
 A quadratic layer against einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size,
 forward + backward and forward alone, float32, one thread and two; a reduced layer against two
-`torch.nn.Linear` and a product; and the memory that a forward and backward pass takes at its peak,
-measured in a process of its own. All give the same numbers, which is checked first.
+`torch.nn.Linear` and a product; and the memory that a forward and backward pass takes at its peak.
+All give the same numbers, which is checked first.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.timing import best_seconds
 from quadric.torch import Quadratic, Reduced
@@ -123,37 +120,20 @@ def time_reduced(B: int, n: int, m: int, threads: int) -> None:
     )
 
 
-def peak_extra_megabytes(B: int, n: int, m: int, name: str) -> float:
-    """In a process of its own: the most that forward + backward add to what is resident."""
-    script = (
-        "import json, sys, torch\n"
-        "from benchmarks.torch_layers import measure_memory\n"
-        f"torch.set_num_threads(1)\nprint(json.dumps(measure_memory({B}, {n}, {m}, {name!r})))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    return float(json.loads(result.stdout))
-
-
-def measure_memory(B: int, n: int, m: int, name: str) -> float:
-    small_x, small_dz = inputs(4, 8, 2)
-    for f, parameter in contenders(4, 8, 2).values():  # load what is loaded once
-        step(f, parameter, small_x, small_dz)
+def peak_megabytes(B: int, n: int, m: int, name: str) -> float:
+    """The most that the tensors of one forward + backward pass take together, by torch's count."""
     x, dz = inputs(B, n, m)
     f, parameter = contenders(B, n, m)[name]
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    before = resident("VmRSS")
-    step(f, parameter, x, dz)
-    return resident("VmHWM") - before
-
-
-def resident(which: str) -> float:
-    """Megabytes, as Linux counts them."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(which):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"no {which} in /proc/self/status")
+    step(f, parameter, x, dz)  # what is made once is not counted
+    x.grad = parameter.grad = None
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        step(f, parameter, x, dz)
+    events = [e for e in profiled.profiler.kineto_results.events() if e.name() == "[memory]"]
+    used = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        used += event.nbytes()
+        peak = max(peak, used)
+    return peak / 1e6
 
 
 def main() -> None:
@@ -169,11 +149,12 @@ def main() -> None:
     for threads in (1, 2):
         for shape in ((128, 64, 64), (256, 256, 256), (64, 784, 10)):
             time_reduced(*shape, threads)
+    torch.set_num_threads(1)
     print("\npeak memory of one forward + backward, MB beyond inputs and parameters")
     print("(B, n, m)           quadric    einsum")
     for shape in SHAPES:
-        ours, theirs = (peak_extra_megabytes(*shape, name) for name in ("quadric", "einsum"))
-        print(f"{shape!s:<17}{ours:10.1f}{theirs:10.1f}", flush=True)
+        ours, theirs = (peak_megabytes(*shape, name) for name in ("quadric", "einsum"))
+        print(f"{shape!s:<17}{ours:10.2f}{theirs:10.2f}", flush=True)
 
 
 if __name__ == "__main__":

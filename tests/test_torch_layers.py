@@ -489,6 +489,15 @@ def test_inference_mode_first():
     assert layer.packed.grad is not None
 
 
+@pytest.mark.filterwarnings("ignore")  # torch's profiler
+@pytest.mark.parametrize("shape", [(128, 32, 10), (128, 64, 64), (256, 128, 128), (1024, 64, 10)])
+def test_peak_memory_is_below_that_of_einsum(shape):
+    from benchmarks.torch_layers import peak_megabytes
+
+    ours, theirs = (peak_megabytes(*shape, name) for name in ("quadric", "einsum"))
+    assert 0 < ours <= theirs
+
+
 # -- errors -----------------------------------------------------------------------------------
 
 

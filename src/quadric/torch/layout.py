@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from quadric.torch.choice import MONOMIALS
 
 __all__ = [
     "BLOCK",
@@ -60,53 +62,56 @@ def blocks(n: int) -> Iterator[Block]:
 
 
 class Places(NamedTuple):
-    """Where things stand in the triangle of a k x k block; numbers of m neurons side by side."""
+    """Where things stand in the triangle of a k x k block; numbers of m neurons side by side.
+
+    Only what the form of the triangle needs is there; the rest is None.
+    """
 
     size: int  # k
     neurons: int  # m
-    columns: Tensor  # of each entry of the triangle its column,
-    twice: Tensor  # and its row, or k + row where it is off the diagonal and so counts twice
-    mirrored: Tensor  # of each entry of the matrix its place in the triangle
-    matrix: Tensor  # the same for the numbers of a matrix of shape (k, m, k)
-    upper: Tensor  # of each number of the triangle its place in that matrix,
-    lower: Tensor  # and that of its mirror image
-    share: Tensor  # 1/2 for the entries on the diagonal, else 1; a column
+    # for monomials
+    columns: Any = None  # of each entry of the triangle its column,
+    twice: Any = None  # and its row, or k + row where it is off the diagonal and so counts twice
+    mirrored: Any = None  # of each entry of the matrix its place in the triangle; shape (k, k)
+    # for unpacked triangles
+    matrix: Any = None  # of each number of a matrix of shape (k, m, k) its place in the triangle
+    upper: Any = None  # of each number of the triangle its place in that matrix,
+    lower: Any = None  # and that of its mirror image
+    share: Any = None  # 1/2 for the entries on the diagonal, else 1; a column
 
 
-_cache: dict[tuple[int, int, torch.device, torch.dtype], Places] = {}
+_cache: dict[tuple[Any, ...], Places] = {}
 
 
-def places(k: int, m: int, device: torch.device, dtype: torch.dtype) -> Places:
+def places(k: int, m: int, form: str, device: torch.device, dtype: torch.dtype) -> Places:
     """The index tensors of a block: made once for each device, anew in a compiled graph."""
     if torch.compiler.is_compiling():
-        return _make_places(k, m, device, dtype)
-    key = (k, m, device, dtype)
+        return _make_places(k, m, form, device, dtype)
+    key = (k, m, form, device, dtype)
     if key not in _cache:
         with torch.inference_mode(False):
-            made = _make_places(k, m, device, dtype)
-        if type(made.columns) is not Tensor:  # a fake one, of a tool that only follows shapes
-            return made
+            made = _make_places(k, m, form, device, dtype)
+        if any(type(part) not in (int, Tensor, type(None)) for part in made):
+            return made  # a fake one, of a tool that only follows shapes
         _cache[key] = made
     return _cache[key]
 
 
-def _make_places(k: int, m: int, device: torch.device, dtype: torch.dtype) -> Places:
+def _make_places(k: int, m: int, form: str, device: torch.device, dtype: torch.dtype) -> Places:
     rows, columns = torch.triu_indices(k, k, device=device).unbind()
     i, neuron = torch.arange(k, device=device), torch.arange(m, device=device)
     low, high = torch.minimum(i[:, None], i), torch.maximum(i[:, None], i)
     mirrored = low * (2 * k - low - 1) // 2 + high
     off = rows != columns
+    if form == MONOMIALS:
+        return Places(k, m, columns=columns, twice=rows + k * off, mirrored=mirrored)
     return Places(
-        size=k,
-        neurons=m,
-        columns=columns,
-        twice=rows + k * off,
-        mirrored=mirrored.reshape(-1),
+        k, m,
         matrix=(mirrored[:, None, :] * m + neuron[:, None]).reshape(-1),
         upper=((rows * m * k + columns)[:, None] + neuron * k).reshape(-1),
         lower=((columns * m * k + rows)[:, None] + neuron * k).reshape(-1),
         share=((1 + off.to(dtype)) / 2)[:, None],
-    )
+    )  # fmt: skip
 
 
 def inputs_of(rows: int) -> int:

@@ -38,6 +38,8 @@ __all__ = ["quadratic_form"]
 # just below its limit of 32 MB, never touched, teaches it to keep what it has.
 torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
+ROWS_AT_ONCE = 16
+
 
 def quadratic_form(x: Tensor, P: Tensor, *, form: str, recompute: bool = False) -> Tensor:
     """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m).
@@ -105,17 +107,17 @@ def _forward(x: Tensor, P: Tensor, form: str, keep: bool) -> tuple[Tensor, list[
     z, Vs = None, []
     for block in blocks(x.shape[1]):
         x_I, x_J, T, R = _operands(x, P, block)
-        at = places(block.size, m, x.device, x.dtype)
+        at = places(block.size, m, form, x.device, x.dtype)
         if form == UNPACKED:
             V = x_I @ _symmetric(T, at)
             Vs += [V] * keep
-            z = _sum(z, (_by_neuron(V, at) * x_I[:, None, :]).sum(2))
+            z = _sum(z, _rows_by(x_I, _by_neuron(V, at).transpose(1, 2)))
         else:
             z = _sum(z, _monomials(x_I, at).t() @ T)
         if x_J is not None:
             V = x_J @ R
             Vs += [V] * keep
-            z = _sum(z, 2 * torch.bmm(x_I[:, None, :], _by_input(V, at)).squeeze(1))
+            z = _sum(z, 2 * _rows_by(x_I, _by_input(V, at)))
     assert z is not None
     return z, Vs
 
@@ -141,18 +143,18 @@ def _backward(
     dx_J = None  # what the blocks so far give to those on their right
     for block in blocks(n):
         x_I, x_J, T, R = _operands(x, P, block)
-        at = places(block.size, m, x.device, x.dtype)
+        at = places(block.size, m, form, x.device, x.dtype)
         dx_I = None
         if dx_J is not None:
             dx_I, dx_J = dx_J.split_with_sizes([block.size, n - block.last], 1)
         if form == UNPACKED:
             V, dV = next(kept, nothing)
-            if wants_dx:
-                V = x_I @ _symmetric(T, at) if V is None else V
-                dx_I = _sum(dx_I, (_by_neuron(V, at) * dz_2[:, :, None]).sum(1))
-                dx_I = dx_I if dV is None else dx_I + dV @ _symmetric(T, at).t()
             if wants_dP:
                 dP.put(block.triangle, _triangle_gradient(x_I, dz_2, dV, at))
+            if wants_dx:
+                V = x_I @ _symmetric(T, at) if V is None else V
+                dx_I = _sum(dx_I, _rows_by(dz_2, _by_neuron(V, at)))
+                dx_I = dx_I if dV is None else dx_I + dV @ _symmetric(T, at).t()
         else:
             if wants_dx:
                 dx_I = _sum(dx_I, _through_monomials(x_I, T @ dz_2.t(), at))
@@ -164,8 +166,7 @@ def _backward(
             D = D if dV is None else D + dV
             if wants_dx:
                 V = _by_input(x_J @ R if V is None else V, at)
-                # the vector on the left: eight times faster than the other way round
-                dx_I = _sum(dx_I, torch.bmm(dz_2[:, None, :], V.transpose(1, 2)).squeeze(1))
+                dx_I = _sum(dx_I, _rows_by(dz_2, V.transpose(1, 2)))
                 dx_J = D @ R.t() if dx_J is None else torch.addmm(dx_J, D, R.t())
             if wants_dP:
                 dP.put_product(block.rectangle, x_J.t(), D)
@@ -192,6 +193,17 @@ def _sum(total: Tensor | None, term: Tensor) -> Tensor:
     return term if total is None else total + term
 
 
+def _rows_by(rows: Tensor, matrices: Tensor) -> Tensor:
+    """Each row times a matrix of its own.
+
+    The row stands on the left: the other way round torch takes eight times as long. For small
+    matrices its `bmm` has a loop that is slower still, unless they are transposed.
+    """
+    if matrices.is_contiguous() and matrices.shape[1] * matrices.shape[2] < 400:
+        return (rows[:, :, None] * matrices).sum(1)
+    return torch.bmm(rows[:, None, :], matrices).squeeze(1)
+
+
 def _by_neuron(V: Tensor, at: Places) -> Tensor:
     """The V of a triangle, shape (B, m, k)."""
     return V.reshape(V.shape[0], at.neurons, at.size)
@@ -214,19 +226,23 @@ def _triangle_gradient(x_I: Tensor, dz_2: Tensor, dV: Tensor | None, at: Places)
     if dV is not None:
         outer = (x_I.t() @ dV).reshape(-1)
         gradient = gradient + outer.index_select(0, at.upper) + outer.index_select(0, at.lower)
-    return gradient.reshape(-1, at.neurons) * at.share
+    return gradient.reshape(-1, at.neurons).mul_(at.share)
 
 
 def _monomials(x_I: Tensor, at: Places) -> Tensor:
     """x_i^2 and 2 x_i x_j, i < j; a row for each, shape (k(k+1)/2, B)."""
     x = x_I.t().contiguous()
-    return torch.cat([x, 2 * x]).index_select(0, at.twice) * x.index_select(0, at.columns)
+    return torch.cat([x, 2 * x]).index_select(0, at.twice).mul_(x.index_select(0, at.columns))
 
 
 def _through_monomials(x_I: Tensor, slopes: Tensor, at: Places) -> Tensor:
     """dL/dx_I, where `slopes` are twice the derivatives by x_i x_j, shape (k(k+1)/2, B)."""
-    matrix = slopes.index_select(0, at.mirrored).reshape(at.size, at.size, x_I.shape[0])
-    return (matrix * x_I.t().contiguous()).sum(1).t()
+    x, dx = x_I.t().contiguous(), []
+    for mirrored in at.mirrored.split(ROWS_AT_ONCE):  # so that what is made stays in the cache
+        shape = mirrored.shape[0], at.size, x_I.shape[0]
+        matrix = slopes.index_select(0, mirrored.reshape(-1)).reshape(shape)
+        dx.append((matrix * x).sum(1))
+    return (dx[0] if len(dx) == 1 else torch.cat(dx)).t()
 
 
 class _Gradient:
