@@ -222,7 +222,9 @@ def _symmetric(T: Tensor, at: Places) -> Tensor:
 def _triangle_gradient(x_I: Tensor, dz_2: Tensor, dV: Tensor | None, at: Places) -> Tensor:
     """dL/dT. ``x_I'D`` is symmetric, so that its triangle is enough; ``x_I'dV`` is not."""
     D = (dz_2[:, :, None] * x_I[:, None, :]).reshape(x_I.shape[0], at.neurons * at.size)
-    gradient = (x_I.t() @ D).reshape(-1).index_select(0, at.upper)
+    outer = (x_I.t() @ D).reshape(-1)
+    del D  # not to be held while its triangle is taken
+    gradient = outer.index_select(0, at.upper)
     if dV is not None:
         outer = (x_I.t() @ dV).reshape(-1)
         gradient = gradient + outer.index_select(0, at.upper) + outer.index_select(0, at.lower)
