@@ -36,6 +36,18 @@ def test_the_tests_above_can_fail():
     assert "numba" in heavy_modules_after("import quadric.kernels")
 
 
+def test_without_torch():
+    script = (
+        "import sys\nsys.modules['torch'] = None\nimport quadric\nquadric.Network.create(2, "
+        "[('quadratic', 1, 'logistic')])\ntry:\n    import quadric.torch\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == 'quadric.torch needs PyTorch: pip install "quadric[torch]"\n'
+
+
 def test_every_public_name_exists():
     for name in quadric.__all__:
         assert getattr(quadric, name) is not None
