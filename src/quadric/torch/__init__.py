@@ -13,6 +13,7 @@ if find_spec("torch") is None:
     raise ImportError('quadric.torch needs PyTorch: pip install "quadric[torch]"')
 
 from quadric.torch import functional
+from quadric.torch.heads import replace_head
 from quadric.torch.layers import Linear, Quadratic, Reduced
 
-__all__ = ["Linear", "Quadratic", "Reduced", "functional"]
+__all__ = ["Linear", "Quadratic", "Reduced", "functional", "replace_head"]
