@@ -15,6 +15,7 @@ from torch.nn.utils import parametrizations, prune, spectral_norm, weight_norm  
 
 import quadric  # noqa: E402
 from quadric.torch import Quadratic, Reduced, replace_head  # noqa: E402
+from tests.one_process import one_process, shard  # noqa: E402
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "torch_head.py"
 KINDS = {"quadratic": Quadratic, "reduced": Reduced}
@@ -386,23 +387,8 @@ def test_a_head_that_does_not_fit_into_memory():
         quadric.set_config(max_memory=None)
 
 
-@pytest.fixture
-def one_process(tmp_path):
-    """A group of one process."""
-    distributed = pytest.importorskip("torch.distributed")
-    if not distributed.is_available() or not distributed.is_gloo_available():
-        pytest.skip("torch was built without gloo")
-    store = distributed.FileStore(str(tmp_path / "store"), 1)
-    distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield
-    distributed.destroy_process_group()
-
-
-def test_wrapped_and_sharded_models(one_process):
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    model = cnn(20)
-    refused(nn.parallel.DistributedDataParallel(model), "wrapped in DistributedDataParallel")
-    fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
-    refused(model, "weight of the Linear '6' is sharded: .* before sharding")
+def test_wrapped_and_sharded_models(tmp_path):
+    with one_process(tmp_path):
+        model = cnn(20)
+        refused(nn.parallel.DistributedDataParallel(model), "wrapped in DistributedDataParallel")
+        refused(shard(model), "weight of the Linear '6' is sharded, .* before sharding")

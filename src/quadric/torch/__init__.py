@@ -15,5 +15,14 @@ if find_spec("torch") is None:
 from quadric.torch import functional
 from quadric.torch.heads import replace_head
 from quadric.torch.layers import Linear, Quadratic, Reduced
+from quadric.torch.networks import from_network, to_network
 
-__all__ = ["Linear", "Quadratic", "Reduced", "functional", "replace_head"]
+__all__ = [
+    "Linear",
+    "Quadratic",
+    "Reduced",
+    "from_network",
+    "functional",
+    "replace_head",
+    "to_network",
+]

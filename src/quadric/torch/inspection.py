@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-__all__ = ["has_hooks", "has_own_forward", "lacks_values"]
+__all__ = ["has_forward_hooks", "has_hooks", "has_own_forward", "lacks_values"]
 
 
 def has_own_forward(module: nn.Module, of: type[nn.Module]) -> bool:
@@ -15,19 +16,25 @@ def has_own_forward(module: nn.Module, of: type[nn.Module]) -> bool:
     return "forward" in vars(module) or forward is not of.forward
 
 
+def has_forward_hooks(module: nn.Module) -> bool:
+    """Whether something else runs, too, when the module does."""
+    return bool(module._forward_pre_hooks or module._forward_hooks)
+
+
 def has_hooks(module: nn.Module) -> bool:
-    """Whether something else runs, too, when the module does, forwards or backwards."""
-    kept = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-    return any(getattr(module, name) for name in kept)
+    """Whether something else runs, too, forwards or backwards."""
+    backward = module._backward_pre_hooks or module._backward_hooks
+    return bool(backward) or has_forward_hooks(module)
 
 
 def lacks_values(tensor: Tensor) -> str:
     """Why the numbers of a parameter cannot be copied, and what to do; empty where they can."""
+    if is_lazy(tensor):
+        return "has no shape yet: run a batch through the model first"
     if hasattr(tensor, "full_tensor"):
         return (
-            "is sharded: its numbers are not all here. Do this before sharding, or take full "
-            "tensors first (unshard() of the module that was given to fully_shard, or "
-            "full_tensor() of each parameter)"
+            "is sharded, its numbers are not all here: do this before sharding, or load the full "
+            "tensors, full_tensor() of each in state_dict(), into a module that is not sharded"
         )
     if tensor.is_meta:
         return "is on the meta device, without numbers: load or initialise the model first"
