@@ -2,9 +2,11 @@
 
 import copy
 import itertools
+import json
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
 torch = pytest.importorskip("torch")
 
@@ -19,6 +21,8 @@ from quadric.torch.layout import to_triangle  # noqa: E402
 from tests.helpers import ENDS, HIDDEN, KINDS, make_network, targets  # noqa: E402
 from tests.one_process import one_process, shard  # noqa: E402
 from tests.test_parity import CASES, NAMES, assert_packed, network  # noqa: E402
+from tests.test_train_cli import NAMES as COLUMNS  # noqa: E402
+from tests.test_train_cli import command, quick, write_iris  # noqa: E402
 
 BIASES = ("b", "c")
 
@@ -434,3 +438,60 @@ def test_the_module_is_checked():
         Module([Linear(2, 2)], ["gelu"])
     with pytest.raises(ValueError, match=r"'softmax' must be on the last layer only"):
         Module([Linear(2, 2), Linear(2, 2)], ["softmax", "identity"])
+
+
+# ---- from torch to the shell ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    """A directory with iris.csv, and a model that torch has trained on it."""
+    directory = tmp_path_factory.mktemp("iris")
+    write_iris(directory / "iris.csv")
+    X, y = load_iris(return_X_y=True)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.05), Quadratic(6, 3))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    x, labels = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
+    for _ in range(200):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), labels).backward()
+        optimizer.step()
+    with torch.no_grad():
+        P = torch.softmax(model.eval()(x), dim=1).numpy()
+    assert (P.argmax(axis=1) == y).mean() > 0.95
+    return directory, model, P
+
+
+def test_a_model_of_torch_predicts_from_the_shell(iris):
+    directory, model, P = iris
+    quadric.save(to_network(model, activation="softmax"), directory / "bare.quadric")
+    result = command(
+        "predict", "bare.quadric", "iris.csv", "-o", "bare.csv", "--proba", cwd=directory
+    )
+    assert result.returncode == 0, result.stderr
+    assert "the inputs are the table's columns of numbers, in their order, 'sepal_" in result.stderr
+    assert "does not use: 'species'" in result.stderr
+    found = np.genfromtxt(directory / "bare.csv", delimiter=",", skip_header=1)
+    assert (found[:, 0] == P.argmax(axis=1)).all()
+    np.testing.assert_allclose(found[:, 1:], P, rtol=1e-4, atol=1e-6)
+
+
+def test_a_model_of_torch_whose_file_knows_its_columns(iris):
+    directory, model, P = iris
+    names = load_iris().target_names.tolist()
+    extra = {"columns": COLUMNS, "classes": names, "target": "species"}
+    network = to_network(model, activation="softmax")
+    quadric.save(network, directory / "iris.quadric", extra=extra)
+    result = command("predict", "iris.quadric", "iris.csv", cwd=directory)
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == ["species", *(names[k] for k in P.argmax(axis=1))]
+    path = directory / "iris.quadric"
+    facts = json.loads(quick("info", path, "--json").stdout)
+    assert (facts["kind"], facts["classes"], facts["columns"]) == ("Network", names, COLUMNS)
+    assert names[0] in quick("explain", path, directory / "iris.csv").stdout
+    pytest.importorskip("onnx")
+    assert quick("export", path, directory / "iris.onnx").exit_code == 0
+    session = pytest.importorskip("onnxruntime").InferenceSession(directory / "iris.onnx")
+    outputs, _ = session.run(None, {"X": load_iris().data.astype(np.float32)})
+    np.testing.assert_allclose(outputs, P, rtol=1e-4, atol=1e-6)
