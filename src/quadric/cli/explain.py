@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from quadric.cli.console import fail, one_line, say
-from quadric.cli.models import load_model, needs_table
-
-if TYPE_CHECKING:
-    from quadric.tables import Schema
+from quadric.cli.models import Opened, open_model
 
 __all__ = ["explain", "inputs_from"]
 
@@ -33,33 +30,33 @@ def explain(
     with one_line():
         from quadric.explain import explain as explain_model
 
-        fitted, schema = load_model(model)
-        X = None
-        if data is not None:
-            X, _ = inputs_from(data, needs_table(schema, model))
+        opened = open_model(model, data)
+        say(opened.notes)
+        X, _ = inputs_from(opened)
         try:
-            found = explain_model(fitted, X, top=top, precision=precision)
+            found = explain_model(opened.model, X, top=top, precision=precision)
         except (ValueError, TypeError) as error:
             fail(" ".join(str(error).split()))
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 
-def inputs_from(data: Path, schema: Schema) -> tuple[Any, Any]:
-    """Inputs and targets (None where the table has none) of the rows without a missing value."""
+def inputs_from(opened: Opened) -> tuple[Any, Any]:
+    """Inputs and targets of the rows without a missing value; None for what the table lacks."""
     from quadric.errors import TableError
-    from quadric.tables import open_table
     from quadric.tables.columns import complete_rows, features, labels, match, take
 
-    source = open_table(data)
+    schema, source = opened.schema, opened.source
+    if schema is None or source is None:
+        return None, None
     match(schema, source.columns)
     frame = source.read()
     X, y = features(schema, frame), None
     kept = complete_rows(X)
-    if schema.target in source.columns:
+    if opened.labelled and schema.target in source.columns:
         y, there = labels(schema, frame)
         kept, y = kept & there, y[kept[there]]
     if not kept.any():
-        raise TableError(f"{data} has no row in which every value is there.")
+        raise TableError(f"{source.path} has no row in which every value is there.")
     if not kept.all():
         say([f"{int((~kept).sum())} rows with missing values are not used."])
     return take(X, kept), y

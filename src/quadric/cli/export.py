@@ -23,7 +23,7 @@ def export(
     if path.suffix.lower() != ".onnx":
         raise typer.BadParameter(f"the name of an ONNX file ends with .onnx. Got {path.name!r}.")
     with one_line():
-        fitted, _ = load_model(model)
+        fitted = load_model(model)
         onnx = importlib.import_module("quadric.onnx")  # an extra may be missing: then one line
         try:
             onnx.export(fitted, path)

@@ -42,6 +42,8 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     estimator, steps = _parts(found["model"])
     extra = found.get("extra", {})
     table, report = extra.get("table", {}), extra.get("report", {})
+    if not table and estimator.get("type") == "network":
+        table = _named(extra)
     network = estimator.get("fitted", {}).get("network_", estimator)
     parameters = sum(
         _size(tensor["shape"])
@@ -59,7 +61,7 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
         "task": table.get("task"),
         "target": table.get("target"),
         "classes": table.get("classes", []),
-        "columns": [f"{column['name']} ({column['kind']})" for column in table.get("columns", [])],
+        "columns": [_column(column) for column in table.get("columns", [])],
         "left_out": table.get("left_out", {}),
         "trained_on": extra.get("data"),
         "rows": table.get("rows"),
@@ -77,6 +79,16 @@ def _parts(model: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         return model, []
     steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
     return steps[-1], [step["class"] for step in steps[:-1]]
+
+
+def _named(extra: dict[str, Any]) -> dict[str, Any]:
+    """What the file of a bare Network may say of tables."""
+    lists = {key: extra[key] for key in ("columns", "classes") if isinstance(extra.get(key), list)}
+    return lists | {key: extra[key] for key in ("target",) if key in extra}
+
+
+def _column(column: Any) -> str:
+    return f"{column['name']} ({column['kind']})" if isinstance(column, dict) else str(column)
 
 
 def _items(value: Any) -> list[Any]:

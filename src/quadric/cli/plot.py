@@ -10,7 +10,7 @@ import typer
 
 from quadric.cli.console import fail, names, one_line, output_path, say
 from quadric.cli.explain import inputs_from
-from quadric.cli.models import load_model, needs_table
+from quadric.cli.models import open_model
 
 __all__ = ["plot"]
 
@@ -38,12 +38,11 @@ def plot(
     if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
         raise typer.BadParameter(f"a picture ends with .png, .svg or .pdf. Got {path.name!r}.")
     with one_line():
-        fitted, schema = load_model(model)
-        X = y = None
-        if data is not None:
-            X, y = inputs_from(data, needs_table(schema, model))
+        opened = open_model(model, data)
+        say(opened.notes)
+        X, y = inputs_from(opened)
         try:
-            figure = _draw(fitted, schema, X, y, names(classes), image_shape)
+            figure = _draw(opened.model, opened.schema, X, y, names(classes), image_shape)
         except (ValueError, TypeError) as error:
             fail(" ".join(str(error).split()))
         from quadric.plotting.pictures import picture_bytes

@@ -9,13 +9,16 @@ from typing import Annotated
 import typer
 
 from quadric.cli.console import one_line, output_path, say
-from quadric.cli.models import load_model, needs_table
+from quadric.cli.models import open_model
 
 __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(readable=False, help="A model file of `quadric train`.")],
+    model: Annotated[
+        Path,
+        typer.Argument(readable=False, help="A model file of `quadric train`, or of a Network."),
+    ],
     data: Annotated[
         Path, typer.Argument(readable=False, help="A CSV or Parquet file with the model's columns.")
     ],
@@ -32,21 +35,23 @@ def predict(
 ) -> None:
     """Predict a table: a row out for every row in, in the same order.
 
-    Columns are matched by their names. The file is read and written in batches, so it may be larger
-    than memory; the output is there whole at the end, or not at all.
+    Columns are matched by their names; a Network whose file names none takes the columns of
+    numbers, in their order. The file is read and written in batches, so it may be larger than
+    memory; the output is there whole at the end, or not at all.
     """
     to_stdout = str(output) == "-"
     if to_stdout and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
     path = None if to_stdout else output_path(output, inputs=[model, data])
     with one_line():
-        from quadric.tables import open_table
         from quadric.tables import predict as predict_table
 
-        fitted, found = load_model(model)
-        schema = needs_table(found, model)
-        done = predict_table(fitted, schema, open_table(data), path, proba=proba)
-    notes = done.notes(schema.target)
+        opened = open_model(model, data)
+        schema, source = opened.schema, opened.source
+        assert schema is not None
+        assert source is not None
+        done = predict_table(opened.model, schema, source, path, proba=proba)
+    notes = opened.notes + done.notes(schema.target)
     if as_json:
         result = {
             "output": str(path), "rows": done.rows, "empty_rows": done.empty,

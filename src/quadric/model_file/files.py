@@ -21,7 +21,8 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     path : str or path
     extra : dict, optional
         Anything of JSON (text, numbers, lists, dicts with text as keys) to keep with the model;
-        `info(path)["extra"]` gives it back.
+        `info(path)["extra"]` gives it back. The command line takes a Network's "columns",
+        "classes" and "target" from it.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 The only importer of Polars.
 """
 
+from quadric.tables.networks import TableNetwork
 from quadric.tables.prediction import Predicted, predict
 from quadric.tables.reading import Source, open_table
 from quadric.tables.schema import Schema, Wishes
@@ -13,6 +14,7 @@ __all__ = [
     "Schema",
     "Settings",
     "Source",
+    "TableNetwork",
     "Trained",
     "Wishes",
     "open_table",

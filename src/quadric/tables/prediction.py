@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from quadric.errors import TableError
-from quadric.tables.columns import Counts, empty_rows, features, match
+from quadric.tables.columns import Counts, complete_rows, empty_rows, features, match
+from quadric.tables.networks import TableNetwork
 from quadric.tables.reading import Source
 from quadric.tables.schema import Schema
 from quadric.tables.writing import write_batches
@@ -27,6 +28,7 @@ class Predicted:
 
     rows: int = 0
     empty: int = 0
+    imputes: bool = True
     extra: list[str] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
@@ -44,11 +46,12 @@ class Predicted:
                     "the known categories."
                 )
         holes = {name: count for name, count in self.counts.missing.items() if count}
-        if holes:
+        if holes and self.imputes:
             shown = ", ".join(f"{name!r} ({count})" for name, count in list(holes.items())[:8])
             said.append(f"Missing values are imputed: {shown}.")
         if self.empty:
-            said.append(f"{self.empty} rows have no value at all: their predictions are empty.")
+            lack = "have no value at all" if self.imputes else "lack a number"
+            said.append(f"{self.empty} rows {lack}: their predictions are empty.")
         return said
 
 
@@ -57,17 +60,21 @@ def predict(
 ) -> Predicted:
     """Write a column named as the target; with `proba` also one a class, 'probability of ...'.
 
+    Where a network predicts several numbers, the columns are 'output 0', 'output 1', ... A row
+    without any value has no prediction; for a network, which imputes nothing, one without all.
     `path` is CSV, or Parquet where its name ends so; None is stdout. TableError for a table that
     does not fit, OSError where nothing can be written.
     """
     if proba and schema.task == "regression":
         raise TableError("--proba is for classes; this model predicts numbers.")
-    done = Predicted(extra=match(schema, source.columns))
+    done = Predicted(
+        extra=match(schema, source.columns), imputes=not isinstance(model, TableNetwork)
+    )
 
     def frames() -> Iterator[pl.DataFrame]:
         for frame in source.batches(BATCH):
             X = features(schema, frame, done.rows, done.counts)
-            empty = empty_rows(X)
+            empty = empty_rows(X) if done.imputes else ~complete_rows(X)
             done.rows += len(frame)
             done.empty += int(empty.sum())
             yield _predictions(model, schema, X, proba).with_columns(
@@ -82,7 +89,10 @@ def predict(
 
 def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl.DataFrame:
     if not proba:
-        return pl.DataFrame({schema.target: np.asarray(model.predict(X))})
+        Y = np.asarray(model.predict(X))
+        if Y.ndim == 1:
+            return pl.DataFrame({schema.target: Y})
+        return pl.DataFrame({f"{schema.target} {k}": column for k, column in enumerate(Y.T)})
     P = model.predict_proba(X)
     columns: dict[str, Any] = {schema.target: model.classes_[P.argmax(axis=1)]}
     for k, label in enumerate(model.classes_.tolist()):

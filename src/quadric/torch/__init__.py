@@ -13,6 +13,16 @@ if find_spec("torch") is None:
     raise ImportError('quadric.torch needs PyTorch: pip install "quadric[torch]"')
 
 from quadric.torch import functional
+from quadric.torch.heads import replace_head
 from quadric.torch.layers import Linear, Quadratic, Reduced
+from quadric.torch.networks import from_network, to_network
 
-__all__ = ["Linear", "Quadratic", "Reduced", "functional"]
+__all__ = [
+    "Linear",
+    "Quadratic",
+    "Reduced",
+    "from_network",
+    "functional",
+    "replace_head",
+    "to_network",
+]

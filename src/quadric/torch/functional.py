@@ -42,13 +42,16 @@ def quadratic(
     x, Q, W, b = _as_autocast(x, Q, W, b)
     n, m = inputs_of(Q.shape[0]), Q.shape[1]
     _check(x, n, Q=(Q, tuple(Q.shape)), W=(W, (m, n)), b=(b, (m,)))
-    rows = x if x.ndim == 2 else x.reshape(-1, n)
-    z = quadratic_form(rows, Q, form=choose(n, m), recompute=recompute)
+    z = quadratic_form(
+        x if x.ndim == 2 else x.reshape(-1, n), Q, form=choose(n, m), recompute=recompute
+    )
+    if x.ndim != 2:
+        z = z.reshape(*x.shape[:-1], m)
     if W is not None:
-        z = z + linear(rows, W, b)
+        z = z + linear(x, W, b)  # of x as it came: where Q is 0, torch.nn.Linear's very bits
     elif b is not None:
         z = z + b
-    return z if x.ndim == 2 else z.reshape(*x.shape[:-1], m)
+    return z
 
 
 def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None) -> Tensor:
