@@ -14,5 +14,13 @@ if find_spec("torch") is None:
 
 from quadric.torch import functional
 from quadric.torch.layers import Linear, Quadratic, Reduced
+from quadric.torch.recurrent import QuadraticRNN, QuadraticRNNCell
 
-__all__ = ["Linear", "Quadratic", "Reduced", "functional"]
+__all__ = [
+    "Linear",
+    "Quadratic",
+    "QuadraticRNN",
+    "QuadraticRNNCell",
+    "Reduced",
+    "functional",
+]
