@@ -16,10 +16,13 @@ from quadric.torch import functional
 from quadric.torch.heads import replace_head
 from quadric.torch.layers import Linear, Quadratic, Reduced
 from quadric.torch.networks import from_network, to_network
+from quadric.torch.recurrent import QuadraticRNN, QuadraticRNNCell
 
 __all__ = [
     "Linear",
     "Quadratic",
+    "QuadraticRNN",
+    "QuadraticRNNCell",
     "Reduced",
     "from_network",
     "functional",
