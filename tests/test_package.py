@@ -87,7 +87,7 @@ def blocks(language):
 def test_readme_example_prints_what_it_says():
     examples = blocks("python")
     outputs = blocks("text")
-    assert len(examples) == len(outputs) == 3
+    assert len(examples) == len(outputs) == 4
     for example, output in zip(examples, outputs, strict=True):
         result = subprocess.run(
             [sys.executable, "-W", "error", "-c", example],
