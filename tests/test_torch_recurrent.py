@@ -292,6 +292,11 @@ def test_rnn_refuses_what_torchs_does(x, h):
         QuadraticRNN(3, 4, 2, bidirectional=True)(*arguments)
 
 
+def test_states_of_another_dimension_are_named_as_given():
+    with pytest.raises(RuntimeError, match=r"3 dimensions, like the input. Got shape \(1, 4\)"):
+        QuadraticRNN(3, 4)(torch.zeros(5, 2, 3), torch.zeros(1, 4))
+
+
 def test_packed_input_and_dtypes_are_refused_as_by_torch():
     packed = pack_sequence([torch.zeros(4, 3), torch.zeros(2, 3)])
     wide = pack_sequence([torch.zeros(4, 5), torch.zeros(2, 5)])
