@@ -141,7 +141,8 @@ class QuadraticRNN(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """All layers, over rows of which `sizes[t]` belong to step t."""
         check_features(rows, self.input_size)
-        dtype = next(self.parameters()).dtype
+        cell: Any = self.cells[0]
+        dtype = cell.neurons.packed.dtype
         if rows.dtype != dtype and not torch.is_autocast_enabled(rows.device.type):
             raise ValueError(
                 f"input must have the dtype of the weights, {dtype}. Got {rows.dtype}: "
