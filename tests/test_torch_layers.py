@@ -402,6 +402,13 @@ def test_half_precision_parameters(dtype):
     assert z.dtype == layer.packed.grad.dtype == dtype
 
 
+def test_large_inputs_in_float16():
+    layer = Quadratic(4, 60, dtype=torch.float16)
+    with torch.no_grad():
+        layer.packed.zero_()
+    assert torch.isfinite(layer(torch.full((1, 4), 300.0, dtype=torch.float16))).all()
+
+
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize(
