@@ -44,11 +44,13 @@ def quadratic(
     _check(x, n, Q=(Q, tuple(Q.shape)), W=(W, (m, n)), b=(b, (m,)))
     rows = x.reshape(-1, n)
     z = quadratic_form(rows, Q, form=choose(n, m), recompute=recompute)
+    if x.ndim != 2:  # before the sums: what comes out is no view, which FSDP warns of
+        z = z.reshape(*x.shape[:-1], m)
     if W is not None:
-        z = z + linear(rows, W, b)
+        z = z + linear(x, W, b)
     elif b is not None:
         z = z + b
-    return z.reshape(*x.shape[:-1], m)
+    return z
 
 
 def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None) -> Tensor:
