@@ -46,7 +46,7 @@ def quadratic(
     form = choose(n, m) if x.dtype != torch.float16 else UNPACKED
     rows = x if x.ndim == 2 else x.reshape(-1, n)
     z = quadratic_form(rows, Q, form=form, recompute=recompute)
-    if x.ndim != 2:
+    if x.ndim != 2:  # before the sums: what comes out is no view, which FSDP warns of
         z = z.reshape(*x.shape[:-1], m)
     if W is not None:
         z = z + linear(x, W, b)  # of x as it came: where Q is 0, torch.nn.Linear's very bits

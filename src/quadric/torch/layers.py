@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from torch.nn import Parameter
 from quadric.checks import check_choice, check_integer
 from quadric.initial_values import INITIAL_VALUES, glorot_variances
 from quadric.torch import functional, layout
+from quadric.torch.sharding import first_rank_has, is_sharded, reordered, shard_like
 
 __all__ = ["Linear", "Quadratic", "Reduced"]
 
@@ -144,7 +144,7 @@ class Quadratic(_Layer):
 
     @property
     def Q(self) -> Tensor:
-        if hasattr(self.packed, "full_tensor"):
+        if is_sharded(self.packed):
             raise RuntimeError(
                 "Q of a sharded layer is not all here: call unshard() on the module that was "
                 "given to fully_shard first, and reshard() afterwards."
@@ -159,7 +159,7 @@ class Quadratic(_Layer):
         with torch.no_grad():
             rows, columns = torch.triu_indices(n, n, device=value.device).unbind()
             triangle = (value[:, rows, columns] + value[:, columns, rows]) / 2
-            self.packed.copy_(layout.pack(triangle))
+            self.packed.copy_(shard_like(self.packed, layout.pack(triangle)))
 
     def _variances(self, init: str) -> dict[str, float]:
         variances = super()._variances(init)
@@ -168,44 +168,56 @@ class Quadratic(_Layer):
         return variances
 
     def _finish(self, init: str) -> None:
-        diagonal = layout.diagonal(self.in_features).to(self.packed.device)
         if init == "identity":
-            self.packed.zero_()
-            self.packed[diagonal] = 1
+            self.packed.copy_(self._diagonal_and_rest(1, 0))
         if init == "normal":  # as (Q + Q')/2 of independent numbers
-            whole = self.packed[diagonal]
-            self.packed.mul_(math.sqrt(0.5))
-            self.packed[diagonal] = whole
+            self.packed.mul_(self._diagonal_and_rest(1, math.sqrt(0.5)))
+
+    def _diagonal_and_rest(self, diagonal: float, rest: float) -> Tensor:
+        """A tensor like `packed` of one number on the diagonal of Q and another beside it."""
+        rows, m = self.packed.shape
+        column = torch.full((rows,), rest, device=self.packed.device, dtype=self.packed.dtype)
+        column[layout.diagonal(self.in_features).to(column.device)] = diagonal
+        return shard_like(self.packed, column[:, None].expand(-1, m))
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         packed = destination.pop(f"{prefix}packed")
-        destination[f"{prefix}Q"] = _resharded(packed, layout.to_triangle)
+        destination[f"{prefix}Q"] = reordered(packed, layout.to_triangle)
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
         missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
         key, own = f"{prefix}Q", f"{prefix}packed"
-        mine = {k: v for k, v in state_dict.items() if k.startswith(prefix) and k != key}
-        if own in mine:  # not a name of ours outside memory
+        mine = {k: v for k, v in state_dict.items() if k.startswith(prefix) and k not in (key, own)}
+        # not a name of ours outside memory, but set_model_state_dict adds the parameter itself
+        if own in state_dict and state_dict[own] is not self.packed:
             unexpected_keys.append(own)
-            del mine[own]
-        triangle = state_dict.get(key)
-        shape = (self.out_features, self.packed.shape[0])
-        if triangle is not None and tuple(triangle.shape) != shape:
+        triangle, shape = state_dict.get(key), (self.out_features, self.packed.shape[0])
+        fits = triangle is not None and tuple(triangle.shape) == shape
+        if triangle is not None and not fits:
             error_msgs.append(
                 f"size mismatch for {key}: copying a param with shape {tuple(triangle.shape)} from "
                 f"checkpoint, the shape in current model is {shape}."
             )
             mine[own] = self.packed
-        elif triangle is not None:
-            mine[own] = _resharded(triangle, layout.pack)
+        if is_sharded(self.packed) and not is_sharded(triangle):
+            # a whole Q is taken from rank 0: set_model_state_dict may leave the others without
+            if first_rank_has(self.packed, fits):
+                whole = triangle if fits else torch.empty(shape)
+                mine[own] = shard_like(self.packed, layout.pack(whole.to(self.packed.dtype)))
+        elif fits:
+            mine[own] = reordered(triangle, layout.pack)
         missing: list[str] = []
         super()._load_from_state_dict(
             mine, prefix, local_metadata, strict, missing, unexpected_keys, error_msgs
         )
         missing_keys.extend(key if name == own else name for name in missing)
+
+    def _fqn_modifiers(self) -> dict[str, str]:
+        """Where torch.distributed.checkpoint looks for the Q of a state_dict: computing none."""
+        return {"Q": "__class__"}
 
     def extra_repr(self) -> str:
         options = f"bias={self.b is not None}, linear={self.W is not None}"
@@ -253,13 +265,3 @@ class Reduced(_Layer):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, bias={self.b is not None}"
-
-
-def _resharded(tensor: Any, reorder: Callable[[Tensor], Tensor]) -> Tensor:
-    """`reorder` of the tensor; of a sharded one as a whole, and sharded again in the same way."""
-    if not hasattr(tensor, "full_tensor"):
-        return reorder(tensor)
-    from torch.distributed.tensor import distribute_tensor
-
-    whole = reorder(tensor.full_tensor())
-    return distribute_tensor(whole, tensor.device_mesh, tensor.placements)

@@ -1,0 +1,134 @@
+"""Quadratic layers on several processes: the same gradients and steps as on one.
+
+torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py --strategy ddp
+torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py --strategy fsdp
+python examples/torch_distributed.py
+
+Each process takes its share of every batch. Process 0 also trains the same network alone, on the
+joined batches, and compares: the exit code is 1 if they differ by more than rounding.
+"""
+
+import argparse
+import gc
+import os
+import sys
+from datetime import timedelta
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from quadric.datasets import digits
+from quadric.torch import Quadratic
+
+# the largest difference, relative to the largest entry of the tensor
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
+SHARE = 32  # images of a batch for each process
+
+
+def images(dtype):
+    """scikit-learn's digits, of 8 x 8 pixels, as 28 x 28: each pixel 3 x 3, in a frame of 2."""
+    data = digits()
+    pixels = data.X_train.reshape(-1, 8, 8) / data.largest
+    large = pixels.repeat(3, axis=1).repeat(3, axis=2)
+    framed = np.pad(large, ((0, 0), (2, 2), (2, 2))).reshape(-1, 784)
+    return torch.from_numpy(framed).to(dtype), torch.from_numpy(data.y_train)
+
+
+def network(width, dtype):
+    """784 inputs, a linear layer of sigmoids, a quadratic neuron for each digit."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(784, width), nn.Sigmoid(), Quadratic(width, 10)).to(dtype)
+
+
+def distributed(model, strategy):
+    """The model as all processes share it."""
+    if strategy == "ddp":
+        return DistributedDataParallel(model)
+    fully_shard(model[-1])
+    return fully_shard(model)
+
+
+def train(model, X, y, *, steps, batch, rank=0, processes=1):
+    """Train on a share of every batch; the first gradients, the parameters, and all losses."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    losses = []
+    for step in range(steps):
+        first = step * batch % (len(X) - batch)
+        mine = slice(first + rank * batch // processes, first + (rank + 1) * batch // processes)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(X[mine]), y[mine])
+        loss.backward()
+        losses.append(loss.item())
+        if step == 0:
+            gradients = [whole(p.grad) for p in model.parameters()]
+        optimizer.step()
+    return gradients, [whole(p) for p in model.parameters()], losses
+
+
+def whole(tensor):
+    """A copy of all of a tensor, sharded or not. Every process must ask."""
+    tensor = tensor.detach()
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor.clone()
+
+
+def difference(tensors, expected):
+    """The largest difference, relative to the largest entry of each expected tensor."""
+    pairs = zip(tensors, expected, strict=True)
+    return max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
+
+
+def run(width, options, rank, processes):
+    """Train one network on all processes, and alone on the first; whether they agree."""
+    dtype = getattr(torch, options.dtype)
+    X, y = images(dtype)
+    model = network(width, dtype)
+    if dist.is_initialized():
+        model = distributed(model, options.strategy)
+    size = {"steps": options.steps, "batch": SHARE * processes}
+    gradients, parameters, losses = train(model, X, y, **size, rank=rank, processes=processes)
+    if rank > 0:
+        return True
+    print(f"784-{width}-10, {options.dtype}: loss {losses[0]:.2f}, "
+          f"after {options.steps} steps {losses[-1]:.2f}")  # fmt: skip
+    if processes == 1:
+        return True
+    alone = train(network(width, dtype), X, y, **size)
+    apart = [difference(gradients, alone[0]), difference(parameters, alone[1])]
+    agree = max(apart) <= TOLERANCE[dtype]
+    print(f"  {'the same as' if agree else 'NOT THE SAME AS'} one process: largest differences "
+          f"{apart[0]:.1e} in gradients, {apart[1]:.1e} in parameters")  # fmt: skip
+    return agree
+
+
+def main():
+    """Run both networks; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--strategy", choices=["ddp", "fsdp"], default="ddp")
+    parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
+    parser.add_argument("--steps", type=int, default=60)
+    options = parser.parse_args()
+
+    rank, processes = 0, 1
+    if "RANK" in os.environ:  # torchrun has set it
+        dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+        rank, processes = dist.get_rank(), dist.get_world_size()
+    if rank == 0 and dist.is_initialized():
+        print(f"{processes} processes, {options.strategy}")
+    elif rank == 0:
+        print("one process, nothing to compare with: for two, start it with torchrun (see the top)")
+
+    # of 100 inputs, Q has rectangles in memory beside its triangles
+    agree = [run(width, options, rank, processes) for width in (30, 100)]
+
+    if dist.is_initialized():
+        gc.collect()  # a model that is left would keep the group, whose threads need Python
+        dist.destroy_process_group()
+    return 0 if all(agree) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
