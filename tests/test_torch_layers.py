@@ -288,7 +288,7 @@ def test_loading_what_does_not_fit():
     with pytest.raises(RuntimeError, match=r'Missing key.*"Q"'):
         layer.load_state_dict({k: v for k, v in good.items() if k != "Q"})
     with pytest.raises(RuntimeError, match=r'Unexpected key.*"packed"'):
-        layer.load_state_dict(good | {"packed": layer.packed})
+        layer.load_state_dict(good | {"packed": layer.packed.clone()})
     before = layer.packed.clone()
     with pytest.raises(RuntimeError, match=r"size mismatch for Q: .*\(3, 10\).*\(3, 15\)"):
         layer.load_state_dict(good | {"Q": torch.ones(3, 10)})
