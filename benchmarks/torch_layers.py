@@ -21,7 +21,7 @@ from quadric.torch import Quadratic, Reduced
 SHAPES = [  # B, n, m
     (128, 32, 10), (128, 64, 64), (256, 128, 128), (64, 784, 10), (256, 256, 256), (1024, 64, 10),
 ]  # fmt: skip
-BILINEAR_LIMIT = 2e9  # multiplications, above which nn.Bilinear takes many seconds
+BILINEAR_LIMIT = 1e9  # multiplications, above which nn.Bilinear takes many seconds
 
 
 def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:
@@ -78,7 +78,7 @@ def time_quadratic(B: int, n: int, m: int, threads: int) -> float:
     W, plain_x = torch.randn(n, m * n), x.detach()
     if B * n * n * m > BILINEAR_LIMIT:
         del held["nn.Bilinear"]
-    rounds = max(7, min(300, int(2e10 / (B * n * n * m))))
+    rounds = max(7, min(300, int(1e10 / (B * n * n * m))))
     runs: dict[str, Callable[[], object]] = {"plain": lambda: plain_x @ W}
     for name, (f, p) in held.items():
         runs[name] = lambda f=f, p=p: step(f, p, x, dz)
