@@ -1,6 +1,6 @@
 """Quadratic layers on several processes: the same gradients and steps as on one.
 
-torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py --strategy ddp
+torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py
 torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py --strategy fsdp
 python examples/torch_distributed.py
 
@@ -81,13 +81,13 @@ def difference(tensors, expected):
     return max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
 
 
-def run(width, options, rank, processes):
+def run(width, strategy, options, rank, processes):
     """Train one network on all processes, and alone on the first; whether they agree."""
     dtype = getattr(torch, options.dtype)
     X, y = images(dtype)
     model = network(width, dtype)
     if dist.is_initialized():
-        model = distributed(model, options.strategy)
+        model = distributed(model, strategy)
     size = {"steps": options.steps, "batch": SHARE * processes}
     gradients, parameters, losses = train(model, X, y, **size, rank=rank, processes=processes)
     if rank > 0:
@@ -107,7 +107,7 @@ def run(width, options, rank, processes):
 def main():
     """Run both networks; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--strategy", choices=["ddp", "fsdp"], default="ddp")
+    parser.add_argument("--strategy", choices=["ddp", "fsdp"], help="one only")
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
     parser.add_argument("--steps", type=int, default=60)
     options = parser.parse_args()
@@ -116,13 +116,16 @@ def main():
     if "RANK" in os.environ:  # torchrun has set it
         dist.init_process_group("gloo", timeout=timedelta(seconds=60))
         rank, processes = dist.get_rank(), dist.get_world_size()
-    if rank == 0 and dist.is_initialized():
-        print(f"{processes} processes, {options.strategy}")
-    elif rank == 0:
+    else:
         print("one process, nothing to compare with: for two, start it with torchrun (see the top)")
 
-    # of 100 inputs, Q has rectangles in memory beside its triangles
-    agree = [run(width, options, rank, processes) for width in (30, 100)]
+    strategies = [options.strategy] if options.strategy else ["ddp", "fsdp"]
+    agree = []
+    for strategy in strategies if dist.is_initialized() else [None]:
+        if rank == 0 and strategy:
+            print(f"{processes} processes, {strategy}")
+        for width in (30, 100):  # of 100 inputs, Q has rectangles in memory beside its triangles
+            agree.append(run(width, strategy, options, rank, processes))
 
     if dist.is_initialized():
         gc.collect()  # a model that is left would keep the group, whose threads need Python

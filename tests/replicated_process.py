@@ -9,7 +9,6 @@ from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_mo
 from torch.nn.parallel import DistributedDataParallel
 
 from quadric.torch import Linear, Quadratic, Reduced
-from tests.two_processes import run_checks
 
 
 def network(seed=0, *, recompute=False):
@@ -118,6 +117,3 @@ CHECKS = [
     model_may_be_compiled,
     states_are_those_of_the_layers,
 ]
-
-if __name__ == "__main__":
-    run_checks(CHECKS)

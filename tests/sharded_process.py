@@ -22,7 +22,6 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
 from quadric.torch import Linear, Quadratic, Reduced
-from tests.two_processes import run_checks
 
 WHOLE = StateDictOptions(full_state_dict=True)
 OFF_LOADED = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -338,6 +337,3 @@ CHECKS = [
     initial_values_are_drawn,
     replicated_and_sharded,
 ]
-
-if __name__ == "__main__":
-    run_checks(CHECKS)

@@ -1,7 +1,11 @@
-"""Two processes that talk through gloo: starting them, and running checks in both."""
+"""Two processes that talk through gloo: starting them, and running checks in both.
+
+torchrun --standalone --nproc-per-node 2 -m tests.two_processes sharded
+"""
 
 import faulthandler
 import gc
+import importlib
 import os
 import subprocess
 import sys
@@ -38,8 +42,8 @@ def run_checks(checks, *, seconds=100):
     warnings.simplefilter("error")
     # said of every draw of random numbers into a sharded tensor on a CPU
     warnings.filterwarnings("ignore", "DTensor random operators may not have complete support")
-    faulthandler.dump_traceback_later(seconds, exit=True)
     dist.init_process_group("gloo", timeout=timedelta(seconds=30))
+    faulthandler.dump_traceback_later(seconds, exit=True)
     for check in checks:
         torch.manual_seed(0)
         check()
@@ -51,15 +55,32 @@ def run_checks(checks, *, seconds=100):
     faulthandler.cancel_dump_traceback_later()
 
 
-def one_fails(how):
+def raises():
     """A check that fails in process 1 only, while process 0 waits for it."""
     import torch.distributed as dist
 
-    if dist.get_rank() == 1 and how == "raises":
+    if dist.get_rank() == 1:
         raise AssertionError("this is what went wrong")
+
+
+def hangs():
+    """A check that comes to no end in process 1."""
+    import torch.distributed as dist
+
     if dist.get_rank() == 1:
         time.sleep(60)
 
 
+def main(*names):
+    """Run one of the checks above, or all of the modules tests.NAME_process."""
+    if names == ("raises",):
+        run_checks([raises])
+    elif names == ("hangs",):  # process 0 would have more patience
+        run_checks([hangs], seconds=2 if os.environ["RANK"] == "1" else 20)
+    else:
+        modules = [importlib.import_module(f"tests.{name}_process") for name in names]
+        run_checks([check for module in modules for check in module.CHECKS])
+
+
 if __name__ == "__main__":
-    run_checks([lambda: one_fails(sys.argv[1])], seconds=2)
+    main(*sys.argv[1:])
