@@ -7,6 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from quadric.torch.sharding import is_sharded
+
 __all__ = ["has_forward_hooks", "has_hooks", "has_own_forward", "lacks_values"]
 
 
@@ -31,7 +33,7 @@ def lacks_values(tensor: Tensor) -> str:
     """Why the numbers of a parameter cannot be copied, and what to do; empty where they can."""
     if is_lazy(tensor):
         return "has no shape yet: run a batch through the model first"
-    if hasattr(tensor, "full_tensor"):
+    if is_sharded(tensor):
         return (
             "is sharded, its numbers are not all here: do this before sharding, or load the full "
             "tensors, full_tensor() of each in state_dict(), into a module that is not sharded"

@@ -99,10 +99,7 @@ def places(k: int, m: int, form: str, device: torch.device, dtype: torch.dtype) 
 
 def _make_places(k: int, m: int, form: str, device: torch.device, dtype: torch.dtype) -> Places:
     rows, columns = torch.triu_indices(k, k, device=device).unbind()
-    i, neuron = torch.arange(k, device=device), torch.arange(m, device=device)
-    low, high = torch.minimum(i[:, None], i), torch.maximum(i[:, None], i)
-    mirrored = low * (2 * k - low - 1) // 2 + high
-    off = rows != columns
+    neuron, mirrored, off = torch.arange(m, device=device), _mirrored(k, device), rows != columns
     if form == MONOMIALS:
         return Places(k, m, columns=columns, twice=rows + k * off, mirrored=mirrored)
     return Places(
@@ -112,6 +109,13 @@ def _make_places(k: int, m: int, form: str, device: torch.device, dtype: torch.d
         lower=((columns * m * k + rows)[:, None] + neuron * k).reshape(-1),
         share=((1 + off.to(dtype)) / 2)[:, None],
     )  # fmt: skip
+
+
+def _mirrored(k: int, device: torch.device) -> Tensor:
+    """Of each entry of a symmetric matrix its place in the row-major triangle, shape (k, k)."""
+    i = torch.arange(k, device=device)
+    low, high = torch.minimum(i[:, None], i), torch.maximum(i[:, None], i)
+    return low * (2 * k - low - 1) // 2 + high
 
 
 def inputs_of(rows: int) -> int:
@@ -158,7 +162,5 @@ def to_triangle(packed: Tensor) -> Tensor:
 def unpack(packed: Tensor) -> Tensor:
     """The symmetric matrices Q, shape (m, n, n), of packed ones."""
     n = inputs_of(packed.shape[0])
-    i = torch.arange(n, device=packed.device)
-    low, high = torch.minimum(i[:, None], i), torch.maximum(i[:, None], i)
-    matrix = (low * (2 * n - low - 1) // 2 + high).reshape(-1)
+    matrix = _mirrored(n, packed.device).reshape(-1)
     return to_triangle(packed).index_select(1, matrix).reshape(-1, n, n)
