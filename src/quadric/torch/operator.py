@@ -34,7 +34,7 @@ from quadric.torch.layout import BLOCK, Block, Places, blocks, places
 __all__ = ["quadratic_form"]
 
 # Until it has once seen a large block freed, glibc returns the memory of every large tensor to the
-# system and fetches it back, page by page, for the next: up to half the time of a layer. A block
+# system and fetches it back, page by page, for the next: up to a third of a layer's time. A block
 # just below its limit of 32 MB, never touched, teaches it to keep what it has.
 torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
