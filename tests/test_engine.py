@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import threading
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from quadric import DivergenceError, Network, kernels
+from quadric import DivergenceError, Network
+from quadric.kernels import compiling, lanes, sgd, triangles
 from quadric.losses import LOSSES
 from quadric.training.loop import NonFiniteError, run_epochs
 from quadric.training.mini_batch import MiniBatch
@@ -175,7 +178,7 @@ def test_exponential_is_right_to_the_last_digits():
                 l2=0.0, clip=None, sample_weight=None, offset=None,
             )  # fmt: skip
             stepper.run_epoch(np.array([0]), 0.5)
-            a = float(stepper.packed.work[stepper.packed.table[0, kernels.A]])
+            a = float(stepper.packed.work[stepper.packed.table[0, sgd.A]])
             wanted = 1 / (1 + np.exp(-np.float64(z))) if z > -700 else 0.0
             assert abs(a - wanted) <= tolerance * max(wanted, 1e-30), (dtype, z)
 
@@ -375,14 +378,14 @@ def test_one_compilation_for_read_only_and_writable_input():
     X, Y = rng.normal(size=(6, 3)), targets("binary_cross_entropy", 6, 2, rng)
     net = make_network(("linear", "quadratic"), "tanh", "logistic")
     net.fit(X, Y, epochs=1)
-    compiled = len(kernels.sgd_epoch.compiled.signatures)
+    compiled = len(sgd.sgd_epoch.compiled.signatures)
     X.flags.writeable = Y.flags.writeable = False
     net.fit(X, Y, epochs=1)
     net.fit(np.asfortranarray(X), Y, epochs=1)
     net.fit(sparse.csr_array(X), Y, epochs=1, offset=0.5, sample_weight=np.ones(6))
     deep = make_network(("quadratic", "reduced", "linear"), "relu", "softmax", widths=(9, 40, 2))
     deep.fit(X, np.eye(2)[rng.integers(0, 2, 6)], epochs=1, clip=1.0, l2=0.1)
-    assert len(kernels.sgd_epoch.compiled.signatures) == compiled
+    assert len(sgd.sgd_epoch.compiled.signatures) == compiled
 
 
 def test_compiles_without_a_writable_cache(tmp_path):
@@ -394,8 +397,8 @@ def test_compiles_without_a_writable_cache(tmp_path):
         "from quadric import Network\n"
         "net = Network.create(2, [('quadratic', 1, 'logistic')], rng=0)\n"
         "net.fit([[0, 1], [1, 1]], [0, 1], epochs=2)\n"
-        "from quadric import kernels\n"
-        "print(kernels.sgd_epoch.compiled is kernels.sgd_epoch.uncached)\n"
+        "from quadric.kernels import sgd\n"
+        "print(sgd.sgd_epoch.compiled is sgd.sgd_epoch.uncached)\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", script],
@@ -433,6 +436,14 @@ def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
     for path in files:
         path.write_bytes(path.read_bytes()[:100])
     assert run([sys.executable, "-c", script]) == wanted
+
+
+def test_the_cache_notices_an_edit_in_what_the_kernels_rest_on():
+    """numba looks only at the file of the cached function."""
+    for function in (sgd.sgd_epoch.compiled.py_func, triangles.forward.function):
+        assert function.__qualname__.endswith(compiling.FOUNDATIONS)
+    for module in (lanes, compiling):
+        assert f"{zlib.crc32(Path(module.__file__).read_bytes()):08x}" in compiling.FOUNDATIONS
 
 
 # ---- input that compiled code must not follow ----------------------------------------------

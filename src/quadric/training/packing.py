@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from quadric import kernels, triangle
+from quadric import triangle
 from quadric.arrays import Array
+from quadric.kernels import lanes, sgd
 from quadric.layers import Layer
 
 __all__ = ["PackedLayers"]
 
 KIND_CODES = {
-    "linear": kernels.LINEAR,
-    "quadratic": kernels.QUADRATIC,
-    "reduced": kernels.REDUCED,
+    "linear": sgd.LINEAR,
+    "quadratic": sgd.QUADRATIC,
+    "reduced": sgd.REDUCED,
 }
 ACTIVATION_CODES = {
-    "identity": kernels.IDENTITY,
-    "logistic": kernels.LOGISTIC,
-    "tanh": kernels.TANH,
-    "relu": kernels.RELU,
-    "softmax": kernels.SOFTMAX,
+    "identity": sgd.IDENTITY,
+    "logistic": sgd.LOGISTIC,
+    "tanh": sgd.TANH,
+    "relu": sgd.RELU,
+    "softmax": sgd.SOFTMAX,
 }
 
 
@@ -32,7 +33,7 @@ class _Space:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self.size = dtype, 0
-        self.unit = kernels.UNIT_BYTES // dtype.itemsize
+        self.unit = lanes.UNIT_BYTES // dtype.itemsize
 
     def padded(self, length: int) -> int:
         return -(-length // self.unit) * self.unit
@@ -72,21 +73,21 @@ class PackedLayers:
         dtype = layers[0].dtype
         self.offset = offset
         self.folds_offset = offset is not None and layers[0].kind != "quadratic"
-        self.table = np.full((len(layers), kernels.TABLE_COLUMNS), -1, dtype=np.int64)
+        self.table = np.full((len(layers), sgd.TABLE_COLUMNS), -1, dtype=np.int64)
         parameters = _Space(dtype)
         self._place_weights(layers, activations, parameters)
         self.n_penalised = parameters.size
         for row, layer in zip(self.table, layers, strict=True):
-            row[kernels.B] = parameters.reserve(layer.n_outputs)
+            row[sgd.B] = parameters.reserve(layer.n_outputs)
             if layer.kind == "reduced":
-                row[kernels.C] = parameters.reserve(layer.n_outputs)
+                row[sgd.C] = parameters.reserve(layer.n_outputs)
         self.theta, self.scale = parameters.allocate(), np.ones(1)
 
         sample = _Space(dtype)
         self._place_activations(layers, sample)
         self.work = sample.allocate()
         widest = max(layer.n_inputs for layer in layers)
-        self.table[0, kernels.INPUT_AT] = widest
+        self.table[0, sgd.INPUT_AT] = widest
         self.index = np.concatenate([np.arange(widest), np.zeros(layers[0].n_inputs, np.int64)])
         self._write(layers)
 
@@ -96,45 +97,45 @@ class PackedLayers:
         for row, layer, activation in zip(self.table, layers, activations, strict=True):
             n, m = layer.n_inputs, layer.n_outputs
             pad = space.padded(m)
-            row[kernels.KIND] = KIND_CODES[layer.kind]
-            row[kernels.ACTIVATION] = ACTIVATION_CODES[activation]
-            row[kernels.N_IN], row[kernels.N_OUT], row[kernels.PAD] = n, m, pad
-            row[kernels.W] = space.reserve(n * pad)
+            row[sgd.KIND] = KIND_CODES[layer.kind]
+            row[sgd.ACTIVATION] = ACTIVATION_CODES[activation]
+            row[sgd.N_IN], row[sgd.N_OUT], row[sgd.PAD] = n, m, pad
+            row[sgd.W] = space.reserve(n * pad)
             if layer.kind == "quadratic":
-                row[kernels.Q] = space.reserve(n * (n + 1) // 2 * pad)
+                row[sgd.Q] = space.reserve(n * (n + 1) // 2 * pad)
             if layer.kind == "reduced":
-                row[kernels.U] = space.reserve(n * pad)
+                row[sgd.U] = space.reserve(n * pad)
         if self.folds_offset:  # u and r are parts of the weights, and shrink with them
             first = self.table[0]
-            for column in (kernels.W_U, kernels.W_R):
-                first[column] = space.reserve(first[kernels.PAD])
+            for column in (sgd.W_U, sgd.W_R):
+                first[column] = space.reserve(first[sgd.PAD])
             if layers[0].kind == "reduced":
-                for column in (kernels.U_U, kernels.U_R):
-                    first[column] = space.reserve(first[kernels.PAD])
+                for column in (sgd.U_U, sgd.U_R):
+                    first[column] = space.reserve(first[sgd.PAD])
 
     def _place_activations(self, layers: Sequence[Layer], space: _Space) -> None:
-        self.table[0, kernels.INPUT] = space.reserve(layers[0].n_inputs)
+        self.table[0, sgd.INPUT] = space.reserve(layers[0].n_inputs)
         for l, (row, layer) in enumerate(zip(self.table, layers, strict=True)):
-            n, pad = layer.n_inputs, int(row[kernels.PAD])
-            for column in (kernels.Z, kernels.A, kernels.DELTA):
+            n, pad = layer.n_inputs, int(row[sgd.PAD])
+            for column in (sgd.Z, sgd.A, sgd.DELTA):
                 row[column] = space.reserve(pad)
             if layer.kind == "reduced":
-                row[kernels.V1], row[kernels.V2] = space.reserve(pad), space.reserve(pad)
+                row[sgd.V1], row[sgd.V2] = space.reserve(pad), space.reserve(pad)
             if l > 0:
-                row[kernels.INPUT], row[kernels.INPUT_AT] = self.table[l - 1, kernels.A], 0
+                row[sgd.INPUT], row[sgd.INPUT_AT] = self.table[l - 1, sgd.A], 0
                 if layer.kind == "quadratic":
-                    row[kernels.V] = space.reserve(n * pad)
+                    row[sgd.V] = space.reserve(n * pad)
                     # a row of monomials may run over its end by less than a register
-                    row[kernels.MONOMIALS] = space.reserve(n * (n + 1) // 2 + space.unit)
+                    row[sgd.MONOMIALS] = space.reserve(n * (n + 1) // 2 + space.unit)
 
     def _rows(self, row: Array, column: int, count: int) -> Array:
         """`count` stored rows of the layer's neurons, without the padding."""
-        start, pad, m = row[column], row[kernels.PAD], row[kernels.N_OUT]
+        start, pad, m = row[column], row[sgd.PAD], row[sgd.N_OUT]
         return self.theta[start : start + count * pad].reshape(count, pad)[:, :m]
 
     def _fields(self, layers: Sequence[Layer]) -> Iterator[tuple[str, Array, Array]]:
         """(field, the layer's array, where it is stored here as rows)."""
-        columns = {"W": kernels.W, "b": kernels.B, "Q": kernels.Q, "U": kernels.U, "c": kernels.C}
+        columns = {"W": sgd.W, "b": sgd.B, "Q": sgd.Q, "U": sgd.U, "c": sgd.C}
         for row, layer in zip(self.table, layers, strict=True):
             n = layer.n_inputs
             counts = {"W": n, "b": 1, "Q": n * (n + 1) // 2, "U": n, "c": 1}
@@ -172,11 +173,11 @@ class PackedLayers:
             return
         first = self.table[0]
         for weights, u, r in (
-            (kernels.W, kernels.W_U, kernels.W_R),
-            (kernels.U, kernels.U_U, kernels.U_R),
+            (sgd.W, sgd.W_U, sgd.W_R),
+            (sgd.U, sgd.U_U, sgd.U_R),
         ):
             if first[u] >= 0:
-                W = self._rows(first, weights, int(first[kernels.N_IN]))
+                W = self._rows(first, weights, int(first[sgd.N_IN]))
                 u_row, r_row = self._rows(first, u, 1)[0], self._rows(first, r, 1)[0]
                 W += np.multiply.outer(self.offset, u_row)
                 u_row[...] = 0

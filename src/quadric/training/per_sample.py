@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quadric import kernels
 from quadric.arrays import Array, Matrix
+from quadric.kernels import sgd
 from quadric.layers import Layer
 from quadric.training import backprop
 from quadric.training.loop import NonFiniteError
@@ -18,9 +18,9 @@ from quadric.training.packing import PackedLayers
 __all__ = ["PerSample"]
 
 LOSS_CODES = {
-    "binary_cross_entropy": kernels.BINARY_CROSS_ENTROPY,
-    "cross_entropy": kernels.CROSS_ENTROPY,
-    "squared_error": kernels.SQUARED_ERROR,
+    "binary_cross_entropy": sgd.BINARY_CROSS_ENTROPY,
+    "cross_entropy": sgd.CROSS_ENTROPY,
+    "squared_error": sgd.SQUARED_ERROR,
 }
 
 
@@ -87,7 +87,7 @@ class PerSample:
         packed = self.packed
         stopped = np.full(2, -1, dtype=np.int64)
         loss, l2, clip = self.constants
-        loss_sum = kernels.sgd_epoch(
+        loss_sum = sgd.sgd_epoch(
             packed.theta,
             packed.scale,
             _read_only(packed.table),
@@ -103,9 +103,9 @@ class PerSample:
             float(clip),
             stopped,
         )
-        if stopped[kernels.STOPPED_AT] >= 0:
-            sample = int(order[stopped[kernels.STOPPED_AT]])
-            raise NonFiniteError(sample=sample, layer=int(stopped[kernels.STOPPED_LAYER]))
+        if stopped[sgd.STOPPED_AT] >= 0:
+            sample = int(order[stopped[sgd.STOPPED_AT]])
+            raise NonFiniteError(sample=sample, layer=int(stopped[sgd.STOPPED_LAYER]))
         packed.settle()
         if not np.isfinite(packed.theta.sum(dtype=np.float64)):
             raise NonFiniteError(sample=None, layer=None)
@@ -144,11 +144,11 @@ def _compress(X: Array) -> Matrix:
         return X
     flat = _read_only(X.reshape(-1))
     counts = np.zeros(n_samples, dtype=np.int64)
-    kernels.count_nonzeros(flat, n, counts)
+    sgd.count_nonzeros(flat, n, counts)
     indptr = np.zeros(n_samples + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     if indptr[-1] > X.size // 2:
         return X
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
-    kernels.compress_rows(flat, n, _read_only(indptr), indices, values)
+    sgd.compress_rows(flat, n, _read_only(indptr), indices, values)
     return sparse.csr_array((values, indices, indptr), shape=X.shape)

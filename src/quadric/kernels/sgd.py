@@ -1,8 +1,7 @@
 """The compiled loop of per-sample SGD: one routine per dtype for every architecture.
 
-This is the only module that imports numba, and it holds all jitted code (numba's disk cache
-does not notice an edit in another file). It takes arrays and numbers, updates in place and
-returns numbers: no strings, no allocation, no Python object in the loop.
+It takes arrays and numbers, updates in place and returns numbers: no strings, no allocation, no
+Python object in the loop.
 
 How the numbers lie in memory, so that every inner loop is a run of whole SIMD registers:
 
@@ -17,26 +16,37 @@ How the numbers lie in memory, so that every inner loop is a run of whole SIMD r
   every weight, so untouched rows stay untouched.
 - With an input offset ``o`` the first layer's weights are ``W = W~ + u o'`` and ``r = W~ o`` is
   kept, so that ``x = s + o`` costs as much as the sparse ``s``.
-
-Registers are written out with the small vector type `Lanes` below: left to itself the compiler
-vectorises such short loops badly (it must assume that all arrays overlap).
 """
 
 from __future__ import annotations
 
 import math
-import operator
-import pickle
-from typing import Any
 
 import numba
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
 
-UNIT_BYTES = 64  # the padding unit; layers are processed in blocks of two units and of one
+from quadric.kernels.compiling import EntryPoint, block, inline
+from quadric.kernels.lanes import (
+    advance,
+    all_finite,
+    count_bits,
+    is_double,
+    lane_count,
+    larger,
+    load,
+    lowest_bit,
+    multiply_add,
+    nearest_integer,
+    nonzero_mask,
+    pointer,
+    power_of_two,
+    product,
+    smaller,
+    splat,
+    store,
+    total,
+    where_positive,
+    zeros,
+)
 
 # Codes that stand for names inside the compiled code.
 LINEAR, QUADRATIC, REDUCED = 0, 1, 2
@@ -55,322 +65,6 @@ TABLE_COLUMNS = 23
 
 # What a finished epoch reports, see `sgd_epoch`.
 STOPPED_AT, STOPPED_LAYER = 0, 1
-
-# No `nnan`, no `ninf`: with them a compiled isfinite is always true.
-FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
-
-
-OPTIONS: Any = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
-ONLY_CALLED_FROM_HERE: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-block = numba.njit(**ONLY_CALLED_FROM_HERE)
-inline = numba.njit(forceinline=True, **ONLY_CALLED_FROM_HERE)
-
-
-class EntryPoint:
-    """A compiled function that others call: cached on disk where that is possible.
-
-    No directory to write to, a full disk or a damaged file is no reason to fail: the function is
-    compiled for this process alone. (numba saves before it runs, so nothing has run by then.)
-    """
-
-    def __init__(self, function):
-        self.uncached = numba.njit(**OPTIONS)(function)
-        try:
-            self.compiled = numba.njit(cache=True, **OPTIONS)(function)
-        except RuntimeError:  # numba found no directory
-            self.compiled = self.uncached
-
-    def __call__(self, *arguments):
-        try:
-            return self.compiled(*arguments)
-        except (OSError, EOFError, ImportError, AttributeError, pickle.UnpicklingError):
-            if self.compiled is self.uncached:
-                raise
-            self.compiled = self.uncached
-            return self.compiled(*arguments)
-
-
-# --------------------------------------------------------------------------------------------
-# Lanes: a block of numbers held in SIMD registers
-# --------------------------------------------------------------------------------------------
-
-
-class Lanes(types.Type):
-    """`count` numbers of one float type, held in registers."""
-
-    def __init__(self, dtype: types.Float, count: int) -> None:
-        self.dtype, self.count = dtype, count
-        super().__init__(name=f"Lanes({dtype}, {count})")
-
-
-@register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        element = ir.FloatType() if fe_type.dtype == types.float32 else ir.DoubleType()
-        super().__init__(dmm, fe_type, ir.VectorType(element, fe_type.count))
-
-
-@intrinsic
-def pointer(typingctx, array):
-    """The address of a contiguous array's first element.
-
-    Inside the loop only addresses are passed on: arrays would be reference-counted each time.
-    """
-
-    def codegen(context, builder, sig, args):
-        return context.make_array(sig.args[0])(context, builder, args[0]).data
-
-    return types.CPointer(array.dtype)(array), codegen
-
-
-@intrinsic
-def advance(typingctx, address, count):
-    """The address `count` elements further on."""
-
-    def codegen(context, builder, sig, args):
-        return builder.gep(args[0], [args[1]])
-
-    return address(address, types.intp), codegen
-
-
-@intrinsic(prefer_literal=True)
-def zeros(typingctx, address, units):
-    """A block of `units` padding units, all zero, of the dtype that `address` points at."""
-    count = units.literal_value * UNIT_BYTES * 8 // address.dtype.bitwidth
-    lanes = Lanes(address.dtype, count)
-
-    def codegen(context, builder, sig, args):
-        return ir.Constant(context.get_value_type(lanes), None)
-
-    return lanes(address, units), codegen
-
-
-@intrinsic
-def lane_count(typingctx, block):
-    """How many lanes the block has (known when compiling)."""
-
-    def codegen(context, builder, sig, args):
-        return context.get_constant(types.intp, block.count)
-
-    return types.intp(block), codegen
-
-
-@intrinsic
-def is_double(typingctx, block):
-    """Whether the lanes are float64 (known when compiling)."""
-
-    def codegen(context, builder, sig, args):
-        return context.get_constant(types.boolean, block.dtype == types.float64)
-
-    return types.boolean(block), codegen
-
-
-@intrinsic
-def load(typingctx, address, at, like):
-    """The numbers address[at], address[at + 1], ... as one block of the type of `like`."""
-
-    def codegen(context, builder, sig, args):
-        vector = context.get_value_type(like)
-        start = builder.gep(args[0], [args[1]])
-        return builder.load(
-            builder.bitcast(start, vector.as_pointer()), align=like.dtype.bitwidth // 8
-        )
-
-    return like(address, types.intp, like), codegen
-
-
-@intrinsic
-def store(typingctx, address, at, block):
-    """address[at], address[at + 1], ... = block."""
-
-    def codegen(context, builder, sig, args):
-        start = builder.gep(args[0], [args[1]])
-        builder.store(
-            args[2],
-            builder.bitcast(start, args[2].type.as_pointer()),
-            align=block.dtype.bitwidth // 8,
-        )
-        return context.get_dummy_value()
-
-    return types.void(address, types.intp, block), codegen
-
-
-def _splat(builder, value, vector):
-    undefined = ir.Constant(vector, ir.Undefined)
-    zero = ir.Constant(ir.IntType(32), 0)
-    first = builder.insert_element(undefined, value, zero)
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
-    return builder.shuffle_vector(first, undefined, mask)
-
-
-@intrinsic
-def splat(typingctx, value, like):
-    """A block whose lanes all hold `value`."""
-
-    def codegen(context, builder, sig, args):
-        return _splat(builder, args[0], context.get_value_type(like))
-
-    return like(like.dtype, like), codegen
-
-
-def _call_llvm(builder, name, result, arguments):
-    """Call the LLVM intrinsic `name`; it is overloaded on the type of its first argument."""
-    vector = arguments[-1].type
-    suffix = f"v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}"
-    function = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(result, [argument.type for argument in arguments]),
-        f"llvm.{name}.{suffix}",
-    )
-    return builder.call(function, arguments)
-
-
-def _elementwise(name):
-    @intrinsic
-    def one(typingctx, block):
-        def codegen(context, builder, sig, args):
-            return _call_llvm(builder, name, args[0].type, args)
-
-        return block(block), codegen
-
-    return one
-
-
-def _elementwise2(name):
-    @intrinsic
-    def two(typingctx, left, right):
-        def codegen(context, builder, sig, args):
-            return _call_llvm(builder, name, args[0].type, args)
-
-        return left(left, right), codegen
-
-    return two
-
-
-absolute = _elementwise("fabs")
-nearest_integer = _elementwise("rint")
-larger = _elementwise2("maxnum")
-smaller = _elementwise2("minnum")
-
-
-def _reduction(name, start):
-    @intrinsic
-    def reduce(typingctx, block):
-        def codegen(context, builder, sig, args):
-            element = args[0].type.element
-            arguments = args if start is None else [ir.Constant(element, start), *args]
-            return _call_llvm(builder, f"vector.reduce.{name}", element, arguments)
-
-        return block.dtype(block), codegen
-
-    return reduce
-
-
-total = _reduction("fadd", 0.0)
-product = _reduction("fmul", 1.0)
-largest = _reduction("fmax", None)
-
-
-@intrinsic
-def multiply_add(typingctx, x, y, z):
-    """x * y + z, in one instruction where the machine has it."""
-
-    def codegen(context, builder, sig, args):
-        return _call_llvm(builder, "fmuladd", args[0].type, args)
-
-    return x(x, x, x), codegen
-
-
-@intrinsic
-def power_of_two(typingctx, k):
-    """2**k for lanes that hold whole numbers, by writing the exponent's bits."""
-    bits, mantissa, bias = (32, 23, 127) if k.dtype == types.float32 else (64, 52, 1023)
-
-    def codegen(context, builder, sig, args):
-        integers = ir.VectorType(ir.IntType(bits), k.count)
-        exponent = builder.fptosi(args[0], integers)
-        exponent = builder.add(exponent, ir.Constant(integers, [bias] * k.count))
-        exponent = builder.shl(exponent, ir.Constant(integers, [mantissa] * k.count))
-        return builder.bitcast(exponent, args[0].type)
-
-    return k(k), codegen
-
-
-@intrinsic
-def all_finite(typingctx, block):
-    """Whether no lane is infinite or NaN."""
-
-    def codegen(context, builder, sig, args):
-        magnitude = _call_llvm(builder, "fabs", args[0].type, args)
-        infinity = ir.Constant(args[0].type, [float("inf")] * block.count)
-        finite = builder.fcmp_ordered("<", magnitude, infinity)
-        whole = builder.bitcast(finite, ir.IntType(block.count))
-        return builder.icmp_unsigned("==", whole, ir.Constant(whole.type, -1))
-
-    return types.boolean(block), codegen
-
-
-@intrinsic
-def nonzero_mask(typingctx, block):
-    """Bit p is set where lane p differs from zero."""
-
-    def codegen(context, builder, sig, args):
-        nonzero = builder.fcmp_unordered("!=", args[0], ir.Constant(args[0].type, None))
-        mask = builder.bitcast(nonzero, ir.IntType(block.count))
-        return builder.zext(mask, ir.IntType(64))
-
-    return types.uint64(block), codegen
-
-
-@intrinsic
-def count_bits(typingctx, mask):
-    """How many bits are set."""
-
-    def codegen(context, builder, sig, args):
-        return builder.ctpop(args[0])
-
-    return types.intp(types.uint64), codegen
-
-
-@intrinsic
-def lowest_bit(typingctx, mask):
-    """The position of the lowest set bit."""
-
-    def codegen(context, builder, sig, args):
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.intp(types.uint64), codegen
-
-
-@intrinsic
-def where_positive(typingctx, condition, block):
-    """block where condition > 0, else 0."""
-
-    def codegen(context, builder, sig, args):
-        zero = ir.Constant(args[0].type, None)
-        return builder.select(builder.fcmp_ordered(">", args[0], zero), args[1], zero)
-
-    return block(condition, block), codegen
-
-
-for _operator, _instruction in (
-    (operator.add, "fadd"),
-    (operator.sub, "fsub"),
-    (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
-):
-
-    @infer_global(_operator)
-    class _LanesOperator(AbstractTemplate):
-        def generic(self, args, kws):
-            if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
-                return signature(args[0], *args)
-            return None
-
-    def _lower(context, builder, sig, args, instruction=_instruction):
-        return getattr(builder, instruction)(*args)
-
-    lower_builtin(_operator, Lanes, Lanes)(_lower)
 
 
 # --------------------------------------------------------------------------------------------
