@@ -18,7 +18,8 @@ from quadric.initial_values import draw_layer
 from quadric.torch import Linear, Quadratic, Reduced, choice, functional, layout
 from quadric.torch.operator import _Transformable, quadratic_form
 
-FORMS = (choice.UNPACKED, choice.MONOMIALS)
+OF_TORCH = (choice.UNPACKED, choice.MONOMIALS)  # made of torch's operations
+FORMS = (choice.COMPILED, *OF_TORCH)
 # below a block, one block, a block and a row, several with a short last one
 SIZES = [(1, 1), (3, 2), (64, 3), (65, 2), (150, 4)]
 
@@ -71,7 +72,7 @@ def test_derivatives_of_every_order(small_blocks, n, form, recompute):
     assert gradgradcheck(gradient, inputs)  # third derivatives
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", OF_TORCH)
 @pytest.mark.parametrize("n", [1, 3, 7])
 def test_derivatives_through_V(small_blocks, n, form, monkeypatch):
     """What torch.func and compilers use, with finite differences: V is a differentiable output."""
@@ -126,7 +127,7 @@ def test_functional_transforms(small_blocks, form, recompute):
 def test_forward_mode_is_refused():
     x, P = (t.detach() for t in tensors((2, 3), (6, 2)))
     with pytest.raises(RuntimeError, match="jvp"):
-        torch.func.jvp(lambda x: quadratic_form(x, P, form=choice.UNPACKED), (x,), (x,))
+        torch.func.jvp(lambda x: quadratic_form(x, P), (x,), (x,))
 
 
 @pytest.mark.parametrize("form", FORMS)

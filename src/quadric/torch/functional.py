@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from quadric.torch.choice import UNPACKED, choose
 from quadric.torch.layout import inputs_of, pack, unpack
 from quadric.torch.operator import quadratic_form
 
@@ -42,10 +41,8 @@ def quadratic(
     x, Q, W, b = _as_autocast(x, Q, W, b)
     n, m = inputs_of(Q.shape[0]), Q.shape[1]
     _check(x, n, Q=(Q, tuple(Q.shape)), W=(W, (m, n)), b=(b, (m,)))
-    # in float16 the squares of inputs above 256 are infinite
-    form = choose(n, m) if x.dtype != torch.float16 else UNPACKED
     rows = x if x.ndim == 2 else x.reshape(-1, n)
-    z = quadratic_form(rows, Q, form=form, recompute=recompute)
+    z = quadratic_form(rows, Q, recompute=recompute)
     if x.ndim != 2:  # before the sums: what comes out is no view, which FSDP warns of
         z = z.reshape(*x.shape[:-1], m)
     if W is not None:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from quadric.torch.choice import MONOMIALS
+from quadric.torch.choice import COMPILED, MONOMIALS
 
 __all__ = [
     "BLOCK",
@@ -98,6 +98,8 @@ def places(k: int, m: int, form: str, device: torch.device, dtype: torch.dtype) 
 
 
 def _make_places(k: int, m: int, form: str, device: torch.device, dtype: torch.dtype) -> Places:
+    if form == COMPILED:
+        return Places(k, m)
     rows, columns = torch.triu_indices(k, k, device=device).unbind()
     neuron, mirrored, off = torch.arange(m, device=device), _mirrored(k, device), rows != columns
     if form == MONOMIALS:

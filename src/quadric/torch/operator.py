@@ -7,16 +7,18 @@ twice: ``V = x_J R``, ``z = 2 x_I'V``. V is kept, and gives ``dx_I = 2 V'dz`` fo
 The rest of the backward pass is that of a linear layer: with ``D = 2 x_I dz``, ``dx_J = D R'`` and
 ``dR = x_J'D``. All in all three products over half of Q.
 
-A triangle T, on the diagonal, has two forms (`choice` says which):
+A triangle T, on the diagonal, has three forms (`choice` says which is taken where):
 
+- "compiled": loops over T as it is, which keep nothing and make nothing (`compiled`). For plain
+  tensors in main memory.
 - "unpacked", as a full symmetric block S: ``V = x_I S``, ``z = x_I'V``, ``dx_I = 2 V'dz``. Two
   products over the whole block.
 - "monomials": x_i x_j, i <= j, times the entries of T as they are. Three products over half the
   block, and work beside them that does not grow with the number of neurons.
 
-All of it is made of operations that torch itself can differentiate and batch, so that there are
-second derivatives and vmap; there is no forward mode. Only where nothing of that kind is going on,
-dL/dQ is written into place piece by piece.
+The last two are made of operations that torch itself can differentiate and batch, on any device:
+second derivatives, vmap and compilers take these. There is no forward mode. Only where nothing of
+that kind is going on, dL/dQ is written into place piece by piece.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 from torch.nn import Parameter
 
-from quadric.torch.choice import UNPACKED
+from quadric.torch import compiled
+from quadric.torch.choice import COMPILED, MONOMIALS, UNPACKED, choose
 from quadric.torch.layout import BLOCK, Block, Places, blocks, places
 
 __all__ = ["quadratic_form"]
@@ -41,15 +44,21 @@ torch.empty(2**25 - 2**16, dtype=torch.uint8)
 ROWS_AT_ONCE = 16
 
 
-def quadratic_form(x: Tensor, P: Tensor, *, form: str, recompute: bool = False) -> Tensor:
+def quadratic_form(
+    x: Tensor, P: Tensor, *, form: str = COMPILED, recompute: bool = False
+) -> Tensor:
     """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m).
 
-    With `recompute`, V is computed again in the backward pass instead of being kept for it.
+    `form` is that of the triangles; where the compiled one is not possible, another is chosen. With
+    `recompute`, V is computed again in the backward pass instead of being kept for it.
     """
-    if not torch.is_grad_enabled():
+    plain = _plain(x, P)
+    if form == COMPILED and not (plain and compiled.can_take(x, P)):
+        form = choose(x.shape[1], P.shape[1], x.dtype)
+    if not torch.is_grad_enabled() or _is_tracing():  # torch.jit.trace cannot keep a Function
         return _forward(x, P, form, keep=False)[0]
     z: Tensor
-    if _plain(x, P):
+    if plain:
         z = _Direct.apply(x, P, form, not recompute)  # type: ignore[no-untyped-call]
     else:
         z = _Transformable.apply(x, P, form, not recompute)[0]  # type: ignore[no-untyped-call]
@@ -69,10 +78,12 @@ class _Direct(Function):
     @staticmethod
     def backward(ctx: Any, dz: Tensor) -> tuple[Any, ...]:
         x, P, *Vs = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            Vs = []
+        form = ctx.form
+        if torch.is_grad_enabled() or (form == COMPILED and not _plain(dz)):
+            Vs = []  # not those of another form either
+            form = choose(x.shape[1], P.shape[1], x.dtype) if form == COMPILED else form
         none = (None,) * len(Vs)
-        return *_backward(x, P, Vs, dz, none, ctx.form, *ctx.needs_input_grad[:2]), None, None
+        return *_backward(x, P, Vs, dz, none, form, *ctx.needs_input_grad[:2]), None, None
 
 
 class _Transformable(Function):
@@ -112,8 +123,10 @@ def _forward(x: Tensor, P: Tensor, form: str, keep: bool) -> tuple[Tensor, list[
             V = x_I @ _symmetric(T, at)
             Vs += [V] * keep
             z = _sum(z, _rows_by(x_I, _by_neuron(V, at).transpose(1, 2)))
-        else:
+        elif form == MONOMIALS:
             z = _sum(z, _monomials(x_I, at).t() @ T)
+        else:
+            z = _sum(z, compiled.forward(x_I, T))
         if x_J is not None:
             V = x_J @ R
             Vs += [V] * keep
@@ -135,10 +148,11 @@ def _backward(
     """dL/dx and dL/dP, where they are wanted, from dL/dz and, in second derivatives, the dL/dV."""
     n, m = x.shape[1], P.shape[1]
     kept, nothing = zip(Vs, dVs, strict=True), (None, None)
-    several = wants_dP and n > BLOCK
-    in_place = several and not torch.is_grad_enabled() and _plain(x, P, dz, *Vs, *dVs)
-    dP = _Gradient(P, in_place)
-    dz_2 = 2 * dz
+    in_place = form == COMPILED or (
+        n > BLOCK and not torch.is_grad_enabled() and _plain(x, P, dz, *Vs, *dVs)
+    )
+    dP = _Gradient(P, wants_dP and in_place)
+    dz_2 = dz if form == COMPILED and n <= BLOCK else 2 * dz  # which that form does not need
     dx: list[Any] = []
     dx_J = None  # what the blocks so far give to those on their right
     for block in blocks(n):
@@ -155,11 +169,16 @@ def _backward(
                 V = x_I @ _symmetric(T, at) if V is None else V
                 dx_I = _sum(dx_I, _rows_by(dz_2, _by_neuron(V, at)))
                 dx_I = dx_I if dV is None else dx_I + dV @ _symmetric(T, at).t()
-        else:
+        elif form == MONOMIALS:
             if wants_dx:
                 dx_I = _sum(dx_I, _through_monomials(x_I, T @ dz_2.t(), at))
             if wants_dP:
                 dP.put_product(block.triangle, _monomials(x_I, at), dz)
+        else:
+            if wants_dx:
+                dx_I = _sum(dx_I, compiled.backward_x(x_I, T, dz))
+            if wants_dP:
+                compiled.backward_T(x_I, dz, dP.rows(block.triangle))
         if x_J is not None:
             V, dV = next(kept, nothing)
             D = (x_I[:, :, None] * dz_2[:, None, :]).reshape(x.shape[0], block.size * m)
@@ -261,6 +280,11 @@ class _Gradient:
             torch.empty_like(P, memory_format=torch.contiguous_format) if in_place else None
         )
 
+    def rows(self, rows: slice) -> Tensor:
+        """These rows, to be written into."""
+        assert self._whole is not None
+        return self._whole if rows == slice(0, len(self._whole)) else self._whole[rows]
+
     def put(self, rows: slice, piece: Tensor) -> None:
         if self._whole is None:
             self._pieces.append(piece)
@@ -281,15 +305,28 @@ class _Gradient:
 
 
 def _plain(*tensors: Tensor | None) -> bool:
-    """Whether these are ordinary tensors that hold numbers: no vmap, no tracing, no compiling."""
-    if torch.compiler.is_compiling():
+    """Whether these are ordinary numbers in memory, and nobody is following what happens to them.
+
+    So no vmap, no forward mode, no tracing, no compiling, no mode that sees every operation.
+    """
+    if (
+        torch.compiler.is_compiling()
+        or _is_tracing()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or forward_ad._current_level >= 0
+    ):
         return False
     try:
-        for tensor in tensors:
-            if tensor is not None:
-                if type(tensor) not in (Tensor, Parameter):
-                    return False
-                tensor.data_ptr()  # the tensors of vmap have none of their own
-    except RuntimeError:
+        return all(
+            type(tensor) in (Tensor, Parameter)
+            and (tensor.data_ptr() != 0 or tensor.numel() == 0)
+            and not tensor.is_neg()  # of numbers that are to be read with the other sign
+            for tensor in tensors
+            if tensor is not None
+        )
+    except RuntimeError:  # the tensors of vmap have no address
         return False
-    return True
+
+
+def _is_tracing() -> bool:
+    return torch._C._get_tracing_state() is not None

@@ -1,0 +1,238 @@
+"""The compiled loops behind torch's quadratic layers, and when they are not to be used."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.autograd import forward_ad
+from torch.utils.flop_counter import FlopCounterMode
+
+from quadric.torch import Quadratic, choice, compiled, layout
+from quadric.torch.operator import quadratic_form
+
+
+def tensors(*shapes, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(s, generator=generator, dtype=dtype).requires_grad_() for s in shapes]
+
+
+def results(x, P, dz, form=choice.COMPILED):
+    z = quadratic_form(x, P, form=form)
+    return z.detach(), *torch.autograd.grad(z, (x, P), dz)
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """A function that sets the number of threads, each of which then gets work."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+# full tiles and pieces of them, of samples, neurons and pairs; several rounds of 256 samples
+SHAPES = [
+    (1, 1, 1), (2, 2, 3), (31, 3, 4), (33, 5, 5), (16, 64, 1), (64, 63, 8), (255, 7, 9),
+    (257, 8, 6), (600, 6, 10), (3, 64, 33),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_against_einsum(shape, dtype):
+    B, n, m = shape
+    x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=dtype)
+    exact = [t.detach().double().requires_grad_() for t in (x, P, dz)]
+    z = torch.einsum("bi,kij,bj->bk", exact[0], layout.unpack(exact[1]), exact[0])
+    wanted = z.detach(), *torch.autograd.grad(z, exact[:2], exact[2])
+    tolerance = 1e-13 if dtype == torch.float64 else 1e-5
+    for found, true in zip(results(x, P, dz), wanted, strict=True):
+        assert found.dtype == dtype
+        scale = true.abs().max().item()
+        torch.testing.assert_close(found.double(), true, rtol=0, atol=tolerance * scale)
+
+
+@given(
+    B=st.integers(0, 80), n=st.integers(1, 20), m=st.integers(1, 12), count=st.integers(2, 5),
+    seed=st.integers(0, 10**6),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
+    x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=torch.float32, seed=seed)
+    before, worth = torch.get_num_threads(), compiled.WORTH_A_THREAD
+    try:
+        torch.set_num_threads(1)
+        one = results(x, P, dz)
+        torch.set_num_threads(count)
+        compiled.WORTH_A_THREAD = 1
+        several = results(x, P, dz)
+    finally:
+        torch.set_num_threads(before)
+        compiled.WORTH_A_THREAD = worth
+    assert all(torch.equal(a, b) for a, b in zip(one, several, strict=True))
+
+
+def test_all_threads_take_part(threads, monkeypatch):
+    if compiled._team is None:
+        pytest.skip("no OpenMP of GNU's kind")
+    asked, team = [], compiled._team
+    monkeypatch.setattr(compiled, "_team", lambda *call: (asked.append(call[2]), team(*call)))
+    threads(3)
+    results(*tensors((64, 6), (21, 2), (64, 2)))
+    assert asked == [3, 3, 3]
+
+
+def test_without_openmp(threads, monkeypatch):
+    """One thread computes what is small; what is large is left to torch, which has several."""
+    small, large = tensors((2, 3), (6, 1), (2, 1)), tensors((64, 30), (465, 8), (64, 8))
+    wanted = results(*small), results(*large)
+    monkeypatch.setattr(compiled, "_team", None)
+    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1000)
+    threads(2)
+    assert compiled.can_take(*small[:2])
+    assert not compiled.can_take(*large[:2])
+    for found, true in zip((*results(*small), *results(*large)), sum(wanted, ()), strict=True):
+        torch.testing.assert_close(found, true, rtol=1e-12, atol=1e-12)
+
+
+def views_of_the_same_numbers(x):
+    wide = torch.full((x.shape[0], x.shape[1] + 5), torch.nan, dtype=x.dtype)
+    wide[:, 2:-3] = x
+    spread = torch.full((x.shape[0], 2 * x.shape[1]), torch.nan, dtype=x.dtype)
+    spread[:, ::2] = x
+    return {
+        "columns": wide[:, 2:-3],
+        "every other column": spread[:, ::2],
+        "transposed": x.t().contiguous().t(),
+        "negative": torch._neg_view(-x),  # as conj().imag has it
+    }
+
+
+@pytest.mark.parametrize("kind", ["columns", "every other column", "transposed", "negative"])
+def test_numbers_that_lie_elsewhere(kind):
+    x, P, dz = (t.detach() for t in tensors((40, 6), (21, 5), (40, 5)))
+    inputs = views_of_the_same_numbers(x)[kind], views_of_the_same_numbers(P)[kind]
+    assert all(torch.equal(view, plain) for view, plain in zip(inputs, (x, P), strict=True))
+    wanted = results(x.requires_grad_(), P.requires_grad_(), dz)
+    found = results(
+        *(view.requires_grad_() for view in inputs), views_of_the_same_numbers(dz)[kind]
+    )
+    for ours, true in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+
+
+def test_one_row_for_all_samples():
+    x, P = tensors((1, 6), (21, 5))
+    z = quadratic_form(x.expand(40, 6), P)
+    assert z.shape == (40, 5)
+    assert torch.equal(z, quadratic_form(x, P).expand(40, 5))
+    z.sum().backward()  # dL/dz is one number for all
+    one = torch.autograd.grad(quadratic_form(x, P), (x, P), torch.full((1, 5), 40.0).double())
+    for ours, true in zip((x.grad, P.grad), one, strict=True):
+        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+
+
+def test_values_that_are_not_finite():
+    x, P, _ = (t.detach() for t in tensors((40, 6), (21, 5), (40, 5)))
+    x[3, 2], x[17, 0] = torch.nan, torch.inf
+    z = quadratic_form(x, P)
+    assert not z[[3, 17]].isfinite().any()
+    assert z[torch.arange(40).remainder(17) != 3].isfinite()[:16].all()
+
+
+# -- where somebody follows what happens to the tensors, the loops would leave nothing to be seen --
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch.jit: shapes become constants
+@pytest.mark.parametrize("n", [5, 70])
+def test_tracing(n):
+    layer, (x, other) = Quadratic(n, 3).double(), (t.detach() for t in tensors((4, n), (9, n)))
+    traced = torch.jit.trace(layer, x)
+    torch.testing.assert_close(traced(other), layer(other), rtol=1e-12, atol=1e-12)
+    found, wanted = (torch.autograd.grad(f(other).sum(), layer.packed) for f in (traced, layer))
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_graphs_of_what_was_done():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x, other, P = (t.detach() for t in tensors((4, 5), (4, 5), (15, 3)))
+    graph = make_fx(lambda x: quadratic_form(x, P))(x)
+    torch.testing.assert_close(graph(other), quadratic_form(other, P), rtol=1e-12, atol=1e-12)
+
+
+def test_counting_operations():
+    x, P, dz = tensors((4, 5), (15, 3), (4, 3))
+    with FlopCounterMode(display=False) as counter:
+        quadratic_form(x, P).backward(dz)
+    assert counter.get_total_flops() > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_tangents_are_not_lost():
+    x, P = (t.detach() for t in tensors((4, 5), (15, 3)))
+    with forward_ad.dual_level(), torch.no_grad():
+        z = quadratic_form(forward_ad.make_dual(x, torch.ones_like(x)), P)
+        tangent = forward_ad.unpack_dual(z).tangent
+    step = 1e-6
+    slope = (quadratic_form(x + step, P) - quadratic_form(x - step, P)) / (2 * step)
+    torch.testing.assert_close(tangent, slope, rtol=1e-7, atol=1e-7)
+
+
+def test_gradients_of_zeros_without_memory():
+    x, P = tensors((4, 5), (15, 3))
+    z = quadratic_form(x, P)
+    dx, dP = torch.autograd.grad(z, (x, P), torch._efficientzerotensor((4, 3), dtype=x.dtype))
+    assert not dx.any()
+    assert not dP.any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.float(), "on the CPU. Got .* and torch.float(32|64)"),
+        (lambda t: t[:-1], r"expected T of shape \(15, 3\)|expected dz of shape \(3, 3\)"),
+    ],
+)
+def test_saved_tensors_that_come_back_as_others(change, message):
+    """An error, and no memory that is not there."""
+    x, P, dz = tensors((4, 5), (15, 3), (4, 3))
+    for changed in (x, P):
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: t, lambda t, changed=changed: change(t) if t.shape == changed.shape else t
+        ):
+            z = quadratic_form(x, P)
+        with pytest.raises(RuntimeError, match=message):
+            z.backward(dz)
+
+
+# -- the files of the compiled loops ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["truncated", "nowhere to write"])
+def test_a_damaged_or_missing_cache_is_no_reason_to_fail(damage, tmp_path):
+    script = (
+        "import torch, numba.core.caching as c\n"
+        + ("c.CacheImpl._locator_classes = []\n" if damage == "nowhere to write" else "")
+        + "from quadric.torch import Quadratic\n"
+        "layer = Quadratic(2, 1)\n"
+        "layer(torch.ones(3, 2)).sum().backward()\n"
+        "print(layer.packed.grad.tolist())\n"
+    )
+
+    def run():
+        return subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+            env=dict(os.environ) | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        ).stdout  # fmt: skip
+
+    assert run() == "[[3.0], [6.0], [3.0]]\n"
+    files = [path for path in tmp_path.rglob("*.nb*") if "triangles" in path.name]
+    assert bool(files) == (damage == "truncated")
+    for path in files:
+        path.write_bytes(path.read_bytes()[:100])
+    assert run() == "[[3.0], [6.0], [3.0]]\n"
