@@ -8,16 +8,24 @@ __all__ = ["COMPILED", "MONOMIALS", "UNPACKED", "choose"]
 
 COMPILED, UNPACKED, MONOMIALS = "compiled", "unpacked", "monomials"
 
-# The compiled form wins wherever it is possible. Of the two that are made of torch's operations:
-# the work of monomials beside the products does not grow with the number of neurons, that of an
-# unpacked block does; so monomials win from some number on. Where, was measured for batches of
-# 32, 256 and 2048, between which it moves little.
+# The compiled form wins wherever it is possible, but for one or two neurons with large batches of
+# many inputs: its loops take four neurons at once.
+FEW_NEURONS, LARGE_BATCH = 2, 2**18  # neurons, up to: samples times inputs^2, for one neuron
+
+# Of the two that are made of torch's operations: the work of monomials beside the products does not
+# grow with the number of neurons, that of an unpacked block does; so monomials win from some number
+# on. Where, was measured for batches of 32, 256 and 2048, between which it moves little.
 NEURONS_FROM = {4: 4, 8: 16, 16: 24, 32: 32}  # inputs, up to: neurons, from
 OTHERWISE = 48
 
 
-def choose(n: int, m: int, dtype: torch.dtype) -> str:
-    """The form for n inputs and m neurons where the compiled one is not possible."""
+def choose(B: int, n: int, m: int, dtype: torch.dtype, *, compiled: bool) -> str:
+    """The form for B samples, n inputs of a block and m neurons.
+
+    `compiled` says whether the compiled one is possible.
+    """
+    if compiled and (m > FEW_NEURONS or B * n * n < m * m * LARGE_BATCH):
+        return COMPILED
     if dtype == torch.float16:  # in which the squares of inputs above 256 are infinite
         return UNPACKED
     least = next((m for most, m in NEURONS_FROM.items() if n <= most), OTHERWISE)

@@ -37,7 +37,7 @@ from quadric.torch.layout import BLOCK, Block, Places, blocks, places
 __all__ = ["quadratic_form"]
 
 # Until it has once seen a large block freed, glibc returns the memory of every large tensor to the
-# system and fetches it back, page by page, for the next: up to a third of a layer's time. A block
+# system and fetches it back, page by page, for the next: a tenth of a large layer's time. A block
 # just below its limit of 32 MB, never touched, teaches it to keep what it has.
 torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
@@ -45,16 +45,17 @@ ROWS_AT_ONCE = 16
 
 
 def quadratic_form(
-    x: Tensor, P: Tensor, *, form: str = COMPILED, recompute: bool = False
+    x: Tensor, P: Tensor, *, form: str | None = None, recompute: bool = False
 ) -> Tensor:
     """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m).
 
-    `form` is that of the triangles; where the compiled one is not possible, another is chosen. With
-    `recompute`, V is computed again in the backward pass instead of being kept for it.
+    `form` is that of the triangles: by default, and where the compiled one is not possible, it is
+    chosen. With `recompute`, V is computed again in the backward pass instead of being kept for it.
     """
     plain = _plain(x, P)
-    if form == COMPILED and not (plain and compiled.can_take(x, P)):
-        form = choose(x.shape[1], P.shape[1], x.dtype)
+    possible = plain and compiled.can_take(x, P)
+    if form is None or (form == COMPILED and not possible):
+        form = _choose(x, P, possible)
     if not torch.is_grad_enabled() or _is_tracing():  # torch.jit.trace cannot keep a Function
         return _forward(x, P, form, keep=False)[0]
     z: Tensor
@@ -81,7 +82,7 @@ class _Direct(Function):
         form = ctx.form
         if torch.is_grad_enabled() or (form == COMPILED and not _plain(dz)):
             Vs = []  # not those of another form either
-            form = choose(x.shape[1], P.shape[1], x.dtype) if form == COMPILED else form
+            form = _choose(x, P, False) if form == COMPILED else form
         none = (None,) * len(Vs)
         return *_backward(x, P, Vs, dz, none, form, *ctx.needs_input_grad[:2]), None, None
 
@@ -111,6 +112,11 @@ class _Transformable(Function):
         if dz is None:
             dz = x.new_zeros(x.shape[0], P.shape[1])
         return *_backward(x, P, Vs, dz, dVs, ctx.form, *ctx.needs_input_grad[:2]), None, None
+
+
+def _choose(x: Tensor, P: Tensor, possible: bool) -> str:
+    B, n = x.shape
+    return choose(B, min(n, BLOCK), P.shape[1], x.dtype, compiled=possible)
 
 
 def _forward(x: Tensor, P: Tensor, form: str, keep: bool) -> tuple[Tensor, list[Tensor]]:
