@@ -43,7 +43,7 @@ def seconds(B: int, n: int, m: int) -> dict[str, float]:
             torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=tolerance)
     return best_seconds(
         {form: lambda form=form: run(form) for form in FORMS},
-        rounds=max(7, int(3e8 / (B * (n + 30) ** 2 * (m + 10)))) if B * n * n * m < 1e8 else 7,
+        rounds=max(20, int(3e8 / (B * (n + 30) ** 2 * (m + 10)))),
     )
 
 
