@@ -1,10 +1,10 @@
 """The compiled loop against the reference, the mini-batch path, and its own promises."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import quadric
 from quadric import DivergenceError, Network
-from quadric.kernels import compiling, lanes, sgd, triangles
+from quadric.kernels import sgd
 from quadric.losses import LOSSES
 from quadric.training.loop import NonFiniteError, run_epochs
 from quadric.training.mini_batch import MiniBatch
@@ -373,19 +374,23 @@ def test_releases_the_gil():
     assert ticks > 1000
 
 
+def signatures():
+    return [dispatcher.signatures for dispatcher in sgd.sgd_epoch.compiled.values()]
+
+
 def test_one_compilation_for_read_only_and_writable_input():
     rng = np.random.default_rng(14)
     X, Y = rng.normal(size=(6, 3)), targets("binary_cross_entropy", 6, 2, rng)
     net = make_network(("linear", "quadratic"), "tanh", "logistic")
     net.fit(X, Y, epochs=1)
-    compiled = len(sgd.sgd_epoch.compiled.signatures)
+    compiled = signatures()
     X.flags.writeable = Y.flags.writeable = False
     net.fit(X, Y, epochs=1)
     net.fit(np.asfortranarray(X), Y, epochs=1)
     net.fit(sparse.csr_array(X), Y, epochs=1, offset=0.5, sample_weight=np.ones(6))
     deep = make_network(("quadratic", "reduced", "linear"), "relu", "softmax", widths=(9, 40, 2))
     deep.fit(X, np.eye(2)[rng.integers(0, 2, 6)], epochs=1, clip=1.0, l2=0.1)
-    assert len(sgd.sgd_epoch.compiled.signatures) == compiled
+    assert signatures() == compiled
 
 
 def test_compiles_without_a_writable_cache(tmp_path):
@@ -398,7 +403,7 @@ def test_compiles_without_a_writable_cache(tmp_path):
         "net = Network.create(2, [('quadratic', 1, 'logistic')], rng=0)\n"
         "net.fit([[0, 1], [1, 1]], [0, 1], epochs=2)\n"
         "from quadric.kernels import sgd\n"
-        "print(sgd.sgd_epoch.compiled is sgd.sgd_epoch.uncached)\n"
+        "print(list(sgd.sgd_epoch.compiled.values()) == [sgd.sgd_epoch.uncached])\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", script],
@@ -438,12 +443,33 @@ def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
     assert run([sys.executable, "-c", script]) == wanted
 
 
-def test_the_cache_notices_an_edit_in_what_the_kernels_rest_on():
-    """numba looks only at the file of the cached function."""
-    for function in (sgd.sgd_epoch.compiled.py_func, triangles.forward.function):
-        assert function.__qualname__.endswith(compiling.FOUNDATIONS)
-    for module in (lanes, compiling):
-        assert f"{zlib.crc32(Path(module.__file__).read_bytes()):08x}" in compiling.FOUNDATIONS
+@pytest.mark.parametrize("edited", ["lanes.py", "compiling.py", "sgd.py", "triangles.py"])
+def test_the_cache_notices_every_edit(edited, tmp_path):
+    """numba itself looks only at the function's own file, at its time and size."""
+    package = Path(quadric.__file__).parent
+    shutil.copytree(package, tmp_path / "quadric", ignore=shutil.ignore_patterns("__pycache__"))
+    script = (
+        "from quadric.kernels import compiling, sgd, triangles\n"
+        "for entry in (sgd.sgd_epoch, triangles.forward):\n"
+        "    print(compiling.for_cache(entry.function, 'f4').__qualname__)\n"
+        "    print(compiling.for_cache(entry.function, 'f8').__qualname__)\n"
+    )
+
+    def names():
+        environment = dict(os.environ) | {"PYTHONPATH": str(tmp_path)}
+        command = [sys.executable, "-c", script]
+        found = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+        return found.stdout.split()
+
+    before = names()
+    assert len(set(before)) == 4  # also by dtype
+    file = tmp_path / "quadric" / "kernels" / edited
+    text, when = file.read_text(), file.stat()
+    file.write_text(text[:3] + text[3].swapcase() + text[4:])  # of its docstring the first letter
+    os.utime(file, ns=(when.st_atime_ns, when.st_mtime_ns))
+    assert file.stat().st_size == when.st_size
+    changed = [old != new for old, new in zip(before, names(), strict=True)]
+    assert changed == [edited != "triangles.py"] * 2 + [edited != "sgd.py"] * 2
 
 
 # ---- input that compiled code must not follow ----------------------------------------------

@@ -1,5 +1,6 @@
 """The compiled loops behind torch's quadratic layers, and when they are not to be used."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -8,7 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
+from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from quadric.torch import Quadratic, choice, compiled, layout
@@ -57,7 +61,7 @@ def test_against_einsum(shape, dtype):
 
 
 @given(
-    B=st.integers(0, 80), n=st.integers(1, 20), m=st.integers(1, 12), count=st.integers(2, 5),
+    B=st.integers(65, 160), n=st.integers(1, 20), m=st.integers(1, 12), count=st.integers(2, 5),
     seed=st.integers(0, 10**6),
 )  # fmt: skip
 @settings(max_examples=60, deadline=None)
@@ -80,10 +84,19 @@ def test_all_threads_take_part(threads, monkeypatch):
     if compiled._team is None:
         pytest.skip("no OpenMP of GNU's kind")
     asked, team = [], compiled._team
-    monkeypatch.setattr(compiled, "_team", lambda *call: (asked.append(call[2]), team(*call)))
+
+    def count(address, arguments, *default):
+        asked.append((arguments[1], *default))
+        team(address, arguments, *default)
+        # every thread of the team, and whoever took the last share, has looked for one more
+        assert arguments[0] >= arguments[1] + 1
+
+    monkeypatch.setattr(compiled, "_team", count)
     threads(3)
-    results(*tensors((64, 6), (21, 2), (64, 2)))
-    assert asked == [3, 3, 3]
+    results(*tensors((64, 6), (21, 2), (64, 2)))  # 4 tiles and 6 groups of pairs
+    results(*tensors((20, 2), (3, 2), (20, 2)))  # 2 tiles, 1 group: no more shares than these
+    # always the team of torch's size: another would have OpenMP end threads and start new ones
+    assert asked == [(3, 0, 0)] * 3 + [(2, 0, 0)] * 2
 
 
 def test_without_openmp(threads, monkeypatch):
@@ -92,7 +105,7 @@ def test_without_openmp(threads, monkeypatch):
     wanted = results(*small), results(*large)
     monkeypatch.setattr(compiled, "_team", None)
     monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1000)
-    threads(2)
+    threads(3)
     assert compiled.can_take(*small[:2])
     assert not compiled.can_take(*large[:2])
     for found, true in zip((*results(*small), *results(*large)), sum(wanted, ()), strict=True):
@@ -137,11 +150,27 @@ def test_one_row_for_all_samples():
 
 
 def test_values_that_are_not_finite():
-    x, P, _ = (t.detach() for t in tensors((40, 6), (21, 5), (40, 5)))
-    x[3, 2], x[17, 0] = torch.nan, torch.inf
-    z = quadratic_form(x, P)
-    assert not z[[3, 17]].isfinite().any()
-    assert z[torch.arange(40).remainder(17) != 3].isfinite()[:16].all()
+    """They stay with the samples that have them, but for dL/dQ, which is of all."""
+    x, P, dz = tensors((40, 6), (21, 5), (40, 5))
+    z, dx, _ = results(x, P, dz)
+    bad = torch.zeros(40, dtype=torch.bool)
+    bad[[3, 17]] = True
+    with torch.no_grad():
+        x[3, 2], x[17, 0] = torch.nan, torch.inf
+    found_z, found_dx, found_dP = results(x, P, dz)
+    assert torch.equal(found_z[~bad], z[~bad])
+    assert torch.equal(found_dx[~bad], dx[~bad])
+    assert not found_z[bad].isfinite().any()
+    assert not found_dP.isfinite().all()
+
+
+def test_large_values():
+    x, P = tensors((8, 3), (6, 2), dtype=torch.float32)
+    with torch.no_grad():
+        x.copy_(torch.eye(3).repeat(3, 1)[:8] * 1.8e38)
+        P.fill_(1e-38)
+    z = quadratic_form(x, P)  # x'x overflows, x'Qx does not
+    torch.testing.assert_close(z, torch.full((8, 2), 3.24e38), rtol=1e-5, atol=0)
 
 
 # -- where somebody follows what happens to the tensors, the loops would leave nothing to be seen --
@@ -183,6 +212,37 @@ def test_tangents_are_not_lost():
     torch.testing.assert_close(tangent, slope, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("forward_watched", [False, True])
+def test_a_mode_in_one_pass_of_a_checkpoint(forward_watched):
+    """The form that it sees must save the same tensors as the other."""
+    layer, (x,) = Quadratic(70, 3).double(), tensors((4, 70))
+    watched, free = FlopCounterMode(display=False), contextlib.nullcontext()
+    with watched if forward_watched else free:
+        z = checkpoint(layer, x, use_reentrant=False)
+    with free if forward_watched else watched:
+        z.sum().backward()
+    wanted = torch.autograd.grad(layer(x).sum(), (x, layer.packed))
+    for ours, true in zip((x.grad, layer.packed.grad), wanted, strict=True):
+        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+
+
+def test_constants_of_a_transform():
+    layer, (x,) = Quadratic(5, 3).double(), tensors((4, 5))
+    W = layer.W.detach()
+    found = torch.func.grad(lambda W: functional_call(layer, {"W": W}, (x,)).sum())(W)
+    torch.testing.assert_close(found, x.detach().sum(0).expand(3, 5), rtol=1e-12, atol=1e-12)
+    many = torch.func.vmap(lambda s: s * layer(x))(torch.ones(2).double())
+    torch.testing.assert_close(many, layer(x).expand(2, 4, 3), rtol=1e-12, atol=1e-12)
+
+
+def test_fake_tensors_after_real_ones():
+    x, P = (t.detach() for t in tensors((4, 5), (15, 3)))
+    quadratic_form(x, P, form=choice.UNPACKED)
+    with FakeTensorMode():
+        fake = quadratic_form(torch.empty(4, 5), torch.empty(15, 3))
+    assert fake.shape == (4, 3)
+
+
 def test_gradients_of_zeros_without_memory():
     x, P = tensors((4, 5), (15, 3))
     z = quadratic_form(x, P)
@@ -202,15 +262,55 @@ def test_saved_tensors_that_come_back_as_others(change, message):
     """An error, and no memory that is not there."""
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     for changed in (x, P):
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda t: t, lambda t, changed=changed: change(t) if t.shape == changed.shape else t
-        ):
-            z = quadratic_form(x, P)
+        z = with_unpacked(changed, change, x, P)
         with pytest.raises(RuntimeError, match=message):
             z.backward(dz)
 
 
-# -- the files of the compiled loops ----------------------------------------------------------
+def with_unpacked(changed, change, x, P):
+    """z of a graph in which one of the saved tensors comes back changed."""
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: t, lambda t: change(t) if t.shape == changed.shape else t
+    ):
+        return quadratic_form(x, P)
+
+
+def test_saved_tensors_that_come_back_without_memory():
+    x, P, dz = tensors((4, 5), (15, 3), (4, 3))
+    z = with_unpacked(x, lambda t: t.to("meta"), x, P)
+    with pytest.raises(RuntimeError, match="meta"):
+        z.backward(dz)
+    z = quadratic_form(x, P)
+    P.untyped_storage().resize_(0)  # as FSDP frees parameters
+    with pytest.raises(RuntimeError, match="not allocated"):
+        z.backward(dz)
+
+
+def test_saved_tensors_that_come_back_with_the_other_sign():
+    x, P, dz = tensors((4, 5), (15, 3), (4, 3))
+    wanted = results(x, P, dz)[1:]
+    z = with_unpacked(P, lambda t: torch._neg_view(-t), x, P)
+    for ours, true in zip(torch.autograd.grad(z, (x, P), dz), wanted, strict=True):
+        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+
+
+# -- numba, its files, and its absence --------------------------------------------------------
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_numba_is_loaded_when_first_used_and_may_be_forbidden(forbidden):
+    script = (
+        "import sys, torch\n"
+        "from quadric.torch import Quadratic\n"
+        "print('numba' in sys.modules)\n"
+        "layer = Quadratic(2, 1)\n"
+        "layer(torch.ones(3, 2)).sum().backward()\n"
+        "print(layer.packed.grad.tolist())\n"
+    )
+    environment = dict(os.environ) | ({"NUMBA_DISABLE_JIT": "1"} if forbidden else {})
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert run.stdout == "False\n[[3.0], [6.0], [3.0]]\n"
 
 
 @pytest.mark.parametrize("damage", ["truncated", "nowhere to write"])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import pickle
-import zlib
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import binding
 from numba import types
 
 from quadric.kernels import lanes
@@ -23,39 +25,59 @@ ONLY_CALLED_FROM_HERE: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wr
 block = numba.njit(**ONLY_CALLED_FROM_HERE)
 inline = numba.njit(forceinline=True, **ONLY_CALLED_FROM_HERE)
 
-# No directory to write to, a full disk or a damaged file is no reason to fail: the function is then
-# compiled for this process alone. (numba saves before it runs, so nothing has run by then.)
-CACHE_ERRORS = (OSError, EOFError, ImportError, AttributeError, pickle.UnpicklingError)
+ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
-# numba's cache notices an edit in the file of the cached function, and in no other. So the name
-# that a function has there tells the versions of the files on which all of them rest.
-FOUNDATIONS = "".join(
-    f"-{zlib.crc32(Path(file).read_bytes()):08x}" for file in (lanes.__file__, __file__)
-)
+# What numba raises for a cache that is damaged, or that it cannot write. No reason to fail: the
+# function is then compiled for this process alone. (It saves before it runs: nothing has run yet.)
+CACHE_ERRORS = (
+    OSError, EOFError, ImportError, AttributeError, ValueError, MemoryError, pickle.UnpicklingError,
+)  # fmt: skip
+
+
+def for_cache(function: FunctionType, signature: str) -> FunctionType:
+    """The function under a name that no other version of it has in numba's cache.
+
+    By itself numba keeps all signatures of a function, for all processors, in files that processes
+    write without a lock, so that one may find the code of another; and it looks for changes only in
+    the function's own file, at its time and size.
+    """
+    sources = [Path(file).read_bytes() for file in (lanes.__file__, __file__)]
+    sources.append(Path(function.__code__.co_filename).read_bytes())
+    machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    digest = hashlib.sha256(repr((sources, machine, signature)).encode()).hexdigest()
+    named = FunctionType(function.__code__, function.__globals__, function.__name__)
+    named.__doc__, named.__module__ = function.__doc__, function.__module__
+    named.__qualname__ = f"{function.__qualname__}-{digest[:16]}"
+    return named
 
 
 class EntryPoint:
     """A compiled function that others call with arrays and numbers."""
 
     def __init__(self, function):
-        function.__qualname__ += FOUNDATIONS
+        self.function = function
         self.uncached = numba.njit(**OPTIONS)(function)
-        try:
-            self.compiled = numba.njit(cache=True, **OPTIONS)(function)
-        except RuntimeError:  # numba found no directory
-            self.compiled = self.uncached
+        self.compiled = {}  # by dtypes
 
     def __call__(self, *arguments):
+        dtypes = tuple([getattr(argument, "dtype", None) for argument in arguments])
+        if dtypes not in self.compiled:
+            try:
+                named = for_cache(self.function, str(dtypes))
+                self.compiled[dtypes] = numba.njit(cache=True, **OPTIONS)(named)
+            except (RuntimeError, OSError):  # no directory to write to, no source to read
+                self.compiled[dtypes] = self.uncached
+        compiled = self.compiled[dtypes]
         try:
-            return self.compiled(*arguments)
+            return compiled(*arguments)
         except CACHE_ERRORS:
-            if self.compiled is self.uncached:
+            if compiled is self.uncached:
                 raise
-            self.compiled = self.uncached
-            return self.compiled(*arguments)
+            self.compiled[dtypes] = self.uncached
+            return self.uncached(*arguments)
 
 
-ARGUMENTS = ctypes.c_int64 * 12  # as many as the loop with the most of them takes
+ARGUMENTS = ctypes.c_int64 * 13  # as many as the loop with the most of them takes
 
 
 class SharedLoop:
@@ -67,12 +89,11 @@ class SharedLoop:
     """
 
     def __init__(self, function):
-        function.__qualname__ += FOUNDATIONS
         self.function = function
-        self.compiled = {}
+        self.compiled = {}  # by dtype
 
     def __call__(self, dtype, team, tickets, *numbers):
-        """Run it: `team(address, arguments, tickets, 0)` has that many threads call the address."""
+        """Run it: `team(address, arguments, 0, 0)` has all threads of the team call the address."""
         if dtype not in self.compiled:
             self.compiled[dtype] = self._compile(dtype)
         call, address = self.compiled[dtype]
@@ -80,13 +101,14 @@ class SharedLoop:
         if tickets == 1:
             call(arguments)
         else:
-            team(address, arguments, tickets, 0)
+            team(address, arguments, 0, 0)
 
     def _compile(self, dtype):
         signature = types.void(types.CPointer(numba.from_dtype(np.dtype(dtype))))
         options = {"fastmath": FASTMATH, "error_model": "numpy"}
         try:
-            compiled = numba.cfunc(signature, cache=True, **options)(self.function)
+            named = for_cache(self.function, str(signature))
+            compiled = numba.cfunc(signature, cache=True, **options)(named)
         except (RuntimeError, *CACHE_ERRORS):
             compiled = numba.cfunc(signature, **options)(self.function)
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address), compiled.address

@@ -11,8 +11,8 @@ a lane for each sample, with half of the multiplications that the full matrices 
 Samples, or pairs, are shared among threads by tickets; the numbers do not depend on how.
 
 Tensors come as addresses of contiguous rows; x may be columns of a wider one, whose rows are
-`stride` numbers apart. Each ticket has a piece of memory of its own to work in; the functions
-`..._memory` say how large it must be.
+`stride` numbers apart. Each ticket has `room` numbers of its own to work in; the functions
+`..._room` say how many it needs, for `width` samples at once.
 """
 
 from __future__ import annotations
@@ -34,21 +34,29 @@ from quadric.kernels.lanes import (
 )
 
 AT_ONCE = 4  # neurons or pairs
-TILE_BYTES = 2 * UNIT_BYTES  # of the samples at once in `forward` and `backward_x`
-SAMPLES_AT_ONCE = 256  # in `backward_T`: what belongs to them stays in a near cache
+SAMPLES_AT_ONCE = 256  # in `backward_T`, at most: what belongs to them stays in a near cache
 
 
-def forward_memory(n: int, m: int, item: int) -> int:
-    """How many numbers of `item` bytes a ticket of `forward` needs."""
-    return (n + m + AT_ONCE) * TILE_BYTES // item
+def tile(item: int) -> int:
+    """How many samples `forward` and `backward_x` take at once: two registers of `item` bytes."""
+    return 2 * UNIT_BYTES // item
 
 
-def backward_x_memory(n: int, m: int, item: int) -> int:
-    return (2 * n + m + AT_ONCE) * TILE_BYTES // item
+def forward_room(n: int, m: int, width: int) -> int:
+    return (n + m + AT_ONCE) * width
 
 
-def backward_T_memory(n: int, m: int) -> int:
-    return (n + m + 2 * AT_ONCE) * SAMPLES_AT_ONCE + AT_ONCE * (m + AT_ONCE)
+def backward_x_room(n: int, m: int, width: int) -> int:
+    return (2 * n + m + AT_ONCE) * width
+
+
+def backward_T_width(B: int, item: int) -> int:
+    lanes = UNIT_BYTES // item
+    return min(SAMPLES_AT_ONCE, (B + lanes - 1) // lanes * lanes)
+
+
+def backward_T_room(n: int, m: int, width: int) -> int:
+    return (n + m + 2 * AT_ONCE) * width + AT_ONCE * (m + AT_ONCE)
 
 
 @inline
@@ -125,15 +133,15 @@ def _store_eight(to, sums, lanes):
 def forward(like):
     """z, shape (B, m); a ticket is for some of the samples."""
     given = integers(like)
-    tickets, B, n, m, stride, room = given[1], given[2], given[3], given[4], given[5], given[6]
-    x, T, z = address(given[7], like), address(given[8], like), address(given[9], like)
+    tickets, B, n, m, stride = given[1], given[2], given[3], given[4], given[5]
+    width, room = given[6], given[7]
+    x, T, z = address(given[8], like), address(given[9], like), address(given[10], like)
     zero = zeros(like, 1)
     lanes = lane_count(zero)
-    width = 2 * lanes
-    half = splat(0.5, zero)
+    half, one = splat(0.5, zero), splat(1.0, zero)
     ticket = take_ticket(given)
     while ticket < tickets:
-        xt = advance(address(given[10], like), ticket * room)
+        xt = advance(address(given[11], like), ticket * room)
         zt = advance(xt, n * width)
         first, last = _share(ticket, tickets, B, width)
         for s in range(first, last, width):
@@ -152,7 +160,8 @@ def forward(like):
                         xj0, xj1 = load(xt, j * width, zero), load(xt, j * width + lanes, zero)
                         u = _add_products(u, q, o1, o2, o3, xj0, xj1)
                         q = advance(q, m)
-                    sums = _add_weighted(sums, u, x0 + x0, x1 + x1)
+                    sums = _add_weighted(sums, u, x0, x1)
+                sums = _add_weighted(sums, sums, one, one)
                 _store_eight(advance(zt, k * width), sums, lanes)
             _transpose_back(zt, width, count, m, advance(z, s * m))
         ticket = take_ticket(given)
@@ -162,15 +171,15 @@ def forward(like):
 def backward_x(like):
     """dL/dx, shape (B, n), from dL/dz; a ticket is for some of the samples."""
     given = integers(like)
-    tickets, B, n, m, stride, room = given[1], given[2], given[3], given[4], given[5], given[6]
-    x, T = address(given[7], like), address(given[8], like)
-    dz, dx = address(given[9], like), address(given[10], like)
+    tickets, B, n, m, stride = given[1], given[2], given[3], given[4], given[5]
+    width, room = given[6], given[7]
+    x, T = address(given[8], like), address(given[9], like)
+    dz, dx = address(given[10], like), address(given[11], like)
     zero = zeros(like, 1)
     lanes = lane_count(zero)
-    width = 2 * lanes
     ticket = take_ticket(given)
     while ticket < tickets:
-        xt = advance(address(given[11], like), ticket * room)
+        xt = advance(address(given[12], like), ticket * room)
         dxt = advance(xt, n * width)
         dzt = advance(dxt, n * width)
         a = advance(dzt, m * width)
@@ -236,16 +245,16 @@ def _row_and_column(pair, n):
 def backward_T(like):
     """dL/dT from dL/dz; a ticket is for some of the pairs."""
     given = integers(like)
-    tickets, B, n, m, stride, room = given[1], given[2], given[3], given[4], given[5], given[6]
-    x, dz, dT = address(given[7], like), address(given[8], like), address(given[9], like)
+    tickets, B, n, m, stride = given[1], given[2], given[3], given[4], given[5]
+    width, room = given[6], given[7]
+    x, dz, dT = address(given[8], like), address(given[9], like), address(given[10], like)
     zero = zeros(like, 1)
     lanes = lane_count(zero)
-    width = min(SAMPLES_AT_ONCE, (B + lanes - 1) // lanes * lanes)
     padded = (m + AT_ONCE - 1) // AT_ONCE * AT_ONCE
     one, two = splat(1.0, zero), splat(2.0, zero)
     ticket = take_ticket(given)
     while ticket < tickets:
-        xt = advance(address(given[10], like), ticket * room)
+        xt = advance(address(given[11], like), ticket * room)
         dzt = advance(xt, n * width)
         monomials = advance(dzt, padded * width)
         found = advance(monomials, AT_ONCE * width)

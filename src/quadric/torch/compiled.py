@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -17,27 +16,32 @@ _NAMES = {torch.float32: "float32", torch.float64: "float64"}
 WORTH_A_THREAD = 2**18
 
 
-def can_take(x: Tensor, T: Tensor) -> bool:
-    """Whether the loops can compute this, and torch's own operations not faster."""
+def can_take(x: Tensor, P: Tensor) -> bool:
+    """Whether the loops can compute this, and with about as many threads as torch would."""
     if not x.is_cpu or x.dtype not in _NAMES:
         return False
-    threads = torch.get_num_threads()
-    return _team is not None or threads == 1 or _multiplications(x, T.shape[1]) < WORTH_A_THREAD
+    loops, threads = _loops(), torch.get_num_threads()
+    if loops is None:
+        return False
+    parts = 1 if _team is None else _pieces(x.shape[0], loops.tile(x.itemsize))
+    return threads <= 2 * parts or _multiplications(x, P.shape[1]) < threads * WORTH_A_THREAD
 
 
 def forward(x: Tensor, T: Tensor) -> Tensor:
     """z, shape (B, m), for x of shape (B, n) and a triangle T of shape (n(n+1)/2, m)."""
     (B, n), m, loops = x.shape, T.shape[1], _loops()
-    z = x.new_empty(B, m)
-    _run(loops.forward, loops.forward_memory(n, m, x.itemsize), x, T=T.contiguous(), z=z)
+    z, width = x.new_empty(B, m), loops.tile(x.itemsize)
+    room, parts = loops.forward_room(n, m, width), _pieces(B, width)
+    _run(loops.forward, parts, width, room, x, T=T.contiguous(), z=z)
     return z
 
 
 def backward_x(x: Tensor, T: Tensor, dz: Tensor) -> Tensor:
     """dL/dx, shape (B, n)."""
-    (_, n), m, loops = x.shape, T.shape[1], _loops()
-    dx, room = x.new_empty(x.shape), loops.backward_x_memory(n, m, x.itemsize)
-    _run(loops.backward_x, room, x, T=T.contiguous(), dz=dz.contiguous(), dx=dx)
+    (B, n), m, loops = x.shape, T.shape[1], _loops()
+    dx, width = x.new_empty(B, n), loops.tile(x.itemsize)
+    room, parts = loops.backward_x_room(n, m, width), _pieces(B, width)
+    _run(loops.backward_x, parts, width, room, x, T=T.contiguous(), dz=dz.contiguous(), dx=dx)
     return dx
 
 
@@ -46,16 +50,18 @@ def backward_T(x: Tensor, dz: Tensor, dT: Tensor) -> None:
     (B, n), m, loops = x.shape, dz.shape[1], _loops()
     if B == 0:
         dT.zero_()
-    else:
-        _run(loops.backward_T, loops.backward_T_memory(n, m), x, dz=dz.contiguous(), dT=dT)
+        return
+    width = loops.backward_T_width(B, x.itemsize)
+    room, parts = loops.backward_T_room(n, m, width), _pieces(dT.shape[0], loops.AT_ONCE)
+    _run(loops.backward_T, parts, width, room, x, dz=dz.contiguous(), dT=dT)
 
 
-def _run(loop: Any, room: int, x: Tensor, **tensors: Tensor) -> None:
-    """Run the loop, with `room` numbers for each of its tickets to work in."""
+def _run(loop: Any, parts: int, width: int, room: int, x: Tensor, **tensors: Tensor) -> None:
+    """Run the loop, in at most as many `parts`; it takes the tensors in the order given."""
     B, n = x.shape
     m = next(iter(tensors.values())).shape[1]
-    shapes = {"T": (n * (n + 1) // 2, m), "z": (B, m), "x": (B, n)}
-    for name, tensor in tensors.items():
+    shapes = {"x": (B, n), "T": (n * (n + 1) // 2, m), "z": (B, m)}  # and those of dx, dT, dz
+    for name, tensor in {"x": x, **tensors}.items():
         if tensor.shape != shapes[name[-1]] or tensor.dtype != x.dtype or not tensor.is_cpu:
             raise RuntimeError(  # not to follow a wrong address
                 f"expected {name} of shape {shapes[name[-1]]} and {x.dtype} on the CPU. "
@@ -65,10 +71,14 @@ def _run(loop: Any, room: int, x: Tensor, **tensors: Tensor) -> None:
     tickets = 1
     if _team is not None:
         worth = _multiplications(x, m) // WORTH_A_THREAD
-        tickets = max(1, min(torch.get_num_threads(), worth))
+        tickets = max(1, min(torch.get_num_threads(), worth, parts))
     memory = x.new_empty(tickets * room)
     addresses = [tensor.data_ptr() for tensor in (x, *tensors.values(), memory)]
-    loop(_NAMES[x.dtype], _team, tickets, B, n, m, x.stride(0), room, *addresses)
+    loop(_NAMES[x.dtype], _team, tickets, B, n, m, x.stride(0), width, room, *addresses)
+
+
+def _pieces(count: int, unit: int) -> int:
+    return (count + unit - 1) // unit
 
 
 def _multiplications(x: Tensor, m: int) -> int:
@@ -76,17 +86,19 @@ def _multiplications(x: Tensor, m: int) -> int:
     return B * n * (n + 1) // 2 * m
 
 
-def _loops() -> ModuleType:
-    from quadric.kernels import triangles  # numba, for which those who only import need not wait
+def _loops() -> Any:
+    """The module of the loops; None where numba is told not to compile."""
+    from quadric.kernels import compiling, triangles  # numba: who only imports need not wait for it
 
-    return triangles
+    return triangles if compiling.ALLOWED else None
 
 
 def _find_team() -> Any:
     """OpenMP's function that has its threads call another one; None where there is none.
 
     These are the threads that torch uses. Others would not do: for a while after they have had
-    work, OpenMP's keep their cores busy waiting for more.
+    work, OpenMP's keep their cores busy waiting for more. Nor would some of them: whenever the
+    number changes, OpenMP ends threads and starts others. Those without a ticket return at once.
     """
     try:
         team = ctypes.CDLL(None).GOMP_parallel

@@ -100,7 +100,8 @@ class Quadratic(_Layer):
     device, dtype
         As in `torch.nn.Linear`.
     recompute : bool
-        Compute V = Q x again in the backward pass instead of keeping its B n m numbers.
+        Compute V = Q x again in the backward pass instead of keeping its numbers, at most
+        B n m. Up to 64 inputs the CPU keeps none anyway.
 
     Attributes
     ----------

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from quadric.torch.choice import COMPILED, MONOMIALS
+from quadric.torch.plain import is_watched
 
 __all__ = [
     "BLOCK",
@@ -84,16 +85,13 @@ _cache: dict[tuple[Any, ...], Places] = {}
 
 
 def places(k: int, m: int, form: str, device: torch.device, dtype: torch.dtype) -> Places:
-    """The index tensors of a block: made once for each device, anew in a compiled graph."""
-    if torch.compiler.is_compiling():
+    """The index tensors of a block: made once for each device, anew for who follows operations."""
+    if torch.compiler.is_compiling() or is_watched():
         return _make_places(k, m, form, device, dtype)
     key = (k, m, form, device, dtype)
     if key not in _cache:
         with torch.inference_mode(False):
-            made = _make_places(k, m, form, device, dtype)
-        if any(type(part) not in (int, Tensor, type(None)) for part in made):
-            return made  # a fake one, of a tool that only follows shapes
-        _cache[key] = made
+            _cache[key] = _make_places(k, m, form, device, dtype)
     return _cache[key]
 
 

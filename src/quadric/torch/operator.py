@@ -30,7 +30,7 @@ from quadric.torch import compiled, monomials, unpacked
 from quadric.torch.choice import COMPILED, MONOMIALS, UNPACKED, choose
 from quadric.torch.gradient import Gradient
 from quadric.torch.layout import BLOCK, Block, Places, blocks, places
-from quadric.torch.plain import is_plain, is_tracing
+from quadric.torch.plain import is_plain, is_tracing, is_watched
 from quadric.torch.unpacked import rows_by
 
 __all__ = ["quadratic_form"]
@@ -50,9 +50,8 @@ def quadratic_form(
     chosen. With `recompute`, V is computed again in the backward pass instead of being kept for it.
     """
     plain = is_plain(x, P)
-    possible = plain and compiled.can_take(x, P)
-    if form is None or (form == COMPILED and not possible):
-        form = _choose(x, P, possible)
+    if form is None or (form == COMPILED and not (plain and compiled.can_take(x, P))):
+        form = _choose(x, P, plain)
     if not torch.is_grad_enabled() or is_tracing():  # torch.jit.trace cannot keep a Function
         return _forward(x, P, form, keep=False)[0]
     z: Tensor
@@ -77,7 +76,7 @@ class _Direct(Function):
     def backward(ctx: Any, dz: Tensor) -> tuple[Any, ...]:
         x, P, *Vs = ctx.saved_tensors
         form = ctx.form
-        if torch.is_grad_enabled() or (form == COMPILED and not is_plain(dz)):
+        if torch.is_grad_enabled() or (form == COMPILED and not is_plain(x, P, dz, *Vs)):
             Vs = []  # not those of another form either
             form = _choose(x, P, False) if form == COMPILED else form
         none = (None,) * len(Vs)
@@ -111,9 +110,12 @@ class _Transformable(Function):
         return *_backward(x, P, Vs, dz, dVs, ctx.form, *ctx.needs_input_grad[:2]), None, None
 
 
-def _choose(x: Tensor, P: Tensor, possible: bool) -> str:
-    B, n = x.shape
-    return choose(B, min(n, BLOCK), P.shape[1], x.dtype, compiled=possible)
+def _choose(x: Tensor, P: Tensor, plain: bool) -> str:
+    # Under a dispatch mode the form must save the same tensors as without it: a checkpoint may
+    # meet the mode in only one of its two passes. Monomials save what the compiled form does.
+    possible = (plain or is_watched()) and compiled.can_take(x, P)
+    form = choose(x.shape[0], min(x.shape[1], BLOCK), P.shape[1], x.dtype, compiled=possible)
+    return MONOMIALS if form == COMPILED and not plain else form
 
 
 def _forward(x: Tensor, P: Tensor, form: str, keep: bool) -> tuple[Tensor, list[Tensor]]:

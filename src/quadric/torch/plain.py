@@ -7,18 +7,19 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 
-__all__ = ["is_plain", "is_tracing"]
+__all__ = ["is_plain", "is_tracing", "is_watched"]
 
 
 def is_plain(*tensors: Tensor | None) -> bool:
     """Whether these are ordinary numbers in memory, and nobody is following what happens to them.
 
-    So no vmap, no forward mode, no tracing, no compiling, no mode that sees every operation.
+    So no transform of torch.func, no forward mode, no tracing, no compiling, no dispatch mode.
     """
     if (
         torch.compiler.is_compiling()
         or is_tracing()
-        or torch._C._len_torch_dispatch_stack() > 0
+        or is_watched()
+        or torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
     ):
         return False
@@ -36,3 +37,8 @@ def is_plain(*tensors: Tensor | None) -> bool:
 
 def is_tracing() -> bool:
     return torch._C._get_tracing_state() is not None
+
+
+def is_watched() -> bool:
+    """Whether a dispatch mode sees every operation: to count, to fake, to record them."""
+    return not torch.compiler.is_compiling() and torch._C._len_torch_dispatch_stack() > 0
