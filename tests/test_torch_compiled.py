@@ -254,8 +254,8 @@ def test_gradients_of_zeros_without_memory():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.float(), "on the CPU. Got .* and torch.float(32|64)"),
-        (lambda t: t[:-1], r"expected T of shape \(15, 3\)|expected dz of shape \(3, 3\)"),
+        (lambda t: t.float(), r"torch.float(32|64) on the CPU.* torch.float(64|32) on cpu"),
+        (lambda t: t[:-1], r"expected T with 45 numbers|expected dz with 9 numbers"),
     ],
 )
 def test_saved_tensors_that_come_back_as_others(change, message):

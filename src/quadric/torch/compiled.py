@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 import torch
@@ -60,21 +61,24 @@ def _run(loop: Any, parts: int, width: int, room: int, x: Tensor, **tensors: Ten
     """Run the loop, in at most as many `parts`; it takes the tensors in the order given."""
     B, n = x.shape
     m = next(iter(tensors.values())).shape[1]
-    shapes = {"x": (B, n), "T": (n * (n + 1) // 2, m), "z": (B, m)}  # and those of dx, dT, dz
-    for name, tensor in {"x": x, **tensors}.items():
-        if tensor.shape != shapes[name[-1]] or tensor.dtype != x.dtype or not tensor.is_cpu:
-            raise RuntimeError(  # not to follow a wrong address
-                f"expected {name} of shape {shapes[name[-1]]} and {x.dtype} on the CPU. "
-                f"Got {tuple(tensor.shape)} and {tensor.dtype} on {tensor.device}."
+    counts = {"x": B * n, "T": n * (n + 1) // 2 * m, "z": B * m}  # and of dx, dT, dz
+    dtype = x.dtype
+    for name, tensor in tensors.items():
+        right = tensor.numel() == counts[name[-1]] and tensor.dtype == dtype and tensor.is_cpu
+        if not right or not x.is_cpu:  # not to follow a wrong address
+            raise RuntimeError(
+                f"expected {name} with {counts[name[-1]]} numbers of {dtype} on the CPU, like x. "
+                f"Got shape {tuple(tensor.shape)}, {tensor.dtype} on {tensor.device}; "
+                f"x has shape {tuple(x.shape)} on {x.device}."
             )
     x = x if x.stride(1) == 1 else x.contiguous()
     tickets = 1
     if _team is not None:
-        worth = _multiplications(x, m) // WORTH_A_THREAD
+        worth = B * counts["T"] // WORTH_A_THREAD
         tickets = max(1, min(torch.get_num_threads(), worth, parts))
     memory = x.new_empty(tickets * room)
     addresses = [tensor.data_ptr() for tensor in (x, *tensors.values(), memory)]
-    loop(_NAMES[x.dtype], _team, tickets, B, n, m, x.stride(0), width, room, *addresses)
+    loop(_NAMES[dtype], _team, tickets, B, n, m, x.stride(0), width, room, *addresses)
 
 
 def _pieces(count: int, unit: int) -> int:
@@ -86,6 +90,7 @@ def _multiplications(x: Tensor, m: int) -> int:
     return B * n * (n + 1) // 2 * m
 
 
+@cache
 def _loops() -> Any:
     """The module of the loops; None where numba is told not to compile."""
     from quadric.kernels import compiling, triangles  # numba: who only imports need not wait for it

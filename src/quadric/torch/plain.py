@@ -24,15 +24,18 @@ def is_plain(*tensors: Tensor | None) -> bool:
     ):
         return False
     try:
-        return all(
-            type(tensor) in (Tensor, Parameter)
-            and (tensor.data_ptr() != 0 or tensor.numel() == 0)
-            and not tensor.is_neg()  # of numbers that are to be read with the other sign
-            for tensor in tensors
-            if tensor is not None
-        )
-    except RuntimeError:  # the tensors of vmap have no address
+        for tensor in tensors:
+            if tensor is None:
+                continue
+            if type(tensor) is not Parameter and type(tensor) is not Tensor:
+                return False
+            if tensor.data_ptr() == 0 and tensor.numel() > 0:
+                return False
+            if tensor.is_neg():  # numbers that are to be read with the other sign
+                return False
+    except RuntimeError:  # tensors of vmap have no address
         return False
+    return True
 
 
 def is_tracing() -> bool:
