@@ -1,6 +1,6 @@
 """Which form of a triangle is faster: `python -m benchmarks.torch_forms [threads]`.
 
-For a single block (n <= 64 inputs) and batches of several sizes, forward and backward, float32: the
+For a single block (n <= 128 inputs) and batches of several sizes, forward + backward, float32: the
 time of "monomials" over that of "unpacked", and of "compiled" over that of the better of these two.
 `quadric.torch.choice` holds the outcome.
 """
@@ -17,7 +17,7 @@ from quadric.torch.choice import COMPILED, MONOMIALS, UNPACKED, choose
 from quadric.torch.operator import quadratic_form
 
 INPUTS, NEURONS, BATCHES = (
-    (2, 4, 8, 16, 32, 64),
+    (2, 4, 8, 16, 32, 64, 128),
     (1, 2, 4, 10, 16, 24, 32, 48, 64, 128),
     (32, 256, 2048),
 )

@@ -12,10 +12,10 @@ from quadric.torch import Linear, Quadratic, Reduced
 
 
 def network(seed=0, *, recompute=False):
-    """70 inputs: Q has rectangles beside its triangles."""
+    """141 inputs: Q has rectangles beside its triangles."""
     torch.manual_seed(seed)
     layers = (
-        Linear(9, 70), nn.Sigmoid(), Quadratic(70, 7, recompute=recompute),
+        Linear(9, 141), nn.Sigmoid(), Quadratic(141, 7, recompute=recompute),
         nn.Tanh(), Reduced(7, 3),
     )  # fmt: skip
     return nn.Sequential(*layers).double()
@@ -102,7 +102,7 @@ def states_are_those_of_the_layers():
     model, plain = DistributedDataParallel(network(1)), network()
     state = plain.state_dict()
     assert list(model.state_dict()) == [f"module.{name}" for name in state]
-    assert model.state_dict()["module.2.Q"].shape == (7, 2485)
+    assert model.state_dict()["module.2.Q"].shape == (7, 10011)
     assert list(get_model_state_dict(model)) == list(state)
     set_model_state_dict(model.module, state)
     assert all(torch.equal(t, state[name]) for name, t in get_model_state_dict(model).items())

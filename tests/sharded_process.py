@@ -29,9 +29,9 @@ FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 
 
 def network(seed=0, dtype=torch.float64):
-    """70 inputs: Q has rectangles; 2485 packed rows and 7 neurons: the shares are uneven."""
+    """141 inputs: Q has rectangles; 10011 packed rows and 7 neurons: the shares are uneven."""
     torch.manual_seed(seed)
-    layers = (Linear(9, 70), nn.Sigmoid(), Quadratic(70, 7), nn.Tanh(), Reduced(7, 3))
+    layers = (Linear(9, 141), nn.Sigmoid(), Quadratic(141, 7), nn.Tanh(), Reduced(7, 3))
     return nn.Sequential(*layers).to(dtype)
 
 
@@ -89,16 +89,16 @@ def Q_is_there_when_unsharded():
 
 def Q_can_be_assigned():
     model, plain = sharded(network()), network()
-    plain[2].Q = model[2].Q = torch.randn(7, 70, 70, dtype=torch.float64)
+    plain[2].Q = model[2].Q = torch.randn(7, 141, 141, dtype=torch.float64)
     check_same(model, plain)
 
 
 def state_dict_is_row_major_and_sharded():
     model, plain = sharded(network()), network()
     Q = model.state_dict()["2.Q"]
-    assert Q.shape == (7, 2485)
+    assert Q.shape == (7, 10011)
     assert Q.placements == (Shard(0),)
-    assert Q.to_local().shape == (4 - dist.get_rank(), 2485)
+    assert Q.to_local().shape == (4 - dist.get_rank(), 10011)
     check_same(model, plain)
     check_same(fully_shard(network()), plain)  # as part of the whole model's group
     model[2].unshard()
@@ -151,10 +151,10 @@ def wrong_state_dicts_are_refused():
             set_model_state_dict(model, state, options=options)
     state = network(1).state_dict()
     state["2.Q"] = state["2.Q"][:, 1:]
-    with pytest.raises(RuntimeError, match=r"size mismatch for 2.Q.*\(7, 2484\).*\(7, 2485\)"):
+    with pytest.raises(RuntimeError, match=r"size mismatch for 2.Q.*\(7, 10010\).*\(7, 10011\)"):
         set_model_state_dict(model, state, options=WHOLE)
     state = model.state_dict()
-    state["2.packed"] = distribute_tensor(torch.zeros(2485, 7), model[2].packed.device_mesh)
+    state["2.packed"] = distribute_tensor(torch.zeros(10011, 7), model[2].packed.device_mesh)
     with pytest.raises(RuntimeError, match=r'Unexpected key\(s\) in state_dict: "2.packed"'):
         model.load_state_dict(state)
     assert torch.equal(model[2].packed.full_tensor(), before[2].packed)
@@ -186,7 +186,7 @@ def training_goes_on_from_a_checkpoint():
     # a copy: the counts of steps are the optimizer's own
     whole = deepcopy(get_optimizer_state_dict(model, optimizer, options=WHOLE))
     weights = get_model_state_dict(model, options=WHOLE)
-    assert whole["state"]["2.packed"]["exp_avg"].shape == (2485, 7)
+    assert whole["state"]["2.packed"]["exp_avg"].shape == (10011, 7)
     with shared_directory() as directory:
         dcp.save(state, checkpoint_id=directory)
         train(model, optimizer, X)
@@ -292,11 +292,11 @@ def made_on_the_meta_device():
 def initial_values_are_drawn():
     model = sharded(network())
     model[2].reset_parameters("identity")
-    assert torch.equal(whole_Q(model), torch.eye(70, dtype=torch.float64).expand(7, 70, 70))
+    assert torch.equal(whole_Q(model), torch.eye(141, dtype=torch.float64).expand(7, 141, 141))
     torch.manual_seed(dist.get_rank())
     model[2].reset_parameters("normal", scale=2.0)
     Q = whole_Q(model)
-    off = Q[:, ~torch.eye(70, dtype=torch.bool)]
+    off = Q[:, ~torch.eye(141, dtype=torch.bool)]
     on = Q.diagonal(dim1=1, dim2=2)
     torch.testing.assert_close(off.std().item(), 2 * 0.5**0.5, rtol=0.05, atol=0)
     torch.testing.assert_close(on.std().item(), 2.0, rtol=0.15, atol=0)

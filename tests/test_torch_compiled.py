@@ -177,7 +177,7 @@ def test_large_values():
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch.jit: shapes become constants
-@pytest.mark.parametrize("n", [5, 70])
+@pytest.mark.parametrize("n", [5, 140])
 def test_tracing(n):
     layer, (x, other) = Quadratic(n, 3).double(), (t.detach() for t in tensors((4, n), (9, n)))
     traced = torch.jit.trace(layer, x)
@@ -215,7 +215,7 @@ def test_tangents_are_not_lost():
 @pytest.mark.parametrize("forward_watched", [False, True])
 def test_a_mode_in_one_pass_of_a_checkpoint(forward_watched):
     """The form that it sees must save the same tensors as the other."""
-    layer, (x,) = Quadratic(70, 3).double(), tensors((4, 70))
+    layer, (x,) = Quadratic(140, 3).double(), tensors((4, 140))
     watched, free = FlopCounterMode(display=False), contextlib.nullcontext()
     with watched if forward_watched else free:
         z = checkpoint(layer, x, use_reentrant=False)

@@ -92,7 +92,7 @@ def assert_same(model, kind, x, **options):
 
 @kinds
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("width", "classes"), [(20, 10), (70, 3), (20, 50), (130, 60)])
+@pytest.mark.parametrize(("width", "classes"), [(20, 10), (140, 3), (20, 50), (140, 70)])
 def test_a_cnn_is_the_same_function(kind, bias, width, classes):
     model = cnn(width, classes, bias)
     layer = assert_same(model, kind, torch.randn(7, 1, 8, 8))
@@ -110,7 +110,7 @@ def test_a_cnn_is_the_same_function(kind, bias, width, classes):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("bias", [True, False])
 def test_other_dtypes(kind, dtype, bias):
-    model = nn.Sequential(nn.Linear(6, 70), nn.Tanh(), nn.Linear(70, 5, bias=bias)).to(dtype)
+    model = nn.Sequential(nn.Linear(6, 140), nn.Tanh(), nn.Linear(140, 5, bias=bias)).to(dtype)
     layer = assert_same(model, kind, torch.randn(9, 6, dtype=dtype))
     assert {p.dtype for p in layer.parameters()} == {dtype}
 
@@ -125,7 +125,7 @@ def test_inputs_of_any_shape(kind, shape):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_inputs_that_are_not_contiguous(kind, dtype):
     """Of such, nn.Linear computes in another order, and so with other rounding errors."""
-    for n in (5, 17, 64, 65):
+    for n in (5, 17, 128, 129):
         x = torch.randn(n, 3, 2, dtype=dtype).permute(2, 1, 0)
         assert_same(nn.Linear(n, 10, dtype=dtype), kind, x)
 

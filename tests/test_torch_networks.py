@@ -105,10 +105,10 @@ def test_forward_and_gradients_are_those_of_the_core(kind, last_kind, loss, last
 
 
 def test_a_wide_network():
-    """More than 64 inputs and more than 48 neurons: other forms of the same sums."""
+    """More than 128 inputs, and more than 64 neurons: other forms of the same sums."""
     rng = np.random.default_rng(4)
-    net = make_network(("quadratic", "quadratic"), "tanh", "softmax", n=70, widths=(90, 50))
-    X, Y = rng.normal(size=(9, 70)) / 9, targets("cross_entropy", 9, 50, rng)
+    net = make_network(("quadratic", "quadratic"), "tanh", "softmax", n=140, widths=(150, 70))
+    X, Y = rng.normal(size=(9, 140)) / 12, targets("cross_entropy", 9, 70, rng)
     module = from_network(net)
     x, y = as_tensors(X, Y)
     np.testing.assert_allclose(module(x).detach(), net.forward(X), rtol=1e-12, atol=1e-14)

@@ -49,18 +49,18 @@ def assert_exported(module, *shape, dtype=torch.float32):
     return proto
 
 
-# more than 64 inputs are cut into blocks; from 48 neurons on the blocks are multiplied otherwise
-@pytest.mark.parametrize(("n", "m"), [(9, 3), (9, 50), (70, 3), (130, 50)])
+# more than 128 inputs are cut into blocks; from 64 neurons on these are multiplied otherwise
+@pytest.mark.parametrize(("n", "m"), [(9, 3), (9, 50), (140, 3), (140, 64)])
 def test_quadratic(n, m):
     assert_exported(Quadratic(n, m), n)
 
 
 def test_quadratic_in_float64():
     """And nothing of what was traced stays behind in what the layers keep for later."""
-    layer = Quadratic(70, 50, dtype=torch.float64)
-    x = torch.randn(4, 70, dtype=torch.float64)
+    layer = Quadratic(140, 64, dtype=torch.float64)
+    x = torch.randn(4, 140, dtype=torch.float64)
     before = layer(x)
-    assert_exported(layer, 70, dtype=torch.float64)
+    assert_exported(layer, 140, dtype=torch.float64)
     after = layer(x)
     assert torch.equal(before, after)
     after.sum().backward()
@@ -73,7 +73,7 @@ def test_quadratic_with_less(options):
 
 
 def test_inputs_of_more_dimensions():
-    assert_exported(Quadratic(70, 3), 5, 70)
+    assert_exported(Quadratic(140, 3), 5, 140)
 
 
 @pytest.mark.parametrize("dtype", NEAR)

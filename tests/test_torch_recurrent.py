@@ -504,7 +504,7 @@ def test_initial_values_are_those_of_the_notes(dtype, nonlinearity):
     assert (neurons.b == 0).all()
 
 
-SIZES = [(1, 1), (1, 8), (3, 32), (70, 10)]
+SIZES = [(1, 1), (1, 8), (3, 32), (140, 10)]
 
 
 def noise(n, batch=16):

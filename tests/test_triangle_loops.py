@@ -41,7 +41,7 @@ class Guarded:
 
 def random_case(rng):
     B = int(rng.choice([0, 1, 7, 16, 17, 31, 32, 33, 64, 65, 255, 256, 257, 513, 600]))
-    n = int(rng.integers(1, 12) if rng.random() < 0.7 else rng.integers(1, 66))
+    n = int(rng.integers(1, 12) if rng.random() < 0.7 else rng.integers(1, 130))
     m = int(rng.integers(1, 7) if rng.random() < 0.7 else rng.integers(1, 40))
     if B * n * n * m > 2e7:
         B %= 40

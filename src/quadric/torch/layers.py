@@ -101,7 +101,7 @@ class Quadratic(_Layer):
         As in `torch.nn.Linear`.
     recompute : bool
         Compute V = Q x again in the backward pass instead of keeping its numbers, at most
-        B n m. Up to 64 inputs the CPU keeps none anyway.
+        B n m. Up to 128 inputs the CPU keeps none anyway.
 
     Attributes
     ----------

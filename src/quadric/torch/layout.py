@@ -1,6 +1,6 @@
 """Where the entries of Q stand in memory: triangles on the diagonal, rectangles beside it.
 
-A symmetric n x n matrix is cut into blocks of 64 rows. Of each block a triangle is kept, where it
+A symmetric n x n matrix is cut into blocks of 128 rows. Of each block a triangle is kept, where it
 meets the diagonal, and the rectangle to the right of it. For m neurons this is one tensor of shape
 (n(n+1)/2, m), whose rectangles feed matrix products as they are: unpacking a row-major triangle
 first costs half as much as the products themselves.
@@ -34,7 +34,7 @@ __all__ = [
     "unpack",
 ]
 
-BLOCK = 64
+BLOCK = 128
 
 
 class Block(NamedTuple):
