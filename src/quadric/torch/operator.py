@@ -35,11 +35,6 @@ from quadric.torch.unpacked import rows_by
 
 __all__ = ["quadratic_form"]
 
-# Until it has once seen a large block freed, glibc returns the memory of every large tensor to the
-# system and fetches it back, page by page, for the next: a tenth of a large layer's time. A block
-# just below its limit of 32 MB, never touched, teaches it to keep what it has.
-torch.empty(2**25 - 2**16, dtype=torch.uint8)
-
 
 def quadratic_form(
     x: Tensor, P: Tensor, *, form: str | None = None, recompute: bool = False
