@@ -32,7 +32,7 @@ def quadratic(
     W, b : Tensors of shapes (m, n) and (m,), optional
     recompute : bool
         Compute V = Q x again in the backward pass instead of keeping its numbers, at most B n m:
-        less memory for 1.05 to 1.2 times the time. Up to 128 inputs the CPU keeps none anyway.
+        less memory for 1.2 times the time. Up to 128 inputs the CPU keeps none anyway.
 
     Returns
     -------
