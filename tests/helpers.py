@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 
@@ -94,3 +96,13 @@ def reference_training(net, X, Y, loss, eta, **options):
 def stacks(depth):
     """Every sequence of layer kinds of that length."""
     return list(itertools.product(KINDS, repeat=depth))
+
+
+def output_of(example, directory):
+    """What a documented example prints, run as a user would, with warnings as errors."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example],
+        cwd=directory, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout

@@ -34,7 +34,7 @@ from quadric import (
     QuadraticRegressor,
     __version__,
 )
-from tests.helpers import ENDS, HIDDEN, KINDS, make_network
+from tests.helpers import ENDS, HIDDEN, KINDS, make_network, output_of
 from tests.test_parity import CASES, NAMES, network
 
 onnx = pytest.importorskip("onnx")
@@ -580,12 +580,7 @@ def test_the_documented_example(tmp_path):
     page = (Path(__file__).parent.parent / "docs" / "onnx.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (output,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", example],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == output
+    assert output_of(example, tmp_path) == output
 
 
 # ---------------------------------------------------------------------------------- skl2onnx

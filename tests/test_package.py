@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import quadric
+from tests.helpers import output_of
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("sklearn", "numba", "torch", "matplotlib", "polars", "pandas", "scipy", "typer")
@@ -84,19 +85,12 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_readme_example_prints_what_it_says():
+def test_readme_example_prints_what_it_says(tmp_path):
     examples = blocks("python")
     outputs = blocks("text")
     assert len(examples) == len(outputs) == 4
     for example, output in zip(examples, outputs, strict=True):
-        result = subprocess.run(
-            [sys.executable, "-W", "error", "-c", example],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        assert result.stdout == output
+        assert output_of(example, tmp_path) == output
 
 
 def test_readme_commands_are_the_ones_that_ci_runs():

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from tests.helpers import output_of
+
 PAGE = Path(__file__).parent.parent / "docs" / "torch.md"
 
 
@@ -18,12 +20,7 @@ def test_examples(tmp_path):
     )
     assert len(examples) == len(outputs) == 2
     for example, output in zip(examples, outputs, strict=True):
-        result = subprocess.run(
-            [sys.executable, "-W", "error", "-c", example],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert result.returncode == 0, result.stderr
-        assert result.stdout == output
+        assert output_of(example, tmp_path) == output
     subprocess.run(
         [sys.executable, "-m", "quadric", "predict", "iris.quadric", "iris.csv", "-o", "out.csv"],
         cwd=tmp_path, check=True, capture_output=True,

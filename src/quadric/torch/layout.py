@@ -34,7 +34,7 @@ __all__ = [
     "unpack",
 ]
 
-BLOCK = 128
+BLOCK = 128  # from measurement: benchmarks/README.md
 
 
 class Block(NamedTuple):
