@@ -57,7 +57,13 @@ def max_difference(a, b):
 
 def as_dicts(net):
     """The layers as the reference takes them."""
-    return [{name: array.copy() for name, array in layer.arrays().items()} for layer in net.layers]
+    return [
+        {
+            "Q" if name == "packed" else name: layer.Q.copy() if name == "packed" else array.copy()
+            for name, array in layer.arrays().items()
+        }
+        for layer in net.layers
+    ]
 
 
 def has_reference(kinds):

@@ -248,7 +248,7 @@ def test_clip_bounds_the_step():
     net.fit(X, Y, learning_rate=1.0, clip=0.25, epochs=1)
     moved = 0.0
     for old, new in zip(before.layers, net.layers, strict=True):
-        for a, b in zip(old.packed().values(), new.packed().values(), strict=True):
+        for a, b in zip(old.arrays().values(), new.arrays().values(), strict=True):
             moved += float(((a - b) ** 2).sum())
     assert np.sqrt(moved) == pytest.approx(0.25, rel=1e-9)
 
@@ -277,7 +277,7 @@ def test_compiled_loop_stops_at_a_bad_number(kinds, dtype, bad):
 
 def test_bad_number_in_a_later_layer():
     net = make_network(("linear", "quadratic"), "identity", "logistic")
-    net.layers[1].arrays()["Q"][1, 2, 2] = np.inf
+    net.layers[1].arrays()["packed"][-1, 1] = np.inf
     stepper = PerSample(
         net.layers, net.activations, "binary_cross_entropy", np.ones((3, 3)), np.ones((3, 2)),
         l2=0.0, clip=None, sample_weight=None, offset=None,

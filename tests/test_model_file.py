@@ -181,7 +181,7 @@ def test_layout_of_the_file(network_file):
     """Another reader of safetensors finds the parameters under the names of the design."""
     network, tensors = load(network_file), load_file(network_file)
     assert sorted(tensors) == [f"layers.{l}.{name}" for l in (0, 1) for name in "QWb"]
-    assert np.array_equal(tensors["layers.0.Q"], triangle.pack(network.layers[0].Q))
+    assert np.array_equal(tensors["layers.0.Q"], triangle.pack(network.layers[0].Q).T)
     assert np.array_equal(tensors["layers.1.W"], network.layers[1].W)
     header, _ = mutated_model_files.split(network_file.read_bytes())
     assert list(json.loads(header)["__metadata__"]) == ["quadric"]

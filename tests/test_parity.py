@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quadric import Network
-from quadric.layers import LAYERS
+from quadric.model_file.layers import from_tensors, to_tensors
 from tests.make_parity_fixture import PATH, make
 
 CASES = json.loads(PATH.read_text())["cases"]
@@ -22,7 +22,7 @@ def network(case, dtype=np.float64):
             for name, value in case["parameters"].items()
             if name.startswith(prefix)
         }
-        layers.append(LAYERS[case["kind"]].from_packed(arrays))
+        layers.append(from_tensors(case["kind"], *arrays["W"].shape[::-1], arrays))
     return Network(layers, case["activations"])
 
 
@@ -30,7 +30,7 @@ def assert_packed(layers, wanted, atol):
     held = {
         f"layers.{l}.{name}": array
         for l, layer in enumerate(layers)
-        for name, array in layer.packed().items()
+        for name, array in to_tensors(layer).items()
     }
     assert held.keys() == wanted.keys()
     for name, array in wanted.items():

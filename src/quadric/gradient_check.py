@@ -78,39 +78,42 @@ def check_gradients(
         for name, array in layer.arrays().items():
             worst: WorstEntry | None = None
             for index in np.ndindex(array.shape):
-                if name == "Q" and index[1] > index[2]:
-                    continue
-                both = {index, (index[0], index[2], index[1])} if name == "Q" else {index}
                 gradient = float(gradients[name][index])
-                difference = _difference(objective, array, index, both, step)
+                difference = _difference(objective, array, index, step)
                 error = _error(gradient, difference)
                 if error > CURVED:
                     # a strongly curved function: take the error of second order away
-                    half = _difference(objective, array, index, both, step / 2)
+                    half = _difference(objective, array, index, step / 2)
                     difference = (4 * half - difference) / 3
                     error = _error(gradient, difference)
                 if not np.isfinite(error):
                     error = np.inf  # a comparison with NaN would pass it over
                 if worst is None or error > worst.error:
-                    worst = WorstEntry(f"layers.{l}.{name}", index, gradient, difference, error)
+                    shown, place = _as_shown(name, index, layer.n_inputs)
+                    worst = WorstEntry(f"layers.{l}.{shown}", place, gradient, difference, error)
             assert worst is not None  # no parameter is empty
             entries.append(worst)
     return GradientCheck(tuple(entries))
 
 
-def _difference(
-    objective: Callable[[], float], array: Array, index: Any, both: Any, step: float
-) -> float:
+def _difference(objective: Callable[[], float], array: Array, index: Any, step: float) -> float:
     """(f(x + step) - f(x - step)) / (2 step), x being the entry; it is put back."""
     value = array[index]
     sides = []
     for moved in (value + step, value - step):
-        for place in both:
-            array[place] = moved
+        array[index] = moved
         sides.append(objective())
-    for place in both:
-        array[place] = value
+    array[index] = value
     return (sides[0] - sides[1]) / (2 * step)
+
+
+def _as_shown(name: str, index: tuple[int, ...], n: int) -> tuple[str, tuple[int, ...]]:
+    """An entry of `packed` as the entry (neuron, i, j) of Q; any other as it is."""
+    if name != "packed":
+        return name, index
+    rows, columns = np.triu_indices(n)
+    pair, neuron = index
+    return "Q", (neuron, int(rows[pair]), int(columns[pair]))
 
 
 def _error(gradient: float, difference: float) -> float:

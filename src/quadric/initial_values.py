@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from quadric import triangle
 from quadric.arrays import Array
 from quadric.layers import LAYERS, Layer
 
@@ -25,6 +26,9 @@ def _normal(kind: str, n: int, m: int, scale: float | None, rng: np.random.Gener
     """
     scale = 0.005 if scale is None else scale
     shapes = LAYERS[kind].shapes(n, m)
+    if "packed" in shapes:
+        del shapes["packed"]
+        shapes["Q"] = (m, n, n)
     return {name: scale * rng.standard_normal(shape) for name, shape in shapes.items()}
 
 
@@ -67,10 +71,10 @@ def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Gener
         if name in variances
         else np.zeros(shape)
         for name, shape in shapes.items()
-        if name != "Q"
+        if name != "packed"
     }
     if kind == "quadratic":
-        Q = np.triu(_uniform(rng, shapes["Q"], variances["Q"]))
+        Q = np.triu(_uniform(rng, (m, n, n), variances["Q"]))
         parameters["Q"] = scale * (Q + np.triu(Q, 1).transpose(0, 2, 1))
     return parameters
 
@@ -99,7 +103,7 @@ def _relinear(
     """
     parameters = _glorot("linear", n, m, scale, rng)
     if kind == "quadratic":
-        parameters["Q"] = np.zeros((m, n, n))
+        parameters["packed"] = np.zeros((triangle.n_pairs(n), m))
     if kind == "reduced":
         parameters["U"], parameters["c"] = np.zeros((m, n)), np.ones(m)
     return parameters

@@ -14,19 +14,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from quadric import triangle
+from quadric import quadratic_form, triangle
 from quadric.arrays import Array, Matrix
 
 __all__ = ["LAYERS", "Layer", "Linear", "Quadratic", "Reduced"]
-
-BLOCK_BYTES = 256 * 2**10
 
 
 class Layer(ABC):
     """What the three kinds share: named parameter arrays of fixed shape and dtype.
 
-    Assigning to a parameter copies the values into it: the shape must fit, the values must be
-    finite, and an unsymmetric Q is replaced by (Q + Q')/2, which is the same function.
+    Assigning to a parameter copies the values into it: the shape must fit and the values must be
+    finite.
     """
 
     kind: ClassVar[str]
@@ -44,12 +42,14 @@ class Layer(ABC):
         dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         for name, shape in self.shapes(W.shape[1], W.shape[0]).items():
             self.__dict__[name] = np.zeros(shape, dtype=dtype)
-            setattr(self, name, parameters[name])
+        for name, value in parameters.items():
+            setattr(self, name, value)
 
     @classmethod
     def shapes(cls, n: int, m: int) -> dict[str, tuple[int, ...]]:
         """The shape of each parameter of m neurons with n inputs."""
-        shapes = {"W": (m, n), "b": (m,), "Q": (m, n, n), "U": (m, n), "c": (m,)}
+        packed = triangle.n_pairs(n), m
+        shapes = {"W": (m, n), "b": (m,), "packed": packed, "U": (m, n), "c": (m,)}
         return {name: shapes[name] for name in cls.fields}
 
     @classmethod
@@ -60,25 +60,13 @@ class Layer(ABC):
         return layer
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.fields:
+        if name in self.fields:
+            held = self.__dict__[name]
+            held[...] = _checked(name, value, held.shape, held.dtype)
+        elif isinstance(getattr(type(self), name, None), property):
+            super().__setattr__(name, value)
+        else:
             raise AttributeError(f"a {self.kind} layer has {', '.join(self.fields)}; not {name}")
-        held = self.__dict__[name]
-        array = np.asarray(value)
-        if array.shape != held.shape or array.dtype.kind not in "fiub":
-            raise ValueError(
-                f"{name} must be an array of numbers of shape {held.shape}. "
-                f"Got dtype {array.dtype} and shape {array.shape} instead."
-            )
-        if name == "Q":
-            half = array * 0.5  # halved first, so that the sum cannot overflow
-            array = half + half.transpose(0, 2, 1)
-        with np.errstate(over="ignore"):
-            array = array.astype(held.dtype)
-        if not np.isfinite(array).all():
-            raise ValueError(
-                f"{name} must be finite in {held.dtype}. Got an infinite or undefined entry."
-            )
-        held[...] = array
 
     @property
     def n_inputs(self) -> int:
@@ -94,49 +82,22 @@ class Layer(ABC):
 
     @property
     def n_parameters(self) -> int:
-        """How many independent numbers the layer holds: of Q its triangle counts."""
-        n, m = self.n_inputs, self.n_outputs
-        shapes = self.shapes(n, m) | ({"Q": (m, n * (n + 1) // 2)} if "Q" in self.fields else {})
-        return sum(int(np.prod(shape)) for shape in shapes.values())
+        """The number of parameters, all of them independent."""
+        return sum(array.size for array in self.arrays().values())
 
     def arrays(self) -> dict[str, Array]:
-        """The parameter arrays themselves, for code that updates them in place.
-
-        An update of Q must keep it symmetric; an elementwise one with a symmetric step does.
-        """
+        """The parameter arrays themselves, for code that updates them in place."""
         return {name: self.__dict__[name] for name in self.fields}
-
-    def packed(self) -> dict[str, Array]:
-        """The parameters as they are stored outside memory: Q as its row-major triangle."""
-        return {
-            name: triangle.pack(array) if name == "Q" else array
-            for name, array in self.arrays().items()
-        }
-
-    @classmethod
-    def from_packed(cls, arrays: dict[str, Array]) -> Self:
-        """The layer whose `packed()` is `arrays`."""
-        n = np.shape(arrays["W"])[1]
-        return cls(
-            **{
-                name: triangle.unpack(np.asarray(array), n) if name == "Q" else array
-                for name, array in arrays.items()
-            }
-        )
 
     def copy(self) -> Self:
         return type(self).of(**{name: array.copy() for name, array in self.arrays().items()})
 
     def penalty(self) -> float:
-        """Half the sum of squares of the independent weights; the biases are left out."""
+        """Half the sum of squares of the weights; the biases are left out."""
         total = 0.0
         for name in self.weights:
             array = self.__dict__[name].astype(np.float64, copy=False)
-            squares = float(np.vdot(array, array))
-            if name == "Q":  # an entry off the diagonal stands twice, and counts once
-                diagonal = np.einsum("kii->ki", array)
-                squares = (squares + float(np.vdot(diagonal, diagonal))) / 2
-            total += squares / 2
+            total += float(np.vdot(array, array)) / 2
         return total
 
     def __repr__(self) -> str:
@@ -184,62 +145,64 @@ class Linear(Layer):
 class Quadratic(Layer):
     """z = a'Q a + W a + b, Q symmetric (QNN); n(n+1)/2 + n + 1 parameters each.
 
-    `Q` has shape (m, n, n) and reads as symmetric matrices, one for each neuron. Assign a whole
-    array to change it; an unsymmetric one is replaced by (Q + Q')/2, which is the same function.
+    Parameters
+    ----------
+    W, b : arrays of shapes (m, n) and (m,)
+    Q : array of shape (m, n, n), optional
+        An unsymmetric one is replaced by (Q + Q')/2, which is the same function.
+    packed : array of shape (n(n+1)/2, m), optional
+        The entries q_ij, i <= j, in the place of Q; see `triangle`. One of the two is needed.
 
     Notes
     -----
-    ``V_k = a'Q_k`` is computed once, in the forward pass (``z = b + (W + V) a``), and gives the
-    input gradient ``(W + 2V)' delta`` for next to nothing. The gradient by the independent
-    entries of Q_k is ``delta_k M(a)``, M(a) being 2 a a' with its diagonal halved: both q_ij and
-    q_ji take it, so Q stays symmetric.
+    The layer stores `packed`. `Q` is built from it on request, as a read-only array; assign a
+    whole array to change it. In a layer of gradients, `packed` holds the derivatives by the
+    independent entries, delta_k M(a), where M(a) is 2 a a' with its diagonal halved, and `Q`
+    the same as symmetric matrices.
     """
 
     kind = "quadratic"
-    fields = ("W", "b", "Q")
-    weights = ("W", "Q")
+    fields = ("W", "b", "packed")
+    weights = ("W", "packed")
+    packed: Array
 
-    def __init__(self, W: Any, b: Any, Q: Any) -> None:
-        super().__init__(W=W, b=b, Q=Q)
+    def __init__(self, W: Any, b: Any, Q: Any = None, *, packed: Any = None) -> None:
+        if (Q is None) == (packed is None):
+            raise TypeError("a quadratic layer needs either Q or packed.")
+        super().__init__(W=W, b=b, **({"packed": packed} if Q is None else {"Q": Q}))
 
     @property
     def Q(self) -> Array:
-        """Read-only: writing single entries would break the symmetry."""
-        view = self.__dict__["Q"].view()
-        view.flags.writeable = False
-        return view
+        """The symmetric matrices, shape (m, n, n), read-only."""
+        Q = triangle.unpack(self.packed)
+        Q.flags.writeable = False
+        return Q
+
+    @Q.setter
+    def Q(self, value: Any) -> None:
+        m, n = self.W.shape
+        Q = _checked("Q", value, (m, n, n), self.dtype)
+        half = Q * self.dtype.type(0.5)  # halved first, so that the sum cannot overflow
+        self.packed[...] = triangle.pack(half + half.transpose(0, 2, 1))
 
     def forward(self, X: Matrix) -> tuple[Array, Any]:
-        X = _dense(X)
-        m, n = self.W.shape
-        V = (X @ self.__dict__["Q"].reshape(m * n, n).T).reshape(len(X), m, n)
-        z = X @ self.W.T + self.b + np.matmul(V, X[:, :, None])[:, :, 0]
-        return z, (X, V)
+        X = X.toarray() if sparse.issparse(X) else X
+        return quadratic_form.values(X, self.packed) + X @ self.W.T + self.b, X
 
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
-        X, V = cache
-        m, n = self.W.shape
-        M = np.empty((m, n, n), dtype=X.dtype)
-        # a few neurons at a time: what is made on the way stays in the processor's cache
-        step = max(1, BLOCK_BYTES // max(1, X.nbytes))
-        for k in range(0, m, step):
-            # sum over the batch of delta_k x x', as one matrix product for these neurons
-            weighted = delta[:, k : k + step, None] * X[:, None, :]
-            outer = (weighted.reshape(len(X), -1).T @ X).reshape(-1, n, n)
-            # 2 delta_k x x', symmetric to the last bit
-            np.add(outer, outer.transpose(0, 2, 1), out=M[k : k + step])
-        np.einsum("kii->ki", M)[...] *= 0.5  # now delta_k M(x)
-        gradients = self.of(W=delta.T @ X, b=delta.sum(axis=0), Q=M)
+        X = cache
+        gradients = self.of(
+            W=delta.T @ X, b=delta.sum(axis=0), packed=quadratic_form.packed_gradient(X, delta)
+        )
         if not inputs:
             return gradients, None
-        return gradients, delta @ self.W + 2 * np.matmul(delta[:, None, :], V)[:, 0, :]
+        return gradients, delta @ self.W + quadratic_form.input_gradient(X, self.packed, delta)
 
     def shifted(self, o: Array) -> Self:
-        Q = self.__dict__["Q"]
-        Qo = Q @ o
-        return self.of(W=self.W + 2 * Qo, b=self.b + (self.W + Qo) @ o, Q=Q)
+        Qo = self.Q @ o
+        return self.of(W=self.W + 2 * Qo, b=self.b + (self.W + Qo) @ o, packed=self.packed)
 
 
 class Reduced(Layer):
@@ -284,6 +247,16 @@ LAYERS: dict[str, type[Linear] | type[Quadratic] | type[Reduced]] = {
 }
 
 
-def _dense(X: Matrix) -> Array:
-    """A batch of CSR rows as an array: a quadratic layer pairs every input with every other."""
-    return X.toarray() if sparse.issparse(X) else X
+def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """The value as a finite array of that shape and dtype."""
+    array = np.asarray(value)
+    if array.shape != shape or array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must be an array of numbers of shape {shape}. "
+            f"Got dtype {array.dtype} and shape {array.shape} instead."
+        )
+    with np.errstate(over="ignore"):
+        array = array.astype(dtype)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite in {dtype}. Got an infinite or undefined entry.")
+    return array

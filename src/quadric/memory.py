@@ -13,10 +13,10 @@ SHARE = 0.8  # of what is available, by default
 
 
 def layer_parameters(kind: str, n: int, m: int) -> int:
-    """How many numbers a layer of m neurons with n inputs holds in memory (Q in full)."""
+    """How many numbers a layer of m neurons with n inputs holds: of Q its triangle."""
     return {
         "linear": m * (n + 1),
-        "quadratic": m * (n * n + n + 1),
+        "quadratic": m * (n * (n + 1) // 2 + n + 1),
         "reduced": 2 * m * (n + 1),
     }[kind]
 

@@ -1,6 +1,10 @@
 """Symmetric matrices as their upper triangles, row by row: q_11, q_12, ..., q_1n, q_22, ...
 
-This is the layout of Q everywhere outside memory: files, fixtures, torch's state_dict.
+The triangles of m matrices are stored side by side in one array `packed` of shape
+(n(n+1)/2, m): row p holds the entries q_ij of all m matrices for the p-th pair i <= j.
+
+    p     0     1     2    ...   n-1    n    n+1   ...
+    pair  (1,1) (1,2) (1,3) ... (1,n) (2,2) (2,3)  ...
 """
 
 from __future__ import annotations
@@ -11,21 +15,40 @@ import numpy as np
 
 from quadric.arrays import Array
 
-__all__ = ["pack", "unpack"]
+__all__ = ["n_inputs", "n_pairs", "pack", "unpack"]
+
+
+def n_pairs(n: int) -> int:
+    """The number of pairs i <= j of n inputs."""
+    return n * (n + 1) // 2
+
+
+def n_inputs(pairs: int) -> int:
+    """The n that has so many pairs.
+
+    >>> n_inputs(6)
+    3
+    """
+    n = int((2 * pairs) ** 0.5)
+    if n_pairs(n) != pairs:
+        raise ValueError(f"packed must have n(n+1)/2 rows for some n. Got {pairs} instead.")
+    return n
 
 
 def pack(Q: Array) -> Array:
-    """The triangles, shape (m, n(n+1)/2), of symmetric matrices of shape (m, n, n).
+    """The triangles, shape (n(n+1)/2, m), of symmetric matrices of shape (m, n, n).
 
-    >>> pack(np.array([[[1.0, 2.0], [2.0, 3.0]]]))
+    >>> pack(np.array([[[1.0, 2.0], [2.0, 3.0]]])).T
     array([[1., 2., 3.]])
     """
-    return Q.reshape(len(Q), -1)[:, _places(Q.shape[-1])[0]]
+    return np.ascontiguousarray(Q.reshape(len(Q), -1)[:, _places(Q.shape[-1])[0]].T)
 
 
-def unpack(packed: Array, n: int) -> Array:
+def unpack(packed: Array) -> Array:
     """The symmetric matrices, shape (m, n, n), that have the given triangles."""
-    return packed[:, _places(n)[1]].reshape(len(packed), n, n)
+    pairs, m = packed.shape
+    n = n_inputs(pairs)
+    return np.ascontiguousarray(packed.T)[:, _places(n)[1]].reshape(m, n, n)
 
 
 @lru_cache(maxsize=8)

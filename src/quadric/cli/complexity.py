@@ -50,11 +50,7 @@ def complexity(
                 "kind": row.kind, "inputs": row.inputs, "neurons": row.neurons,
                 "parameters": row.parameters, "multiplications_forward": row.forward,
                 "multiplications_step": row.multiplications,
-                "bytes": {
-                    f"{dtype}_{form}": row.bytes(size, packed=form == "packed")
-                    for dtype, size in (("float32", 4), ("float64", 8))
-                    for form in ("packed", "full")
-                },
+                "bytes": {"float32": 4 * row.parameters, "float64": 8 * row.parameters},
                 "seconds_step_estimated": row.seconds,
             }
             for row in rows
@@ -75,16 +71,14 @@ def complexity(
     line("multiplications: forward", [row.forward for row in rows], "{:,}".format)
     line("multiplications: a step", [row.multiplications for row in rows], "{:,}".format)
     for dtype, size in (("float32", 4), ("float64", 8)):
-        for form in ("packed", "full"):
-            values = [row.bytes(size, packed=form == "packed") for row in rows]
-            line(f"{dtype}, {form}", values, readable)
+        line(dtype, [size * row.parameters for row in rows], readable)
     line("a step takes about", [row.seconds for row in rows], _time)
     console = Console()
     console.print(table)
     console.print(
-        "A step is forward, backward and update for one sample. Packed: Q as its triangle, as in "
-        "files; full: as in memory. The time is an estimate: the count over the rate at which this "
-        "machine trains a small layer in mini-batches.",
+        "A step is forward, backward and update for one sample. Q is held as its triangle. The "
+        "time is an estimate: the count over the rate at which this machine trains a small layer "
+        "in mini-batches.",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

@@ -177,7 +177,9 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
                 last = "softmax" if name == "cross_entropy" else "logistic"
                 Y = np.eye(neurons)[index]
             layer = Quadratic.of(
-                W=np.zeros((neurons, n)), b=np.zeros(neurons), Q=np.zeros((neurons, n, n))
+                W=np.zeros((neurons, n)),
+                b=np.zeros(neurons),
+                packed=np.zeros((triangle.n_pairs(n), neurons)),
             )
             if self.warm_start and before is not None and before.layers[0].W.shape == layer.W.shape:
                 layer = before.astype("float64").layers[0]
@@ -221,7 +223,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             W, b, monomials = split(vector)
             held = layer.arrays()
             held["W"][...], held["b"][...] = W, b
-            held["Q"][...] = triangle.unpack(monomials / factor, n)
+            held["packed"][...] = (monomials / factor).T
 
         def objective(scaled: Array) -> tuple[float, Array]:
             vector = scaled / scales
@@ -235,16 +237,14 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
                 [
                     (g["W"] + penalty * W).ravel(),
                     by_b,
-                    (triangle.pack(g["Q"]) / factor + penalty * monomials).ravel(),
+                    (g["packed"].T / factor + penalty * monomials).ravel(),
                 ]
             )
             size = float((W**2).sum() + (monomials**2).sum())
             return value + penalty / 2 * size, gradient / scales
 
         held = layer.arrays()
-        start = np.concatenate(
-            [held["W"].ravel(), held["b"], (triangle.pack(held["Q"]) * factor).ravel()]
-        )
+        start = np.concatenate([held["W"].ravel(), held["b"], (held["packed"].T * factor).ravel()])
         result = optimize.minimize(
             objective, start * scales, method="L-BFGS-B", jac=True,
             options={

@@ -20,9 +20,12 @@ __all__ = ["QuadraticRegressor", "scale_outputs"]
 
 def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
     """Turn the output z of the layer into scale * z + shift."""
+    factor = scale.astype(last.dtype)
     for name, array in last.arrays().items():
-        if name in ("W", "b", "Q"):
-            array *= scale.reshape(-1, *[1] * (array.ndim - 1)).astype(array.dtype)
+        if name in ("W", "b"):
+            array *= factor[:, None] if name == "W" else factor
+        elif name == "packed":
+            array *= factor
     if last.kind != "reduced":
         last.arrays()["b"] += shift.astype(last.dtype)
 

@@ -29,7 +29,9 @@ def _controller() -> Any:
 @contextmanager
 def suitable_threads(layers: Sequence[Layer], batch: int) -> Iterator[None]:
     """Within it BLAS has one thread, unless a pass over a batch of that size is much work."""
-    numbers = sum(layer.W.size * (layer.n_inputs if "Q" in layer.fields else 1) for layer in layers)
+    numbers = sum(
+        layer.W.size * (layer.n_inputs if layer.kind == "quadratic" else 1) for layer in layers
+    )
     if batch * numbers > WORTH_SEVERAL:
         yield
         return

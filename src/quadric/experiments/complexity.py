@@ -70,19 +70,17 @@ def held(m: int, n: int) -> list[tuple[Any, ...]]:
     rows = []
     for kind, name in KINDS.items():
         shapes = LAYERS[name].shapes(n, m)
-        arrays = {
-            field: rng.normal(size=shape).astype(np.float32) for field, shape in shapes.items()
-        }
-        layer: Layer = LAYERS[name](**arrays)
-        full = sum(array.nbytes for array in layer.arrays().values())
-        packed = sum(array.nbytes for array in layer.packed().values())
+        layer: Layer = LAYERS[name].of(
+            **{field: np.zeros(shape, np.float32) for field, shape in shapes.items()}
+        )
+        parameters = sum(array.nbytes for array in layer.arrays().values())
         _, cache = layer.forward(rng.normal(size=(1, n)).astype(np.float32))
         kept = cache if isinstance(cache, tuple) else (cache,)
         cached = sum(array.nbytes for array in kept)
         own_cache = cached - kept[0].nbytes  # a is cached by all three
-        extra = (packed - 4 * m * (n + 1) + own_cache) // 4
+        extra = (parameters - 4 * m * (n + 1) + own_cache) // 4
         paper = None if kind == "ann" else int(as_printed.COUNTS[kind, "extra memory"](m, n))
-        rows.append((kind.upper(), paper, extra, packed, full, cached))
+        rows.append((kind.upper(), paper, extra, parameters, cached))
     return rows
 
 
@@ -176,10 +174,11 @@ def run(*, full: bool = False, jobs: int = 1, progress: Progress = silent) -> Ou
         ),
         Table(
             "memory", f"Memory for one layer of m = {m} neurons, n = {n} inputs, one sample",
-            ("model", "extra numbers, printed", "extra numbers, held", "bytes, Q packed",
-             "bytes, Q full", "bytes cached"), memory,
-            "Extra: beyond the ANN's parameters and activations, Q packed. Bytes in float32 as "
-            "really held by the layers. The printed 2mn for the QNN counts V twice.",
+            ("model", "extra numbers, printed", "extra numbers, held", "bytes of parameters",
+             "bytes cached"), memory,
+            "Extra: beyond the ANN's parameters and activations. Bytes in float32 as held by the "
+            "layers, Q as its triangle. The printed 2mn for the QNN counts V twice; the layers "
+            "compute from the triangle and keep no V.",
         ),
         Table(
             "growth", "Exponents of n, for n neurons with n inputs",

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from quadric.memory import layer_parameters
 from quadric.network import Network
 from quadric.reference import counts
 
@@ -34,15 +33,7 @@ class LayerCost:
     parameters: int
     forward: int
     multiplications: int
-    full: int
     seconds: float
-
-    @property
-    def packed(self) -> int:
-        return self.parameters
-
-    def bytes(self, itemsize: int, *, packed: bool) -> int:
-        return itemsize * (self.packed if packed else self.full)
 
 
 def cost(sizes: Sequence[int], kinds: Sequence[str]) -> list[LayerCost]:
@@ -58,7 +49,7 @@ def cost(sizes: Sequence[int], kinds: Sequence[str]) -> list[LayerCost]:
         rows.append(
             LayerCost(
                 kind, n, m, counts.PARAMETERS[NAMES[kind]](m, n), steps["forward"], total,
-                layer_parameters(kind, n, m), total / _rate(kind),
+                total / _rate(kind),
             )
         )  # fmt: skip
     return rows

@@ -15,6 +15,7 @@ from quadric.errors import ModelFileError
 from quadric.model_file.array_values import NUMBERS, UnkeptError, encode_array
 from quadric.model_file.classes import CLASSES, ESTIMATORS, supported
 from quadric.model_file.json_text import canonical, parse
+from quadric.model_file.layers import to_tensors
 from quadric.network import Network
 
 __all__ = ["describe"]
@@ -142,7 +143,7 @@ class _Writer:
         for l, (layer, activation) in enumerate(
             zip(network.layers, network.activations, strict=True)
         ):
-            for name, array in layer.packed().items():
+            for name, array in to_tensors(layer).items():
                 if not np.isfinite(array).all():
                     raise ModelFileError(
                         f"layers[{l}].{name} has an infinite or undefined entry: such a network "

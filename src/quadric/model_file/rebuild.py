@@ -9,9 +9,10 @@ import numpy as np
 
 from quadric.arrays import Array
 from quadric.errors import ModelFileError
-from quadric.layers import LAYERS, Layer
+from quadric.layers import Layer
 from quadric.model_file.array_values import NUMBERS, decode_array
 from quadric.model_file.classes import CLASSES, ESTIMATORS
+from quadric.model_file.layers import from_tensors, stored_names
 from quadric.network import Network
 
 __all__ = ["rebuild"]
@@ -111,30 +112,12 @@ class _Reader:
         return Network(layers, activations)
 
     def _layer(self, place: str, described: Mapping[str, Any]) -> Layer:
-        kind, n, m = LAYERS[described["kind"]], described["inputs"], described["neurons"]
-        stored = {name: self.tensors[f"{place}.{name}"] for name in kind.fields}
-        dtype = stored["W"].dtype
-        shapes = kind.shapes(n, m) | ({"Q": (m, n * (n + 1) // 2)} if "Q" in kind.fields else {})
-        arrays = {}
-        for name, array in stored.items():
-            if array.shape != shapes[name] or 0 in array.shape:
-                raise ModelFileError(f"{place}.{name} has shape {array.shape}")
-            if array.dtype != dtype or dtype not in (np.float32, np.float64):
-                raise ModelFileError(f"{place}.{name} has dtype {array.dtype}")
-            if not np.isfinite(array).all():
-                raise ModelFileError(f"{place}.{name} is not finite")
-            arrays[name] = _symmetric(array, n) if name == "Q" else np.array(array)
-        return kind.of(**arrays)  # not by assignment, which halves Q and so its smallest entries
-
-
-def _symmetric(packed: Array, n: int) -> Array:
-    """`triangle.unpack` without its table of places, which would be larger than the file."""
-    Q, place = np.empty((len(packed), n, n), dtype=packed.dtype), 0
-    for i in range(n):
-        row = packed[:, place : place + n - i]
-        Q[:, i, i:], Q[:, i:, i] = row, row
-        place += n - i
-    return Q
+        kind, n, m = described["kind"], described["inputs"], described["neurons"]
+        tensors = {name: self.tensors[f"{place}.{name}"] for name in stored_names(kind)}
+        try:
+            return from_tensors(kind, n, m, tensors)
+        except ModelFileError as error:
+            raise ModelFileError(f"{place}.{error}") from None
 
 
 def _complete(model: Any, name: str) -> None:

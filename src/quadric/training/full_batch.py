@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import optimize, sparse
 
-from quadric import triangle
 from quadric.arrays import Array, Matrix
 from quadric.errors import DivergenceError
 from quadric.layers import Layer
@@ -25,7 +24,7 @@ def to_vector(layers: Sequence[Layer]) -> Array:
         [
             array.ravel().astype(np.float64, copy=False)
             for layer in layers
-            for array in layer.packed().values()
+            for array in layer.arrays().values()
         ]
     )
 
@@ -34,14 +33,9 @@ def from_vector(layers: Sequence[Layer], vector: Array) -> None:
     """Write such a vector into the layers' arrays."""
     start = 0
     for layer in layers:
-        for name, array in layer.arrays().items():
-            if name == "Q":
-                m, n = layer.W.shape
-                stop = start + m * (n * (n + 1) // 2)
-                array[...] = triangle.unpack(vector[start:stop].reshape(m, -1), n)
-            else:
-                stop = start + array.size
-                array[...] = vector[start:stop].reshape(array.shape)
+        for array in layer.arrays().values():
+            stop = start + array.size
+            array[...] = vector[start:stop].reshape(array.shape)
             start = stop
 
 
@@ -74,8 +68,9 @@ def _parameter_scales(layers: Sequence[Layer], X: Matrix, l2: float) -> Array:
         for name, array in met[0].arrays().items():
             if name in ("W", "U"):
                 array *= s.astype(array.dtype)
-            elif name == "Q":
-                array *= np.multiply.outer(s, s).astype(array.dtype)
+            elif name == "packed":
+                rows, columns = np.triu_indices(len(s))
+                array *= (s[rows] * s[columns])[:, None].astype(array.dtype)
     vector = to_vector(met)
     return preconditioner(np.where(np.isfinite(vector), vector, 1.0), l2)
 

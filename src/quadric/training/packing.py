@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from quadric import triangle
 from quadric.arrays import Array
 from quadric.kernels import lanes, sgd
 from quadric.layers import Layer
@@ -135,27 +134,24 @@ class PackedLayers:
 
     def _fields(self, layers: Sequence[Layer]) -> Iterator[tuple[str, Array, Array]]:
         """(field, the layer's array, where it is stored here as rows)."""
-        columns = {"W": sgd.W, "b": sgd.B, "Q": sgd.Q, "U": sgd.U, "c": sgd.C}
+        columns = {"W": sgd.W, "b": sgd.B, "packed": sgd.Q, "U": sgd.U, "c": sgd.C}
         for row, layer in zip(self.table, layers, strict=True):
             n = layer.n_inputs
-            counts = {"W": n, "b": 1, "Q": n * (n + 1) // 2, "U": n, "c": 1}
+            counts = {"W": n, "b": 1, "packed": n * (n + 1) // 2, "U": n, "c": 1}
             for name, array in layer.arrays().items():
                 yield name, array, self._rows(row, columns[name], counts[name])
 
     def _write(self, layers: Sequence[Layer]) -> None:
         for name, array, rows in self._fields(layers):
-            rows[...] = (triangle.pack(array) if name == "Q" else array).T
+            rows[...] = array if name == "packed" else array.T
         self.settle()
 
     def read_into(self, layers: Sequence[Layer]) -> None:
         """Copy the parameters back into the layers' arrays."""
         for name, array, rows in self._fields(layers):
-            if name in ("W", "Q", "U") and self.scale[0] != 1:
+            if name in ("W", "packed", "U") and self.scale[0] != 1:
                 rows = rows * rows.dtype.type(self.scale[0])
-            if name == "Q":
-                array[...] = triangle.unpack(rows.T, array.shape[-1])
-            else:
-                array[...] = rows.T.reshape(array.shape)
+            array[...] = (rows if name == "packed" else rows.T).reshape(array.shape)
 
     def holds(self, layers: Sequence[Layer]) -> bool:
         """Whether the layers are just what `read_into` would write."""
