@@ -1,29 +1,113 @@
-"""z_k = x'Q_k x for a batch, and its gradients, from the packed triangles of Q."""
+"""z_k = x'Q_k x for a batch of NumPy arrays, and its gradients, from the packed triangles of Q.
+
+The loops are compiled; `kernels.quadratic_form` describes them. torch's layers call the same ones.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 import numpy as np
 
-from quadric import triangle
 from quadric.arrays import Array
 
-__all__ = ["input_gradient", "packed_gradient", "values"]
+__all__ = ["PythonThreads", "input_gradient", "packed_gradient", "values"]
 
 
 def values(X: Array, packed: Array) -> Array:
     """z, shape (B, m), for X of shape (B, n) and packed of shape (n(n+1)/2, m)."""
-    Q = triangle.unpack(packed)
-    return np.einsum("bi,kij,bj->bk", X, Q, X, optimize=True)
+    z = np.empty((len(X), packed.shape[1]), dtype=X.dtype)
+    X, packed = _rows(X), np.ascontiguousarray(packed, X.dtype)
+    _loops().forward(_batch(X, packed.shape[1]), packed.ctypes.data, z.ctypes.data)
+    return z
 
 
 def input_gradient(X: Array, packed: Array, dz: Array) -> Array:
     """dL/dX, shape (B, n), from dL/dz, shape (B, m)."""
-    Q = triangle.unpack(packed)
-    return 2 * np.einsum("bk,kij,bj->bi", dz, Q, X, optimize=True)
+    dX = np.empty(X.shape, dtype=X.dtype)
+    X, packed, dz = _rows(X), np.ascontiguousarray(packed, X.dtype), _whole(dz, X)
+    addresses = packed.ctypes.data, dz.ctypes.data, dX.ctypes.data
+    _loops().backward_x(_batch(X, packed.shape[1]), *addresses)
+    return dX
 
 
 def packed_gradient(X: Array, dz: Array) -> Array:
     """dL/dpacked, shape (n(n+1)/2, m): the sum over the batch of dz_k M(x)."""
-    M = 2 * np.einsum("bk,bi,bj->kij", dz, X, X, optimize=True)
-    np.einsum("kii->ki", M)[...] *= 0.5
-    return triangle.pack(M)
+    n, m = X.shape[1], dz.shape[1]
+    if len(X) == 0:
+        return np.zeros((n * (n + 1) // 2, m), dtype=X.dtype)
+    X, dz = _rows(X), _whole(dz, X)
+    gradient = np.empty((n * (n + 1) // 2, m), dtype=X.dtype)
+    _loops().backward_P(_batch(X, m), dz.ctypes.data, gradient.ctypes.data)
+    return gradient
+
+
+def _whole(array: Array, like: Array) -> Array:
+    return np.ascontiguousarray(array, like.dtype)
+
+
+def _rows(X: Array) -> Array:
+    """X with rows of numbers that are next to one another; the rows may be apart."""
+    return X if X.strides[1] == X.itemsize and X.strides[0] >= 0 else np.ascontiguousarray(X)
+
+
+def _batch(X: Array, m: int) -> Any:
+    stride = X.strides[0] // X.itemsize
+    return _loops().Batch(X.dtype.name, *X.shape, m, X.ctypes.data, stride, _TEAM)
+
+
+@cache
+def _loops() -> Any:
+    from quadric.kernels import quadratic_form  # numba: only when it is needed
+
+    if not quadratic_form.ALLOWED:
+        raise RuntimeError(
+            "quadratic layers are computed by compiled code, and NUMBA_DISABLE_JIT forbids numba "
+            "to compile: unset it."
+        )
+    return quadratic_form
+
+
+class PythonThreads:
+    """Python threads, `count()` of them.
+
+    They are started for each call: that takes about 50 µs, and leaves nothing behind that a
+    forked process would miss.
+    """
+
+    worth = 2**22  # multiplications, about 200 µs of them
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self.count = count
+
+    @property
+    def threads(self) -> int:
+        return self.count()
+
+    def run(self, function: int, arguments: Any) -> None:
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
+        others = [threading.Thread(target=call, args=(arguments,)) for _ in range(self.threads - 1)]
+        for thread in others:
+            thread.start()
+        call(arguments)
+        for thread in others:
+            thread.join()
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _blas_threads() -> int:
+    """As many threads as NumPy's own products use at the moment."""
+    return min((library.num_threads or 1 for library in _blas()), default=1)
+
+
+_TEAM = PythonThreads(_blas_threads)

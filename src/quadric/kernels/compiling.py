@@ -93,7 +93,7 @@ class SharedLoop:
         self.compiled = {}  # by dtype
 
     def __call__(self, dtype, team, tickets, *numbers):
-        """Run it: `team(address, arguments, 0, 0)` has all threads of the team call the address."""
+        """Run it: `team(address, arguments)` has all threads of a team call the address."""
         if dtype not in self.compiled:
             self.compiled[dtype] = self._compile(dtype)
         call, address = self.compiled[dtype]
@@ -101,7 +101,7 @@ class SharedLoop:
         if tickets == 1:
             call(arguments)
         else:
-            team(address, arguments, 0, 0)
+            team(address, arguments)
 
     def _compile(self, dtype):
         signature = types.void(types.CPointer(numba.from_dtype(np.dtype(dtype))))

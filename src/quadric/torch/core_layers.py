@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quadric import layers, triangle
+from quadric import layers
 from quadric.arrays import Array
-from quadric.torch.layout import to_triangle
 
 __all__ = ["core_layer"]
 
@@ -25,26 +24,24 @@ def core_layer(module: Any, name: str) -> layers.Layer:
     for field in kind.fields:
         tensor = getattr(module, _attribute(module, field))
         if tensor is not None:
-            held[field] = _numbers(f"{field} of {name}", tensor, is_packed=field == "Q")
+            held[field] = _numbers(f"{field} of {name}", tensor)
     n, m, dtype = module.in_features, module.out_features, np.result_type(*held.values())
     arrays = {}
     for field, shape in kind.shapes(n, m).items():
         array = held.get(field, np.zeros(shape, dtype))
-        array = triangle.unpack(array, n) if field == "Q" else array
         arrays[field] = np.array(array, dtype=dtype, order="C")
-    return kind.of(**arrays)  # not by assignment, which halves Q and so its smallest entries
+    return kind.of(**arrays)
 
 
 def _attribute(module: Any, field: str) -> str:
     if isinstance(module, nn.Linear):
         return {"W": "weight", "b": "bias"}[field]
-    return "packed" if field == "Q" else field
+    return field
 
 
-def _numbers(name: str, tensor: Tensor, *, is_packed: bool) -> Array:
-    """A parameter as an array of float32 or float64; Q as its row-major triangle."""
+def _numbers(name: str, tensor: Tensor) -> Array:
+    """A parameter as an array of float32 or float64."""
     with torch.no_grad():
-        tensor = to_triangle(tensor) if is_packed else tensor
         tensor = tensor if tensor.dtype == torch.float64 else tensor.to(torch.float32)
     array: Array = tensor.detach().cpu().numpy()
     if not np.isfinite(array).all():

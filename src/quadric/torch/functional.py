@@ -8,41 +8,38 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from quadric.torch.layout import inputs_of, pack, unpack
-from quadric.torch.operator import quadratic_form
+from quadric.torch.packed import pack, unpack
+from quadric.torch.quadratic_form import quadratic_form
+from quadric.triangle import n_inputs
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]
 
 
 def quadratic(
     x: Tensor,
-    Q: Tensor,
+    packed: Tensor,
     W: Tensor | None = None,
     b: Tensor | None = None,
-    *,
-    recompute: bool = False,
 ) -> Tensor:
     """z_k = x'Q_k x + w_k'x + b_k.
 
     Parameters
     ----------
     x : Tensor of shape (..., n)
-    Q : Tensor of shape (n(n+1)/2, m)
-        Packed, as `Quadratic.packed` holds it; ``pack(triangles)`` makes it of row-major triangles.
+    packed : Tensor of shape (n(n+1)/2, m)
+        The entries q_ij, i <= j, row by row, as in `Quadratic.packed`. ``pack(Q)`` makes it from
+        matrices of shape (m, n, n).
     W, b : Tensors of shapes (m, n) and (m,), optional
-    recompute : bool
-        Compute V = Q x again in the backward pass instead of keeping its numbers, at most B n m:
-        less memory for 1.2 times the time. Up to 128 inputs the CPU keeps none anyway.
 
     Returns
     -------
     Tensor of shape (..., m)
     """
-    x, Q, W, b = _as_autocast(x, Q, W, b)
-    n, m = inputs_of(Q.shape[0]), Q.shape[1]
-    _check(x, n, Q=(Q, tuple(Q.shape)), W=(W, (m, n)), b=(b, (m,)))
+    x, packed, W, b = _as_autocast(x, packed, W, b)
+    n, m = n_inputs(packed.shape[0]), packed.shape[1]
+    _check(x, n, packed=(packed, tuple(packed.shape)), W=(W, (m, n)), b=(b, (m,)))
     rows = x if x.ndim == 2 else x.reshape(-1, n)
-    z = quadratic_form(rows, Q, recompute=recompute)
+    z = quadratic_form(rows, packed)
     if x.ndim != 2:  # before the sums: what comes out is no view, which FSDP warns of
         z = z.reshape(*x.shape[:-1], m)
     if W is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from quadric.checks import check_choice, check_flag
+from quadric.checks import check_choice
 from quadric.torch.layers import Quadratic, Reduced
 from quadric.torch.replaceable import check_memory, check_replaceable
 
@@ -15,7 +15,7 @@ KINDS = ("quadratic", "reduced")
 
 
 def replace_head(
-    model: nn.Module, kind: str = "quadratic", *, name: str | None = None, recompute: bool = False
+    model: nn.Module, kind: str = "quadratic", *, name: str | None = None
 ) -> nn.Module:
     """Replace a network's last `torch.nn.Linear` by a layer that is the same function at first.
 
@@ -30,8 +30,6 @@ def replace_head(
     name : str, optional
         The Linear's dotted name, as in ``model.named_modules()``; by default the last one in
         their order. Where the same object stands at several places, it is replaced at each.
-    recompute : bool
-        As in `Quadratic`: less memory in training for more time.
 
     Returns
     -------
@@ -61,11 +59,9 @@ def replace_head(
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module. Got {type(model).__name__} instead.")
     check_choice("kind", kind, KINDS)
-    if check_flag("recompute", recompute) and kind != "quadratic":
-        raise ValueError("recompute is for kind='quadratic': a reduced layer keeps no V.")
     place, head = _find(model, name)
     check_replaceable(model, head, place)
-    layer = _same_function(head, kind, recompute)
+    layer = _same_function(head, kind)
     if head is model:
         return layer
     for parent in list(model.modules()):
@@ -95,14 +91,14 @@ def _find(model: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
     return name, found[name]
 
 
-def _same_function(head: nn.Linear, kind: str, recompute: bool) -> Quadratic | Reduced:
+def _same_function(head: nn.Linear, kind: str) -> Quadratic | Reduced:
     n, m, weight = head.in_features, head.out_features, head.weight
     bias = head.bias is not None
     layer: Quadratic | Reduced
     # built without numbers: none are drawn, and the user's random state stays as it is
     if kind == "quadratic":
         check_memory(n, m, weight)
-        layer = Quadratic(n, m, bias, device="meta", dtype=weight.dtype, recompute=recompute)
+        layer = Quadratic(n, m, bias, device="meta", dtype=weight.dtype)
     else:
         layer = Reduced(n, m, device="meta", dtype=weight.dtype)
     layer.to_empty(device=weight.device)

@@ -11,8 +11,9 @@ from torch.nn import Parameter
 
 from quadric.checks import check_choice, check_integer
 from quadric.initial_values import INITIAL_VALUES, glorot_variances
-from quadric.torch import functional, layout
-from quadric.torch.sharding import first_rank_has, is_sharded, reordered, shard_like
+from quadric.torch import functional
+from quadric.torch.packed import diagonal as diagonal_rows
+from quadric.torch.sharding import is_sharded, shard_like
 
 __all__ = ["Linear", "Quadratic", "Reduced"]
 
@@ -99,16 +100,12 @@ class Quadratic(_Layer):
         Whether there are b and W.
     device, dtype
         As in `torch.nn.Linear`.
-    recompute : bool
-        Compute V = Q x again in the backward pass instead of keeping its numbers, at most
-        B n m. Up to 128 inputs the CPU keeps none anyway.
 
     Attributes
     ----------
     packed : Parameter of shape (n(n+1)/2, m)
-        The independent entries of all Q_k, in the order of `quadric.torch.layout`; optimisers and
-        weight decay act on these. `state_dict` and `load_state_dict` call them ``Q`` and hold them
-        as row-major triangles, shape (m, n(n+1)/2): a copy, not a view.
+        The independent entries q_ij, i <= j, of all Q_k, row by row: (1,1), (1,2), ..., (1,n),
+        (2,2), ... Optimisers and weight decay act on these.
     Q : Tensor of shape (m, n, n)
         The symmetric matrices; a differentiable function of `packed`. Assigning copies.
     W, b : Parameters of shapes (m, n) and (m,), or None
@@ -130,18 +127,17 @@ class Quadratic(_Layer):
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, linear: bool = True,
-        device: Any = None, dtype: torch.dtype | None = None, *, recompute: bool = False,
+        device: Any = None, dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__(in_features, out_features)
         factory = {"device": device, "dtype": dtype}
         self._add("packed", in_features * (in_features + 1) // 2, out_features, **factory)
         self._add("W", out_features, in_features, wanted=linear, **factory)
         self._add("b", out_features, wanted=bias, **factory)
-        self.recompute = recompute
         self.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.quadratic(x, self.packed, self.W, self.b, recompute=self.recompute)
+        return functional.quadratic(x, self.packed, self.W, self.b)
 
     @property
     def Q(self) -> Tensor:
@@ -150,7 +146,7 @@ class Quadratic(_Layer):
                 "Q of a sharded layer is not all here: call unshard() on the module that was "
                 "given to fully_shard first, and reshard() afterwards."
             )
-        return layout.unpack(self.packed)
+        return functional.unpack(self.packed)
 
     @Q.setter
     def Q(self, value: Tensor) -> None:
@@ -158,9 +154,7 @@ class Quadratic(_Layer):
         if tuple(value.shape) != (m, n, n):
             raise ValueError(f"Q must have shape {(m, n, n)}. Got {tuple(value.shape)} instead.")
         with torch.no_grad():
-            rows, columns = torch.triu_indices(n, n, device=value.device).unbind()
-            triangle = (value[:, rows, columns] + value[:, columns, rows]) / 2
-            self.packed.copy_(shard_like(self.packed, layout.pack(triangle)))
+            self.packed.copy_(shard_like(self.packed, functional.pack(value)))
 
     def _variances(self, init: str) -> dict[str, float]:
         variances = super()._variances(init)
@@ -178,52 +172,11 @@ class Quadratic(_Layer):
         """A tensor like `packed` of one number on the diagonal of Q and another beside it."""
         rows, m = self.packed.shape
         column = torch.full((rows,), rest, device=self.packed.device, dtype=self.packed.dtype)
-        column[layout.diagonal(self.in_features).to(column.device)] = diagonal
+        column[diagonal_rows(self.in_features).to(column.device)] = diagonal
         return shard_like(self.packed, column[:, None].expand(-1, m))
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        packed = destination.pop(f"{prefix}packed")
-        destination[f"{prefix}Q"] = reordered(packed, layout.to_triangle)
-
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
-        missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
-    ) -> None:  # fmt: skip
-        key, own = f"{prefix}Q", f"{prefix}packed"
-        mine = {k: v for k, v in state_dict.items() if k.startswith(prefix) and k not in (key, own)}
-        # not a name of ours outside memory, but set_model_state_dict adds the parameter itself
-        if own in state_dict and state_dict[own] is not self.packed:
-            unexpected_keys.append(own)
-        triangle, shape = state_dict.get(key), (self.out_features, self.packed.shape[0])
-        fits = triangle is not None and tuple(triangle.shape) == shape
-        if triangle is not None and not fits:
-            error_msgs.append(
-                f"size mismatch for {key}: copying a param with shape {tuple(triangle.shape)} from "
-                f"checkpoint, the shape in current model is {shape}."
-            )
-            mine[own] = self.packed
-        if is_sharded(self.packed) and not is_sharded(triangle):
-            # a whole Q is taken from rank 0: set_model_state_dict may leave the others without
-            if first_rank_has(self.packed, fits):
-                whole = triangle if fits else torch.empty(shape)
-                mine[own] = shard_like(self.packed, layout.pack(whole.to(self.packed.dtype)))
-        elif fits:
-            mine[own] = reordered(triangle, layout.pack)
-        missing: list[str] = []
-        super()._load_from_state_dict(
-            mine, prefix, local_metadata, strict, missing, unexpected_keys, error_msgs
-        )
-        missing_keys.extend(key if name == own else name for name in missing)
-
-    def _fqn_modifiers(self) -> dict[str, str]:
-        """Where torch.distributed.checkpoint looks for the Q of a state_dict: computing none."""
-        return {"Q": "__class__"}
-
     def extra_repr(self) -> str:
-        options = f"bias={self.b is not None}, linear={self.W is not None}"
-        recompute = ", recompute=True" if self.recompute else ""
-        return f"{super().extra_repr()}, {options}{recompute}"
+        return f"{super().extra_repr()}, bias={self.b is not None}, linear={self.W is not None}"
 
 
 class Reduced(_Layer):

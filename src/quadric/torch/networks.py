@@ -26,7 +26,7 @@ def from_network(network: core.Network) -> Network:
     -------
     Module
         With `layers`, `activations` and, beside the call, `logits`. Its `state_dict` has the names
-        of model files: layers.0.W, .b, .Q (row-major triangles, shape (m, n(n+1)/2)), .U, .c.
+        of the core's layers: layers.0.W, .b, .packed (Q, shape (n(n+1)/2, m)), .U, .c.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def from_network(network: core.Network) -> Network:
     >>> net = quadric.Network.create(4, [("quadratic", 3, "tanh"), ("reduced", 2, "softmax")])
     >>> module = from_network(net)
     >>> [(name, tuple(tensor.shape)) for name, tensor in module.state_dict().items()][:3]
-    [('layers.0.W', (3, 4)), ('layers.0.b', (3,)), ('layers.0.Q', (3, 10))]
+    [('layers.0.W', (3, 4)), ('layers.0.b', (3,)), ('layers.0.packed', (10, 3))]
     """
     if not isinstance(network, core.Network):
         hint = "; give its network_." if hasattr(network, "network_") else "."
@@ -43,7 +43,7 @@ def from_network(network: core.Network) -> Network:
         )
     layers, state = [], {}
     for l, layer in enumerate(network.layers):
-        for name, array in layer.packed().items():
+        for name, array in layer.arrays().items():
             state[f"layers.{l}.{name}"] = torch.tensor(array)
         n, m, dtype = layer.n_inputs, layer.n_outputs, state[f"layers.{l}.W"].dtype
         layers.append(LAYERS[layer.kind](n, m, device="meta", dtype=dtype))

@@ -41,8 +41,6 @@ class QuadraticRNN(nn.Module):
         Whether every layer also reads the sequence from its end, with neurons of its own.
     device, dtype
         As in `torch.nn.RNN`.
-    recompute : bool
-        As in `Quadratic`: less memory for the backward pass, which holds every step.
 
     Attributes
     ----------
@@ -61,8 +59,7 @@ class QuadraticRNN(nn.Module):
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
         bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
-        bidirectional: bool = False, device: Any = None, dtype: torch.dtype | None = None, *,
-        recompute: bool = False,
+        bidirectional: bool = False, device: Any = None, dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.input_size = check_integer("input_size", input_size, at_least=1)
@@ -84,7 +81,7 @@ class QuadraticRNN(nn.Module):
         self.cells = nn.ModuleList(
             QuadraticRNNCell(
                 self.hidden_size * directions if layer else self.input_size, self.hidden_size,
-                self.bias, self.nonlinearity, device, dtype, recompute=recompute,
+                self.bias, self.nonlinearity, device, dtype,
             )
             for layer in range(self.num_layers)
             for _ in range(directions)

@@ -31,8 +31,6 @@ class QuadraticRNNCell(nn.Module):
         g.
     device, dtype
         As in `torch.nn.RNNCell`.
-    recompute : bool
-        As in `Quadratic`: less memory for the backward pass, which holds every step.
 
     Attributes
     ----------
@@ -68,16 +66,14 @@ class QuadraticRNNCell(nn.Module):
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: Any = None, dtype: torch.dtype | None = None, *, recompute: bool = False,
+        device: Any = None, dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         n = self.input_size = check_integer("input_size", input_size, at_least=1)
         m = self.hidden_size = check_integer("hidden_size", hidden_size, at_least=1)
         self.bias = check_flag("bias", bias)
         self.nonlinearity = check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
-        self.neurons = Quadratic(
-            n + m, m, bias=self.bias, device=device, dtype=dtype, recompute=recompute
-        )
+        self.neurons = Quadratic(n + m, m, bias=self.bias, device=device, dtype=dtype)
         self.reset_parameters()
 
     @torch.no_grad()

@@ -1,18 +1,15 @@
 """Parameters of which every process holds a part: the DTensors of `fully_shard` (FSDP2).
 
-Whoever does not use them need not load torch.distributed. What changes the order of the entries
-needs them all, so that it is a collective: every process has to take part.
+Nothing here loads torch.distributed unless such a parameter is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
-__all__ = ["first_rank_has", "is_sharded", "reordered", "shard_like"]
+__all__ = ["is_sharded", "shard_like"]
 
 
 def is_sharded(tensor: Any) -> bool:
@@ -26,19 +23,3 @@ def shard_like(parameter: Any, whole: Tensor) -> Tensor:
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(whole.detach(), parameter.device_mesh, parameter.placements)
-
-
-def reordered(tensor: Any, reorder: Callable[[Tensor], Tensor]) -> Tensor:
-    """`reorder` of the tensor; of a sharded one as a whole, and sharded again in the same way."""
-    if not is_sharded(tensor):
-        return reorder(tensor)
-    return shard_like(tensor, reorder(tensor.full_tensor()))
-
-
-def first_rank_has(parameter: Any, mine: bool) -> bool:
-    """What `mine` is on rank 0 of the processes that share the parameter."""
-    from torch.distributed.tensor import Replicate, distribute_tensor
-
-    mesh = parameter.device_mesh
-    answer = distribute_tensor(torch.tensor(int(mine)), mesh, [Replicate()] * mesh.ndim)
-    return bool(answer.to_local().item())
