@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from quadric.activations import get_activation
 from quadric.arrays import Array
@@ -19,41 +18,45 @@ __all__ = ["LOSSES", "Loss", "get_loss", "infer_loss"]
 
 @dataclass(frozen=True)
 class Loss:
-    """One loss: its value for each sample, delta = dL/dz, and what it goes with."""
+    """One loss: its value for each sample with delta = dL/dz, and what it goes with."""
 
-    value: Callable[[str, Array, Array], Array]
-    delta: Callable[[str, Array, Array], Array]
+    value_and_delta: Callable[[str, Array, Array], tuple[Array, Array]]
     activations: tuple[str, ...]
     check_targets: Callable[[Array], None]
 
-
-def _binary_cross_entropy(activation: str, z: Array, y: Array) -> Array:
-    """-sum_p [y ln(yhat) + (1 - y) ln(1 - yhat)], with -ln(yhat) = ln(1 + exp(-z))."""
-    terms: Array = y * np.logaddexp(0, -z) + (1 - y) * np.logaddexp(0, z)
-    return terms.sum(axis=1)
+    def value(self, activation: str, z: Array, y: Array) -> Array:
+        """The loss of each sample, shape (n_samples,)."""
+        return self.value_and_delta(activation, z, y)[0]
 
 
-def _cross_entropy(activation: str, z: Array, y: Array) -> Array:
-    """-sum_p y ln softmax(z)."""
-    return -(y * special.log_softmax(z, axis=1)).sum(axis=1)
+def _binary_cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
+    """-sum_p [y ln(yhat) + (1 - y) ln(1 - yhat)], where -ln(yhat) = ln(1 + exp(-z)).
+
+    One exponential, e = exp(-|z|) <= 1, serves the value and yhat = logistic(z).
+    """
+    size, positive = np.abs(z), z >= 0
+    e = np.exp(-size)
+    value = np.log1p(e) + size * np.where(positive, 1 - y, y)
+    return value.sum(axis=1), np.where(positive, 1, e) / (1 + e) - y
 
 
-def _squared_error(activation: str, z: Array, y: Array) -> Array:
+def _cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
+    """-sum_p y ln softmax(z) = ln sum_p exp(z) - sum_p y z, for y that sums to 1."""
+    shifted = z - z.max(axis=1, keepdims=True)
+    e = np.exp(shifted)
+    total = e.sum(axis=1, keepdims=True)
+    value = np.log(total[:, 0]) * y.sum(axis=1) - np.einsum("bp,bp->b", y, shifted)
+    e /= total
+    return value, e - y
+
+
+def _squared_error(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
     """1/2 sum_p (yhat - y)^2."""
-    residual = get_activation(activation).function(z) - y
-    return 0.5 * (residual * residual).sum(axis=1)
-
-
-def _output_minus_target(activation: str, z: Array, y: Array) -> Array:
-    """yhat - y: dL/dz of both cross-entropies."""
-    return get_activation(activation).function(z) - y
-
-
-def _output_minus_target_times_slope(activation: str, z: Array, y: Array) -> Array:
     g = get_activation(activation)
     assert g.slope is not None  # softmax is refused before this
     a = g.function(z)
-    return (a - y) * g.slope(a)
+    residual = a - y
+    return 0.5 * np.einsum("bp,bp->b", residual, residual), residual * g.slope(a)
 
 
 def _check_probabilities(Y: Array) -> None:
@@ -79,16 +82,9 @@ def _accept(Y: Array) -> None:
 
 
 LOSSES: dict[str, Loss] = {
-    "binary_cross_entropy": Loss(
-        _binary_cross_entropy, _output_minus_target, ("logistic",), _check_probabilities
-    ),
-    "cross_entropy": Loss(_cross_entropy, _output_minus_target, ("softmax",), _check_distributions),
-    "squared_error": Loss(
-        _squared_error,
-        _output_minus_target_times_slope,
-        ("identity", "logistic", "tanh", "relu"),
-        _accept,
-    ),
+    "binary_cross_entropy": Loss(_binary_cross_entropy, ("logistic",), _check_probabilities),
+    "cross_entropy": Loss(_cross_entropy, ("softmax",), _check_distributions),
+    "squared_error": Loss(_squared_error, ("identity", "logistic", "tanh", "relu"), _accept),
 }
 
 

@@ -108,8 +108,7 @@ def _gradients_of_chunk(
         if len(caches) < len(layers):
             a = get_activation(activation).function(z)
             outputs.append(a)
-    values = loss.value(activations[-1], z, Y)
-    delta = loss.delta(activations[-1], z, Y)
+    values, delta = loss.value_and_delta(activations[-1], z, Y)
     if sample_weight is not None:
         values = values * sample_weight
         delta = delta * sample_weight[:, None]
