@@ -56,14 +56,6 @@ def for_cache(function: FunctionType, signature: str) -> FunctionType:
     return named
 
 
-def _dtypes(arguments):
-    """Return the dtypes of the arrays, those of a group as a tuple; None for each number."""
-    return tuple(
-        _dtypes(argument) if isinstance(argument, tuple) else getattr(argument, "dtype", None)
-        for argument in arguments
-    )
-
-
 class EntryPoint:
     """A compiled function that others call with arrays, numbers, and named tuples of these."""
 
@@ -73,14 +65,11 @@ class EntryPoint:
         self.compiled = {}  # by dtypes
 
     def __call__(self, *arguments):
-        dtypes = _dtypes(arguments)
-        if dtypes not in self.compiled:
-            try:
-                named = for_cache(self.function, str(dtypes))
-                self.compiled[dtypes] = numba.njit(cache=True, **OPTIONS)(named)
-            except (RuntimeError, OSError):  # no directory to write to, no source to read
-                self.compiled[dtypes] = self.uncached
-        compiled = self.compiled[dtypes]
+        groups = [given if isinstance(given, tuple) else (given,) for given in arguments]
+        dtypes = tuple([getattr(given, "dtype", None) for group in groups for given in group])
+        compiled = self.compiled.get(dtypes)
+        if compiled is None:
+            compiled = self.compiled[dtypes] = self._compile(dtypes)
         try:
             return compiled(*arguments)
         except CACHE_ERRORS:
@@ -88,6 +77,13 @@ class EntryPoint:
                 raise
             self.compiled[dtypes] = self.uncached
             return self.uncached(*arguments)
+
+    def _compile(self, dtypes):
+        try:
+            named = for_cache(self.function, str(dtypes))
+            return numba.njit(cache=True, **OPTIONS)(named)
+        except (RuntimeError, OSError):  # no directory to write to, no source to read
+            return self.uncached
 
 
 ARGUMENTS = ctypes.c_int64 * 13  # as many as the loop with the most of them takes

@@ -75,21 +75,21 @@ def _add_offset(offset, n, where, x, size):
 
 
 @inline
-def list_sample(samples, sample, memory, first, offset_square):
-    """Write the inputs of a sample where the `first` layer reads them."""
+def list_sample(samples, i, memory, first, offset_square):
+    """Write the inputs of sample i where the `first` layer reads them."""
     where, x = advance(memory.where, first.where), advance(memory.work, first.x)
     n, offset_dot = first.n_in, 0.0
     if samples.form == CSR:
-        start = samples.indptr[sample]
-        size = samples.indptr[sample + 1] - start
+        start = samples.indptr[i]
+        size = samples.indptr[i + 1] - start
         _list_csr(advance(samples.indices, start), advance(samples.data, start), size, where, x)
     else:
-        size = _list_dense(advance(samples.data, sample * n), n, where, x)
+        size = _list_dense(advance(samples.data, i * n), n, where, x)
     if samples.offset_use == ADDED_TO_INPUTS:
         _add_offset(samples.offset, n, where, x, size)
         size = n
     elif samples.offset_use == FOLDED_INTO_WEIGHTS:
-        offset_dot = samples.offset_dots[sample] * 1.0
+        offset_dot = samples.offset_dots[i] * 1.0
     return Inputs(where, x, size, offset_dot, offset_square)
 
 

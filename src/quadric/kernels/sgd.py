@@ -1,12 +1,13 @@
-"""One epoch of per-sample SGD: a compiled function per dtype, for every architecture.
+"""One epoch of per-sample SGD: one compiled function per dtype, for every architecture.
 
-It takes arrays and numbers, updates in place and returns a number. No string, no allocation and no
-Python object is used in the loop. `layout` describes the memory, `blocks` computes one layer.
+It takes arrays and numbers, updates in place and returns numbers. The loop uses no string, no
+allocation and no Python object. `layout` describes the memory, `blocks` computes one layer.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 from quadric.kernels.blocks import backward, backward_first, forward, squared_gradient, update
 from quadric.kernels.compiling import EntryPoint, inline
@@ -15,77 +16,90 @@ from quadric.kernels.layout import FOLDED_INTO_WEIGHTS, Rates, inputs_of
 from quadric.kernels.losses import Loss, add_loss, loss_and_delta
 from quadric.kernels.rows import list_sample
 
-# Positions in `stopped`, see `sgd_epoch`.
-STOPPED_AT, STOPPED_LAYER = 0, 1
+
+class Epoch(NamedTuple):
+    """The result of an epoch."""
+
+    loss_sum: Any
+    position: Any  # in the order of samples, of the first non-finite z; -1 if there is none
+    layer: Any  # of the first non-finite z; -1 if there is none
 
 
 @inline
-def _shrink(theta, n_penalised, scale):
-    """Multiply the weights themselves by a scale that is too small, zero or negative."""
+def _squared_norm(offset, n):
+    s = 0.0
+    for i in range(n):
+        s += offset[i] * offset[i]
+    return s
+
+
+@inline
+def _fold_small_scale(memory, scale):
+    """Multiply the weights by a scale that is too small, zero or negative; returns the new one."""
     if scale < 1e-4:
-        for p in range(n_penalised):
-            theta[p] *= scale
+        for p in range(memory.n_penalised):
+            memory.theta[p] *= scale
         scale = 1.0
     return scale
 
 
-@EntryPoint
-def sgd_epoch(memory, table, samples, order, step, stopped):
-    """Take one SGD step for each of the samples in `order`; returns the sum of their losses.
+@inline
+def _gradient_norm(memory, table, sample):
+    squares = 0.0
+    for l in range(table.size):
+        inputs = inputs_of(memory, table[l], l == 0, sample)
+        squares += squared_gradient(memory.work, table[l], inputs)
+    return math.sqrt(squares)
 
-    memory   `Memory`, updated in place. scale[0] is not reset at the end of an epoch: two half
-             epochs give the same bits as one whole epoch
+
+@EntryPoint
+def sgd_epoch(memory, table, samples, order, step):
+    """Take one SGD step for each of the samples in `order`; stop at the first non-finite z.
+
+    memory   `Memory`, updated in place. scale[0] is not reset at the end of an epoch, so that two
+             half epochs give the same bits as one whole epoch
     table    one `LAYER` record for each layer
     samples  `Samples`
+    order    indices of samples
     step     `Step`
-    stopped  output: position in `order` and layer of the first non-finite z; else unchanged
     """
-    arrays, data = addresses(memory), addresses(samples)
+    memory, samples = addresses(memory), addresses(samples)
     first, last, n_layers = table[0], table[table.size - 1], table.size
     offset_square = 0.0
     if samples.offset_use == FOLDED_INTO_WEIGHTS:
-        for i in range(first.n_in):
-            offset_square += samples.offset[i] * samples.offset[i]
+        offset_square = _squared_norm(samples.offset, first.n_in)
     scale, loss_sum = memory.scale[0], Loss(0.0, 1.0)
 
     for position in range(order.size):
-        sample = order[position]
-        weight = data.weights[sample] * 1.0
+        i = order[position]
+        weight = samples.weights[i] * 1.0
         if weight == 0.0:
             continue
-        x = list_sample(data, sample, arrays, first, offset_square)
+        sample = list_sample(samples, i, memory, first, offset_square)
 
         for l in range(n_layers):
-            layer = table[l]
-            if not forward(arrays, layer, inputs_of(arrays, layer, l == 0, x), scale):
-                stopped[STOPPED_AT], stopped[STOPPED_LAYER] = position, l
-                return loss_sum.value
-        loss = loss_and_delta(step.loss, last, arrays.work, advance(data.Y, sample * last.n_out))
+            inputs = inputs_of(memory, table[l], l == 0, sample)
+            if not forward(memory, table[l], inputs, scale):
+                return Epoch(loss_sum.value, position, l)
+        y = advance(samples.Y, i * last.n_out)
+        loss = loss_and_delta(step.loss, last, memory.work, y)
         if not math.isfinite(loss.value):
-            stopped[STOPPED_AT], stopped[STOPPED_LAYER] = position, n_layers - 1
-            return loss_sum.value
+            return Epoch(loss_sum.value, position, n_layers - 1)
         loss_sum = add_loss(loss_sum, loss, weight)
         for l in range(n_layers - 1, 0, -1):
-            backward(arrays, table[l], table[l - 1], scale)
-        backward_first(arrays, first, scale)
+            backward(memory, table[l], table[l - 1], scale)
+        backward_first(memory, first, scale)
 
         rate = step.rate * weight
         if step.l2 > 0.0:
-            scale = _shrink(arrays.theta, memory.n_penalised, scale * (1.0 - rate * step.l2))
+            scale = _fold_small_scale(memory, scale * (1.0 - rate * step.l2))
         if step.clip < math.inf:
-            squares = 0.0
-            for l in range(n_layers):
-                layer = table[l]
-                squares += squared_gradient(
-                    arrays.work, layer, inputs_of(arrays, layer, l == 0, x)
-                )
-            norm = weight * math.sqrt(squares)
+            norm = weight * _gradient_norm(memory, table, sample)
             if norm > step.clip:
                 rate *= step.clip / norm
         rates = Rates(-rate / scale, -rate)
         for l in range(n_layers):
-            layer = table[l]
-            update(arrays, layer, inputs_of(arrays, layer, l == 0, x), rates)
+            update(memory, table[l], inputs_of(memory, table[l], l == 0, sample), rates)
 
     memory.scale[0] = scale
-    return loss_sum.value - math.log(loss_sum.likelihood)
+    return Epoch(loss_sum.value - math.log(loss_sum.likelihood), -1, -1)

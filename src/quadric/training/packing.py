@@ -62,6 +62,8 @@ class PackedLayers:
         what is stored times ``scale[0]``.
     work, index : arrays
         Room for one sample's activations and the list of its inputs.
+    memory : `kernels.layout.Memory`
+        These buffers, as the compiled loop takes them.
     table : structured array
         One record for each layer, see `kernels.layout`.
     folds_offset : bool
@@ -91,12 +93,8 @@ class PackedLayers:
         widest = max(layer.n_inputs for layer in layers)
         self.table[0]["where"] = widest
         self.index = np.concatenate([np.arange(widest), np.zeros(layers[0].n_inputs, np.int64)])
+        self.memory = layout.Memory(self.theta, self.scale, self.n_penalised, self.work, self.index)
         self._write(layers)
-
-    @property
-    def memory(self) -> layout.Memory:
-        """The buffers as the compiled loop takes them."""
-        return layout.Memory(self.theta, self.scale, self.n_penalised, self.work, self.index)
 
     def _place_weights(
         self, layers: Sequence[Layer], activations: Sequence[str], space: _Space
@@ -133,12 +131,12 @@ class PackedLayers:
                     row["monomials"] = space.reserve(n * (n + 1) // 2 + space.unit)
 
     def _rows(self, row: Any, name: str, count: int) -> Array:
-        """`count` stored rows of the layer's neurons, without the padding."""
+        """Return `count` stored rows of the layer's neurons, without the padding."""
         start, pad, m = row[name], row["pad"], row["n_out"]
         return self.theta[start : start + count * pad].reshape(count, pad)[:, :m]
 
     def _fields(self, layers: Sequence[Layer]) -> Iterator[tuple[str, Array, Array]]:
-        """(field, the layer's array, where it is stored here as rows)."""
+        """Yield (name, the layer's array, the rows in which it is stored here)."""
         for row, layer in zip(self.table, layers, strict=True):
             n = layer.n_inputs
             counts = {"W": n, "b": 1, "Q": n * (n + 1) // 2, "U": n, "c": 1}
@@ -161,7 +159,7 @@ class PackedLayers:
                 array[...] = rows.T.reshape(array.shape)
 
     def holds(self, layers: Sequence[Layer]) -> bool:
-        """Whether the layers are just what `read_into` would write."""
+        """Return whether the layers are equal to what `read_into` would write."""
         copies = [layer.copy() for layer in layers]
         self.read_into(copies)
         return all(
@@ -171,7 +169,7 @@ class PackedLayers:
         )
 
     def settle(self) -> None:
-        """Fold the offset's u into the weights, and compute r afresh: once an epoch."""
+        """Fold the offset's u into the weights and recompute r; called once per epoch."""
         if self.offset is None or not self.folds_offset:
             return
         first = self.table[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,6 +57,7 @@ class PerSample:
             if offset is not None and not sparse.issparse(X):
                 X, offset = X + offset, None  # dense: nothing to be gained, digits to be lost
         self.packed = PackedLayers(layers, activations, offset) if packed is None else packed
+        self.table = _read_only(self.packed.table)
         indptr, indices, data = _as_rows(X, dtype)
         offset_use, dots = layout.NO_OFFSET, None
         if offset is not None:
@@ -73,7 +75,7 @@ class PerSample:
             offset=_read_only(np.empty(0, dtype) if offset is None else offset),
             offset_dots=_read_only(np.ascontiguousarray([] if dots is None else dots, dtype=dtype)),
         )
-        self.constants = (LOSS_CODES[loss], l2, np.inf if clip is None else float(clip))
+        self.constants = LOSS_CODES[loss], float(l2), np.inf if clip is None else float(clip)
         self.snapshot()
 
     def snapshot(self) -> None:
@@ -88,23 +90,20 @@ class PerSample:
     def run_epoch(self, order: Array, rate: float) -> float:
         """One compiled pass over the samples; returns the mean loss, penalty included."""
         packed = self.packed
-        stopped = np.full(2, -1, dtype=np.int64)
         loss, l2, clip = self.constants
-        loss_sum = sgd.sgd_epoch(
+        epoch = sgd.sgd_epoch(
             packed.memory,
-            _read_only(packed.table),
+            self.table,
             self.samples,
             _read_only(order.astype(np.int64, copy=False)),
-            layout.Step(loss, rate=float(rate), l2=float(l2), clip=float(clip)),
-            stopped,
+            layout.Step(loss, float(rate), l2, clip),
         )
-        if stopped[sgd.STOPPED_AT] >= 0:
-            sample = int(order[stopped[sgd.STOPPED_AT]])
-            raise NonFiniteError(sample=sample, layer=int(stopped[sgd.STOPPED_LAYER]))
+        if epoch.position >= 0:
+            raise NonFiniteError(sample=int(order[epoch.position]), layer=epoch.layer)
         packed.settle()
-        if not np.isfinite(packed.theta.sum(dtype=np.float64)):
+        if not math.isfinite(packed.theta.sum(dtype=np.float64)):
             raise NonFiniteError(sample=None, layer=None)
-        loss_mean = loss_sum / self.n_samples
+        loss_mean = epoch.loss_sum / self.n_samples
         if self.l2:
             self.publish()
             loss_mean += backprop.penalty(self.layers, self.l2)
