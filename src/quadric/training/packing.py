@@ -76,8 +76,8 @@ class PackedLayers:
         dtype = layers[0].dtype
         self.offset = offset
         self.folds_offset = offset is not None and layers[0].kind != "quadratic"
-        nowhere = (-1,) * len(layout.LAYER)
-        self.table = np.array([nowhere] * len(layers), dtype=layout.LAYER)
+        self.table = np.empty(len(layers), dtype=layout.LAYER)
+        self.table.view(np.int64)[...] = -1
         parameters = _Space(dtype)
         self._place_weights(layers, activations, parameters)
         self.n_penalised = parameters.size
