@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import pickle
 from pathlib import Path
@@ -13,8 +14,6 @@ import numba
 import numpy as np
 from llvmlite import binding
 from numba import types
-
-from quadric.kernels import lanes
 
 # No `nnan`, no `ninf`: with them a compiled isfinite is always true.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
@@ -34,17 +33,23 @@ CACHE_ERRORS = (
 )  # fmt: skip
 
 
+@functools.cache
+def _sources() -> str:
+    """Return a digest of all files of kernels: compiled functions call those of other files."""
+    files = sorted(Path(__file__).parent.iterdir())
+    texts = [file.read_bytes() for file in files if file.suffix == ".py"]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+
 def for_cache(function: FunctionType, signature: str) -> FunctionType:
-    """The function under a name that no other version of it has in numba's cache.
+    """Return the function under a name that no other version of it has in numba's cache.
 
     By itself numba keeps all signatures of a function, for all processors, in files that processes
     write without a lock, so that one may find the code of another; and it looks for changes only in
     the function's own file, at its time and size.
     """
-    sources = [Path(file).read_bytes() for file in (lanes.__file__, __file__)]
-    sources.append(Path(function.__code__.co_filename).read_bytes())
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    digest = hashlib.sha256(repr((sources, machine, signature)).encode()).hexdigest()
+    digest = hashlib.sha256(repr((_sources(), machine, signature)).encode()).hexdigest()
     named = FunctionType(function.__code__, function.__globals__, function.__name__)
     named.__doc__, named.__module__ = function.__doc__, function.__module__
     named.__qualname__ = f"{function.__qualname__}-{digest[:16]}"
@@ -52,7 +57,7 @@ def for_cache(function: FunctionType, signature: str) -> FunctionType:
 
 
 class EntryPoint:
-    """A compiled function that others call with arrays and numbers."""
+    """A compiled function that others call with arrays, numbers, and named tuples of these."""
 
     def __init__(self, function):
         self.function = function
@@ -60,14 +65,11 @@ class EntryPoint:
         self.compiled = {}  # by dtypes
 
     def __call__(self, *arguments):
-        dtypes = tuple([getattr(argument, "dtype", None) for argument in arguments])
-        if dtypes not in self.compiled:
-            try:
-                named = for_cache(self.function, str(dtypes))
-                self.compiled[dtypes] = numba.njit(cache=True, **OPTIONS)(named)
-            except (RuntimeError, OSError):  # no directory to write to, no source to read
-                self.compiled[dtypes] = self.uncached
-        compiled = self.compiled[dtypes]
+        groups = [given if isinstance(given, tuple) else (given,) for given in arguments]
+        dtypes = tuple([getattr(given, "dtype", None) for group in groups for given in group])
+        compiled = self.compiled.get(dtypes)
+        if compiled is None:
+            compiled = self.compiled[dtypes] = self._compile(dtypes)
         try:
             return compiled(*arguments)
         except CACHE_ERRORS:
@@ -75,6 +77,13 @@ class EntryPoint:
                 raise
             self.compiled[dtypes] = self.uncached
             return self.uncached(*arguments)
+
+    def _compile(self, dtypes):
+        try:
+            named = for_cache(self.function, str(dtypes))
+            return numba.njit(cache=True, **OPTIONS)(named)
+        except (RuntimeError, OSError):  # no directory to write to, no source to read
+            return self.uncached
 
 
 ARGUMENTS = ctypes.c_int64 * 13  # as many as the loop with the most of them takes

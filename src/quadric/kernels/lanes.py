@@ -47,6 +47,23 @@ def pointer(typingctx, array):
 
 
 @intrinsic
+def addresses(typingctx, group):
+    """The same named tuple, with the address of the first element in place of each array."""
+    fields = [types.CPointer(f.dtype) if isinstance(f, types.Array) else f for f in group.types]
+
+    def codegen(context, builder, sig, args):
+        values = []
+        for i, field in enumerate(sig.args[0].types):
+            value = builder.extract_value(args[0], i)
+            if isinstance(field, types.Array):
+                value = context.make_array(field)(context, builder, value).data
+            values.append(value)
+        return context.make_tuple(builder, sig.return_type, values)
+
+    return types.BaseTuple.from_types(fields, group.instance_class)(group), codegen
+
+
+@intrinsic
 def address(typingctx, number, like):
     """The address `number`, of numbers of the dtype that `like` points at."""
 

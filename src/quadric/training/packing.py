@@ -8,23 +8,24 @@ from typing import Any
 import numpy as np
 
 from quadric.arrays import Array
-from quadric.kernels import lanes, sgd
+from quadric.kernels import lanes, layout
 from quadric.layers import Layer
 
 __all__ = ["PackedLayers"]
 
 KIND_CODES = {
-    "linear": sgd.LINEAR,
-    "quadratic": sgd.QUADRATIC,
-    "reduced": sgd.REDUCED,
+    "linear": layout.LINEAR,
+    "quadratic": layout.QUADRATIC,
+    "reduced": layout.REDUCED,
 }
 ACTIVATION_CODES = {
-    "identity": sgd.IDENTITY,
-    "logistic": sgd.LOGISTIC,
-    "tanh": sgd.TANH,
-    "relu": sgd.RELU,
-    "softmax": sgd.SOFTMAX,
+    "identity": layout.IDENTITY,
+    "logistic": layout.LOGISTIC,
+    "tanh": layout.TANH,
+    "relu": layout.RELU,
+    "softmax": layout.SOFTMAX,
 }
+OFFSET_PARTS = {"linear": ("W_u", "W_r"), "reduced": ("W_u", "W_r", "U_u", "U_r")}
 
 
 class _Space:
@@ -60,8 +61,10 @@ class PackedLayers:
         what is stored times ``scale[0]``.
     work, index : arrays
         Room for one sample's activations and the list of its inputs.
-    table : int array
-        One row for each layer, its columns named in `kernels`.
+    memory : `kernels.layout.Memory`
+        These buffers, as the compiled loop takes them.
+    table : structured array
+        One record for each layer, see `kernels.layout`.
     folds_offset : bool
         Whether the first layer holds the offset's u and r (it is linear or reduced).
     """
@@ -72,22 +75,24 @@ class PackedLayers:
         dtype = layers[0].dtype
         self.offset = offset
         self.folds_offset = offset is not None and layers[0].kind != "quadratic"
-        self.table = np.full((len(layers), sgd.TABLE_COLUMNS), -1, dtype=np.int64)
+        self.table = np.empty(len(layers), dtype=layout.LAYER)
+        self.table.view(np.int64)[...] = -1
         parameters = _Space(dtype)
         self._place_weights(layers, activations, parameters)
         self.n_penalised = parameters.size
         for row, layer in zip(self.table, layers, strict=True):
-            row[sgd.B] = parameters.reserve(layer.n_outputs)
+            row["b"] = parameters.reserve(layer.n_outputs)
             if layer.kind == "reduced":
-                row[sgd.C] = parameters.reserve(layer.n_outputs)
+                row["c"] = parameters.reserve(layer.n_outputs)
         self.theta, self.scale = parameters.allocate(), np.ones(1)
 
         sample = _Space(dtype)
         self._place_activations(layers, sample)
         self.work = sample.allocate()
         widest = max(layer.n_inputs for layer in layers)
-        self.table[0, sgd.INPUT_AT] = widest
+        self.table[0]["where"] = widest
         self.index = np.concatenate([np.arange(widest), np.zeros(layers[0].n_inputs, np.int64)])
+        self.memory = layout.Memory(self.theta, self.scale, self.n_penalised, self.work, self.index)
         self._write(layers)
 
     def _place_weights(
@@ -96,50 +101,47 @@ class PackedLayers:
         for row, layer, activation in zip(self.table, layers, activations, strict=True):
             n, m = layer.n_inputs, layer.n_outputs
             pad = space.padded(m)
-            row[sgd.KIND] = KIND_CODES[layer.kind]
-            row[sgd.ACTIVATION] = ACTIVATION_CODES[activation]
-            row[sgd.N_IN], row[sgd.N_OUT], row[sgd.PAD] = n, m, pad
-            row[sgd.W] = space.reserve(n * pad)
+            row["kind"] = KIND_CODES[layer.kind]
+            row["activation"] = ACTIVATION_CODES[activation]
+            row["n_in"], row["n_out"], row["pad"] = n, m, pad
+            row["W"] = space.reserve(n * pad)
             if layer.kind == "quadratic":
-                row[sgd.Q] = space.reserve(n * (n + 1) // 2 * pad)
+                row["Q"] = space.reserve(n * (n + 1) // 2 * pad)
             if layer.kind == "reduced":
-                row[sgd.U] = space.reserve(n * pad)
+                row["U"] = space.reserve(n * pad)
         if self.folds_offset:  # u and r are parts of the weights, and shrink with them
             first = self.table[0]
-            for column in (sgd.W_U, sgd.W_R):
-                first[column] = space.reserve(first[sgd.PAD])
-            if layers[0].kind == "reduced":
-                for column in (sgd.U_U, sgd.U_R):
-                    first[column] = space.reserve(first[sgd.PAD])
+            for name in OFFSET_PARTS[layers[0].kind]:
+                first[name] = space.reserve(first["pad"])
 
     def _place_activations(self, layers: Sequence[Layer], space: _Space) -> None:
-        self.table[0, sgd.INPUT] = space.reserve(layers[0].n_inputs)
+        self.table[0]["x"] = space.reserve(layers[0].n_inputs)
         for l, (row, layer) in enumerate(zip(self.table, layers, strict=True)):
-            n, pad = layer.n_inputs, int(row[sgd.PAD])
-            for column in (sgd.Z, sgd.A, sgd.DELTA):
-                row[column] = space.reserve(pad)
+            n, pad = layer.n_inputs, int(row["pad"])
+            for name in ("z", "a", "delta"):
+                row[name] = space.reserve(pad)
             if layer.kind == "reduced":
-                row[sgd.V1], row[sgd.V2] = space.reserve(pad), space.reserve(pad)
+                row["v1"], row["v2"] = space.reserve(pad), space.reserve(pad)
             if l > 0:
-                row[sgd.INPUT], row[sgd.INPUT_AT] = self.table[l - 1, sgd.A], 0
+                row["x"], row["where"] = self.table[l - 1]["a"], 0
                 if layer.kind == "quadratic":
-                    row[sgd.V] = space.reserve(n * pad)
+                    row["V"] = space.reserve(n * pad)
                     # a row of monomials may run over its end by less than a register
-                    row[sgd.MONOMIALS] = space.reserve(n * (n + 1) // 2 + space.unit)
+                    row["monomials"] = space.reserve(n * (n + 1) // 2 + space.unit)
 
-    def _rows(self, row: Array, column: int, count: int) -> Array:
-        """`count` stored rows of the layer's neurons, without the padding."""
-        start, pad, m = row[column], row[sgd.PAD], row[sgd.N_OUT]
+    def _rows(self, row: Any, name: str, count: int) -> Array:
+        """Return `count` stored rows of the layer's neurons, without the padding."""
+        start, pad, m = row[name], row["pad"], row["n_out"]
         return self.theta[start : start + count * pad].reshape(count, pad)[:, :m]
 
     def _fields(self, layers: Sequence[Layer]) -> Iterator[tuple[str, Array, Array]]:
-        """(field, the layer's array, where it is stored here as rows)."""
-        columns = {"W": sgd.W, "b": sgd.B, "packed": sgd.Q, "U": sgd.U, "c": sgd.C}
+        """Yield (name, the layer's array, the rows in which it is stored here)."""
         for row, layer in zip(self.table, layers, strict=True):
             n = layer.n_inputs
             counts = {"W": n, "b": 1, "packed": n * (n + 1) // 2, "U": n, "c": 1}
             for name, array in layer.arrays().items():
-                yield name, array, self._rows(row, columns[name], counts[name])
+                stored = "Q" if name == "packed" else name
+                yield name, array, self._rows(row, stored, counts[name])
 
     def _write(self, layers: Sequence[Layer]) -> None:
         for name, array, rows in self._fields(layers):
@@ -154,7 +156,7 @@ class PackedLayers:
             array[...] = (rows if name == "packed" else rows.T).reshape(array.shape)
 
     def holds(self, layers: Sequence[Layer]) -> bool:
-        """Whether the layers are just what `read_into` would write."""
+        """Return whether the layers are equal to what `read_into` would write."""
         copies = [layer.copy() for layer in layers]
         self.read_into(copies)
         return all(
@@ -164,18 +166,15 @@ class PackedLayers:
         )
 
     def settle(self) -> None:
-        """Fold the offset's u into the weights, and compute r afresh: once an epoch."""
+        """Fold the offset's u into the weights and recompute r; called once per epoch."""
         if self.offset is None or not self.folds_offset:
             return
         first = self.table[0]
-        for weights, u, r in (
-            (sgd.W, sgd.W_U, sgd.W_R),
-            (sgd.U, sgd.U_U, sgd.U_R),
-        ):
-            if first[u] >= 0:
-                W = self._rows(first, weights, int(first[sgd.N_IN]))
-                u_row, r_row = self._rows(first, u, 1)[0], self._rows(first, r, 1)[0]
-                W += np.multiply.outer(self.offset, u_row)
-                u_row[...] = 0
+        for name in ("W", "U"):
+            if first[f"{name}_u"] >= 0:
+                weights = self._rows(first, name, int(first["n_in"]))
+                u, r = self._rows(first, f"{name}_u", 1)[0], self._rows(first, f"{name}_r", 1)[0]
+                weights += np.multiply.outer(self.offset, u)
+                u[...] = 0
                 # not `@`: a product by BLAS may depend on the number of threads
-                r_row[...] = np.einsum("i,ik->k", self.offset, W)
+                r[...] = np.einsum("i,ik->k", self.offset, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from quadric.arrays import Array, Matrix
-from quadric.kernels import sgd
+from quadric.kernels import layout, rows, sgd
 from quadric.layers import Layer
 from quadric.training import backprop
 from quadric.training.loop import NonFiniteError
@@ -18,9 +19,9 @@ from quadric.training.packing import PackedLayers
 __all__ = ["PerSample"]
 
 LOSS_CODES = {
-    "binary_cross_entropy": sgd.BINARY_CROSS_ENTROPY,
-    "cross_entropy": sgd.CROSS_ENTROPY,
-    "squared_error": sgd.SQUARED_ERROR,
+    "binary_cross_entropy": layout.BINARY_CROSS_ENTROPY,
+    "cross_entropy": layout.CROSS_ENTROPY,
+    "squared_error": layout.SQUARED_ERROR,
 }
 
 
@@ -56,21 +57,25 @@ class PerSample:
             if offset is not None and not sparse.issparse(X):
                 X, offset = X + offset, None  # dense: nothing to be gained, digits to be lost
         self.packed = PackedLayers(layers, activations, offset) if packed is None else packed
-        empty = np.empty(0, dtype=dtype)
-        dots = empty
-        if offset is not None and self.packed.folds_offset:
-            dots = np.ascontiguousarray(X @ offset, dtype=dtype)
-        self.inputs = tuple(
-            _read_only(array)
-            for array in (
-                *_as_rows(X, dtype),
-                np.ascontiguousarray(Y, dtype=dtype),
-            )
+        self.table = _read_only(self.packed.table)
+        indptr, indices, data = _as_rows(X, dtype)
+        offset_use, dots = layout.NO_OFFSET, None
+        if offset is not None:
+            offset_use = layout.ADDED_TO_INPUTS
+            if self.packed.folds_offset:
+                offset_use, dots = layout.FOLDED_INTO_WEIGHTS, X @ offset
+        self.samples = layout.Samples(
+            form=layout.CSR if sparse.issparse(X) else layout.DENSE,
+            indptr=_read_only(indptr),
+            indices=_read_only(indices),
+            data=_read_only(data),
+            Y=_read_only(np.ascontiguousarray(Y, dtype=dtype)),
+            weights=_read_only(np.ones(len(Y), dtype) if sample_weight is None else sample_weight),
+            offset_use=offset_use,
+            offset=_read_only(np.empty(0, dtype) if offset is None else offset),
+            offset_dots=_read_only(np.ascontiguousarray([] if dots is None else dots, dtype=dtype)),
         )
-        self.per_sample = tuple(
-            _read_only(empty if array is None else array) for array in (sample_weight, offset, dots)
-        )
-        self.constants = (LOSS_CODES[loss], l2, np.inf if clip is None else float(clip))
+        self.constants = LOSS_CODES[loss], float(l2), np.inf if clip is None else float(clip)
         self.snapshot()
 
     def snapshot(self) -> None:
@@ -85,31 +90,20 @@ class PerSample:
     def run_epoch(self, order: Array, rate: float) -> float:
         """One compiled pass over the samples; returns the mean loss, penalty included."""
         packed = self.packed
-        stopped = np.full(2, -1, dtype=np.int64)
         loss, l2, clip = self.constants
-        loss_sum = sgd.sgd_epoch(
-            packed.theta,
-            packed.scale,
-            _read_only(packed.table),
-            packed.work,
-            packed.index,
-            packed.n_penalised,
-            *self.inputs,
+        epoch = sgd.sgd_epoch(
+            packed.memory,
+            self.table,
+            self.samples,
             _read_only(order.astype(np.int64, copy=False)),
-            *self.per_sample,
-            loss,
-            float(rate),
-            float(l2),
-            float(clip),
-            stopped,
+            layout.Step(loss, float(rate), l2, clip),
         )
-        if stopped[sgd.STOPPED_AT] >= 0:
-            sample = int(order[stopped[sgd.STOPPED_AT]])
-            raise NonFiniteError(sample=sample, layer=int(stopped[sgd.STOPPED_LAYER]))
+        if epoch.position >= 0:
+            raise NonFiniteError(sample=int(order[epoch.position]), layer=epoch.layer)
         packed.settle()
-        if not np.isfinite(packed.theta.sum(dtype=np.float64)):
+        if not math.isfinite(packed.theta.sum(dtype=np.float64)):
             raise NonFiniteError(sample=None, layer=None)
-        loss_mean = loss_sum / self.n_samples
+        loss_mean = epoch.loss_sum / self.n_samples
         if self.l2:
             self.publish()
             loss_mean += backprop.penalty(self.layers, self.l2)
@@ -144,11 +138,11 @@ def _compress(X: Array) -> Matrix:
         return X
     flat = _read_only(X.reshape(-1))
     counts = np.zeros(n_samples, dtype=np.int64)
-    sgd.count_nonzeros(flat, n, counts)
+    rows.count_nonzeros(flat, n, counts)
     indptr = np.zeros(n_samples + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     if indptr[-1] > X.size // 2:
         return X
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
-    sgd.compress_rows(flat, n, _read_only(indptr), indices, values)
+    rows.compress_rows(flat, n, _read_only(indptr), indices, values)
     return sparse.csr_array((values, indices, indptr), shape=X.shape)
