@@ -2,7 +2,8 @@
 
 `Network.gradients` with a single quadratic softmax layer and cross-entropy, float64, one thread,
 in units of one plain product `np.matmul(X, (n, m n), out=...)`. With `--against PATH` the same in
-another checkout, in turns; losses and gradients must first agree to 1e-10.
+another checkout, in turns; losses and gradients must first agree to 1e-10. Ratios are medians
+over the rounds; a round runs product and gradients in one checkout, then in the other.
 
 Memory is the peak beyond inputs and parameters, gradients included, counted by tracemalloc from
 before the first call: buffers that are kept from call to call count too. It sees NumPy's
@@ -15,11 +16,12 @@ import gc
 import time
 import tracemalloc
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import numpy as np
 
-from benchmarks.two_checkouts import in_turns, parse_arguments, start
+from benchmarks.two_checkouts import in_turns, median_ratio, parse_arguments, start
 
 SHAPES = [(5000, 64, 10), (2000, 200, 3), (1000, 784, 10), (5000, 16, 10)]  # N, n, m
 RUN_SECONDS = 0.02  # a timed run repeats shorter calls until it takes about this long
@@ -47,10 +49,10 @@ class Worker:
         self.gradients()
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        self.repeats = {
-            call: max(1, round(RUN_SECONDS / seconds(call)))
-            for call in (self.gradients, self.product)
-        }
+        self.repeats = {}
+        for call in (self.gradients, self.product):
+            shortest = min(seconds(call) for _ in range(3))
+            self.repeats[call] = max(1, round(RUN_SECONDS / shortest))
         loss, (grad,) = self.gradients()
         return {
             "peak": (peak - before) / 1e6,
@@ -105,15 +107,17 @@ def main() -> None:
             *((found["peak"], found["numbers"]) for found in prepared), strict=True
         )
         difference = check_equal(numbers[0], numbers[-1])
-        rounds = options.rounds or max(7, min(41, int(5e10 / (N * n * n * m))))
+        rounds = options.rounds or max(11, min(41, int(5e10 / (N * n * n * m))))
         times = in_turns(checkouts, ("time_product", "time_gradients"), rounds)
-        products = [found["time_gradients"] / found["time_product"] for found in times]
-        cells = [f"{times[0]['time_product'] * 1e3:.2f}", f"{products[0]:.2f}", f"{peaks[0]:.2f}"]
+        own = [found["time_gradients"] for found in times]
+        products = [median_ratio(found["time_gradients"], found["time_product"]) for found in times]
+        product = median(times[0]["time_product"])
+        cells = [f"{product * 1e3:.2f}", f"{products[0]:.2f}", f"{peaks[0]:.2f}"]
         if not single:
-            ratio = times[1]["time_gradients"] / times[0]["time_gradients"]
             cells[2:] = [
-                f"{products[1]:.2f}", f"{ratio:.2f}", f"{peaks[0]:.2f}", f"{peaks[1]:.2f}",
-                f"{peaks[0] / peaks[1]:.2f}", f"{difference:.1e}",
+                f"{products[1]:.2f}", f"{median_ratio(own[1], own[0]):.2f}",
+                f"{peaks[0]:.2f}", f"{peaks[1]:.2f}", f"{peaks[0] / peaks[1]:.2f}",
+                f"{difference:.1e}",
             ]  # fmt: skip
         print(f"| {(N, n, m)} | " + " | ".join(cells) + " |", flush=True)
     for checkout in checkouts:

@@ -71,7 +71,10 @@ def parse_arguments(description: str, *, threads: int | None) -> argparse.Namesp
     )
     parser.add_argument("--threads", type=int, default=threads, help="of BLAS and OpenMP")
     parser.add_argument("--rounds", type=int, help="timed runs of each case in each checkout")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.against is not None and not (options.against / "src" / "quadric").is_dir():
+        parser.error(f"--against must name a checkout with src/quadric. Got {options.against}.")
+    return options
 
 
 def start(benchmark: str, options: argparse.Namespace) -> list[Checkout]:
@@ -83,17 +86,22 @@ def start(benchmark: str, options: argparse.Namespace) -> list[Checkout]:
 
 def in_turns(
     checkouts: list[Checkout], methods: tuple[str, ...], rounds: int
-) -> list[dict[str, float]]:
-    """The median of what each method returns, for each checkout.
+) -> list[dict[str, list[float]]]:
+    """The seconds that each method returns in every round, for each checkout.
 
     A round calls every method in every checkout; which checkout is first changes every round.
     """
-    found = [{method: [] for method in methods} for _ in checkouts]
+    found: list[dict[str, list[float]]] = [{method: [] for method in methods} for _ in checkouts]
     for turn in range(rounds):
         for c in range(len(checkouts))[:: -1 if turn % 2 else 1]:
             for method in methods:
                 found[c][method].append(checkouts[c].ask(method))
-    return [{method: median(values) for method, values in of.items()} for of in found]
+    return found
+
+
+def median_ratio(above: list[float], below: list[float]) -> float:
+    """The median over the rounds of above / below: other load slows down both in a round."""
+    return median(a / b for a, b in zip(above, below, strict=True))
 
 
 def header(threads: int | None, *paths: Path) -> str:
