@@ -1,0 +1,169 @@
+"""Which files of the package call which: `python -m benchmarks.call_graph [--edges] [fit ...]`.
+
+Each workload runs once to import and compile, then once under `sys.setprofile`. A file counts if
+one of its functions runs. Comprehensions, generators and module-level code belong to their file.
+
+An edge goes from the file of a caller to the file of the function called, where both files are in
+the package and differ. Frames outside the package (scikit-learn's decorators, contextlib, SciPy)
+are skipped: the caller is the nearest frame of the package below them on the stack. Functions
+compiled by numba count where Python calls them; calls between compiled functions do not show.
+
+Two files call each other back and forth if there are edges in both directions. A call of a function
+that was passed as an argument does not count for this. It is recognised by its value: the function
+called (or the bound method, or the generator) is an argument of the caller, an item of a tuple or
+list argument, or stored in the instance dictionary of an argument, as in `self.callback()`. Free
+variables of a nested function count as its arguments. A method that the caller looks up on an
+argument, as in `estimator.score()`, is an ordinary call, and so is the call of a class.
+
+Exits with status 1 if two files call each other back and forth in `fit`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import inspect
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import torch
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+
+import quadric
+from benchmarks.two_checkouts import HERE, header
+from quadric import QuadraticClassifier, QuadraticLogisticRegression
+from quadric.torch import Quadratic
+
+PACKAGE = Path(quadric.__file__).parent
+
+
+class Call(NamedTuple):
+    caller: str
+    callee: str
+    outside: str  # the function outside the package that the caller called, if any
+    passed: bool  # as an argument
+
+    def __str__(self) -> str:
+        notes = [f"through {self.outside}"] * bool(self.outside)
+        notes += ["passed as an argument"] * self.passed
+        return f"{self.caller} -> {self.callee}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+Edges = dict[tuple[str, str], set[Call]]
+
+
+def workloads() -> dict[str, Callable[[], object]]:
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    fitted = QuadraticClassifier(random_state=0).fit(X, y)
+    per_sample = {"solver": "sgd", "batch_size": 1, "momentum": 0.0, "max_iter": 3}
+    layer, x = Quadratic(300, 10), torch.randn(64, 300).requires_grad_()  # several blocks
+    return {
+        "fit": lambda: QuadraticClassifier(random_state=0).fit(X, y),
+        "predict": lambda: fitted.predict(X),
+        "logistic": lambda: QuadraticLogisticRegression().fit(X, y),
+        "sgd": lambda: QuadraticClassifier(**per_sample, random_state=0).fit(X, y),
+        "torch": lambda: layer(x).sum().backward(),
+    }
+
+
+def measure(run: Callable[[], object]) -> tuple[set[str], Edges]:
+    """The files whose functions run, and the calls of every edge between them."""
+    files: set[str] = set()
+    edges: Edges = defaultdict(set)
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        callee = file_of(frame.f_code)
+        if event != "call" or callee is None:
+            return
+        files.add(callee)
+        top = sys._getframe(1)  # the frame of a numba function is not on the stack: its caller is
+        caller, outside = (frame.f_back if top is frame else top), ""
+        while caller is not None and file_of(caller.f_code) is None:
+            outside, caller = caller.f_code.co_qualname, caller.f_back
+        if caller is not None and (from_file := file_of(caller.f_code)) != callee:
+            names = caller.f_code.co_qualname, frame.f_code.co_qualname
+            call = Call(*names, outside, was_passed(frame.f_code, caller))
+            edges[from_file, callee].add(call)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return files, edges
+
+
+@functools.cache
+def file_of(code: CodeType) -> str | None:
+    """The file within the package, or None."""
+    path = Path(code.co_filename)
+    return str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else None
+
+
+def was_passed(code: CodeType, caller: FrameType) -> bool:
+    """Whether the function with this code is among the caller's arguments."""
+    return any(
+        getattr(value, "__code__", getattr(value, "gi_code", None)) is code
+        for value in held_by_arguments(caller)
+    )
+
+
+def held_by_arguments(frame: FrameType) -> Iterator[Any]:
+    """The values of the frame's arguments and free variables, and what these hold."""
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    for name in (*code.co_varnames[:count], *code.co_freevars):
+        value = frame.f_locals.get(name)
+        yield value
+        if isinstance(value, (tuple, list)):
+            yield from value
+        elif not isinstance(value, (ModuleType, type)):
+            yield from getattr(value, "__dict__", {}).values()
+
+
+def pairs(edges: Edges, *, with_passed: bool) -> list[str]:
+    """The pairs of files with calls in both directions."""
+    counted = {
+        edge for edge, calls in edges.items() if with_passed or not all(c.passed for c in calls)
+    }
+    return [f"{a} <-> {b}" for a, b in sorted(counted) if a < b and (b, a) in counted]
+
+
+def main() -> int:
+    warnings.simplefilter("ignore")  # three epochs do not converge
+    runs = workloads()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("workload", nargs="*", help=f"{', '.join(runs)}; by default all")
+    parser.add_argument("--edges", action="store_true", help="print every edge and its calls")
+    options = parser.parse_args()
+    unknown = set(options.workload) - set(runs)
+    if unknown:
+        parser.error(f"no workload named {', '.join(sorted(unknown))}: {', '.join(runs)}")
+    print(header(None, HERE))
+    print("| workload | files | edges | pairs | pairs without functions passed as arguments |")
+    print("|---|---|---|---|---|")
+    found, failed = {}, False
+    for name in options.workload or runs:
+        runs[name]()
+        files, found[name] = measure(runs[name])
+        every = pairs(found[name], with_passed=True)
+        real = pairs(found[name], with_passed=False)
+        cell = f"{len(real)}: {', '.join(real)}" if real else "0"
+        print(f"| {name} | {len(files)} | {len(found[name])} | {len(every)} | {cell} |")
+        failed = failed or (name == "fit" and bool(real))
+    for name, edges in found.items() if options.edges else ():
+        print(f"\n{name}:")
+        for (a, b), calls in sorted(edges.items()):
+            print(f"  {a} -> {b}", *sorted(map(str, calls)), sep="\n    ")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
