@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -28,6 +29,9 @@ from quadric import (
     QuadraticRegressor,
 )
 from quadric.datasets import clusters
+from quadric.estimators.data import hold_out
+from quadric.training.objective import Samples
+from quadric.training.options import Options
 
 RNG = np.random.default_rng(0)
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
@@ -269,21 +273,41 @@ def test_learning_rate_schedules():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)
-        rates[schedule] = model._rate
+        options = Options(learning_rate=0.01, schedule=schedule)
+        rates[schedule] = model._state.next_rate(options)
         if schedule == "invscaling":
-            assert model._rate == pytest.approx(0.01 / (model.t_ + 1) ** 0.5)
+            assert rates[schedule] == pytest.approx(0.01 / (model.t_ + 1) ** 0.5)
     assert rates["constant"] == 0.01
     assert rates["adaptive"] < 0.01
 
 
-def test_verbose_is_a_bar_on_stderr(capfd):
+def test_verbose_writes_lines_into_a_file(capfd):
     X, y = load_iris(return_X_y=True)
     for options in ({"solver": "adam", "tol": 10.0, "n_iter_no_change": 2}, {}):
-        QuadraticClassifier(verbose=True, **options).fit(X, y)
+        model = QuadraticClassifier(verbose=True, **options).fit(X, y)
         captured = capfd.readouterr()
         assert captured.out == ""
-        assert "loss" in captured.err
-        assert captured.err.count("\n") < 10
+        lines = captured.err.splitlines()
+        assert lines[0].startswith("QuadraticClassifier: epoch 1 of")
+        assert lines[-1].endswith(f"loss {model.loss_:.4g}")
+        assert len(lines) == len(model.loss_curve_)
+    with pytest.warns(ConvergenceWarning):
+        QuadraticClassifier((2,), solver="adam", verbose=True, max_iter=1000, tol=0).fit(X, y)
+    lines = capfd.readouterr().err.splitlines()
+    assert 100 <= len(lines) <= 102
+    assert "epoch 1000 of 1000" in lines[-1]
+
+
+def test_verbose_is_a_bar_on_a_terminal_and_needs_no_rich(capfd, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for there in (True, False):
+        if not there:
+            monkeypatch.setitem(sys.modules, "rich", None)
+        QuadraticClassifier((), solver="adam", verbose=True, tol=10.0).fit(X, y)
+        lines = capfd.readouterr().err.splitlines()
+        assert "loss" in lines[-1]
+        assert len(lines) < 5 if there else len(lines) == 12
 
 
 # ---- weights and chunks --------------------------------------------------------------------
@@ -518,7 +542,7 @@ def test_divergence_is_recovered_from_or_raised(options):
     with pytest.warns(ConvergenceWarning, match=r"diverged \d+ time.*learning rate lowered"):
         model = QuadraticRegressor(**settings).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
-    assert model._rate < settings["learning_rate_init"]
+    assert model._state.damping < 1
 
 
 def test_a_hopeless_case_ends():
@@ -665,29 +689,21 @@ def test_settings_changed_between_warm_starts():
         assert isinstance(model.validation_scores_, scores)
     for change in ({"hidden_layer_sizes": (5,)}, {"loss": "binary_cross_entropy"}):
         other = copy.deepcopy(model).set_params(**change)
-        with pytest.raises(ValueError, match="go on with the network of the last call"):
+        with pytest.raises(ValueError, match="continue with the network of the last call"):
             other.fit(X, y)
 
 
 def test_early_stopping_stratifies_two_classes():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 2)), (np.arange(200) < 20).astype(int)
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(200, 2)), (np.arange(200) < 20).astype(float)
+    weights = np.zeros(200)
+    weights[::5] = 1  # rows without weight are in neither part
+    for weight, most in ((None, 20), (weights, 4)):
+        kept, held = hold_out(Samples(X, y[:, None], weight), y, 0.25, rng)
+        assert held.Y.sum() == most / 4
+        assert kept.Y.sum() == most - most / 4
     model = QuadraticClassifier(early_stopping=True, random_state=0, max_iter=1, tol=10.0)
-    held = []
-
-    def hold_out(X, Y, weights):
-        result = QuadraticClassifier._hold_out(model, X, Y, weights)
-        held.append(20 - int(result[1].sum()))
-        return result
-
-    model._hold_out = hold_out
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, y)
-        assert held == [2]
-        weights = np.zeros(200)
-        weights[::5] = 1  # rows without weight are in neither part
-        del model._hold_out
+    with pytest.warns(ConvergenceWarning):
         assert model.fit(X, y, sample_weight=weights).n_iter_ == 1
 
 
