@@ -106,12 +106,12 @@ def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
 
 
 def check_indices(name: str, X: Any) -> None:
-    """Raise ValueError if X is a sparse matrix with indices outside its shape.
+    """Raise ValueError if a sparse matrix has indices outside its shape.
 
     SciPy builds such matrices without an error; compiled code, SciPy's own conversions included,
     would follow the indices out of the arrays.
     """
-    if not sparse.issparse(X) or X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
+    if X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
         return
     blocks = X.blocksize if X.format == "bsr" else (1, 1)
     n_rows, n = (size // block for size, block in zip(X.shape, blocks, strict=True))

@@ -155,8 +155,3 @@ class QuadraticNetworkEstimator(BaseEstimator):
                 "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic."
             )
         return True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -221,9 +221,10 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def _task(self, y: Array) -> Task:
         """One column for two classes, several labels or a single class; else one for each class."""
-        multilabel, loss = self._is_multilabel, self.loss
+        kind, loss = self._label_binarizer.y_type_, self.loss
+        multilabel = kind.startswith("multilabel")
         if loss == "auto":
-            several = self._label_binarizer.y_type_ == "multiclass" and len(self.classes_) > 2
+            several = kind == "multiclass" and len(self.classes_) > 2
             loss = "cross_entropy" if several else "binary_cross_entropy"
         if loss == "cross_entropy" and multilabel:
             raise ValueError(
@@ -242,6 +243,7 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self.loss != "cross_entropy"
         return tags
 

@@ -40,7 +40,8 @@ def check_training_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, **checks: Any
 ) -> tuple[Matrix, Any, Array | None]:
     """scikit-learn's checks of X, y and sample_weight, and a check of sparse indices."""
-    check_indices("X", X)
+    if sparse.issparse(X):
+        check_indices("X", X)  # before scikit-learn converts it
     X, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset, **checks
     )
@@ -66,7 +67,8 @@ def network_logits(estimator: Any, X: Any) -> Array:
     neuron and infinity times zero is not a number. X itself is searched only if z is not finite.
     """
     check_is_fitted(estimator)
-    check_indices("X", X)
+    if sparse.issparse(X):
+        check_indices("X", X)  # before scikit-learn converts it
     X = validate_data(
         estimator,
         X,

@@ -32,7 +32,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
         ("quadric.", "sklearn.")
     ):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level - 1)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def warn_not_converged(message: str) -> None:

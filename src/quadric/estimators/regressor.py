@@ -81,6 +81,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
 
