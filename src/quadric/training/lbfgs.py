@@ -80,8 +80,9 @@ def run_lbfgs(
     def finish(intermediate_result: optimize.OptimizeResult) -> None:
         nonlocal start, finished_at
         finished_at = intermediate_result.x / scales
-        _from_vector(layers, finished_at)
         seconds = time.perf_counter() - start
+        if validate is not None or callback is not None:
+            _from_vector(layers, finished_at)
         score = None if validate is None else validate()
         epoch = Epoch(state.epochs, float(intermediate_result.fun), score, seconds)
         state.add(epoch, layers, options)
@@ -160,17 +161,18 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
 
     Inputs of later layers count as 1.
     """
+    squares = _input_squares(X)
 
     def mean_square(layer: Layer, name: str) -> Any:
-        s = _input_squares(X) if layer is layers[0] else np.ones(layer.n_inputs)
+        s = squares if layer is layers[0] else np.ones(layer.n_inputs)
         if name == "packed":
             i, j = np.triu_indices(layer.n_inputs)
             return _multiplicities(layer.n_inputs) ** 2 * (s[i] * s[j])[:, None]
         return s if name in layer.weights else 1.0
 
     with np.errstate(over="ignore"):
-        squares = _spread(layers, mean_square)
-        curvature = np.where(np.isfinite(squares), squares, 1.0) / 4 + diagonal
+        means = _spread(layers, mean_square)
+        curvature = np.where(np.isfinite(means), means, 1.0) / 4 + diagonal
     return np.sqrt(np.where(curvature > 0, curvature, 1.0))
 
 
