@@ -4,6 +4,7 @@ import json
 import pickle
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,14 +20,17 @@ from quadric import (
     QuadraticClassifier,
     QuadraticLogisticRegression,
     QuadraticRegressor,
+    load,
 )
 from quadric.training import objective
+from quadric.training.mini_batch import MiniBatch
 from quadric.training.objective import Samples
 from quadric.training.options import Options
 from quadric.training.state import TrainingState
 from quadric.training.train import train
 from tests.helpers import make_network, max_difference, targets
 
+FIXTURES = Path(__file__).parent / "fixtures"
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
 
 
@@ -91,6 +95,40 @@ def test_a_pickled_estimator_has_one_private_state():
     assert private == {"_state", "_alpha", "_label_binarizer"}
     again = pickle.loads(pickle.dumps(model)).partial_fit(X, y)
     assert np.array_equal(model.partial_fit(X, y).coefs_[0], again.coefs_[0])
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_an_interrupted_fit_keeps_its_finished_epochs(early_stopping, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    options = {"solver": "adam", "random_state": 0, "early_stopping": early_stopping}
+    run_epoch, calls = MiniBatch.run_epoch, []
+
+    def interrupted(stepper, order, rate):
+        calls.append(rate)
+        if len(calls) == 4:
+            stepper.layers[0].W = np.zeros_like(stepper.layers[0].W)
+            raise KeyboardInterrupt
+        return run_epoch(stepper, order, rate)
+
+    monkeypatch.setattr(MiniBatch, "run_epoch", interrupted)
+    with pytest.warns(UserWarning, match="Training interrupted by user"):
+        model = QuadraticClassifier((4,), **options).fit(X, y)
+    assert model.n_iter_ == len(model.loss_curve_) == 3
+    with pytest.warns(ConvergenceWarning):
+        other = QuadraticClassifier((4,), max_iter=3, **options).fit(X, y)
+    assert np.array_equal(model.coefs_[0], other.coefs_[0])
+
+
+def test_a_model_of_format_1_continues():
+    """Its file holds names of an older version; the optimiser's memory starts from nothing."""
+    model = load(FIXTURES / "format1_pipeline.quadric")[-1]
+    assert "_state" not in vars(model)
+    assert not {"_rate", "_solver", "_no_improvement_count"} & set(vars(model))
+    losses, seen = len(model.loss_curve_), model.t_
+    X = np.random.default_rng(0).normal(size=(30, model.n_features_in_))
+    model.partial_fit(X, model.predict(X))
+    assert len(model.loss_curve_) == losses + 1
+    assert model.t_ == seen + 30
 
 
 # ---- divergence: what is none ----------------------------------------------------------------

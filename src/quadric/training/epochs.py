@@ -95,5 +95,5 @@ def run_epochs(
             state.best_weights = None
     if options.resume and not state.recoveries:
         state.damping = min(1.0, 2 * state.damping)
-    if options.growth is not None:
+    if options.growth is not None and not options.resume:
         state.loss_at_end = watch.current_loss()
