@@ -17,10 +17,14 @@ import quadric
 from quadric import DivergenceError, Network
 from quadric.kernels import sgd
 from quadric.losses import LOSSES
-from quadric.training.loop import NonFiniteError, run_epochs
+from quadric.training.divergence import NonFiniteError, Watch
+from quadric.training.epochs import run_epochs
 from quadric.training.mini_batch import MiniBatch
+from quadric.training.objective import Samples
 from quadric.training.optimizers import SGD
+from quadric.training.options import Options
 from quadric.training.per_sample import PerSample
+from quadric.training.state import TrainingState
 from tests.helpers import (
     ENDS,
     HIDDEN,
@@ -40,14 +44,20 @@ def sparse_rows(rng, n_samples=50, n=6):
     return X
 
 
-def fit_by_batches(net, X, Y, loss, *, offset=None, l2=0.0, clip=None, sample_weight=None, **run):
+def fit_by_batches(net, X, Y, loss, *, rng, offset=None, sample_weight=None, **options):
     """The mini-batch path with batches of one sample."""
-    stepper = MiniBatch(
-        net.layers, net.activations, LOSSES[loss], X, Y,
-        optimizer=SGD(), batch_size=1, l2=l2, clip=clip, sample_weight=sample_weight,
-        offset=offset,
-    )  # fmt: skip
-    return run_epochs(stepper, n_samples=len(Y), power_t=0.0, validate=None, callback=None, **run)
+    samples, options, state = (
+        Samples(X, Y, sample_weight, offset),
+        Options(**options),
+        TrainingState(),
+    )
+    state.begin(len(samples), options)
+    network = net.layers, net.activations, LOSSES[loss]
+    stepper = MiniBatch(*network, samples, options, SGD(options, state))
+    run_epochs(
+        stepper, lambda: stepper, Watch(*network, samples, options, state, stepper.l2), rng=rng
+    )
+    return state.history
 
 
 # ---- the same parameters as two other implementations --------------------------------------

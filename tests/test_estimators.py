@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quadric
@@ -28,6 +30,9 @@ from quadric import (
     QuadraticRegressor,
 )
 from quadric.datasets import clusters
+from quadric.estimators.data import hold_out, with_class_weight
+from quadric.training.objective import Samples
+from quadric.training.options import Options
 
 RNG = np.random.default_rng(0)
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
@@ -269,21 +274,41 @@ def test_learning_rate_schedules():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)
-        rates[schedule] = model._rate
+        options = Options(learning_rate=0.01, schedule=schedule)
+        rates[schedule] = model._state.next_rate(options)
         if schedule == "invscaling":
-            assert model._rate == pytest.approx(0.01 / (model.t_ + 1) ** 0.5)
+            assert rates[schedule] == pytest.approx(0.01 / (model.t_ + 1) ** 0.5)
     assert rates["constant"] == 0.01
     assert rates["adaptive"] < 0.01
 
 
-def test_verbose_is_a_bar_on_stderr(capfd):
+def test_verbose_writes_lines_into_a_file(capfd):
     X, y = load_iris(return_X_y=True)
     for options in ({"solver": "adam", "tol": 10.0, "n_iter_no_change": 2}, {}):
-        QuadraticClassifier(verbose=True, **options).fit(X, y)
+        model = QuadraticClassifier(verbose=True, **options).fit(X, y)
         captured = capfd.readouterr()
         assert captured.out == ""
-        assert "loss" in captured.err
-        assert captured.err.count("\n") < 10
+        lines = captured.err.splitlines()
+        assert lines[0].startswith("QuadraticClassifier: epoch 1 of")
+        assert lines[-1].endswith(f"loss {model.loss_:.4g}")
+        assert len(lines) == len(model.loss_curve_)
+    with pytest.warns(ConvergenceWarning):
+        QuadraticClassifier((2,), solver="adam", verbose=True, max_iter=1000, tol=0).fit(X, y)
+    lines = capfd.readouterr().err.splitlines()
+    assert 100 <= len(lines) <= 102
+    assert "epoch 1000 of 1000" in lines[-1]
+
+
+def test_verbose_is_a_bar_on_a_terminal_and_needs_no_rich(capfd, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for there in (True, False):
+        if not there:
+            monkeypatch.setitem(sys.modules, "rich", None)
+        QuadraticClassifier((), solver="adam", verbose=True, tol=10.0).fit(X, y)
+        shown = capfd.readouterr().err
+        assert "loss" in shown
+        assert ("epoch 1 of 100" in shown) is not there
 
 
 # ---- weights and chunks --------------------------------------------------------------------
@@ -379,6 +404,48 @@ def test_class_weight():
     assert plain < 0.2
 
 
+@pytest.mark.parametrize(
+    "model",
+    [QuadraticClassifier((), alpha=1.0, random_state=0), QuadraticLogisticRegression(tol=1e-9)],
+)
+def test_balanced_classes_count_samples_by_their_weight(model):
+    X, y = load_iris(return_X_y=True)
+    weights = np.random.default_rng(0).integers(0, 4, len(y)) * (1 + (y == 1))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    model = model.set_params(class_weight="balanced")
+    weighted = clone(model).fit(X, y, sample_weight=weights).predict_proba(X)
+    wanted = clone(model).fit(X[repeated], y[repeated]).predict_proba(X)
+    np.testing.assert_allclose(weighted, wanted, atol=1e-6)
+
+
+def test_balanced_labels_are_scikit_learns_without_weights():
+    rng = np.random.default_rng(0)
+    for y in (rng.integers(0, 3, 50), (rng.random((50, 2)) < [0.2, 0.7]).astype(int)):
+        np.testing.assert_allclose(
+            with_class_weight("balanced", y, None), compute_sample_weight("balanced", y)
+        )
+    weight = np.array([1.0, 1.0, 0.0])  # a class without weight is not counted
+    assert with_class_weight("balanced", np.array([0, 0, 1]), weight).tolist() == [1.0, 1.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_early_stopping_with_tiny_classes():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    rows = np.r_[0:50, 50:51, 100:150]  # one versicolor
+    model = QuadraticClassifier((), early_stopping=True, random_state=0, max_iter=3)
+    for seed in range(5):
+        model.set_params(random_state=seed).fit(X[rows], names[y[rows]])
+        assert model.t_ == 3 * 91  # ten held out, and never the only one of a class
+    few = np.arange(0, 150, 8)[:20]
+    assert set(model.fit(X[few], names[y[few]]).classes_) == set(names)
+    assert len(model.validation_scores_) == 3
+    model.set_params(validation_fraction=0.2)
+    assert model.fit(X[::15], np.arange(10)).n_iter_ == 3  # every class has one member
+    with pytest.raises(ValueError, match="The validation set is too small"):
+        model.fit(X[::50], y[::50])
+
+
 # ---- quadratic logistic regression ---------------------------------------------------------
 
 
@@ -390,7 +457,7 @@ def test_equals_polynomial_features_and_logistic_regression(data, C):
     ours = QuadraticLogisticRegression(C=C, tol=1e-10, max_iter=20000).fit(X, y)
     theirs = make_pipeline(
         PolynomialFeatures(2, include_bias=False),
-        LogisticRegression(C=C, tol=1e-10, max_iter=20000),
+        LogisticRegression(C=C, tol=1e-10, solver="newton-cholesky"),
     ).fit(X, y)
     difference = np.abs(ours.predict_proba(X) - theirs.predict_proba(X)).max()
     assert difference < 1e-6
@@ -518,7 +585,7 @@ def test_divergence_is_recovered_from_or_raised(options):
     with pytest.warns(ConvergenceWarning, match=r"diverged \d+ time.*learning rate lowered"):
         model = QuadraticRegressor(**settings).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
-    assert model._rate < settings["learning_rate_init"]
+    assert model._state.damping < 1
 
 
 def test_a_hopeless_case_ends():
@@ -665,29 +732,21 @@ def test_settings_changed_between_warm_starts():
         assert isinstance(model.validation_scores_, scores)
     for change in ({"hidden_layer_sizes": (5,)}, {"loss": "binary_cross_entropy"}):
         other = copy.deepcopy(model).set_params(**change)
-        with pytest.raises(ValueError, match="go on with the network of the last call"):
+        with pytest.raises(ValueError, match="continue with the network of the last call"):
             other.fit(X, y)
 
 
 def test_early_stopping_stratifies_two_classes():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 2)), (np.arange(200) < 20).astype(int)
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(200, 2)), (np.arange(200) < 20).astype(float)
+    weights = np.zeros(200)
+    weights[::5] = 1  # rows without weight are in neither part
+    for weight, most in ((None, 20), (weights, 4)):
+        kept, held = hold_out(Samples(X, y[:, None], weight), y, 0.25, rng)
+        assert held.Y.sum() == most / 4
+        assert kept.Y.sum() == most - most / 4
     model = QuadraticClassifier(early_stopping=True, random_state=0, max_iter=1, tol=10.0)
-    held = []
-
-    def hold_out(X, Y, weights):
-        result = QuadraticClassifier._hold_out(model, X, Y, weights)
-        held.append(20 - int(result[1].sum()))
-        return result
-
-    model._hold_out = hold_out
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, y)
-        assert held == [2]
-        weights = np.zeros(200)
-        weights[::5] = 1  # rows without weight are in neither part
-        del model._hold_out
+    with pytest.warns(ConvergenceWarning):
         assert model.fit(X, y, sample_weight=weights).n_iter_ == 1
 
 

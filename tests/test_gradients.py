@@ -169,19 +169,19 @@ def test_check_gradients_sees_an_undefined_gradient(monkeypatch):
     assert net.check_gradients(np.ones((5, 3)), np.ones((5, 2))).worst == np.inf
 
 
-def test_gradients_are_the_same_in_chunks(monkeypatch):
-    from quadric.training import backprop
+def test_gradients_are_the_same_in_blocks(monkeypatch):
+    from quadric.training import objective
 
     net = make_network(["quadratic", "quadratic"], "tanh", "softmax", widths=(4, 3))
     rng = np.random.default_rng(3)
     X, Y, w = rng.normal(size=(23, 3)), targets("cross_entropy", 23, 3, rng), rng.random(23)
     value, grads = net.gradients(X, Y, sample_weight=w)
     z = net.logits(X)
-    monkeypatch.setattr(backprop, "CHUNK_BYTES", 4 * net.layers[0].W.nbytes)
-    value_in_chunks, grads_in_chunks = net.gradients(X, Y, sample_weight=w)
-    assert value_in_chunks == pytest.approx(value, rel=1e-14)
+    monkeypatch.setattr(objective, "BLOCK_ROWS", 4)
+    value_in_blocks, grads_in_blocks = net.gradients(X, Y, sample_weight=w)
+    assert value_in_blocks == pytest.approx(value, rel=1e-14)
     np.testing.assert_allclose(net.logits(X), z, rtol=1e-14)
-    for one, other in zip(grads, grads_in_chunks, strict=True):
+    for one, other in zip(grads, grads_in_blocks, strict=True):
         for name, array in one.arrays().items():
             np.testing.assert_allclose(other.arrays()[name], array, atol=1e-14)
 

@@ -15,9 +15,9 @@ import pytest
 
 from quadric import QuadraticClassifier, model_file
 from quadric.errors import TableError
-from quadric.estimators.resuming import put_state, state_of
 from quadric.streaming import Stream, train_stream
 from quadric.streaming.checkpoint import Checkpoint
+from quadric.streaming.learner import put_state, state_of
 from quadric.tables import Settings, Wishes, open_table, train
 
 
@@ -172,12 +172,20 @@ def test_a_checkpoint_is_no_pickle(tmp_path):
         checkpoint.load()
 
 
-def test_an_estimator_goes_on_from_its_state():
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "adam"},
+        {"solver": "sgd", "learning_rate": "adaptive"},
+        {"solver": "sgd", "batch_size": 1, "momentum": 0.0, "alpha": 0.1},
+    ],
+)
+def test_an_estimator_continues_from_its_state(options):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(900, 3)), rng.integers(0, 3, 900)
 
     def fresh():
-        return QuadraticClassifier((), solver="adam", random_state=0, shuffle=False)
+        return QuadraticClassifier((), random_state=0, shuffle=False, **options)
 
     whole, half, other = fresh(), fresh(), fresh()
     for k in range(3):
@@ -192,26 +200,16 @@ def test_an_estimator_goes_on_from_its_state():
     assert other.network_.layers[0].Q.tobytes() == whole.network_.layers[0].Q.tobytes()
     assert other.loss_ == whole.loss_
     assert other.loss_curve_ == whole.loss_curve_
-    with pytest.raises(TypeError, match="only an estimator that learns by partial_fit"):
-        state_of(QuadraticClassifier((), solver="lbfgs").fit(X, y))
 
 
-def test_a_divergence_lowers_the_rate_for_good(table, monkeypatch):
+def test_a_divergence_lowers_the_rate(table, monkeypatch):
     from quadric.streaming import learner
 
-    seen = []
-    original = learner.set_rate
-
-    def spy(estimator, rate):
-        seen.append(rate)
-        original(estimator, rate)
-
-    monkeypatch.setattr(learner, "set_rate", spy)
     monkeypatch.setattr(learner, "RATE", 1e4)  # far too long a step
     trained = go(table)
     assert "Training diverged" in " ".join(trained.notes)
-    assert min(seen[:4]) < 2e3  # long before the schedule is there
     assert all(np.isfinite(array).all() for array in parameters(trained))
+    assert trained.report.scores["this model"] > trained.report.scores["most frequent class"]
 
 
 # ---- memory --------------------------------------------------------------------------------
@@ -334,9 +332,9 @@ def check_small_batches(count, most_growth):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
 def test_small_batches_at_constant_memory(monkeypatch):
-    from quadric.estimators import stochastic
+    from quadric.estimators import fitting
 
-    monkeypatch.setattr(stochastic, "KEPT_LOSSES", 100)
+    monkeypatch.setattr(fitting, "KEPT_LOSSES", 100)
     check_small_batches(4000, 2.0)
     model = QuadraticClassifier((), random_state=0)
     for _ in range(250):

@@ -22,6 +22,7 @@ __all__ = [
     "as_targets",
     "as_vector",
     "as_weights",
+    "check_indices",
 ]
 
 
@@ -89,36 +90,48 @@ def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
 
 
 def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
-    """X as a CSR matrix with sorted rows and no duplicates, whose indices can be relied upon.
-
-    SciPy builds matrices with any indices; compiled code would follow them out of the arrays.
-    """
+    """X as a CSR matrix with sorted rows, no duplicates and indices that were checked."""
+    check_indices(name, X)
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers. Got dtype {X.dtype} instead.")
     with np.errstate(over="ignore"):
         csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where it can
-    n_rows, n = csr.shape
-    starts, columns = csr.indptr, csr.indices
+    # made anew around the same arrays, so that SciPy looks and does not trust an old flag
+    end = csr.indptr[-1]
+    csr = sparse.csr_array((csr.data[:end], csr.indices[:end], csr.indptr), shape=csr.shape)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+def check_indices(name: str, X: Any) -> None:
+    """Raise ValueError if a sparse matrix has indices outside its shape.
+
+    SciPy builds such matrices without an error; compiled code, SciPy's own conversions included,
+    would follow the indices out of the arrays.
+    """
+    if X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
+        return
+    blocks = X.blocksize if X.format == "bsr" else (1, 1)
+    n_rows, n = (size // block for size, block in zip(X.shape, blocks, strict=True))
+    if X.format == "csc":
+        n_rows, n = n, n_rows
+    starts, columns = X.indptr, X.indices
     sound = (
         len(starts) == n_rows + 1
         and starts[0] == 0
         and (np.diff(starts) >= 0).all()
-        and starts[-1] <= min(len(columns), len(csr.data))
+        and starts[-1] <= min(len(columns), len(X.data))
         and (starts[-1] == 0 or columns[: starts[-1]].min() >= 0)
         and (starts[-1] == 0 or columns[: starts[-1]].max() < n)
     )
     if not sound:
         raise ValueError(
-            f"{name} must be a sound CSR matrix. Got indices outside its {n_rows} rows and {n} "
-            "columns; build it anew, or call its check_format() method for details."
+            f"{name} must be a sound {X.format.upper()} matrix. Got indices outside its "
+            f"{X.shape[0]} rows and {X.shape[1]} columns; build it anew, or call its "
+            "check_format() method for details."
         )
-    # made anew around the same arrays, so that SciPy looks and does not trust an old flag
-    end = starts[-1]
-    csr = sparse.csr_array((csr.data[:end], columns[:end], starts), shape=csr.shape)
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return csr
 
 
 def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) -> Array:

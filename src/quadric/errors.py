@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quadric.training.history import History
+    from quadric.training.state import History
 
 __all__ = [
     "DatasetError",
@@ -25,19 +25,24 @@ class DatasetUnavailableError(DatasetError):
     """A data set is not here, and no source has it."""
 
 
-class DivergenceError(ArithmeticError):
-    """Training met an infinite or undefined number; the network is as it was before that epoch.
+class DivergenceError(ArithmeticError, ValueError):
+    """Training diverged; the network was restored to its last good state.
 
     Attributes
     ----------
     epoch : int
         The epoch that failed, counted from 0.
     sample : int or None
-        The row of X at which it was seen (the step before may have caused it), where known.
+        The row of X at which a value was not finite (the step before may have caused it), if known.
     layer : int or None
-        The layer whose pre-activation was not finite, counted from 0.
+        The layer whose pre-activation was not finite, counted from 0, if known.
+    loss, reference : float or None
+        The mean loss of the failed epoch and the loss of the same samples at the start, if all
+        values were finite but the loss grew.
     learning_rate : float or None
         The rate of that epoch; None for a solver without one (lbfgs).
+    recoveries : int
+        How often the rate was lowered before.
     history : History
         The epochs that were finished.
     """
@@ -46,28 +51,37 @@ class DivergenceError(ArithmeticError):
         self,
         *,
         epoch: int,
-        sample: int | None,
-        layer: int | None,
-        learning_rate: float | None,
         history: History,
+        sample: int | None = None,
+        layer: int | None = None,
+        loss: float | None = None,
+        reference: float | None = None,
+        learning_rate: float | None = None,
+        recoveries: int = 0,
     ) -> None:
         self.epoch, self.sample, self.layer = epoch, sample, layer
-        self.learning_rate, self.history = learning_rate, history
+        self.loss, self.reference = loss, reference
+        self.learning_rate, self.recoveries, self.history = learning_rate, recoveries, history
         place = f"epoch {epoch}"
         if sample is not None:
             place += f", sample {sample}"
         if layer is not None:
             place += f", layer {layer}"
-        rate, advice = "", "features scaled to about unit size, or a larger penalty."
+        if loss is None:
+            what = f"a value was not finite at {place}"
+        else:
+            what = f"the loss grew from {reference:.4g} at the start to {loss:.4g} at {place}"
+        advice = "features scaled to about unit size or a larger penalty"
         if learning_rate is not None:
-            rate = f" (learning_rate={learning_rate:g})"
+            what += f" (learning_rate={learning_rate:g}"
+            what += f", lowered {recoveries} times before)" if recoveries else ")"
             advice = (
-                "a smaller learning_rate, features scaled to about unit size, or gradient "
-                "clipping (clip=1.0)."
+                "a smaller learning rate, features scaled to about unit size or, in Network.fit, "
+                "gradient clipping (clip=1.0)"
             )
         super().__init__(
-            f"training diverged: a value was not finite at {place}{rate}. The network is as it "
-            f"was after {epoch} finished epoch{'' if epoch == 1 else 's'}. Try {advice}"
+            f"training diverged: {what}. The network was restored to its last good state. "
+            f"Try {advice}."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -88,7 +102,16 @@ class TableError(ValueError):
     """A table cannot be read, or cannot be used for what is asked: one line that says why."""
 
 
-_FIELDS = ("epoch", "sample", "layer", "learning_rate", "history")
+_FIELDS = (
+    "epoch",
+    "history",
+    "sample",
+    "layer",
+    "loss",
+    "reference",
+    "learning_rate",
+    "recoveries",
+)
 
 
 def _rebuild(state: dict[str, Any]) -> DivergenceError:

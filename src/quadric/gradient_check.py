@@ -11,7 +11,7 @@ import numpy as np
 from quadric.arrays import Array, Matrix
 from quadric.layers import Layer
 from quadric.losses import Loss
-from quadric.training import backprop
+from quadric.training import objective
 
 __all__ = ["GradientCheck", "WorstEntry", "check_gradients"]
 
@@ -66,12 +66,12 @@ def check_gradients(
 ) -> GradientCheck:
     """Central differences of mean loss + penalty by every independent parameter."""
 
-    def objective() -> float:
-        z = backprop.logits(layers, activations, X)
-        return backprop.mean_loss(loss, activations[-1], z, Y) + backprop.penalty(layers, l2)
+    def value() -> float:
+        z = objective.logits(layers, activations, X)
+        return objective.mean_loss(loss, activations[-1], z, Y) + objective.penalty(layers, l2)
 
-    _, grads = backprop.gradients(layers, activations, loss, X, Y)
-    backprop.add_l2(layers, grads, l2)
+    _, grads = objective.gradients(layers, activations, loss, X, Y)
+    objective.add_l2(layers, grads, l2)
     entries = []
     for l, (layer, grad) in enumerate(zip(layers, grads, strict=True)):
         gradients = grad.arrays()
@@ -79,11 +79,11 @@ def check_gradients(
             worst: WorstEntry | None = None
             for index in np.ndindex(array.shape):
                 gradient = float(gradients[name][index])
-                difference = _difference(objective, array, index, step)
+                difference = _difference(value, array, index, step)
                 error = _error(gradient, difference)
                 if error > CURVED:
                     # a strongly curved function: take the error of second order away
-                    half = _difference(objective, array, index, step / 2)
+                    half = _difference(value, array, index, step / 2)
                     difference = (4 * half - difference) / 3
                     error = _error(gradient, difference)
                 if not np.isfinite(error):

@@ -15,9 +15,11 @@ from quadric.initial_values import INITIAL_VALUES, draw_layer
 from quadric.layers import LAYERS, Layer
 from quadric.losses import Loss, get_loss
 from quadric.memory import check_memory
-from quadric.training import backprop
-from quadric.training.fit import fit
-from quadric.training.history import Epoch, History
+from quadric.training import objective
+from quadric.training.objective import Samples
+from quadric.training.options import Options
+from quadric.training.state import Epoch, History, TrainingState
+from quadric.training.train import train
 
 __all__ = ["Network"]
 
@@ -160,7 +162,7 @@ class Network:
         layers = self.layers
         if shift is not None:
             layers = (layers[0].shifted(shift), *layers[1:])
-        return backprop.logits(layers, self.activations, X)
+        return objective.logits(layers, self.activations, X)
 
     def forward(self, X: Any, *, offset: Any = None) -> Array:
         """The activations of the last layer; see `logits` for the parameters."""
@@ -191,7 +193,7 @@ class Network:
         _, function = get_loss(loss, self.activations[-1])
         Y = self._targets(X, Y, function)
         weights = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
-        return backprop.gradients(self.layers, self.activations, function, X, Y, weights)
+        return objective.gradients(self.layers, self.activations, function, X, Y, weights)
 
     def fit(
         self,
@@ -279,17 +281,40 @@ class Network:
         _refuse_empty("X", X)
         name, function = get_loss(loss, self.activations[-1])
         Y = self._targets(X, Y, function)
+        weight = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
         validate = None
         if validation is not None:
             validate = self._validation(validation, offset, name, function, score)
-        return fit(
-            self.layers, self.activations, name, X, Y,
-            solver=solver, learning_rate=learning_rate, batch_size=batch_size, epochs=epochs,
-            l2=l2, offset=shift, rng=rng, shuffle=shuffle,
-            sample_weight=arrays.as_weights(sample_weight, X.shape[0], self.dtype),
-            power_t=power_t, momentum=momentum, nesterov=nesterov, beta_1=beta_1, beta_2=beta_2,
-            epsilon=epsilon, clip=clip, tol=tol, validate=validate, callback=callback,
-        )  # fmt: skip
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable. Got {callback!r} instead.")
+        options = Options(
+            solver=checks.check_choice("solver", solver, ("sgd", "adam", "lbfgs")),
+            learning_rate=checks.check_number("learning_rate", learning_rate, above=0),
+            schedule="invscaling",
+            power_t=checks.check_number("power_t", power_t, at_least=0),
+            batch_size=checks.check_integer("batch_size", batch_size, at_least=1),
+            epochs=checks.check_integer("epochs", epochs, at_least=0),
+            l2=checks.check_number("l2", l2, at_least=0),
+            momentum=checks.check_number("momentum", momentum, at_least=0, below=1),
+            nesterov=checks.check_flag("nesterov", nesterov),
+            beta_1=checks.check_number("beta_1", beta_1, at_least=0, below=1),
+            beta_2=checks.check_number("beta_2", beta_2, at_least=0, below=1),
+            epsilon=checks.check_number("epsilon", epsilon, above=0),
+            clip=None if clip is None else checks.check_number("clip", clip, above=0),
+            shuffle=checks.check_flag("shuffle", shuffle),
+            tol=checks.check_number("tol", tol, at_least=0),
+        )
+        return train(
+            self.layers,
+            self.activations,
+            name,
+            Samples(X, Y, weight, shift),
+            options,
+            TrainingState(),
+            rng=checks.as_generator(rng),
+            validate=validate,
+            callback=callback,
+        )
 
     def check_gradients(
         self, X: Any, Y: Any, loss: str | None = None, *, l2: float = 0.0, step: float = 1e-5
@@ -377,8 +402,8 @@ class Network:
                 if score is not None:
                     return float(score(Y, get_activation(self.activations[-1]).function(z)))
                 if name == "squared_error":
-                    return -backprop.mean_loss(loss, self.activations[-1], z, Y)
-                return _accuracy(z, Y)
+                    return -objective.mean_loss(loss, self.activations[-1], z, Y)
+                return objective.accuracy(z, Y)
 
         return validate
 
@@ -386,10 +411,3 @@ class Network:
 def _refuse_empty(name: str, X: Matrix) -> None:
     if X.shape[0] == 0:
         raise ValueError(f"{name} must have at least one row. Got none.")
-
-
-def _accuracy(z: Array, Y: Array) -> float:
-    """The share of rows whose largest output is the largest target (of one output: its side)."""
-    if z.shape[1] == 1:
-        return float(((z > 0) == (Y > 0.5)).mean())
-    return float((z.argmax(axis=1) == Y.argmax(axis=1)).mean())

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import (
@@ -20,7 +20,10 @@ from sklearn.utils.multiclass import (
 
 from quadric.arrays import Array
 from quadric.estimators.base import QuadraticNetworkEstimator
+from quadric.estimators.data import check_training_data, with_class_weight
+from quadric.estimators.fitting import Task, fit_network, starts_anew
 from quadric.estimators.probabilities import LogitsToClasses
+from quadric.training.objective import accuracy
 
 __all__ = ["QuadraticClassifier"]
 
@@ -59,14 +62,17 @@ class QuadraticClassifier(LogitsToClasses, ClassifierMixin, QuadraticNetworkEsti
     batch_size, learning_rate, learning_rate_init, power_t, max_iter, shuffle, random_state, tol, \
 verbose, warm_start, momentum, nesterovs_momentum, early_stopping, validation_fraction, beta_1, \
 beta_2, epsilon, n_iter_no_change, max_fun
-        As in MLPClassifier. `verbose` shows a live bar on stderr.
+        As in MLPClassifier. `verbose` reports on stderr: a live bar on a terminal, else lines.
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes, multiplied into `sample_weight`.
+        Weights of the classes, multiplied into `sample_weight`. 'balanced' counts samples by
+        their weight.
     dtype : {'float32', 'float64'} or None, default=None
         The type of the parameters; None takes that of the data.
     on_divergence : {'recover', 'raise'}, default='recover'
-        What to do when training meets a number that is not finite: go back to the last good epoch
-        and lower the learning rate (with a warning), or raise `DivergenceError`.
+        What to do when an epoch of 'sgd' or 'adam' diverges (a value is not finite, or the mean
+        loss exceeds ten times the loss of the same samples at the start of the call): return to
+        the last good epoch and lower the learning rate (with a warning), or raise
+        `DivergenceError`.
 
     Attributes
     ----------
@@ -183,67 +189,64 @@ beta_2, epsilon, n_iter_no_change, max_fun
             self._label_binarizer.fit(y if multilabel else classes)
         return self._fit(X, y, sample_weight, incremental=True)
 
-    def _encode_targets(self, y: Any, *, incremental: bool, first: bool) -> Array:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticClassifier:
+        anew = starts_anew(self, incremental=incremental)
+        X, y, weight = check_training_data(self, X, y, sample_weight, reset=anew, multi_output=True)
         check_classification_targets(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-        if "classes_" not in self.__dict__ or (first and not incremental):
+        self._check_classes(y, anew=anew, incremental=incremental)
+        weight = with_class_weight(self.class_weight, y, weight)
+        fit_network(self, X, weight, self._task(y), incremental=incremental)
+        return self
+
+    def _check_classes(self, y: Array, *, anew: bool, incremental: bool) -> None:
+        """Learn the classes, or check that they are those of the last call."""
+        if "classes_" not in self.__dict__ or (anew and not incremental):
             self._label_binarizer = LabelBinarizer().fit(y)
             self.classes_ = self._label_binarizer.classes_
-        else:
-            labels = unique_labels(y)
-            if self.warm_start and not incremental:
-                if set(labels) != set(self.classes_):
-                    raise ValueError(
-                        "warm_start can only be used where `y` has the same classes as in the "
-                        f"previous call to fit. Previously got {self.classes_}, `y` has {labels}"
-                    )
-            elif np.setdiff1d(labels, self.classes_).size:
+            return
+        labels = unique_labels(y)
+        if self.warm_start and not incremental:
+            if set(labels) != set(self.classes_):
                 raise ValueError(
-                    f"`y` has classes not in `self.classes_`. `self.classes_` has {self.classes_}. "
-                    f"'y' has {labels}."
+                    "warm_start can only be used where `y` has the same classes as in the "
+                    f"previous call to fit. Previously got {self.classes_}, `y` has {labels}"
                 )
-        Y = np.asarray(self._label_binarizer.transform(y), dtype=np.float64)
-        if Y.shape[1] == 1 and self._loss_and_activation()[1] == "softmax":
-            Y = np.hstack([1 - Y, Y])
-        return Y
+        elif np.setdiff1d(labels, self.classes_).size:
+            raise ValueError(
+                f"`y` has classes not in `self.classes_`. `self.classes_` has {self.classes_}. "
+                f"'y' has {labels}."
+            )
 
-    @property
-    def _is_multilabel(self) -> bool:
-        return bool(self._label_binarizer.y_type_.startswith("multilabel"))
-
-    def _loss_and_activation(self) -> tuple[str, str]:
-        if self.loss == "auto":
-            several = self._label_binarizer.y_type_ == "multiclass" and len(self.classes_) > 2
-            chosen = "cross_entropy" if several else "binary_cross_entropy"
-        else:
-            chosen = self.loss
-        if chosen == "cross_entropy" and self._is_multilabel:
+    def _task(self, y: Array) -> Task:
+        """One column for two classes, several labels or a single class; else one for each class."""
+        kind, loss = self._label_binarizer.y_type_, self.loss
+        multilabel = kind.startswith("multilabel")
+        if loss == "auto":
+            several = kind == "multiclass" and len(self.classes_) > 2
+            loss = "cross_entropy" if several else "binary_cross_entropy"
+        if loss == "cross_entropy" and multilabel:
             raise ValueError(
                 "loss='cross_entropy' is for exclusive classes: multi-label targets need 'auto' "
                 "or 'binary_cross_entropy'."
             )
-        return chosen, {"cross_entropy": "softmax", "binary_cross_entropy": "logistic"}[chosen]
-
-    def _weights(self, sample_weight: Array | None, y: Any) -> Array | None:
-        if self.class_weight is None:
-            return sample_weight
-        by_class = compute_sample_weight(self.class_weight, y)
-        return by_class if sample_weight is None else by_class * sample_weight
-
-    def _stratifies(self, Y: Array) -> bool:
-        return not self._is_multilabel
-
-    def _score_of_logits(self, z: Array, Y: Array, sample_weight: Array | None) -> float:
-        if self._is_multilabel:
-            return float(accuracy_score(Y > 0.5, z > 0, sample_weight=sample_weight))
-        if z.shape[1] == 1:
-            right = (z[:, 0] > 0) == (Y[:, 0] > 0.5)
+        Y = np.asarray(self._label_binarizer.transform(y), dtype=np.float64)
+        if loss == "binary_cross_entropy":
+            last = "logistic"
         else:
-            right = z.argmax(axis=1) == Y.argmax(axis=1)
-        return float(np.average(right, weights=sample_weight))
+            last, Y = "softmax", np.hstack([1 - Y, Y]) if Y.shape[1] == 1 else Y
+        if multilabel:
+            return Task(Y, loss, last, _subset_accuracy)
+        strata = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
+        return Task(Y, loss, last, accuracy, strata)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self.loss != "cross_entropy"
         return tags
+
+
+def _subset_accuracy(z: Array, Y: Array, weight: Array | None) -> float:
+    return float(accuracy_score(Y > 0.5, z > 0, sample_weight=weight))

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import optimize
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from quadric import triangle
 from quadric.arrays import Array, Matrix
-from quadric.errors import DivergenceError
-from quadric.estimators.checks import as_samples, warn_about_scales
 from quadric.estimators.classifier import QuadraticClassifier
-from quadric.estimators.probabilities import LogitsToClasses, checked_logits
-from quadric.estimators.repeated import merge_repeated
-from quadric.estimators.threads import suitable_threads
+from quadric.estimators.data import (
+    as_samples,
+    check_training_data,
+    merge_repeated,
+    warn_about_scales,
+    with_class_weight,
+)
+from quadric.estimators.messages import progress, warn_not_converged
+from quadric.estimators.probabilities import LogitsToClasses
 from quadric.layers import Quadratic
-from quadric.losses import LOSSES
 from quadric.memory import check_memory
 from quadric.network import Network
-from quadric.training import backprop
-from quadric.training.full_batch import input_squares, preconditioner
-from quadric.training.history import History
+from quadric.training.options import Options
+from quadric.training.state import TrainingState
+from quadric.training.train import train
 
 __all__ = ["QuadraticLogisticRegression"]
 
@@ -68,7 +66,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
     warm_start : bool, default=False
         Start from the last solution ('lbfgs').
     verbose : bool, default=False
-        A live bar on stderr for 'sgd'.
+        Report on stderr: a live bar on a terminal, else lines.
     on_divergence : {'recover', 'raise'}, default='recover'
         As in `QuadraticClassifier`, for 'sgd'.
 
@@ -145,141 +143,83 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
+        X, y, weight = check_training_data(self, X, y, sample_weight)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         classes, index = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data "
                 f"contains only one class: {classes[0]!r}"
             )
-        if self.class_weight is not None:
-            by_class = compute_sample_weight(self.class_weight, y)
-            weights = by_class if weights is None else weights * by_class
-        n, neurons = X.shape[1], 1 if len(classes) == 2 else len(classes)
-        check_memory(n, [("quadratic", neurons)], 8, copies=6.0 + LBFGS_PAIRS)
+        weight = with_class_weight(self.class_weight, y, weight)
+        neurons = 1 if len(classes) == 2 else len(classes)
+        check_memory(X.shape[1], [("quadratic", neurons)], 8, copies=6.0 + LBFGS_PAIRS)
         warn_about_scales(X, type(self).__name__)
-        before = self.__dict__.get("network_")
         self.classes_ = classes
         if self.solver == "sgd":
-            if not self.fit_intercept:
-                raise ValueError("fit_intercept=False needs solver='lbfgs'. Got solver='sgd'.")
-            self._fit_sgd(X, y, weights)
+            self._fit_sgd(X, y, weight)
         else:
-            if neurons == 1:
-                name, last, Y = "binary_cross_entropy", "logistic", index[:, None].astype(float)
-            else:
-                name = LOSS_NAMES[self.loss]
-                last = "softmax" if name == "cross_entropy" else "logistic"
-                Y = np.eye(neurons)[index]
-            layer = Quadratic.of(
-                W=np.zeros((neurons, n)),
-                b=np.zeros(neurons),
-                packed=np.zeros((triangle.n_pairs(n), neurons)),
-            )
-            if self.warm_start and before is not None and before.layers[0].W.shape == layer.W.shape:
-                layer = before.astype("float64").layers[0]
-            if not self.fit_intercept:
-                layer.b[...] = 0
-            network = Network([layer], [last])
-            with suitable_threads(network.layers, X.shape[0]):
-                self._fit_lbfgs(network, name, as_samples(X, network.dtype), Y, weights)
-            self.network_ = network.astype(X.dtype)
+            self._fit_lbfgs(X, np.eye(len(classes))[index][:, -neurons:], weight)
         neuron: Any = self.network_.layers[0]
         self.Q_, self.coef_, self.intercept_ = neuron.Q, neuron.W, neuron.b
         return self
 
-    def _fit_lbfgs(
-        self, network: Network, name: str, X: Matrix, Y: Array, weights: Array | None
-    ) -> None:
+    def _fit_lbfgs(self, X: Matrix, Y: Array, weight: Array | None) -> None:
         """Minimise mean loss + |v|^2 / (2 C total weight), v being the monomials' coefficients."""
-        layer, loss, last = network.layers[0], LOSSES[name], network.activations[0]
-        X, Y, weights = merge_repeated(X, Y, weights)
-        total = float(len(Y))
-        if weights is not None:
-            total = float(weights.sum(dtype=np.float64))
-            weights = np.asarray(weights, dtype=np.float64) * (len(Y) / total)
-        penalty = 1 / (self.C * total)
-        m, n = layer.W.shape
-        # q_ij stands for the coefficient 2 q_ij of x_i x_j where i < j
-        rows, columns = np.triu_indices(n)
-        factor = np.where(rows == columns, 1.0, 2.0)
-
-        s = input_squares(X)
-        with np.errstate(over="ignore"):
-            pairs = s[rows] * s[columns]
-        met = np.concatenate([np.tile(s, m), np.ones(m), np.tile(pairs, m)])
-        scales = preconditioner(np.where(np.isfinite(met), met, 1.0), penalty)
-
-        def split(vector: Array) -> tuple[Array, Array, Array]:
-            W, b = vector[: m * n].reshape(m, n), vector[m * n : m * n + m]
-            return W, b, vector[m * n + m :].reshape(m, -1)
-
-        def assign(vector: Array) -> None:
-            W, b, monomials = split(vector)
-            held = layer.arrays()
-            held["W"][...], held["b"][...] = W, b
-            held["packed"][...] = (monomials / factor).T
-
-        def objective(scaled: Array) -> tuple[float, Array]:
-            vector = scaled / scales
-            assign(vector)
-            with np.errstate(over="ignore", invalid="ignore"):
-                value, (grad,) = backprop.gradients([layer], [last], loss, X, Y, weights)
-            g = grad.arrays()
-            W, _, monomials = split(vector)
-            by_b = g["b"] if self.fit_intercept else np.zeros(m)
-            gradient = np.concatenate(
-                [
-                    (g["W"] + penalty * W).ravel(),
-                    by_b,
-                    (g["packed"].T / factor + penalty * monomials).ravel(),
-                ]
-            )
-            size = float((W**2).sum() + (monomials**2).sum())
-            return value + penalty / 2 * size, gradient / scales
-
-        held = layer.arrays()
-        start = np.concatenate([held["W"].ravel(), held["b"], (held["packed"].T * factor).ravel()])
-        result = optimize.minimize(
-            objective, start * scales, method="L-BFGS-B", jac=True,
-            options={
-                "maxiter": self.max_iter, "maxfun": 100 * self.max_iter, "maxcor": LBFGS_PAIRS,
-                "gtol": self.tol, "ftol": 0.0,
-            },
-        )  # fmt: skip
-        if not (np.isfinite(result.fun) and np.isfinite(result.x).all()):
-            raise DivergenceError(
-                epoch=0, sample=None, layer=0, learning_rate=None, history=History(len(Y))
-            )
-        assign(result.x / scales)
-        self.n_iter_ = int(result.nit)
-        if result.status == 1:
-            warnings.warn(
-                f"lbfgs failed to converge after {result.nit} iteration(s): increase max_iter or "
-                "scale the data.",
-                ConvergenceWarning,
-                stacklevel=4,
+        m, n = Y.shape[1], X.shape[1]
+        loss = "binary_cross_entropy" if m == 1 else LOSS_NAMES[self.loss]
+        last = "softmax" if loss == "cross_entropy" else "logistic"
+        zeros = {name: np.zeros(shape) for name, shape in Quadratic.shapes(n, m).items()}
+        network, before = Network([Quadratic.of(**zeros)], [last]), self.__dict__.get("network_")
+        if self.warm_start and before is not None and before.layers[0].W.shape == (m, n):
+            network = Network(before.astype("float64").layers, [last])
+        if not self.fit_intercept:
+            network.layers[0].b[...] = 0
+        samples = merge_repeated(as_samples(X, Y, weight, network.dtype))
+        options = Options(
+            solver="lbfgs",
+            epochs=self.max_iter,
+            l2=1 / self.C,
+            penalty="monomials",
+            by_weight=True,
+            tol=self.tol,
+            max_evaluations=100 * self.max_iter,
+            pairs=LBFGS_PAIRS,
+            fixed=() if self.fit_intercept else ("b",),
+        )
+        state = TrainingState()
+        with progress(type(self).__name__, self.max_iter, bool(self.verbose)) as report:
+            train(network.layers, [last], loss, samples, options, state, callback=report)
+        self.network_, self.n_iter_ = network.astype(X.dtype), state.epochs
+        if state.history.exhausted:
+            warn_not_converged(
+                f"lbfgs failed to converge after {state.epochs} iteration(s): increase max_iter or "
+                "scale the data."
             )
 
-    def _fit_sgd(self, X: Matrix, y: Array, weights: Array | None) -> None:
-        total = float(len(y)) if weights is None else float(np.sum(weights))
+    def _fit_sgd(self, X: Matrix, y: Array, weight: Array | None) -> None:
+        if not self.fit_intercept:
+            raise ValueError("fit_intercept=False needs solver='lbfgs'. Got solver='sgd'.")
+        total = float(len(y)) if weight is None else float(np.sum(weight))
         classifier = QuadraticClassifier(
-            (), layer_kinds="quadratic", init="normal", solver="sgd", batch_size=1, momentum=0.0,
+            (),
+            layer_kinds="quadratic",
+            init="normal",
+            solver="sgd",
+            batch_size=1,
+            momentum=0.0,
             loss=LOSS_NAMES[self.loss] if len(self.classes_) > 2 else "auto",
-            alpha=1 / (self.C * total), learning_rate_init=self.learning_rate_init, tol=self.tol,
-            max_iter=self.max_iter, random_state=self.random_state, verbose=self.verbose,
+            alpha=1 / (self.C * total),
+            learning_rate_init=self.learning_rate_init,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            verbose=self.verbose,
             on_divergence=self.on_divergence,
-        )  # fmt: skip
-        classifier.fit(X, y, sample_weight=weights)
+        )
+        classifier.fit(X, y, sample_weight=weight)
         self.network_, self.n_iter_ = classifier.network_, classifier.n_iter_
-
-    def _logits(self, X: Any) -> Array:
-        return checked_logits(self, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,26 +1,43 @@
-"""What 'auto' stands for: shape and penalty chosen on held-out samples, within one fit's time.
+"""What 'auto' stands for: solver, batch size, shape and penalty.
 
-Every candidate is trained for a few iterations on three quarters of the data; the two that do best
-on the last quarter go on, and the winner is then trained on all data from where it stands.
+With L-BFGS, shape and penalty are chosen on held-out samples within the time of one fit. Every
+candidate is trained for a few iterations on three quarters of the data; the two best on the last
+quarter continue, and the winner is then trained on all data from where it stands.
+
+The values were chosen by `python -m benchmarks.defaults`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric.arrays import Array, Matrix
-from quadric.losses import Loss
+from quadric.layers import LAYERS
+from quadric.losses import LOSSES
 from quadric.network import Network
-from quadric.training import backprop
-from quadric.training.full_batch import run_lbfgs
+from quadric.training import objective
+from quadric.training.objective import Samples
+from quadric.training.options import Options
+from quadric.training.state import TrainingState
+from quadric.training.train import train
 
-__all__ = ["HIDDEN", "Candidate", "candidates", "select"]
+__all__ = [
+    "Candidate",
+    "Choice",
+    "auto_solver",
+    "candidates",
+    "hidden_sizes",
+    "select",
+    "shape_of",
+    "worth_choosing",
+]
 
-# Chosen by `python -m benchmarks.defaults`.
 HIDDEN = (32,)
+BATCH_SIZE = 200
+LBFGS_SAMPLES = 20_000  # with more samples, batches are faster
+STOCHASTIC_ALPHA = 1e-4
 SINGLE_LAYER_ALPHAS = (0.1, 1.0, 10.0)
 HIDDEN_ALPHAS = (1.0, 5.0, 25.0)
 FIRST_ROUND, SECOND_ROUND = 15, 25
@@ -35,8 +52,56 @@ class Candidate(NamedTuple):
     alpha: float
 
 
-def candidates(hidden: Sequence[int] | None, alpha: float | None, n_inputs: int) -> list[Candidate]:
-    """All that is open; None is open. The first is what to take where there is no choosing."""
+class Choice(NamedTuple):
+    """A candidate with its network, and the iterations and evaluations spent on choosing."""
+
+    candidate: Candidate
+    network: Network
+    iterations: int = 0
+    evaluations: int = 0
+
+
+def hidden_sizes(estimator: Any) -> list[int] | None:
+    """The widths of the hidden layers: a number is one layer, () is none; None is to be chosen."""
+    given, kinds = estimator.hidden_layer_sizes, estimator.layer_kinds
+    if isinstance(given, str):
+        auto = isinstance(kinds, str) and kinds == "auto"
+        return None if auto else list(HIDDEN)  # a kind for each layer makes it a fixed shape
+    sizes = list(np.atleast_1d(np.asarray(given, dtype=object)).ravel())
+    for size in sizes:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:
+            raise ValueError(f"hidden_layer_sizes must be > 0, got {given}.")
+    return [int(size) for size in sizes]
+
+
+def shape_of(estimator: Any, candidate: Candidate, n_outputs: int) -> list[tuple[str, int]]:
+    """(kind, neurons) for each layer: 'auto' is linear hidden layers and a quadratic output."""
+    sizes, kinds = [*candidate.hidden, n_outputs], estimator.layer_kinds
+    if isinstance(kinds, str):
+        auto = ["linear"] * len(candidate.hidden) + ["quadratic"]
+        kinds = auto if kinds == "auto" else [kinds] * len(sizes)
+    kinds = list(kinds)
+    if len(kinds) != len(sizes) or not all(kind in LAYERS for kind in kinds):
+        known = ", ".join(map(repr, LAYERS))
+        raise ValueError(
+            f"layer_kinds must be 'auto', one of {known}, or a sequence of them of length "
+            f"{len(sizes)} (hidden layers and output). Got {estimator.layer_kinds!r} instead."
+        )
+    return list(zip(kinds, sizes, strict=True))
+
+
+def auto_solver(n_samples: int, *, batches: bool) -> str:
+    """The solver for that many samples; `batches` are asked for."""
+    return "adam" if batches or n_samples > LBFGS_SAMPLES else "lbfgs"
+
+
+def candidates(
+    hidden: Sequence[int] | None, alpha: float | None, n_inputs: int, solver: str
+) -> list[Candidate]:
+    """All combinations that are open (None); the first is used if nothing can be chosen."""
+    if solver != "lbfgs":
+        alpha = STOCHASTIC_ALPHA if alpha is None else alpha
+        return [Candidate(HIDDEN if hidden is None else tuple(hidden), alpha)]
     shapes: list[tuple[int, ...]] = [HIDDEN] if hidden is None else [tuple(hidden)]
     if hidden is None and n_inputs <= MOST_INPUTS:
         shapes.insert(0, ())
@@ -47,45 +112,55 @@ def candidates(hidden: Sequence[int] | None, alpha: float | None, n_inputs: int)
     return found
 
 
+def worth_choosing(among: Sequence[Candidate], n_samples: int, options: Options) -> bool:
+    """Whether there are several candidates, and samples, iterations and evaluations for them."""
+    enough = n_samples >= FEWEST_SAMPLES and options.epochs >= 4
+    return len(among) > 1 and enough and _shares(len(among), options)[0] >= 2
+
+
+def _shares(n_candidates: int, options: Options) -> tuple[int, int]:
+    """Evaluations for each candidate of either round: a quarter of all of them for a round."""
+    assert options.max_evaluations is not None
+    return options.max_evaluations // (4 * n_candidates), options.max_evaluations // 8
+
+
 def select(
-    among: Sequence[Candidate],
-    make: Callable[[Candidate], Network],
-    loss: Loss,
-    X: Matrix,
-    Y: Array,
-    weights: Array | None,
+    among: Sequence[tuple[Candidate, Network]],
+    loss: str,
+    samples: Samples,
+    options: Options,
     rng: np.random.RandomState,
-    max_iter: int,
-) -> tuple[Candidate, Network, int]:
-    """The best candidate by its loss on held-out samples, its network, and its iterations so far.
+) -> Choice:
+    """The best candidate by its loss on held-out samples, trained a little.
 
-    The rounds take at most a quarter of `max_iter` each.
+    A round takes at most a quarter of the iterations (of one candidate) and of the evaluations (of
+    all candidates).
     """
-    n_samples = len(Y)
-    if len(among) == 1 or n_samples < FEWEST_SAMPLES or max_iter < 4:
-        return among[0], make(among[0]), 0
-    first, second = (max(1, min(n, max_iter // 4)) for n in (FIRST_ROUND, SECOND_ROUND))
+    n_samples, evaluations = len(samples), 0
     order = rng.permutation(n_samples)
-    rows, held = order[n_samples // 4 :], order[: n_samples // 4]
-    part = None if weights is None else weights[rows]
-    total = float(len(rows) if part is None else part.sum())
-    if part is not None:
-        part = part / part.dtype.type(total / len(rows))
+    kept, held = samples.take(order[n_samples // 4 :]), samples.take(order[: n_samples // 4])
+    rounds = [max(1, min(n, options.epochs // 4)) for n in (FIRST_ROUND, SECOND_ROUND)]
 
-    def train(entry: tuple[Candidate, Network], iterations: int) -> float:
+    def held_out_loss(entry: tuple[Candidate, Network], iterations: int, share: int) -> float:
+        nonlocal evaluations
         candidate, network = entry
-        run_lbfgs(
-            network.layers, network.activations, loss, X[rows], Y[rows],
-            epochs=iterations, l2=candidate.alpha / total, tol=1e-4, sample_weight=part,
-            offset=None, validate=None, callback=None,
-        )  # fmt: skip
-        z = backprop.logits(network.layers, network.activations, X[held])
-        values = loss.value(network.activations[-1], z, Y[held])
-        return float(np.average(values, weights=None if weights is None else weights[held]))
+        state = TrainingState()
+        run = Options(
+            solver="lbfgs",
+            epochs=iterations,
+            l2=candidate.alpha,
+            by_weight=True,
+            tol=1e-4,
+            max_evaluations=min(share, 15 * iterations + 20),
+        )
+        train(network.layers, network.activations, loss, kept, run, state)
+        evaluations += state.evaluations
+        z = objective.logits(network.layers, network.activations, held.X)
+        values = LOSSES[loss].value(network.activations[-1], z, held.Y)
+        return float(np.average(values, weights=held.weight))
 
-    entries = [(candidate, make(candidate)) for candidate in among]
-    losses = [train(entry, first) for entry in entries]
-    entries = [entries[i] for i in np.argsort(losses, kind="stable")[:2]]
-    losses = [train(entry, second) for entry in entries]
-    candidate, network = entries[int(np.argmin(losses))]
-    return candidate, network, first + second
+    entries = list(among)
+    for iterations, share in zip(rounds, _shares(len(among), options), strict=True):
+        losses = [held_out_loss(entry, iterations, share) for entry in entries]
+        entries = [entries[i] for i in np.argsort(losses, kind="stable")[:2]]
+    return Choice(*entries[0], sum(rounds), evaluations)

@@ -29,11 +29,12 @@ __all__ = ["CLASSES", "ESTIMATORS", "STEPS", "Known", "supported"]
 
 
 class Known(NamedTuple):
-    """A class, what `fit` gives it, and what of that is not kept."""
+    """A class, what `fit` gives it, what of that is not kept, and what older files held."""
 
     of: type[Any]
     fitted: frozenset[str]
     dropped: frozenset[str] = frozenset()
+    former: frozenset[str] = frozenset()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -46,22 +47,27 @@ COMMON = ("n_features_in_", "feature_names_in_", "_sklearn_output_config")
 PASSING = ("_metadata_request", "_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx")
 
 
-def _known(of: type[Any], fitted: str = "", dropped: str = "") -> Known:
-    return Known(of, frozenset([*COMMON, *fitted.split()]), frozenset([*PASSING, *dropped.split()]))
+def _known(of: type[Any], fitted: str = "", dropped: str = "", former: str = "") -> Known:
+    return Known(
+        of,
+        frozenset([*COMMON, *fitted.split()]),
+        frozenset([*PASSING, *dropped.split()]),
+        frozenset(former.split()),
+    )
 
 
 RECORDS = (
     "network_ n_iter_ t_ loss_ loss_curve_ best_loss_ validation_scores_ best_validation_score_ "
-    "_no_improvement_count _solver _alpha _rate "
+    "_alpha "
 )
-# The solver's memory, and what a fit leaves lying about.
-MEMORY = "_optimizer _packed _random_state _candidates _make"
+STATE = "_state"  # of training: the optimiser's memory
+FORMER = "_no_improvement_count _solver _rate"
 
 ESTIMATORS = {
     "QuadraticClassifier": _known(
-        QuadraticClassifier, RECORDS + "classes_ _label_binarizer", MEMORY
+        QuadraticClassifier, RECORDS + "classes_ _label_binarizer", STATE, FORMER
     ),
-    "QuadraticRegressor": _known(QuadraticRegressor, RECORDS, MEMORY),
+    "QuadraticRegressor": _known(QuadraticRegressor, RECORDS, STATE, FORMER),
     "QuadraticLogisticRegression": _known(
         QuadraticLogisticRegression, "network_ classes_ n_iter_", "Q_ coef_ intercept_"
     ),

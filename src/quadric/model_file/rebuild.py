@@ -94,7 +94,8 @@ class _Reader:
         if not isinstance(name, str) or name not in CLASSES:
             raise ModelFileError(f"it names a class {name!r:.60}, which no model has")
         known = CLASSES[name]
-        parameters, fitted = entry["parameters"], entry["fitted"]
+        parameters = entry["parameters"]
+        fitted = {key: inner for key, inner in entry["fitted"].items() if key not in known.former}
         for attribute in {*parameters} - {*known.parameters} | {*fitted} - known.fitted:
             raise ModelFileError(
                 f"it gives {name} an attribute {attribute!r:.60}, which the installed one has not"
@@ -125,8 +126,6 @@ def _complete(model: Any, name: str) -> None:
     if name == "QuadraticLogisticRegression":
         neuron = model.network_.layers[0]
         model.Q_, model.coef_, model.intercept_ = neuron.Q, neuron.W, neuron.b
-    elif name in ESTIMATORS:
-        model._optimizer = model._packed = None
     elif name == "SimpleImputer" and "statistics_" in vars(model):
         # files written with a scikit-learn that did not have it yet
         vars(model).setdefault("_fill_dtype", model.statistics_.dtype)

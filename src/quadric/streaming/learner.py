@@ -10,13 +10,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.arrays import Array
 from quadric.errors import TableError
-from quadric.estimators.regressor import scale_outputs
-from quadric.estimators.resuming import put_state, rate_of, set_rate, state_of
+from quadric.estimators.data import scale_outputs
 from quadric.tables.preprocessing import fitted_to_moments
 from quadric.tables.schema import Schema
 from quadric.tables.training import Settings, make_estimator, too_large
+from quadric.training.state import TrainingState
 
-__all__ = ["Learner"]
+__all__ = ["Learner", "put_state", "state_of"]
 
 RATE = 0.01  # at the start; it falls in a straight line to a twentieth
 LAST_RATE = 0.05
@@ -40,28 +40,25 @@ class Learner:
         self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
         self.scale = schema.target_std
         options: dict[str, Any] = {
-            "solver": "adam", "shuffle": False, "learning_rate_init": RATE, "tol": 0.0
-        }  # fmt: skip
+            "solver": "adam",
+            "shuffle": False,
+            "learning_rate_init": RATE,
+            "tol": 0.0,
+        }
         linear = replace(settings, hidden=(), kind="linear")
         self.estimators = {
             "model": make_estimator(schema, settings, **options),
             "linear": make_estimator(schema, linear, **options),
         }
-        self.lowered = dict.fromkeys(self.estimators, 1.0)
 
     def learn(self, X: Any, y: Array, progress: float) -> None:
         """One pass over the rows in their order; `progress` of the whole run is from 0 to 1."""
         if not len(y):
             return
         Z, target = self.preprocess.transform(X), self._target(y)
-        for name, estimator in self.estimators.items():
-            rate = RATE * max(LAST_RATE, 1 - progress) * self.lowered[name]
-            if hasattr(estimator, "network_"):
-                set_rate(estimator, rate)
-            else:
-                rate = RATE
+        for estimator in self.estimators.values():
+            estimator.set_params(learning_rate_init=RATE * max(LAST_RATE, 1 - progress))
             self._partial_fit(estimator, Z, target)
-            self.lowered[name] *= rate_of(estimator) / rate  # what a divergence has taken off
 
     def _target(self, y: Array) -> Array:
         return y if self.schema.task == "classification" else (y - self.center) / self.scale
@@ -77,7 +74,7 @@ class Learner:
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Plain numbers and arrays, for a checkpoint."""
-        numbers: dict[str, Any] = {"lowered": self.lowered}
+        numbers: dict[str, Any] = {}
         arrays: dict[str, Array] = {}
         for name, estimator in self.estimators.items():
             own, numbers[name] = state_of(estimator)
@@ -85,23 +82,42 @@ class Learner:
         return numbers, arrays
 
     def restore(self, numbers: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Go on from a state, to the same bits."""
-        self.lowered = dict(numbers["lowered"])
+        """Return to a state; what follows is bit-identical."""
         n = len(self.preprocess.get_feature_names_out())
         for name, estimator in self.estimators.items():
             first = self.schema.classes[:1] or (0.0,)
             self._partial_fit(estimator, np.zeros((1, n)), np.array(first))
-            own = {key.removeprefix(f"{name}."): array for key, array in arrays.items()
-                   if key.startswith(f"{name}.")}  # fmt: skip
+            own = {
+                key.removeprefix(f"{name}."): array
+                for key, array in arrays.items()
+                if key.startswith(f"{name}.")
+            }
             put_state(estimator, own, numbers[name])
 
     def finish(self) -> tuple[Pipeline, Pipeline]:
         """The model and the baseline behind their preprocessing, in the targets' own units."""
-        if self.schema.task == "regression":
-            for estimator in self.estimators.values():
+        for estimator in self.estimators.values():
+            estimator.set_params(learning_rate_init=RATE)
+            if self.schema.task == "regression":
                 scale_outputs(
                     estimator.network_.layers[-1], np.array([self.scale]), np.array([self.center])
                 )
         steps = [step for _, step in self.preprocess.steps]
         model, linear = (make_pipeline(*steps, one) for one in self.estimators.values())
         return model, linear
+
+
+def state_of(estimator: Any) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Parameters and training state of a fitted estimator, as arrays and plain numbers."""
+    arrays, numbers = estimator._state.to_arrays()
+    for l, layer in enumerate(estimator.network_.layers):
+        arrays |= {f"layers.{l}.{name}": array for name, array in layer.arrays().items()}
+    return arrays, numbers
+
+
+def put_state(estimator: Any, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
+    """Return a fitted estimator of the same shape to that state; `partial_fit` then continues."""
+    for l, layer in enumerate(estimator.network_.layers):
+        for name, array in layer.arrays().items():
+            array[...] = arrays[f"layers.{l}.{name}"]
+    estimator._state = TrainingState.from_arrays(arrays, numbers)

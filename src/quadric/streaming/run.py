@@ -108,7 +108,7 @@ def _run(
     del asked["verbose"], asked["cv"]
     return {
         "file": str(source.path.resolve()), "size": stat.st_size, "changed": stat.st_mtime_ns,
-        **asdict(wishes), **asked, "buffer": rows, "epochs": stream.epochs, "format": 1,
+        **asdict(wishes), **asked, "buffer": rows, "epochs": stream.epochs, "format": 2,
     }  # fmt: skip
 
 

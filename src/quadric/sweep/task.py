@@ -13,7 +13,7 @@ from quadric.network import Network
 from quadric.sweep.prepared import Data, Prepared, prepare
 from quadric.sweep.recipe import Recipe
 from quadric.sweep.threads import one_blas_thread
-from quadric.training.history import Epoch
+from quadric.training.state import Epoch
 
 __all__ = ["ENGINE", "CancelledError", "Result", "Task", "run_task", "table_tasks"]
 

@@ -1,5 +1,6 @@
-"""Training on layers and arrays: backpropagation, the compiled loop's driver, optimisers.
+"""The one way to train layers on arrays.
 
-`fit` in `loop` runs the epochs. What an epoch does is one of two steppers: `PerSample` (the
-compiled loop) or `MiniBatch` (NumPy and BLAS). L-BFGS has no epochs and stands apart.
+`train` runs the epochs, each by one of two steppers: `PerSample` (the compiled loop) or `MiniBatch`
+(the layers' own equations), or minimises the objective by L-BFGS. Where training stands is a
+`TrainingState`.
 """

@@ -1,7 +1,6 @@
 """How a gradient becomes a step: SGD with momentum, and Adam.
 
-Both work on the independent entries of Q: they are elementwise, and a symmetric gradient keeps
-a symmetric matrix symmetric to the last bit.
+Both keep what they remember in the training state, one array for each parameter array.
 """
 
 from __future__ import annotations
@@ -13,27 +12,36 @@ import numpy as np
 
 from quadric.arrays import Array
 from quadric.layers import Layer
+from quadric.training.options import Options
+from quadric.training.state import TrainingState
 
 __all__ = ["SGD", "Adam", "Optimizer"]
 
 
 class Optimizer(Protocol):
-    """Keeps its state between calls."""
+    """Updates parameters in place; its memory is in the training state."""
 
     def step(self, layers: Sequence[Layer], grads: Sequence[Layer], rate: float) -> None:
-        """Update the parameters of `layers` in place; the gradients are used up."""
+        """Update the parameters of `layers`; the gradients are used up."""
 
 
 def _arrays(layers: Sequence[Layer]) -> list[Array]:
     return [array for layer in layers for array in layer.arrays().values()]
 
 
-class SGD:
-    """v <- momentum v - rate g; the step is v, or momentum v - rate g once more (Nesterov)."""
+def _remembered(state: TrainingState, name: str, parameters: Sequence[Array]) -> list[Array]:
+    """The arrays ``name.0``, ``name.1``, ... of the state's memory, zeros at first."""
+    for i, parameter in enumerate(parameters):
+        if f"{name}.{i}" not in state.memory:
+            state.memory[f"{name}.{i}"] = np.zeros_like(parameter)
+    return [state.memory[f"{name}.{i}"] for i in range(len(parameters))]
 
-    def __init__(self, momentum: float = 0.0, nesterov: bool = False) -> None:
-        self.momentum, self.nesterov = momentum, nesterov
-        self.velocities: list[Array] = []
+
+class SGD:
+    """v <- momentum v - rate g; the step is v, or momentum v - rate g (Nesterov)."""
+
+    def __init__(self, options: Options, state: TrainingState) -> None:
+        self.momentum, self.nesterov, self.state = options.momentum, options.nesterov, state
 
     def step(self, layers: Sequence[Layer], grads: Sequence[Layer], rate: float) -> None:
         parameters = _arrays(layers)
@@ -42,9 +50,8 @@ class SGD:
                 gradient *= gradient.dtype.type(rate)
                 parameter -= gradient
             return
-        if not self.velocities:
-            self.velocities = [np.zeros_like(parameter) for parameter in parameters]
-        for parameter, gradient, v in zip(parameters, _arrays(grads), self.velocities, strict=True):
+        velocities = _remembered(self.state, "velocity", parameters)
+        for parameter, gradient, v in zip(parameters, _arrays(grads), velocities, strict=True):
             kind = parameter.dtype.type
             v *= kind(self.momentum)
             v -= kind(rate) * gradient
@@ -55,23 +62,20 @@ class SGD:
 
 
 class Adam:
-    """Steps of about `rate`, by running means of the gradient and of its square."""
+    """Adam (Kingma and Ba, 2015)."""
 
-    def __init__(self, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-8) -> None:
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.t = 0
-        self.means: list[Array] = []
-        self.squares: list[Array] = []
+    def __init__(self, options: Options, state: TrainingState) -> None:
+        self.beta_1, self.beta_2 = options.beta_1, options.beta_2
+        self.epsilon, self.state = options.epsilon, state
 
     def step(self, layers: Sequence[Layer], grads: Sequence[Layer], rate: float) -> None:
-        parameters = _arrays(layers)
-        if not self.means:
-            self.means = [np.zeros_like(parameter) for parameter in parameters]
-            self.squares = [np.zeros_like(parameter) for parameter in parameters]
-        self.t += 1
-        rate *= np.sqrt(1 - self.beta_2**self.t) / (1 - self.beta_1**self.t)
+        parameters, state = _arrays(layers), self.state
+        means = _remembered(state, "mean", parameters)
+        squares = _remembered(state, "square", parameters)
+        state.steps += 1
+        rate *= np.sqrt(1 - self.beta_2**state.steps) / (1 - self.beta_1**state.steps)
         for parameter, gradient, mean, square in zip(
-            parameters, _arrays(grads), self.means, self.squares, strict=True
+            parameters, _arrays(grads), means, squares, strict=True
         ):
             kind = parameter.dtype.type
             mean *= kind(self.beta_1)

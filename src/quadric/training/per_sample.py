@@ -12,8 +12,8 @@ from scipy import sparse
 from quadric.arrays import Array, Matrix
 from quadric.kernels import layout, rows, sgd
 from quadric.layers import Layer
-from quadric.training import backprop
-from quadric.training.loop import NonFiniteError
+from quadric.training import objective
+from quadric.training.divergence import NonFiniteError
 from quadric.training.packing import PackedLayers
 
 __all__ = ["PerSample"]
@@ -106,7 +106,7 @@ class PerSample:
         loss_mean = epoch.loss_sum / self.n_samples
         if self.l2:
             self.publish()
-            loss_mean += backprop.penalty(self.layers, self.l2)
+            loss_mean += objective.penalty(self.layers, self.l2)
         return float(loss_mean)
 
 

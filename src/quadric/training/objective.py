@@ -1,28 +1,59 @@
-"""Forward and backward through a stack of layers, for a batch."""
+"""The objective: the loss of a stack of layers, its gradient and the penalty.
+
+Losses and gradients are sums over blocks of rows, added in the order of the rows. Memory is
+therefore bounded by a block, and the result does not depend on who computes which block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from quadric.activations import get_activation
 from quadric.arrays import Array, Matrix
 from quadric.layers import Layer
 from quadric.losses import Loss
 
-__all__ = ["add_l2", "gradients", "logits", "mean_loss", "penalty"]
+__all__ = [
+    "Samples",
+    "accuracy",
+    "add_l2",
+    "copy_into",
+    "gradients",
+    "logits",
+    "mean_loss",
+    "penalty",
+]
 
-# V, of shape (batch, m, n), is the largest thing a quadratic layer makes: rows are taken in
-# chunks that keep it in the processor's cache, and any number of rows within memory.
-CHUNK_BYTES = 2 * 2**20
+BLOCK_ROWS = 1024
 
 
-def _chunks(layers: Sequence[Layer], n_rows: int) -> Iterator[slice]:
-    largest = max((layer.W.nbytes for layer in layers if layer.kind == "quadratic"), default=0)
-    rows = max(1, CHUNK_BYTES // largest) if largest else max(1, n_rows)
-    for start in range(0, n_rows, rows):
-        yield slice(start, min(start + rows, n_rows))
+@dataclass(frozen=True)
+class Samples:
+    """Checked training data: inputs, targets, sample weights and a constant input offset."""
+
+    X: Matrix
+    Y: Array
+    weight: Array | None = None
+    offset: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.Y)
+
+    def take(self, rows: Array) -> Samples:
+        """Some of the samples, the offset added to their inputs."""
+        X = self.X[rows]
+        if self.offset is not None:
+            X = (X.toarray() if sparse.issparse(X) else X) + self.offset
+        return Samples(X, self.Y[rows], None if self.weight is None else self.weight[rows])
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    for start in range(0, n_rows, BLOCK_ROWS):
+        yield slice(start, min(start + BLOCK_ROWS, n_rows))
 
 
 def logits(
@@ -33,7 +64,7 @@ def logits(
 ) -> Array:
     """z of the last layer for every row of X; `look_at_first` is shown the first layer's z."""
     out = np.empty((X.shape[0], layers[-1].n_outputs), dtype=layers[0].dtype)
-    for rows in _chunks(layers, X.shape[0]):
+    for rows in _blocks(X.shape[0]):
         a = X[rows]
         for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
             z = layer.forward(a)[0]
@@ -43,6 +74,25 @@ def logits(
                 a = get_activation(activation).function(z)
         out[rows] = z
     return out
+
+
+def mean_loss(
+    loss: Loss, activation: str, z: Array, Y: Array, weight: Array | None = None
+) -> float:
+    """The loss summed over outputs, times the sample weight, averaged over samples."""
+    values = loss.value(activation, z, Y)
+    if weight is not None:
+        values = values * weight
+    return float(values.mean(dtype=np.float64))
+
+
+def accuracy(z: Array, Y: Array, weight: Array | None = None) -> float:
+    """The share of rows whose largest logit is at the largest target (of one output: its side)."""
+    if z.shape[1] == 1:
+        right = (z[:, 0] > 0) == (Y[:, 0] > 0.5)
+    else:
+        right = z.argmax(axis=1) == Y.argmax(axis=1)
+    return float(np.average(right, weights=weight))
 
 
 def penalty(layers: Sequence[Layer], l2: float) -> float:
@@ -59,9 +109,12 @@ def add_l2(layers: Sequence[Layer], grads: Sequence[Layer], l2: float) -> None:
                 into[name] += l2 * held[name]
 
 
-def mean_loss(loss: Loss, activation: str, z: Array, Y: Array) -> float:
-    """The loss summed over outputs and averaged over samples."""
-    return float(loss.value(activation, z, Y).mean(dtype=np.float64))
+def copy_into(layers: Sequence[Layer], source: Sequence[Layer]) -> None:
+    """Copy the parameters of `source` into the arrays of `layers`."""
+    for layer, other in zip(layers, source, strict=True):
+        given = other.arrays()
+        for name, array in layer.arrays().items():
+            array[...] = given[name]
 
 
 def gradients(
@@ -75,10 +128,10 @@ def gradients(
     """The mean loss over the batch, each sample times its weight, and its gradients."""
     n_rows = X.shape[0]
     total, sums = 0.0, None
-    for rows in _chunks(layers, n_rows):
+    for rows in _blocks(n_rows):
         weight = None if sample_weight is None else sample_weight[rows]
-        value, parts = _gradients_of_chunk(
-            layers, activations, loss, X[rows], Y[rows], weight, n_rows
+        value, parts = _block_gradients(
+            layers, activations, loss, Samples(X[rows], Y[rows], weight), n_rows
         )
         total += value
         if sums is None:
@@ -92,26 +145,21 @@ def gradients(
     return total, sums
 
 
-def _gradients_of_chunk(
-    layers: Sequence[Layer],
-    activations: Sequence[str],
-    loss: Loss,
-    X: Matrix,
-    Y: Array,
-    sample_weight: Array | None,
-    n_rows: int,
+def _block_gradients(
+    layers: Sequence[Layer], activations: Sequence[str], loss: Loss, block: Samples, n_rows: int
 ) -> tuple[float, list[Layer]]:
-    caches, outputs, a = [], [], X
+    """The block's share of the mean over `n_rows` rows, and its gradients."""
+    caches, outputs, a = [], [], block.X
     for layer, activation in zip(layers, activations, strict=True):
         z, cache = layer.forward(a)
         caches.append(cache)
         if len(caches) < len(layers):
             a = get_activation(activation).function(z)
             outputs.append(a)
-    values, delta = loss.value_and_delta(activations[-1], z, Y)
-    if sample_weight is not None:
-        values = values * sample_weight
-        delta = delta * sample_weight[:, None]
+    values, delta = loss.value_and_delta(activations[-1], z, block.Y)
+    if block.weight is not None:
+        values = values * block.weight
+        delta = delta * block.weight[:, None]
     delta = delta / delta.dtype.type(n_rows)
 
     grads: list[Layer] = []

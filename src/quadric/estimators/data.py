@@ -1,0 +1,231 @@
+"""Data of the estimators: checked, weighted, merged, held out, standardised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.model_selection import train_test_split
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    assert_all_finite,
+    check_is_fitted,
+    validate_data,
+)
+
+from quadric.arrays import Array, Matrix, as_csr, check_indices
+from quadric.estimators.messages import warn_user
+from quadric.layers import Layer
+from quadric.training import objective
+from quadric.training.objective import Samples
+
+__all__ = [
+    "as_samples",
+    "check_training_data",
+    "hold_out",
+    "merge_repeated",
+    "network_logits",
+    "scale_outputs",
+    "standardise",
+    "warn_about_scales",
+    "with_class_weight",
+]
+
+LARGEST_SPREAD = 1e3
+
+
+def check_training_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, **checks: Any
+) -> tuple[Matrix, Any, Array | None]:
+    """scikit-learn's checks of X, y and sample_weight, and a check of sparse indices."""
+    if sparse.issparse(X):
+        check_indices("X", X)  # before scikit-learn converts it
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset, **checks
+    )
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    return X, y, sample_weight
+
+
+def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) -> Samples:
+    """Checked data as the engine takes them: C-contiguous or canonical CSR, of one dtype."""
+    X = as_csr("X", X, dtype) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=dtype)
+    if weight is not None:
+        weight = np.asarray(weight, dtype=dtype)
+        if not weight.any():
+            raise ValueError("sample_weight must not be zero for all samples.")
+    return Samples(X, np.ascontiguousarray(Y, dtype=dtype), weight)
+
+
+def network_logits(estimator: Any, X: Any) -> Array:
+    """z of a fitted estimator's last layer for new data.
+
+    Values of X that are not finite show in the first layer's z, because every input meets every
+    neuron and infinity times zero is not a number. X itself is searched only if z is not finite.
+    """
+    check_is_fitted(estimator)
+    if sparse.issparse(X):
+        check_indices("X", X)  # before scikit-learn converts it
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=(np.float64, np.float32),
+        reset=False,
+        ensure_all_finite=False,
+    )
+    network, finite = estimator.network_, True
+
+    def look(z: Array) -> None:
+        nonlocal finite
+        finite = finite and bool(np.isfinite(z).all())
+
+    if sparse.issparse(X):
+        inputs = as_csr("X", X, network.dtype)
+    else:
+        inputs = np.ascontiguousarray(X, dtype=network.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = objective.logits(network.layers, network.activations, inputs, look)
+    look(z)
+    if not finite:
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+    if not np.isfinite(z).all():
+        raise ValueError(
+            f"X holds values so large (up to {abs(X).max():g}) that the output is not finite in "
+            f"{network.dtype}. Scale the features as they were scaled in fit."
+        )
+    return z
+
+
+def with_class_weight(class_weight: Any, y: Array, sample_weight: Array | None) -> Array | None:
+    """Sample weights times class weights; 'balanced' counts samples by their weight."""
+    if class_weight is None:
+        return sample_weight
+    if class_weight != "balanced":
+        by_class = compute_sample_weight(class_weight, y)
+        return by_class if sample_weight is None else by_class * sample_weight
+    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    balanced = weight
+    for labels in np.reshape(y, (len(y), -1)).T:
+        _, index = np.unique(labels, return_inverse=True)
+        sums = np.bincount(index, weights=weight)
+        each = np.divide(weight.sum() / np.count_nonzero(sums), sums, where=sums > 0, out=sums)
+        balanced = balanced * each[index]
+    return balanced
+
+
+def hold_out(
+    samples: Samples, strata: Array | None, fraction: float, rng: np.random.RandomState
+) -> tuple[Samples, Samples]:
+    """Training and validation samples; stratified if each class can be in both.
+
+    Samples without weight are in neither, and the only member of a class is used for training.
+    """
+    rows = np.arange(len(samples)) if samples.weight is None else np.flatnonzero(samples.weight)
+    alone, stratify = rows[:0], None
+    if strata is not None:
+        _, index, counts = np.unique(strata[rows], return_inverse=True, return_counts=True)
+        single = counts[index] == 1
+        if not single.all():
+            alone, rows = rows[single], rows[~single]
+        n_held, n_classes = int(np.ceil(fraction * len(rows))), int((counts > 1).sum())
+        if 0 < n_classes <= min(n_held, len(rows) - n_held):
+            stratify = strata[rows]
+    rows, held = train_test_split(rows, random_state=rng, test_size=fraction, stratify=stratify)
+    if len(held) < 2:
+        raise ValueError(
+            "The validation set is too small. Increase 'validation_fraction' "
+            "or the size of your dataset."
+        )
+    return samples.take(np.concatenate([rows, alone])), samples.take(held)
+
+
+def merge_repeated(samples: Samples) -> Samples:
+    """Distinct (x, y), sorted, with the sums of their weights (None if all are 1).
+
+    A sum over samples depends, in its last digits, on their order and on whether a sample is
+    repeated or weighted. A long L-BFGS run on a problem that is not convex turns last digits into
+    other solutions. Merged and sorted, equal data are equal to the last bit.
+    """
+    if samples.weight is not None:
+        samples = samples.take(np.flatnonzero(samples.weight))
+    X, Y, weight = samples.X, samples.Y + 0.0, samples.weight  # -0.0 becomes 0.0
+    if sparse.issparse(X):
+        keys = _sparse_keys(X, Y)
+    else:
+        X = X + 0.0
+        rows = np.ascontiguousarray(np.hstack([X, Y]))
+        keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    if weight is not None or len(first) < len(Y):
+        each = np.ones(len(Y)) if weight is None else weight.astype(np.float64)
+        # summed from the smallest, so that the order of the samples does not matter
+        order = np.lexsort((each, group))
+        sums = np.bincount(group[order], weights=each[order]).astype(Y.dtype)
+        weight = None if (sums == 1).all() else sums
+    return Samples(X[first], Y[first], weight)
+
+
+def _sparse_keys(X: Matrix, Y: Array) -> Array:
+    keys = np.empty(len(Y), dtype=object)
+    for i in range(len(Y)):
+        row = slice(X.indptr[i], X.indptr[i + 1])
+        stored = X.data[row] + 0.0
+        present = stored != 0
+        columns = X.indices[row][present].astype(np.int64)
+        keys[i] = b"|".join([columns.tobytes(), stored[present].tobytes(), Y[i].tobytes()])
+    return keys
+
+
+def standardise(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
+    """Samples with targets of mean 0 and variance 1, and the targets' mean and scale.
+
+    A reduced layer, a product, cannot represent a mean: its targets are scaled, not centred.
+    """
+    Y, weight = samples.Y, samples.weight
+    mean = np.average(Y, axis=0, weights=weight)
+    if last.kind == "reduced":
+        mean = np.zeros_like(mean)
+    largest = np.abs(Y - mean).max(axis=0)  # divided out first, so that no square overflows
+    largest[~(largest > 0)] = 1.0
+    scale = np.sqrt(np.average(((Y - mean) / largest) ** 2, axis=0, weights=weight)) * largest
+    scale[~(scale > 0)] = 1.0
+    return Samples(samples.X, ((Y - mean) / scale).astype(Y.dtype), weight), mean, scale
+
+
+def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
+    """Turn the output z of the layer into scale * z + shift."""
+    factor = scale.astype(last.dtype)
+    for name, array in last.arrays().items():
+        if name == "W":
+            array *= factor[:, None]
+        elif name in ("b", "packed"):
+            array *= factor
+    if last.kind != "reduced":
+        last.arrays()["b"] += shift.astype(last.dtype)
+
+
+def warn_about_scales(X: Matrix, estimator_name: str) -> None:
+    """Quadratic neurons square their inputs: features of very different size need scaling."""
+    spread = _standard_deviations(X)
+    spread = spread[spread > 0]
+    if spread.size > 1 and spread.max() > LARGEST_SPREAD * spread.min():
+        warn_user(
+            f"The features' standard deviations differ by a factor of "
+            f"{spread.max() / spread.min():.1e}. Quadratic neurons square their inputs: put a "
+            f"StandardScaler in front, make_pipeline(StandardScaler(), {estimator_name}())."
+        )
+
+
+def _standard_deviations(X: Matrix) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if sparse.issparse(X):
+            mean = np.asarray(X.mean(axis=0)).ravel()
+            squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+            deviations = np.sqrt(np.maximum(squares - mean**2, 0))
+        else:
+            deviations = X.std(axis=0, dtype=np.float64)
+    return deviations[np.isfinite(deviations)]

@@ -1,0 +1,171 @@
+"""The one way to train: picks stepper, optimiser or L-BFGS, and runs it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from quadric.layers import Layer
+from quadric.losses import LOSSES
+from quadric.training.divergence import Watch
+from quadric.training.epochs import Stepper, run_epochs
+from quadric.training.mini_batch import MiniBatch
+from quadric.training.objective import Samples
+from quadric.training.optimizers import SGD, Adam, Optimizer
+from quadric.training.options import Options
+from quadric.training.state import Epoch, History, TrainingState
+
+__all__ = ["train"]
+
+WORTH_SEVERAL = 1e8  # multiplications in one pass over a batch, from which on threads help
+
+
+def train(
+    layers: Sequence[Layer],
+    activations: Sequence[str],
+    loss: str,
+    samples: Samples,
+    options: Options,
+    state: TrainingState,
+    *,
+    rng: np.random.Generator | np.random.RandomState | None = None,
+    validate: Callable[[], float] | None = None,
+    callback: Callable[[Epoch], object] | None = None,
+) -> History:
+    """Train the layers in place.
+
+    Parameters
+    ----------
+    layers, activations, loss
+        The network, and the name of its loss.
+    samples : Samples
+        Checked data.
+    options : Options
+    state : TrainingState
+        Updated in place. A new one starts from nothing; with ``options.resume`` the optimiser
+        continues from where an earlier call stopped.
+    rng : Generator or RandomState
+        For the order of the samples.
+    validate : callable, optional
+        Returns the validation score; called after every epoch.
+    callback : callable(Epoch), optional
+        Called after every epoch; training stops if it returns something true.
+
+    Returns
+    -------
+    History
+        ``state.history``.
+    """
+    state.begin(len(samples), options)
+    if options.epochs == 0:
+        return state.history
+    network = layers, activations, LOSSES[loss]
+    if options.solver == "lbfgs":
+        from quadric.training.lbfgs import run_lbfgs  # scipy.optimize: only when needed
+
+        with _suitable_threads(layers, len(samples)):
+            run_lbfgs(*network, samples, options, state, validate=validate, callback=callback)
+        return state.history
+
+    def make_stepper() -> Stepper:
+        if options.per_sample:
+            return _per_sample(layers, activations, loss, samples, options, state)
+        optimizer: Optimizer = (SGD if options.solver == "sgd" else Adam)(options, state)
+        return MiniBatch(*network, samples, options, optimizer)
+
+    assert rng is not None
+    batch = 0 if options.per_sample else min(options.batch_size, len(samples))
+    with _suitable_threads(layers, batch):
+        stepper = make_stepper()
+        watch = Watch(*network, samples, options, state, stepper.l2)
+        run_epochs(stepper, make_stepper, watch, rng=rng, validate=validate, callback=callback)
+    return state.history
+
+
+def _per_sample(
+    layers: Sequence[Layer],
+    activations: Sequence[str],
+    loss: str,
+    samples: Samples,
+    options: Options,
+    state: TrainingState,
+) -> Stepper:
+    """The compiled loop; with `resume` it continues on its own buffer, to the last bit."""
+    from quadric.training.packing import PackedLayers  # numba: only when needed
+    from quadric.training.per_sample import PerSample
+
+    packed = state.packed
+    if packed is None and "theta" in state.memory:
+        packed = PackedLayers(layers, activations, samples.offset)
+        packed.theta[...], packed.scale[...] = state.memory["theta"], state.memory["scale"]
+    if packed is not None and not packed.holds(layers):
+        packed = None  # the network was changed since
+    stepper = PerSample(
+        layers,
+        activations,
+        loss,
+        samples.X,
+        samples.Y,
+        l2=options.l2,
+        clip=options.clip,
+        sample_weight=samples.weight,
+        offset=samples.offset,
+        packed=packed,
+    )
+    if options.resume:
+        state.packed = stepper.packed
+        state.memory = {"theta": stepper.packed.theta, "scale": stepper.packed.scale}
+    return stepper
+
+
+@contextmanager
+def _suitable_threads(layers: Sequence[Layer], batch: int) -> Iterator[None]:
+    """Limit BLAS to one thread, unless one pass over a batch is much work.
+
+    NumPy and SciPy bring a BLAS each. In a loop that calls both for a few milliseconds at a time,
+    their threads compete for the processor: six times slower on two cores.
+    """
+    numbers = sum(layer.n_parameters for layer in layers)
+    if batch == 0 or batch * numbers > WORTH_SEVERAL:
+        yield
+        return
+    _LIMIT.enter()
+    try:
+        yield
+    finally:
+        _LIMIT.leave()
+
+
+class _Limit:
+    """One thread for BLAS while anybody trains: the last one to finish restores the number."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = threading.Lock(), 0
+        self.limiter: Any = None
+
+    def enter(self) -> None:
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.limiter = _controller().limit(limits=1, user_api="blas")
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                self.limiter.restore_original_limits()
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+_LIMIT = _Limit()
