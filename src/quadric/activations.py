@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from quadric.arrays import Array
 
-__all__ = ["ACTIVATIONS", "Activation", "get_activation"]
+__all__ = ["ACTIVATIONS", "Activation", "exp", "get_activation"]
 
 
 @dataclass(frozen=True)
@@ -20,25 +22,36 @@ class Activation:
     slope: Callable[[Array], Array] | None
 
 
+def exp(z: Array) -> Array:
+    """exp(z), for finite z."""
+    return _compiled().apply("exp", z)
+
+
 def _logistic(z: Array) -> Array:
-    """1 / (1 + exp(-z)); NumPy's exp is several times faster than scipy.special.expit."""
-    a = np.negative(z)
-    with np.errstate(over="ignore"):  # exp(-z) may become infinite: then a is 0, as it should
-        np.exp(a, out=a)
-    a += 1
-    return np.reciprocal(a, out=a)
+    return _compiled().apply("logistic", z)
+
+
+def _tanh(z: Array) -> Array:
+    return _compiled().apply("tanh", z)
 
 
 def _softmax(z: Array) -> Array:
-    e = np.exp(z - z.max(axis=1, keepdims=True))
+    e = exp(z - z.max(axis=1, keepdims=True))
     e /= e.sum(axis=1, keepdims=True)
     return e
+
+
+@cache
+def _compiled() -> Any:
+    from quadric.kernels import elementwise  # numba: only when it is needed
+
+    return elementwise
 
 
 ACTIVATIONS: dict[str, Activation] = {
     "identity": Activation(lambda z: z, np.ones_like),
     "logistic": Activation(_logistic, lambda a: a * (1 - a)),
-    "tanh": Activation(np.tanh, lambda a: 1 - a * a),
+    "tanh": Activation(_tanh, lambda a: 1 - a * a),
     "relu": Activation(lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(a.dtype)),
     # softmax couples the neurons of a layer: it stands last, with cross_entropy (see losses)
     "softmax": Activation(_softmax, None),

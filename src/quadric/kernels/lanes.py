@@ -336,6 +336,17 @@ def lowest_bit(typingctx, mask):
 
 
 @intrinsic
+def unless_nan(typingctx, x, block):
+    """block, but x where x is NaN: comparisons such as `larger` lose it."""
+
+    def codegen(context, builder, sig, args):
+        nan = builder.fcmp_unordered("uno", args[0], args[0])
+        return builder.select(nan, args[0], args[1])
+
+    return block(x, block), codegen
+
+
+@intrinsic
 def where_positive(typingctx, condition, block):
     """block where condition > 0, else 0."""
 
