@@ -10,13 +10,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from quadric.arrays import Array, Matrix
 from quadric.estimators.classifier import QuadraticClassifier
 from quadric.estimators.data import (
+    ACCEPTED,
     as_samples,
-    check_training_data,
+    check_weight,
     merge_repeated,
+    sound,
     warn_about_scales,
     with_class_weight,
 )
@@ -143,7 +146,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
         """
-        X, y, weight = check_training_data(self, X, y, sample_weight)
+        X, y = validate_data(self, sound(X), y, **ACCEPTED)
+        weight = check_weight(sample_weight, X)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
         classes, index = np.unique(y, return_inverse=True)
