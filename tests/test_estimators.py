@@ -304,7 +304,7 @@ def test_verbose_is_a_bar_on_a_terminal_and_needs_no_rich(capfd, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     for there in (True, False):
         if not there:
-            monkeypatch.setitem(sys.modules, "rich", None)
+            monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         QuadraticClassifier((), solver="adam", verbose=True, tol=10.0).fit(X, y)
         shown = capfd.readouterr().err
         assert "loss" in shown

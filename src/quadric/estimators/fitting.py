@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -191,7 +192,7 @@ def _train(
         estimator._state = TrainingState(history, samples=estimator.t_)
     if not estimator.early_stopping:
         estimator._state.history.validation_score = []
-    with progress(name, options.epochs, bool(estimator.verbose)) as report:
+    with progress(name, options.epochs) if estimator.verbose else nullcontext() as report:
         train(
             network.layers,
             network.activations,

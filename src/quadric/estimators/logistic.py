@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -193,7 +194,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             fixed=() if self.fit_intercept else ("b",),
         )
         state = TrainingState()
-        with progress(type(self).__name__, self.max_iter, bool(self.verbose)) as report:
+        name = type(self).__name__
+        with progress(name, self.max_iter) if self.verbose else nullcontext() as report:
             train(network.layers, [last], loss, samples, options, state, callback=report)
         self.network_, self.n_iter_ = network.astype(X.dtype), state.epochs
         if state.history.exhausted:
