@@ -159,7 +159,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             )
         weight = with_class_weight(self.class_weight, y, weight)
         neurons = 1 if len(classes) == 2 else len(classes)
-        check_memory(X.shape[1], [("quadratic", neurons)], 8, copies=6.0 + LBFGS_PAIRS)
+        check_memory(X.shape[1], [("quadratic", neurons)], 8, copies=25.0 + 2 * LBFGS_PAIRS)
         warn_about_scales(X, type(self).__name__)
         self.classes_ = classes
         if self.solver == "sgd":
