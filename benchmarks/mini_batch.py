@@ -11,6 +11,8 @@ import numpy as np
 from benchmarks.timing import best_seconds
 from quadric import Quadratic
 from quadric.training.optimizers import SGD
+from quadric.training.options import Options
+from quadric.training.state import TrainingState
 
 B, N, M, RATE = 128, 64, 64, np.float32(1e-6)
 
@@ -47,7 +49,7 @@ def three_products_step(W, b, Q, X, delta):
 def quadric_step(layer, X, delta):
     z, cache = layer.forward(X)
     grads, dX = layer.backward(delta, cache)
-    SGD().step([layer], [grads], float(RATE))
+    SGD(Options(), TrainingState()).step([layer], [grads], float(RATE))
     return z, dX
 
 

@@ -292,8 +292,9 @@ def test_verbose_writes_lines_into_a_file(capfd):
         assert lines[0].startswith("QuadraticClassifier: epoch 1 of")
         assert lines[-1].endswith(f"loss {model.loss_:.4g}")
         assert len(lines) == len(model.loss_curve_)
+    options = {"max_iter": 1000, "n_iter_no_change": 1000, "random_state": 0}
     with pytest.warns(ConvergenceWarning):
-        QuadraticClassifier((2,), solver="adam", verbose=True, max_iter=1000, tol=0).fit(X, y)
+        QuadraticClassifier((2,), solver="adam", verbose=True, **options).fit(X, y)
     lines = capfd.readouterr().err.splitlines()
     assert 100 <= len(lines) <= 102
     assert "epoch 1000 of 1000" in lines[-1]
@@ -304,7 +305,7 @@ def test_verbose_is_a_bar_on_a_terminal_and_needs_no_rich(capfd, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     for there in (True, False):
         if not there:
-            monkeypatch.setitem(sys.modules, "rich", None)
+            monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         QuadraticClassifier((), solver="adam", verbose=True, tol=10.0).fit(X, y)
         shown = capfd.readouterr().err
         assert "loss" in shown

@@ -17,10 +17,11 @@ from sklearn.utils.multiclass import (
     type_of_target,
     unique_labels,
 )
+from sklearn.utils.validation import validate_data
 
 from quadric.arrays import Array
 from quadric.estimators.base import QuadraticNetworkEstimator
-from quadric.estimators.data import check_training_data, with_class_weight
+from quadric.estimators.data import ACCEPTED, check_weight, sound, with_class_weight
 from quadric.estimators.fitting import Task, fit_network, starts_anew
 from quadric.estimators.probabilities import LogitsToClasses
 from quadric.training.objective import accuracy
@@ -191,7 +192,8 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticClassifier:
         anew = starts_anew(self, incremental=incremental)
-        X, y, weight = check_training_data(self, X, y, sample_weight, reset=anew, multi_output=True)
+        X, y = validate_data(self, sound(X), y, reset=anew, multi_output=True, **ACCEPTED)
+        weight = check_weight(sample_weight, X)
         check_classification_targets(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)

@@ -22,32 +22,39 @@ from quadric.training import objective
 from quadric.training.objective import Samples
 
 __all__ = [
+    "ACCEPTED",
     "as_samples",
-    "check_training_data",
+    "check_weight",
     "hold_out",
     "merge_repeated",
     "network_logits",
     "scale_outputs",
+    "sound",
     "standardise",
     "warn_about_scales",
     "with_class_weight",
 ]
 
+# What `validate_data` is asked for: any sparse format becomes CSR, integers become float64.
+ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 LARGEST_SPREAD = 1e3
 
 
-def check_training_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, **checks: Any
-) -> tuple[Matrix, Any, Array | None]:
-    """scikit-learn's checks of X, y and sample_weight, and a check of sparse indices."""
+def sound(X: Any) -> Any:
+    """X itself, or ValueError if a sparse X has indices outside its shape.
+
+    To be called before scikit-learn's checks, which may convert X.
+    """
     if sparse.issparse(X):
-        check_indices("X", X)  # before scikit-learn converts it
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset, **checks
-    )
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-    return X, y, sample_weight
+        check_indices("X", X)
+    return X
+
+
+def check_weight(sample_weight: Any, X: Matrix) -> Array | None:
+    """Sample weights, none of them negative, or None."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, ensure_non_negative=True)
 
 
 def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) -> Samples:
@@ -67,16 +74,7 @@ def network_logits(estimator: Any, X: Any) -> Array:
     neuron and infinity times zero is not a number. X itself is searched only if z is not finite.
     """
     check_is_fitted(estimator)
-    if sparse.issparse(X):
-        check_indices("X", X)  # before scikit-learn converts it
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=(np.float64, np.float32),
-        reset=False,
-        ensure_all_finite=False,
-    )
+    X = validate_data(estimator, sound(X), reset=False, ensure_all_finite=False, **ACCEPTED)
     network, finite = estimator.network_, True
 
     def look(z: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,13 +11,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from quadric.arrays import Array, Matrix
 from quadric.estimators.classifier import QuadraticClassifier
 from quadric.estimators.data import (
+    ACCEPTED,
     as_samples,
-    check_training_data,
+    check_weight,
     merge_repeated,
+    sound,
     warn_about_scales,
     with_class_weight,
 )
@@ -143,7 +147,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
         """
-        X, y, weight = check_training_data(self, X, y, sample_weight)
+        X, y = validate_data(self, sound(X), y, **ACCEPTED)
+        weight = check_weight(sample_weight, X)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
         classes, index = np.unique(y, return_inverse=True)
@@ -154,7 +159,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             )
         weight = with_class_weight(self.class_weight, y, weight)
         neurons = 1 if len(classes) == 2 else len(classes)
-        check_memory(X.shape[1], [("quadratic", neurons)], 8, copies=6.0 + LBFGS_PAIRS)
+        check_memory(X.shape[1], [("quadratic", neurons)], 8, copies=25.0 + 2 * LBFGS_PAIRS)
         warn_about_scales(X, type(self).__name__)
         self.classes_ = classes
         if self.solver == "sgd":
@@ -189,7 +194,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             fixed=() if self.fit_intercept else ("b",),
         )
         state = TrainingState()
-        with progress(type(self).__name__, self.max_iter, bool(self.verbose)) as report:
+        name = type(self).__name__
+        with progress(name, self.max_iter) if self.verbose else nullcontext() as report:
             train(network.layers, [last], loss, samples, options, state, callback=report)
         self.network_, self.n_iter_ = network.astype(X.dtype), state.epochs
         if state.history.exhausted:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -67,23 +68,11 @@ def warn_about_recoveries(options: Options, state: TrainingState) -> None:
         )
 
 
-@contextmanager
-def progress(title: str, total: int, verbose: bool) -> Iterator[Report | None]:
-    """Yield a callback for `train`: a live bar on a terminal, lines elsewhere, or None."""
-    if not verbose:
-        yield None
-        return
-    if sys.stderr.isatty():
-        try:
-            import rich  # noqa: F401
-        except ImportError:
-            pass
-        else:
-            with _bar(title, total) as report:
-                yield report
-            return
-    with _lines(title, total) as report:
-        yield report
+def progress(title: str, total: int) -> AbstractContextManager[Report]:
+    """A context with a callback for `train`: a live bar on a terminal with rich, else lines."""
+    if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
+        return _bar(title, total)
+    return _lines(title, total)
 
 
 def _numbers(epoch: Epoch) -> str:

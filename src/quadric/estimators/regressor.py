@@ -10,10 +10,11 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
 
 from quadric.arrays import Array
 from quadric.estimators.base import QuadraticNetworkEstimator
-from quadric.estimators.data import check_training_data, network_logits
+from quadric.estimators.data import ACCEPTED, check_weight, network_logits, sound
 from quadric.estimators.fitting import Task, fit_network, starts_anew
 
 __all__ = ["QuadraticRegressor"]
@@ -60,7 +61,8 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticRegressor:
         anew = starts_anew(self, incremental=incremental)
-        X, y, weight = check_training_data(self, X, y, sample_weight, reset=anew, multi_output=True)
+        X, y = validate_data(self, sound(X), y, reset=anew, multi_output=True, **ACCEPTED)
+        weight = check_weight(sample_weight, X)
         y = np.asarray(y, dtype=np.float64)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)

@@ -71,9 +71,12 @@ def run_lbfgs(
         _from_vector(layers, theta)
         with np.errstate(over="ignore", invalid="ignore"):
             mean, grads = objective.gradients(layers, activations, loss, X, samples.Y, weight)
+            gradient = _to_vector(grads)
+            del grads
             pull = diagonal * theta
-            gradient = (_to_vector(grads) + pull) / scales
             value = mean + 0.5 * float(pull @ theta)
+            gradient += pull
+            gradient /= scales
         gradient[fixed] = 0
         return value, gradient
 
