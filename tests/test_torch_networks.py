@@ -17,7 +17,6 @@ from torch.nn.utils import parametrizations, weight_norm  # noqa: E402
 import quadric  # noqa: E402
 from quadric import Network  # noqa: E402
 from quadric.torch import Linear, Quadratic, Reduced, from_network, to_network  # noqa: E402
-from quadric.torch.layout import to_triangle  # noqa: E402
 from tests.helpers import ENDS, HIDDEN, KINDS, make_network, targets  # noqa: E402
 from tests.one_process import one_process, shard  # noqa: E402
 from tests.test_parity import CASES, NAMES, assert_packed, network  # noqa: E402
@@ -45,14 +44,8 @@ def loss_of(module, name, X, Y):
 
 
 def gradients(module):
-    """The gradients under the names of `state_dict`, Q's as triangles."""
-    found = {}
-    for name, parameter in module.named_parameters():
-        gradient = parameter.grad
-        if name.endswith(".packed"):
-            name, gradient = name.replace(".packed", ".Q"), to_triangle(gradient)
-        found[name] = gradient.numpy()
-    return found
+    """The gradients under the names of `state_dict`."""
+    return {name: parameter.grad.numpy() for name, parameter in module.named_parameters()}
 
 
 def as_tensors(*arrays, dtype=torch.float64):
