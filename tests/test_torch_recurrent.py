@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.func import functional_call, grad, jacfwd, jacrev, stack_module_state, vmap
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from quadric.torch import QuadraticRNN, QuadraticRNNCell
@@ -446,6 +446,14 @@ def test_vmap_over_an_ensemble():
         own.backward()
         for name, parameter in rnn.named_parameters():
             torch.testing.assert_close(slopes[name][i], parameter.grad)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_forward_mode():
+    rnn = randomise(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE))
+    x = draw(4, 2, 3)
+    forwards, backwards = (by(lambda x: rnn(x)[0])(x) for by in (jacfwd, jacrev))
+    torch.testing.assert_close(forwards, backwards, rtol=0, atol=1e-12)
 
 
 def test_half_precision_and_autocast():
