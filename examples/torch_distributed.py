@@ -124,7 +124,7 @@ def main():
     for strategy in strategies if dist.is_initialized() else [None]:
         if rank == 0 and strategy:
             print(f"{processes} processes, {strategy}")
-        for width in (30, 100):  # of 100 inputs, Q has rectangles in memory beside its triangles
+        for width in (30, 100):
             agree.append(run(width, strategy, options, rank, processes))
 
     if dist.is_initialized():

@@ -1,8 +1,6 @@
 """Checks of layers under `fully_shard`, for two processes: see `two_processes`."""
 
-import tempfile
 import warnings
-from contextlib import contextmanager
 from copy import deepcopy
 
 import pytest
@@ -10,6 +8,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -22,6 +21,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
 from quadric.torch import Linear, Quadratic, Reduced
+from tests.two_processes import shared_directory
 
 WHOLE = StateDictOptions(full_state_dict=True)
 OFF_LOADED = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -29,7 +29,7 @@ FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 
 
 def network(seed=0, dtype=torch.float64):
-    """141 inputs: Q has rectangles; 10011 packed rows and 7 neurons: the shares are uneven."""
+    """10011 packed rows and 7 neurons: the shares are uneven."""
     torch.manual_seed(seed)
     layers = (Linear(9, 141), nn.Sigmoid(), Quadratic(141, 7), nn.Tanh(), Reduced(7, 3))
     return nn.Sequential(*layers).to(dtype)
@@ -93,12 +93,13 @@ def Q_can_be_assigned():
     check_same(model, plain)
 
 
-def state_dict_is_row_major_and_sharded():
+def state_dict_holds_the_shares_themselves():
     model, plain = sharded(network()), network()
-    Q = model.state_dict()["2.Q"]
-    assert Q.shape == (7, 10011)
-    assert Q.placements == (Shard(0),)
-    assert Q.to_local().shape == (4 - dist.get_rank(), 10011)
+    packed = model.state_dict()["2.packed"]
+    assert packed.shape == (10011, 7)
+    assert packed.placements == (Shard(0),)
+    assert packed.to_local().shape == (5006 - dist.get_rank(), 7)
+    assert packed.to_local().data_ptr() == model[2].packed.to_local().data_ptr()
     check_same(model, plain)
     check_same(fully_shard(network()), plain)  # as part of the whole model's group
     model[2].unshard()
@@ -108,6 +109,9 @@ def state_dict_is_row_major_and_sharded():
     check_same(model, plain)
     assert all(not tensor.requires_grad for tensor in model.state_dict().values())
     assert model.state_dict(keep_vars=True)["2.W"] is model[2].W
+    model.reshard()
+    if dist.get_rank() == 0:  # nothing is sent: one process may ask alone
+        assert list(model.state_dict()) == list(plain.state_dict())
 
 
 def sharded_state_dict_is_loaded():
@@ -144,18 +148,18 @@ def whole_state_dict_is_got_and_set():
 
 def wrong_state_dicts_are_refused():
     model, before = sharded(network()), network()
-    for options in (WHOLE, FROM_RANK_0):
-        state = network(1).state_dict()
-        del state["2.Q"]
-        with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "2.Q"'):
-            set_model_state_dict(model, state, options=options)
+    state = model.state_dict()
+    del state["2.packed"]
+    for load in (model.load_state_dict, lambda state: set_model_state_dict(model, state)):
+        with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "2.packed"'):
+            load(dict(state))
     state = network(1).state_dict()
-    state["2.Q"] = state["2.Q"][:, 1:]
-    with pytest.raises(RuntimeError, match=r"size mismatch for 2.Q.*\(7, 10010\).*\(7, 10011\)"):
+    state["2.packed"] = state["2.packed"][1:]
+    with pytest.raises(RuntimeError, match=r"size mismatch for 2.packed.*10010, 7.*10011, 7"):
         set_model_state_dict(model, state, options=WHOLE)
     state = model.state_dict()
-    state["2.packed"] = distribute_tensor(torch.zeros(10011, 7), model[2].packed.device_mesh)
-    with pytest.raises(RuntimeError, match=r'Unexpected key\(s\) in state_dict: "2.packed"'):
+    state["2.Q"] = distribute_tensor(torch.zeros(7, 10011), model[2].packed.device_mesh)
+    with pytest.raises(RuntimeError, match=r'Unexpected key\(s\) in state_dict: "2.Q"'):
         model.load_state_dict(state)
     assert torch.equal(model[2].packed.full_tensor(), before[2].packed)
 
@@ -196,11 +200,11 @@ def training_goes_on_from_a_checkpoint():
         optimizer = adam(again)
         state = {"model": get_model_state_dict(again),
                  "optimizer": get_optimizer_state_dict(again, optimizer)}  # fmt: skip
-        dcp.load(state, checkpoint_id=directory)
-        plain = {"model": network(1).state_dict()}
-        dcp.load(plain, checkpoint_id=directory)
-    assert all(torch.equal(plain["model"][name], weights[name]) for name in weights)
-    set_model_state_dict(again, state["model"])
+        dcp.load(state, checkpoint_id=directory)  # in place: the state's tensors are the shares
+        plain = network(1)
+        dcp.load({"model": plain.state_dict()}, checkpoint_id=directory)
+    check_states(get_model_state_dict(again, options=WHOLE), weights)
+    check_states(plain.state_dict(), weights)
     set_optimizer_state_dict(again, optimizer, state["optimizer"])
     train(again, optimizer, X)
     check_states(get_model_state_dict(again, options=WHOLE), expected)
@@ -223,14 +227,33 @@ def check_states(state, expected):
         assert torch.equal(tensor, expected[name]), name
 
 
-@contextmanager
-def shared_directory():
-    """A temporary directory of rank 0's, for both processes."""
-    with tempfile.TemporaryDirectory() as directory:
-        path = [directory]
-        dist.broadcast_object_list(path)
-        yield path[0]
-        dist.barrier()
+def frozen_parameters_may_be_left_out():
+    for full in (False, True):
+        options = StateDictOptions(ignore_frozen_params=True, strict=False, full_state_dict=full)
+        model, other, expected = sharded(network(1)), sharded(network()), network(1)
+        for each in (model, other):
+            each[0].requires_grad_(False)
+            each[2].packed.requires_grad_(False)
+        state = get_model_state_dict(other, options=options)
+        assert list(state) == ["2.W", "2.b", "4.W", "4.b", "4.U", "4.c"]
+        set_model_state_dict(model, dict(state), options=options)  # which it changes
+        trained = {name: tensor for name, tensor in network().state_dict().items() if name in state}
+        expected.load_state_dict(trained, strict=False)
+        check_same(model, expected)
+
+
+def wrapped_layers_keep_their_names():
+    model, plain = network(1), network()
+    model[2] = checkpoint_wrapper(model[2])
+    model = sharded(model)
+    assert list(get_model_state_dict(model)) == list(plain.state_dict())
+    set_model_state_dict(model, plain.state_dict(), options=WHOLE)
+    check_states(get_model_state_dict(model, options=WHOLE), plain.state_dict())
+    X = batch()
+    train(model, adam(model), mine(X))
+    train(plain, adam(plain), X)
+    for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.full_tensor(), theirs, rtol=1e-9, atol=1e-11)
 
 
 def parameters_may_be_bfloat16():
@@ -325,13 +348,15 @@ def replicated_and_sharded():
 CHECKS = [
     Q_is_there_when_unsharded,
     Q_can_be_assigned,
-    state_dict_is_row_major_and_sharded,
+    state_dict_holds_the_shares_themselves,
     sharded_state_dict_is_loaded,
     whole_state_dict_is_got_and_set,
     wrong_state_dicts_are_refused,
     training_is_that_of_one_process,
     inputs_may_have_more_dimensions,
     training_goes_on_from_a_checkpoint,
+    frozen_parameters_may_be_left_out,
+    wrapped_layers_keep_their_names,
     parameters_may_be_bfloat16,
     made_on_the_meta_device,
     initial_values_are_drawn,

@@ -183,8 +183,6 @@ def test_the_model_itself_comes_back():
     model = cnn()
     assert replace_head(model) is model
     assert type(model[6]) is Quadratic
-    assert not model[6].recompute
-    assert replace_head(cnn(), recompute=True)[6].recompute
 
 
 @kinds
@@ -264,8 +262,6 @@ def test_arguments_are_checked():
     refused("fc", "model must be a torch.nn.Module. Got str", TypeError)
     refused(cnn(), "kind must be one of 'quadratic', 'reduced'. Got 'cubic'", kind="cubic")
     refused(cnn(), "kind must be one of .* Got 'linear'", kind="linear")
-    refused(cnn(), "recompute must be True or False", TypeError, recompute="yes")
-    refused(cnn(), "recompute is for kind='quadratic'", kind="reduced", recompute=True)
     refused(cnn(), "name must be a dotted name", TypeError, name=6)
     refused(cnn(), "must be that of a torch.nn.Linear: '4', '6'. Got 'fc', which is", name="fc")
     refused(cnn(), "must be that of a torch.nn.Linear: '4', '6'. Got '0', a Conv2d", name="0")

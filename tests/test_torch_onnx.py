@@ -67,7 +67,7 @@ def test_quadratic_in_float64():
     assert layer.packed.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("options", [{"bias": False, "recompute": True}, {"linear": False}])
+@pytest.mark.parametrize("options", [{"bias": False}, {"linear": False}])
 def test_quadratic_with_less(options):
     assert_exported(Quadratic(6, 2, **options), 6)
 

@@ -9,8 +9,10 @@ import importlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -53,6 +55,18 @@ def run_checks(checks, *, seconds=100):
     gc.collect()  # a model that is left would keep the group, whose threads need Python
     dist.destroy_process_group()
     faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def shared_directory():
+    """A temporary directory that rank 0 makes, for both processes."""
+    import torch.distributed as dist
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = [directory]
+        dist.broadcast_object_list(path)
+        yield path[0]
+        dist.barrier()
 
 
 def raises():

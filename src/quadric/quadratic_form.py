@@ -20,16 +20,18 @@ __all__ = ["PythonThreads", "input_gradient", "packed_gradient", "values"]
 
 def values(X: Array, packed: Array) -> Array:
     """z, shape (B, m), for X of shape (B, n) and packed of shape (n(n+1)/2, m)."""
-    z = np.empty((len(X), packed.shape[1]), dtype=X.dtype)
-    X, packed = _rows(X), np.ascontiguousarray(packed, X.dtype)
+    dtype = _dtype(X, packed)
+    X, packed = _rows(X, dtype), np.ascontiguousarray(packed, dtype)
+    z = np.empty((len(X), packed.shape[1]), dtype)
     _loops().forward(_batch(X, packed.shape[1]), packed.ctypes.data, z.ctypes.data)
     return z
 
 
 def input_gradient(X: Array, packed: Array, dz: Array) -> Array:
     """dL/dX, shape (B, n), from dL/dz, shape (B, m)."""
-    dX = np.empty(X.shape, dtype=X.dtype)
-    X, packed, dz = _rows(X), np.ascontiguousarray(packed, X.dtype), _whole(dz, X)
+    dtype = _dtype(X, packed, dz)
+    X, packed = _rows(X, dtype), np.ascontiguousarray(packed, dtype)
+    dz, dX = np.ascontiguousarray(dz, dtype), np.empty(X.shape, dtype)
     addresses = packed.ctypes.data, dz.ctypes.data, dX.ctypes.data
     _loops().backward_x(_batch(X, packed.shape[1]), *addresses)
     return dX
@@ -37,22 +39,26 @@ def input_gradient(X: Array, packed: Array, dz: Array) -> Array:
 
 def packed_gradient(X: Array, dz: Array) -> Array:
     """dL/dpacked, shape (n(n+1)/2, m): the sum over the batch of dz_k M(x)."""
-    n, m = X.shape[1], dz.shape[1]
+    dtype, n, m = _dtype(X, dz), X.shape[1], dz.shape[1]
     if len(X) == 0:
-        return np.zeros((n * (n + 1) // 2, m), dtype=X.dtype)
-    X, dz = _rows(X), _whole(dz, X)
-    gradient = np.empty((n * (n + 1) // 2, m), dtype=X.dtype)
+        return np.zeros((n * (n + 1) // 2, m), dtype)
+    X, dz = _rows(X, dtype), np.ascontiguousarray(dz, dtype)
+    gradient = np.empty((n * (n + 1) // 2, m), dtype)
     _loops().backward_P(_batch(X, m), dz.ctypes.data, gradient.ctypes.data)
     return gradient
 
 
-def _whole(array: Array, like: Array) -> Array:
-    return np.ascontiguousarray(array, like.dtype)
+def _dtype(*arrays: Array) -> np.dtype[Any]:
+    """The dtype of the result: float32 where it holds all of the numbers, float64 otherwise."""
+    single = np.dtype(np.float32)
+    return single if np.result_type(single, *arrays) == single else np.dtype(np.float64)
 
 
-def _rows(X: Array) -> Array:
-    """X with rows of numbers that are next to one another; the rows may be apart."""
-    return X if X.strides[1] == X.itemsize and X.strides[0] >= 0 else np.ascontiguousarray(X)
+def _rows(X: Array, dtype: np.dtype[Any]) -> Array:
+    """X in this dtype, with the numbers of a row next to one another; the rows may be apart."""
+    X = X.astype(dtype, copy=False)
+    as_it_is = X.strides[1] == X.itemsize and X.strides[0] >= 0 and X.flags.aligned
+    return X if as_it_is else np.ascontiguousarray(X)
 
 
 def _batch(X: Array, m: int) -> Any:

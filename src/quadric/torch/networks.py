@@ -34,7 +34,7 @@ def from_network(network: core.Network) -> Network:
     >>> net = quadric.Network.create(4, [("quadratic", 3, "tanh"), ("reduced", 2, "softmax")])
     >>> module = from_network(net)
     >>> [(name, tuple(tensor.shape)) for name, tensor in module.state_dict().items()][:3]
-    [('layers.0.W', (3, 4)), ('layers.0.b', (3,)), ('layers.0.packed', (10, 3))]
+    [('layers.0.packed', (10, 3)), ('layers.0.W', (3, 4)), ('layers.0.b', (3,))]
     """
     if not isinstance(network, core.Network):
         hint = "; give its network_." if hasattr(network, "network_") else "."

@@ -1,4 +1,4 @@
-"""The compiled loops behind torch's quadratic layers, and when they are not to be used."""
+"""The compiled loops behind torch's quadratic layers, and when they must not be used."""
 
 import contextlib
 import os
@@ -15,8 +15,11 @@ from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from quadric.torch import Quadratic, choice, compiled, layout
-from quadric.torch.operator import quadratic_form
+from quadric.quadratic_form import PythonThreads
+from quadric.torch import Quadratic, loops
+from quadric.torch.functional import unpack
+from quadric.torch.packed import _kept_places
+from quadric.torch.quadratic_form import quadratic_form
 
 
 def tensors(*shapes, dtype=torch.float64, seed=0):
@@ -24,24 +27,37 @@ def tensors(*shapes, dtype=torch.float64, seed=0):
     return [torch.randn(s, generator=generator, dtype=dtype).requires_grad_() for s in shapes]
 
 
-def results(x, P, dz, form=choice.COMPILED):
-    z = quadratic_form(x, P, form=form)
+def results(x, P, dz):
+    z = quadratic_form(x, P)
     return z.detach(), *torch.autograd.grad(z, (x, P), dz)
+
+
+def assert_close(found, wanted):
+    for ours, true in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
 
 
 @pytest.fixture
 def threads(monkeypatch):
     """A function that sets the number of threads, each of which then gets work."""
     before = torch.get_num_threads()
-    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(loops._OpenMP, "worth", 1)
     yield torch.set_num_threads
     torch.set_num_threads(before)
 
 
-# full tiles and pieces of them, of samples, neurons and pairs; several rounds of 256 samples
+def team_of_openmp():
+    team = loops._team()
+    if not isinstance(team, loops._OpenMP):
+        pytest.skip("no OpenMP of GNU's kind")
+    return team
+
+
+# full tiles and parts of them, of samples and inputs; groups of 1, 2, 3 and 6 rows, and parts of
+# them; several blocks of 128 inputs, 128 samples forwards and 256 backwards
 SHAPES = [
     (1, 1, 1), (2, 2, 3), (31, 3, 4), (33, 5, 5), (16, 64, 1), (64, 63, 8), (255, 7, 9),
-    (257, 8, 6), (600, 6, 10), (3, 64, 33),
+    (257, 8, 6), (600, 6, 10), (3, 64, 33), (129, 128, 2), (40, 131, 7), (300, 263, 3),
 ]  # fmt: skip
 
 
@@ -51,7 +67,7 @@ def test_against_einsum(shape, dtype):
     B, n, m = shape
     x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=dtype)
     exact = [t.detach().double().requires_grad_() for t in (x, P, dz)]
-    z = torch.einsum("bi,kij,bj->bk", exact[0], layout.unpack(exact[1]), exact[0])
+    z = torch.einsum("bi,kij,bj->bk", exact[0], unpack(exact[1]), exact[0])
     wanted = z.detach(), *torch.autograd.grad(z, exact[:2], exact[2])
     tolerance = 1e-13 if dtype == torch.float64 else 1e-5
     for found, true in zip(results(x, P, dz), wanted, strict=True):
@@ -67,49 +83,70 @@ def test_against_einsum(shape, dtype):
 @settings(max_examples=60, deadline=None)
 def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
     x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=torch.float32, seed=seed)
-    before, worth = torch.get_num_threads(), compiled.WORTH_A_THREAD
+    before, worth = torch.get_num_threads(), loops._OpenMP.worth
     try:
         torch.set_num_threads(1)
         one = results(x, P, dz)
         torch.set_num_threads(count)
-        compiled.WORTH_A_THREAD = 1
+        loops._OpenMP.worth = 1
         several = results(x, P, dz)
     finally:
         torch.set_num_threads(before)
-        compiled.WORTH_A_THREAD = worth
+        loops._OpenMP.worth = worth
     assert all(torch.equal(a, b) for a, b in zip(one, several, strict=True))
 
 
 def test_all_threads_take_part(threads, monkeypatch):
-    if compiled._team is None:
-        pytest.skip("no OpenMP of GNU's kind")
-    asked, team = [], compiled._team
+    team, asked = team_of_openmp(), []
+    parallel = team.parallel
 
     def count(address, arguments, *default):
         asked.append((arguments[1], *default))
-        team(address, arguments, *default)
+        parallel(address, arguments, *default)
         # every thread of the team, and whoever took the last share, has looked for one more
         assert arguments[0] >= arguments[1] + 1
 
-    monkeypatch.setattr(compiled, "_team", count)
+    monkeypatch.setattr(team, "parallel", count)
     threads(3)
-    results(*tensors((64, 6), (21, 2), (64, 2)))  # 4 tiles and 6 groups of pairs
-    results(*tensors((20, 2), (3, 2), (20, 2)))  # 2 tiles, 1 group: no more shares than these
+    results(*tensors((64, 6), (21, 2), (64, 2)))  # 4 tiles (or 8) and 6 rows of Q
+    results(*tensors((64, 2), (3, 2), (64, 2)))  # 2 rows of Q: no more tickets than these
     # always the team of torch's size: another would have OpenMP end threads and start new ones
-    assert asked == [(3, 0, 0)] * 3 + [(2, 0, 0)] * 2
+    assert asked == [(3, 0, 0)] * 5 + [(2, 0, 0)]
+
+
+def test_small_work_is_done_alone(monkeypatch):
+    team = team_of_openmp()
+    monkeypatch.setattr(team, "parallel", None)  # which cannot be called
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    results(*tensors((64, 6), (21, 2), (64, 2)))
 
 
 def test_without_openmp(threads, monkeypatch):
-    """One thread computes what is small; what is large is left to torch, which has several."""
-    small, large = tensors((2, 3), (6, 1), (2, 1)), tensors((64, 30), (465, 8), (64, 8))
-    wanted = results(*small), results(*large)
-    monkeypatch.setattr(compiled, "_team", None)
-    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1000)
-    threads(3)
-    assert compiled.can_take(*small[:2])
-    assert not compiled.can_take(*large[:2])
-    for found, true in zip((*results(*small), *results(*large)), sum(wanted, ()), strict=True):
-        torch.testing.assert_close(found, true, rtol=1e-12, atol=1e-12)
+    """Python's threads in its place."""
+    inputs = tensors((64, 30), (465, 8), (64, 8))
+    wanted = results(*inputs)
+    run, tickets = PythonThreads.run, []
+
+    def counted(self, function, arguments):
+        tickets.append(arguments[1])
+        run(self, function, arguments)
+
+    team = PythonThreads(lambda: 3)
+    monkeypatch.setattr(PythonThreads, "run", counted)
+    monkeypatch.setattr(PythonThreads, "worth", 1)
+    monkeypatch.setattr(loops, "_team", lambda: team)
+    assert all(torch.equal(a, b) for a, b in zip(results(*inputs), wanted, strict=True))
+    assert tickets == [3, 3, 3]
+
+
+def test_python_threads_where_there_is_no_openmp(monkeypatch):
+    def refuse(name):
+        raise OSError
+
+    monkeypatch.setattr(loops.ctypes, "CDLL", refuse)
+    team = loops._team.__wrapped__()
+    assert isinstance(team, PythonThreads)
+    assert team.threads == torch.get_num_threads()
 
 
 def views_of_the_same_numbers(x):
@@ -134,8 +171,7 @@ def test_numbers_that_lie_elsewhere(kind):
     found = results(
         *(view.requires_grad_() for view in inputs), views_of_the_same_numbers(dz)[kind]
     )
-    for ours, true in zip(found, wanted, strict=True):
-        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+    assert_close(found, wanted)
 
 
 def test_one_row_for_all_samples():
@@ -145,8 +181,15 @@ def test_one_row_for_all_samples():
     assert torch.equal(z, quadratic_form(x, P).expand(40, 5))
     z.sum().backward()  # dL/dz is one number for all
     one = torch.autograd.grad(quadratic_form(x, P), (x, P), torch.full((1, 5), 40.0).double())
-    for ours, true in zip((x.grad, P.grad), one, strict=True):
-        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+    assert_close((x.grad, P.grad), one)
+
+
+def test_no_neurons():
+    x, P, dz = tensors((4, 3), (6, 0), (4, 0))
+    z, dx, dP = results(x, P, dz)
+    assert z.shape == (4, 0)
+    assert dP.shape == (6, 0)
+    assert torch.equal(dx, torch.zeros_like(x))
 
 
 def test_values_that_are_not_finite():
@@ -202,19 +245,23 @@ def test_counting_operations():
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
-def test_tangents_are_not_lost():
-    x, P = (t.detach() for t in tensors((4, 5), (15, 3)))
+@pytest.mark.parametrize("which", ["x", "P", "both"])
+def test_tangents_are_not_lost(which):
+    x, P, *directions = (t.detach() for t in tensors((4, 5), (15, 3), (4, 5), (15, 3)))
+    moves = [which in (name, "both") for name in "xP"]
+    dx, dP = (d * does for d, does in zip(directions, moves, strict=True))
     with forward_ad.dual_level(), torch.no_grad():
-        z = quadratic_form(forward_ad.make_dual(x, torch.ones_like(x)), P)
-        tangent = forward_ad.unpack_dual(z).tangent
+        x_dual = forward_ad.make_dual(x, dx) if moves[0] else x
+        P_dual = forward_ad.make_dual(P, dP) if moves[1] else P
+        tangent = forward_ad.unpack_dual(quadratic_form(x_dual, P_dual)).tangent
     step = 1e-6
-    slope = (quadratic_form(x + step, P) - quadratic_form(x - step, P)) / (2 * step)
-    torch.testing.assert_close(tangent, slope, rtol=1e-7, atol=1e-7)
+    ahead, behind = (quadratic_form(x + h * dx, P + h * dP) for h in (step, -step))
+    torch.testing.assert_close(tangent, (ahead - behind) / (2 * step), rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("forward_watched", [False, True])
 def test_a_mode_in_one_pass_of_a_checkpoint(forward_watched):
-    """The form that it sees must save the same tensors as the other."""
+    """Both ways of computing must save the same tensors."""
     layer, (x,) = Quadratic(140, 3).double(), tensors((4, 140))
     watched, free = FlopCounterMode(display=False), contextlib.nullcontext()
     with watched if forward_watched else free:
@@ -222,8 +269,7 @@ def test_a_mode_in_one_pass_of_a_checkpoint(forward_watched):
     with free if forward_watched else watched:
         z.sum().backward()
     wanted = torch.autograd.grad(layer(x).sum(), (x, layer.packed))
-    for ours, true in zip((x.grad, layer.packed.grad), wanted, strict=True):
-        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+    assert_close((x.grad, layer.packed.grad), wanted)
 
 
 def test_constants_of_a_transform():
@@ -237,10 +283,43 @@ def test_constants_of_a_transform():
 
 def test_fake_tensors_after_real_ones():
     x, P = (t.detach() for t in tensors((4, 5), (15, 3)))
-    quadratic_form(x, P, form=choice.UNPACKED)
+    quadratic_form(x, P)
+    unpack(P)  # keeps a tensor of places
     with FakeTensorMode():
         fake = quadratic_form(torch.empty(4, 5), torch.empty(15, 3))
+        assert unpack(torch.empty(15, 3)).shape == (3, 5, 5)
     assert fake.shape == (4, 3)
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap", "jvp", "inference", "fake", "trace"])
+@pytest.mark.filterwarnings("ignore")  # of torch.jit, which is deprecated
+def test_places_that_are_kept_belong_to_no_transform(transform):
+    """The first use of a size may be anywhere; what it keeps must serve everywhere."""
+    x, P, dz = tensors((4, 5), (15, 3), (4, 3))
+    wanted = torch.einsum("bi,kij,bj->bk", x, unpack(P), x).detach()
+    _kept_places.cache_clear()
+    x, P = x.detach(), P.detach()
+    if transform == "grad":
+        torch.func.grad(lambda P: quadratic_form(x, P).sum())(P)
+    elif transform == "vmap":
+        torch.func.vmap(lambda x: quadratic_form(x[None], P))(x)
+    elif transform == "jvp":
+        torch.func.jvp(lambda x: quadratic_form(x, P), (x,), (x,))
+    elif transform == "inference":
+        with torch.inference_mode():
+            unpack(P)
+    elif transform == "fake":
+        with FakeTensorMode():
+            unpack(torch.empty(15, 3))
+    else:
+        torch.jit.trace(lambda x: quadratic_form(x, P), x)
+    P.requires_grad_()
+    z = torch.einsum("bi,kij,bj->bk", x, unpack(P), x)
+    assert type(unpack(P)) is torch.Tensor
+    torch.testing.assert_close(z.detach(), wanted, rtol=1e-12, atol=1e-12)
+    z.backward(dz)
+    found = torch.func.vmap(lambda x: quadratic_form(x[None], P)[0])(x)
+    torch.testing.assert_close(found.detach(), wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_gradients_of_zeros_without_memory():
@@ -254,17 +333,18 @@ def test_gradients_of_zeros_without_memory():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.float(), r"torch.float(32|64) on the CPU.* torch.float(64|32) on cpu"),
-        (lambda t: t[:-1], r"expected T with 45 numbers|expected dz with 9 numbers"),
+        (lambda t: t.float(), r"like x. Got shape .* and torch.float(32|64)\."),
+        (lambda t: t[:-1], r"expected (P of shape \(15, 3\)|dz of shape \(3, 3\)) and .* Got"),
+        (lambda t: t[:, :-1], r"expected (P of shape \(10, 3\)|dz of shape \(4, 2\)) and .* Got"),
     ],
 )
-def test_saved_tensors_that_come_back_as_others(change, message):
+@pytest.mark.parametrize("name", ["x", "P"])
+def test_saved_tensors_that_come_back_as_others(name, change, message):
     """An error, and no memory that is not there."""
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
-    for changed in (x, P):
-        z = with_unpacked(changed, change, x, P)
-        with pytest.raises(RuntimeError, match=message):
-            z.backward(dz)
+    z = with_unpacked(x if name == "x" else P, change, x, P)
+    with pytest.raises(RuntimeError, match=message):
+        z.backward(dz)
 
 
 def with_unpacked(changed, change, x, P):
@@ -282,7 +362,7 @@ def test_saved_tensors_that_come_back_without_memory():
         z.backward(dz)
     z = quadratic_form(x, P)
     P.untyped_storage().resize_(0)  # as FSDP frees parameters
-    with pytest.raises(RuntimeError, match="not allocated"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 0"):
         z.backward(dz)
 
 
@@ -290,8 +370,7 @@ def test_saved_tensors_that_come_back_with_the_other_sign():
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     wanted = results(x, P, dz)[1:]
     z = with_unpacked(P, lambda t: torch._neg_view(-t), x, P)
-    for ours, true in zip(torch.autograd.grad(z, (x, P), dz), wanted, strict=True):
-        torch.testing.assert_close(ours, true, rtol=1e-12, atol=1e-12)
+    assert_close(torch.autograd.grad(z, (x, P), dz), wanted)
 
 
 # -- numba, its files, and its absence --------------------------------------------------------
@@ -331,7 +410,7 @@ def test_a_damaged_or_missing_cache_is_no_reason_to_fail(damage, tmp_path):
         ).stdout  # fmt: skip
 
     assert run() == "[[3.0], [6.0], [3.0]]\n"
-    files = [path for path in tmp_path.rglob("*.nb*") if "triangles" in path.name]
+    files = [path for path in tmp_path.rglob("*.nb*") if "quadratic_form" in path.name]
     assert bool(files) == (damage == "truncated")
     for path in files:
         path.write_bytes(path.read_bytes()[:100])
