@@ -101,7 +101,7 @@ def check(rng, monkeypatch):
     z, dx, dP = (guarded(np.full(size, np.nan)) for size in ((B, m), (B, n), (pairs, m)))
     given = [(buffer, buffer.numbers.copy()) for buffer in (x, P, dz)]
 
-    batch = loops.Batch(dtype, B, n, m, x.address, stride, Team(tickets))
+    batch = loops.Batch(dtype, B, n, m, x.address, stride, tickets, Team(tickets).run)
     loops.forward(batch, P.address, z.address)
     loops.backward_x(batch, P.address, dz.address, dx.address)
     if B:
@@ -147,7 +147,7 @@ def test_work_is_shared(loop):
         def run(self, function, arguments):
             asked.append(arguments[loops.TICKETS])
             super().run(function, arguments)
-            assert arguments[0] == arguments[loops.TICKETS] + self.threads  # all looked for more
+            assert arguments[0] == 2 * arguments[loops.TICKETS]  # each thread looked for one more
 
     B, n, m = 200, 6, 2
     x, P, z, dx = (np.ones(shape) for shape in ((B, n), (21, m), (B, m), (B, n)))
@@ -157,10 +157,11 @@ def test_work_is_shared(loop):
     def run(count, worth=1):
         team = Counting(count)
         team.worth = worth
-        batch = loops.Batch("float64", B, n, m, x.ctypes.data, n, team)
+        threads = team.threads_for(B * 21 * m)
+        batch = loops.Batch("float64", B, n, m, x.ctypes.data, n, threads, team.run)
         getattr(loops, loop)(batch, *addresses)
 
-    tiles = -(-B // loops._lanes(loops.Batch("float64", B, n, m, 0, n, Team(1))))
+    tiles = -(-B // loops._lanes(loops.Batch("float64", B, n, m, 0, n, 1, None)))
     work = B * 21 * m
     run(3)
     run(40)

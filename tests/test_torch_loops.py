@@ -146,7 +146,7 @@ def test_python_threads_where_there_is_no_openmp(monkeypatch):
     monkeypatch.setattr(loops.ctypes, "CDLL", refuse)
     team = loops._team.__wrapped__()
     assert isinstance(team, PythonThreads)
-    assert team.threads == torch.get_num_threads()
+    assert team.count() == torch.get_num_threads()
 
 
 def views_of_the_same_numbers(x):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from quadric import triangle
 from quadric.arrays import Array
 from quadric.layers import LAYERS, Layer
 
@@ -103,7 +102,7 @@ def _relinear(
     """
     parameters = _glorot("linear", n, m, scale, rng)
     if kind == "quadratic":
-        parameters["packed"] = np.zeros((triangle.n_pairs(n), m))
+        parameters["packed"] = np.zeros(LAYERS[kind].shapes(n, m)["packed"])
     if kind == "reduced":
         parameters["U"], parameters["c"] = np.zeros((m, n)), np.ones(m)
     return parameters

@@ -48,7 +48,7 @@ class Layer(ABC):
     @classmethod
     def shapes(cls, n: int, m: int) -> dict[str, tuple[int, ...]]:
         """The shape of each parameter of m neurons with n inputs."""
-        packed = triangle.n_pairs(n), m
+        packed = n * (n + 1) // 2, m
         shapes = {"W": (m, n), "b": (m,), "packed": packed, "U": (m, n), "c": (m,)}
         return {name: shapes[name] for name in cls.fields}
 

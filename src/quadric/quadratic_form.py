@@ -62,8 +62,9 @@ def _rows(X: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _batch(X: Array, m: int) -> Any:
-    stride = X.strides[0] // X.itemsize
-    return _loops().Batch(X.dtype.name, *X.shape, m, X.ctypes.data, stride, _TEAM)
+    (B, n), stride = X.shape, X.strides[0] // X.itemsize
+    threads = _TEAM.threads_for(B * n * (n + 1) // 2 * m)
+    return _loops().Batch(X.dtype.name, B, n, m, X.ctypes.data, stride, threads, _TEAM.run)
 
 
 @cache
@@ -90,13 +91,15 @@ class PythonThreads:
     def __init__(self, count: Callable[[], int]) -> None:
         self.count = count
 
-    @property
-    def threads(self) -> int:
-        return self.count()
+    def threads_for(self, work: int) -> int:
+        """How many threads are worth starting for so many multiplications."""
+        return 1 if work < 2 * self.worth else min(self.count(), work // self.worth)
 
     def run(self, function: int, arguments: Any) -> None:
+        """Have as many threads as there are tickets call the function at that address."""
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
-        others = [threading.Thread(target=call, args=(arguments,)) for _ in range(self.threads - 1)]
+        tickets = arguments[1]
+        others = [threading.Thread(target=call, args=(arguments,)) for _ in range(tickets - 1)]
         for thread in others:
             thread.start()
         call(arguments)

@@ -29,8 +29,9 @@ entry of the result is computed within one ticket, in the same order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import binding
@@ -50,7 +51,7 @@ from quadric.kernels.lanes import (
     zeros,
 )
 
-__all__ = ["ALLOWED", "Batch", "Team", "backward_P", "backward_x", "forward"]
+__all__ = ["ALLOWED", "Batch", "backward_P", "backward_x", "forward"]
 
 # Six sums of UNITS * 64 bytes fill the registers: 12 of 16 with AVX2, 12 of 32 with AVX-512.
 UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1
@@ -405,27 +406,13 @@ def _backward_P(like):
 # --------------------------------------------------------------------------------------------
 
 
-class Team(Protocol):
-    """Threads that run a loop together."""
-
-    @property
-    def threads(self) -> int:
-        """How many there are at most."""
-
-    @property
-    def worth(self) -> int:
-        """Multiplications for which one more thread saves more time than it takes."""
-
-    def run(self, function: int, arguments: Any) -> None:
-        """Have all threads call the function at that address with the arguments."""
-
-
 class Batch(NamedTuple):
     """B samples of n numbers each, for m neurons.
 
     `x` is the address of the first sample; the next one is `stride` numbers further on. All other
     addresses that the functions take are those of contiguous arrays of the same dtype: P and dP of
-    shape (n(n+1)/2, m), z and dz of shape (B, m), dx of shape (B, n).
+    shape (n(n+1)/2, m), z and dz of shape (B, m), dx of shape (B, n). At most `threads` share the
+    work; ``run(function, arguments)`` has all of them call the function at that address.
     """
 
     dtype: str
@@ -434,7 +421,8 @@ class Batch(NamedTuple):
     m: int
     x: int
     stride: int
-    team: Team
+    threads: int
+    run: Callable[[int, Any], None]
 
 
 def forward(batch: Batch, P: int, z: int) -> None:
@@ -466,13 +454,11 @@ def _tiles(batch: Batch) -> int:
 
 def _run(loop: Any, batch: Batch, parts: int, room: int, *addresses: int) -> None:
     """Run the loop, shared among at most `parts` threads, each with `room` numbers of its own."""
-    dtype, B, n, m, x, stride, team = batch
-    tickets = max(1, min(parts, B * n * (n + 1) // 2 * m // team.worth))
-    if tickets > 1:
-        tickets = min(tickets, team.threads)
+    dtype, B, n, m, x, stride, threads, run = batch
+    tickets = max(1, min(parts, threads))
     unit = UNIT_BYTES // np.dtype(dtype).itemsize
     room = -(-room // unit) * unit
     memory = np.empty(tickets * room + unit, dtype)
     aligned = -(-memory.ctypes.data // UNIT_BYTES) * UNIT_BYTES
     group = COLUMNS // gcd(COLUMNS, m)
-    loop(dtype, team.run, tickets, B, n, m, stride, group, room, aligned, x, *addresses)
+    loop(dtype, run, tickets, B, n, m, stride, group, room, aligned, x, *addresses)

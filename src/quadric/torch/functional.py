@@ -10,7 +10,6 @@ from torch.nn.functional import linear
 
 from quadric.torch.packed import pack, unpack
 from quadric.torch.quadratic_form import quadratic_form
-from quadric.triangle import n_inputs
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]
 
@@ -36,8 +35,8 @@ def quadratic(
     Tensor of shape (..., m)
     """
     x, packed, W, b = _as_autocast(x, packed, W, b)
-    n, m = n_inputs(packed.shape[0]), packed.shape[1]
-    _check(x, n, packed=(packed, tuple(packed.shape)), W=(W, (m, n)), b=(b, (m,)))
+    n, m = int((2 * packed.shape[0]) ** 0.5), packed.shape[1]
+    _check(x, n, packed=(packed, (n * (n + 1) // 2, m)), W=(W, (m, n)), b=(b, (m,)))
     rows = x if x.ndim == 2 else x.reshape(-1, n)
     z = quadratic_form(rows, packed)
     if x.ndim != 2:  # before the sums: what comes out is no view, which FSDP warns of

@@ -85,8 +85,10 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _batch(x: Tensor, m: int) -> Any:
-    B, n = x.shape
-    return _loops().Batch(_NAMES[x.dtype], B, n, m, x.data_ptr(), x.stride(0), _team())
+    (B, n), team = x.shape, _team()
+    threads = team.threads_for(B * n * (n + 1) // 2 * m)
+    dtype, stride = _NAMES[x.dtype], x.stride(0)
+    return _loops().Batch(dtype, B, n, m, x.data_ptr(), stride, threads, team.run)
 
 
 def _check(x: Tensor, **tensors: Tensor) -> None:
@@ -122,9 +124,9 @@ class _OpenMP:
     def __init__(self, parallel: Any) -> None:
         self.parallel = parallel
 
-    @property
-    def threads(self) -> int:
-        return torch.get_num_threads()
+    def threads_for(self, work: int) -> int:
+        """How many threads so many multiplications are worth."""
+        return 1 if work < 2 * self.worth else min(torch.get_num_threads(), work // self.worth)
 
     def run(self, function: int, arguments: Any) -> None:
         self.parallel(function, arguments, 0, 0)
