@@ -65,8 +65,13 @@ class EntryPoint:
         self.compiled = {}  # by dtypes
 
     def __call__(self, *arguments):
-        groups = [given if isinstance(given, tuple) else (given,) for given in arguments]
-        dtypes = tuple([getattr(given, "dtype", None) for group in groups for given in group])
+        dtypes = tuple(
+            [
+                getattr(value, "dtype", None)
+                for given in arguments
+                for value in (given if isinstance(given, tuple) else (given,))
+            ]
+        )
         compiled = self.compiled.get(dtypes)
         if compiled is None:
             compiled = self.compiled[dtypes] = self._compile(dtypes)

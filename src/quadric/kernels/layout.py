@@ -2,22 +2,25 @@
 
 Every inner loop runs over whole SIMD registers of neurons. Parameters are therefore stored
 input-major, in rows of ``pad`` numbers: one for each of the m neurons, then zeros up to a multiple
-of one register. `work` starts every array at such a multiple, too::
+of one register. Every array starts at such a multiple. As an example, a reduced layer with a folded
+input offset (layer 0), then a quadratic layer (layer 1)::
 
-    theta  | W  Q   | W  U   | u r  u r  ||  b   | b c |
-           | layer 0| layer 1| of offset || l. 0 | l. 1|
-           |<- n_penalised: times scale ->|
+    theta   | W   U   | W   Q   | u r u r   || b   c   | b       |
+            | layer 0 | layer 1 | of layer 0|| layer 0 | layer 1 |
+            |<---- n_penalised numbers ---->|
+                 stored divided by scale
 
-        W, U    neuron 0 .. m-1  pad         Q    neuron 0 .. m-1  pad
-        input 0      w_00 w_10   0 0         pair 0,0     q q       0 0
-        input 1      w_01 w_11   0 0         pair 0,1     q q       0 0
-        ...                                  pair 1,1     q q       0 0
+    W and U   neuron  0    1  .. m-1  padding    Q    neuron  0      1    .. padding
+    input 0         w_00 w_10         0 .. 0     pair 0,0   q_0,00 q_1,00    0 .. 0
+    input 1         w_01 w_11         0 .. 0     pair 0,1   q_0,01 q_1,01    0 .. 0
+    ..                                           ..
+    input n-1                         0 .. 0     pair 1,1   q_0,11 q_1,11    0 .. 0
 
-    work   | x         | z a delta | z a delta v1 v2 | z a delta V monomials |
-           | of sample | linear    | reduced         | quadratic, hidden     |
+    work    | x      | z a delta v1 v2 | z a delta V monomials |
+            | sample | layer 0         | layer 1               |
 
-    where  | 0 1 2 3 .. n-1           | 2 5 7 ..                          |
-           | inputs of hidden layers  | features of the sample's non-zeros|
+    where   | 0 1 2 .. | 2 5 7 ..                            |
+            | hidden   | features of the sample's non-zeros  |
 
 - A sparse sample touches only the rows of its non-zero features.
 - Q is stored as its upper triangle, a row for each pair i <= j: half the memory of the square, and

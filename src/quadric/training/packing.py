@@ -112,7 +112,7 @@ class PackedLayers:
         if self.folds_offset:  # u and r are parts of the weights, and shrink with them
             first = self.table[0]
             for name in OFFSET_PARTS[layers[0].kind]:
-                first[name] = space.reserve(first["pad"])
+                first[name] = space.reserve(int(first["pad"]))
 
     def _place_activations(self, layers: Sequence[Layer], space: _Space) -> None:
         self.table[0]["x"] = space.reserve(layers[0].n_inputs)
