@@ -226,6 +226,20 @@ def test_a_lowered_rate_rises_again():
         assert model._state.damping == min(1.0, damping * 2**call)
 
 
+@pytest.mark.parametrize("options", [{"solver": "adam"}, {"solver": "sgd"}, PAPER])
+def test_a_caught_error_does_not_spoil_what_follows(options):
+    X, y = digits()
+    model = QuadraticClassifier((), random_state=0, on_divergence="raise", **options)
+    model.partial_fit(X, y, classes=np.arange(10))
+    before, scores = model.network_.copy(), []
+    with pytest.raises(DivergenceError):
+        model.partial_fit(np.full((3, 64), 1e200), y[:3])
+    assert max_difference(before, model.network_) == 0.0
+    for _ in range(5):
+        scores.append(model.partial_fit(X, y).score(X, y))
+    assert scores[-1] > scores[0]
+
+
 def test_the_error_says_what_happened():
     X, y = digits()
     model = QuadraticClassifier(

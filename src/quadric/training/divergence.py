@@ -104,6 +104,7 @@ class Watch:
     def recover(self, failure: NonFiniteError | LossGrewError) -> None:
         """Lower the rate after a failed epoch was taken back, or raise DivergenceError."""
         state = self.state
+        state.forget()  # the optimiser's memory is as bad as the step was
         if not self.options.recover or state.recoveries == RECOVERIES:
             self._give_up(failure)
         state.recoveries += 1
@@ -111,7 +112,6 @@ class Watch:
         if self.in_a_row > 1:  # the epoch before had begun to blow up already
             objective.copy_into(self.layers, self.at_start)
         state.damping /= LOWER_BY
-        state.forget()  # the optimiser's memory is as bad as the step was
 
     def _give_up(self, failure: NonFiniteError | LossGrewError) -> NoReturn:
         facts = dict.fromkeys(("sample", "layer", "loss", "reference"))

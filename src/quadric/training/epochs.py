@@ -47,9 +47,9 @@ def run_epochs(
 ) -> None:
     """Train the layers that `watch` looks at, and record the epochs in its state.
 
-    `make_stepper` makes another stepper after a divergence.
-    However training ends, the layers are left as they were after a finished epoch: the best one if
-    there is a stopping rule and a validation score, the last one otherwise.
+    `make_stepper` makes another stepper after a divergence. However training ends, the layers are
+    left as they were after a finished epoch: the best one if there is a stopping rule and a
+    validation score, the last one otherwise.
     """
     layers, options, state = watch.layers, watch.options, watch.state
     n_samples = state.history.n_samples
