@@ -166,9 +166,15 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             self._fit_sgd(X, y, weight)
         else:
             self._fit_lbfgs(X, np.eye(len(classes))[index][:, -neurons:], weight)
-        neuron: Any = self.network_.layers[0]
-        self.Q_, self.coef_, self.intercept_ = neuron.Q, neuron.W, neuron.b
+        neuron = self.network_.layers[0]
+        self.coef_, self.intercept_ = neuron.W, neuron.b
         return self
+
+    @property
+    def Q_(self) -> Array:
+        """The symmetric matrices, shape (n_neurons, n_features, n_features), read-only."""
+        neuron: Any = self.network_.layers[0]
+        return neuron.Q
 
     def _fit_lbfgs(self, X: Matrix, Y: Array, weight: Array | None) -> None:
         """Minimise mean loss + |v|^2 / (2 C total weight), v being the monomials' coefficients."""

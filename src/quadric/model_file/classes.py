@@ -69,7 +69,7 @@ ESTIMATORS = {
     ),
     "QuadraticRegressor": _known(QuadraticRegressor, RECORDS, STATE, FORMER),
     "QuadraticLogisticRegression": _known(
-        QuadraticLogisticRegression, "network_ classes_ n_iter_", "Q_ coef_ intercept_"
+        QuadraticLogisticRegression, "network_ classes_ n_iter_", "coef_ intercept_"
     ),
 }
 

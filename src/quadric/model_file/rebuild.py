@@ -125,7 +125,7 @@ def _complete(model: Any, name: str) -> None:
     """What a file leaves out because it follows from the rest, or is the solver's memory."""
     if name == "QuadraticLogisticRegression":
         neuron = model.network_.layers[0]
-        model.Q_, model.coef_, model.intercept_ = neuron.Q, neuron.W, neuron.b
+        model.coef_, model.intercept_ = neuron.W, neuron.b
     elif name == "SimpleImputer" and "statistics_" in vars(model):
         # files written with a scikit-learn that did not have it yet
         vars(model).setdefault("_fill_dtype", model.statistics_.dtype)
