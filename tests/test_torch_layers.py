@@ -139,8 +139,10 @@ def test_layout_is_that_of_the_core(n):
 
 
 def test_packed_rows_must_be_a_triangle():
+    with pytest.raises(RuntimeError, match=r"expected packed of shape \(6, 1\). Got \(5, 1\)"):
+        functional.quadratic(torch.zeros(1, 3), torch.zeros(5, 1))
     with pytest.raises(ValueError, match=r"n\(n\+1\)/2 rows for some n. Got 5"):
-        functional.quadratic(torch.zeros(1, 2), torch.zeros(5, 1))
+        functional.unpack(torch.zeros(5, 1))
 
 
 # -- the modules ------------------------------------------------------------------------------
