@@ -84,14 +84,13 @@ def random_case(rng):
     return B, n, m, stride, int(rng.choice([1, 2, 3, 5, 17]))
 
 
-def check(rng, monkeypatch):
+def check(rng):
     """One random case of all three loops: the numbers of einsum, and nothing beside them."""
     dtype = str(rng.choice(["float32", "float64"]))
     B, n, m, stride, tickets = random_case(rng)
     pairs = n * (n + 1) // 2
     at_the_end = bool(rng.random() < 0.5)
     numpy = GuardedNumPy(at_the_end=at_the_end)
-    monkeypatch.setattr(loops, "np", numpy)
 
     def guarded(numbers):
         return Guarded(numbers.astype(dtype), at_the_end=at_the_end)
@@ -102,10 +101,12 @@ def check(rng, monkeypatch):
     given = [(buffer, buffer.numbers.copy()) for buffer in (x, P, dz)]
 
     batch = loops.Batch(dtype, B, n, m, x.address, stride, tickets, Team(tickets).run)
-    loops.forward(batch, P.address, z.address)
-    loops.backward_x(batch, P.address, dz.address, dx.address)
-    if B:
-        loops.backward_P(batch, dz.address, dP.address)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "np", numpy)
+        loops.forward(batch, P.address, z.address)
+        loops.backward_x(batch, P.address, dz.address, dx.address)
+        if B:
+            loops.backward_P(batch, dz.address, dP.address)
     assert len(numpy.allocated) == (3 if B else 2)
     assert all(buffer.untouched_outside() for buffer in (x, P, dz, z, dx, dP, *numpy.allocated))
     assert all(np.array_equal(buffer.numbers, before) for buffer, before in given)
@@ -132,10 +133,10 @@ def exact(X, P, D):
 
 
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.full)])
-def test_numbers_and_memory(count, monkeypatch):
+def test_numbers_and_memory(count):
     rng = np.random.default_rng(0)
     for _ in range(count):
-        check(rng, monkeypatch)
+        check(rng)
 
 
 @pytest.mark.parametrize("loop", ["forward", "backward_x", "backward_P"])
