@@ -187,7 +187,10 @@ class Quadratic(Layer):
 
     def forward(self, X: Matrix) -> tuple[Array, Any]:
         X = X.toarray() if sparse.issparse(X) else X
-        return quadratic_form.values(X, self.packed) + X @ self.W.T + self.b, X
+        z = X @ self.W.T
+        z += self.b
+        z += quadratic_form.values(X, self.packed)
+        return z, X
 
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
@@ -198,7 +201,9 @@ class Quadratic(Layer):
         )
         if not inputs:
             return gradients, None
-        return gradients, delta @ self.W + quadratic_form.input_gradient(X, self.packed, delta)
+        d_input = quadratic_form.input_gradient(X, self.packed, delta)
+        d_input += delta @ self.W
+        return gradients, d_input
 
     def shifted(self, o: Array) -> Self:
         Qo = self.Q @ o

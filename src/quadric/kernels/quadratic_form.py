@@ -56,10 +56,11 @@ __all__ = ["ALLOWED", "Batch", "backward_P", "backward_x", "forward"]
 # Six sums of UNITS * 64 bytes fill the registers: 12 of 16 with AVX2, 12 of 32 with AVX-512.
 UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1
 COLUMNS = 6
-WIDTH = 128  # samples in tiles at once
+WIDTH = 256  # samples in tiles at once
 CHUNK = 256  # samples in panels at once
 APART = CHUNK + 8  # numbers between rows of CHUNK samples: a power of two would collide in caches
 J_BLOCK = 128  # inputs j at once
+FEW = 3  # neurons, up to which `_backward_x_few` is faster
 
 # Places of the arguments; a loop reads those it needs.
 TICKETS, BATCH, N, M, STRIDE, GROUP, ROOM, MEMORY, X, P_OR_DP, Z_OR_DZ, DX = range(1, 13)
@@ -127,13 +128,6 @@ def _add_products(sums, numbers, x):
 
 
 @inline
-def _six_at(addresses, at):
-    """The numbers at `at` of six addresses."""
-    a, b, c, d, e, f = addresses
-    return a[at], b[at], c[at], d[at], e[at], f[at]
-
-
-@inline
 def _six_apart(address, at, apart):
     """Six numbers, `apart` from one another, the first at `at`."""
     return (
@@ -169,37 +163,21 @@ def _neuron_of(c, columns, m):
 
 
 @inline
-def _column(P, c, columns, i0, n, m):
-    """The address of q_ijk for j = 0 and the column c = (i, k); the next j is m further on."""
-    c = min(c, columns - 1)
-    return advance(P, _row_start(i0 + c // m, n) * m + c % m)
+def _copy_columns(P, group, first, j1, n, copy):
+    """copy[j - first, o] = q_ijk for the columns c + o = (i, k) of a group (c, columns, i0, m).
 
-
-@inline
-def _columns(P, c, columns, i0, n, m):
-    return (
-        _column(P, c, columns, i0, n, m),
-        _column(P, c + 1, columns, i0, n, m),
-        _column(P, c + 2, columns, i0, n, m),
-        _column(P, c + 3, columns, i0, n, m),
-        _column(P, c + 4, columns, i0, n, m),
-        _column(P, c + 5, columns, i0, n, m),
-    )
-
-
-@inline
-def _copy_corner(P, c, columns, i0, n, m, corner):
-    """corner[j, o] = q_ijk for the columns c + o = (i, k) and the j of the group's own rows.
-
-    An entry on the diagonal is halved and one below it is 0.
+    An entry on the diagonal is halved and one below it is 0. Past the last column it is repeated.
     """
+    c, columns, i0, m = group
     for o in range(COLUMNS):
-        i, q = _row_of(c + o, columns, m), _column(P, c + o, columns, i0, n, m)
-        for j in range(columns // m):
-            if j < i:
-                corner[j * COLUMNS + o] = 0
-            else:
-                corner[j * COLUMNS + o] = q[(i0 + j) * m] / (2 if j == i else 1)
+        i, k = i0 + _row_of(c + o, columns, m), min(c + o, columns - 1) % m
+        q, to = advance(P, _row_start(i, n) * m + k), advance(copy, o)
+        for j in range(first, min(i, j1)):
+            to[(j - first) * COLUMNS] = 0
+        for j in range(max(first, i), j1):
+            to[(j - first) * COLUMNS] = q[j * m]
+        if first <= i and i < j1:
+            to[(i - first) * COLUMNS] = q[i * m] / 2
 
 
 @inline
@@ -228,7 +206,7 @@ def _forward(like):
     while ticket < tickets:
         x_tiles = advance(address(given[MEMORY], like), ticket * given[ROOM])
         z_tiles = advance(x_tiles, n * WIDTH)
-        corner = advance(z_tiles, (m + 1) * WIDTH)
+        q = advance(z_tiles, (m + 1) * WIDTH)
         first, last = _share(ticket, tickets, B, lanes)
         for s in range(first, last, WIDTH):
             count = min(WIDTH, last - s)
@@ -240,21 +218,17 @@ def _forward(like):
                 j1 = min(j0 + J_BLOCK, n)
                 for i0 in range(0, j1, given[GROUP]):
                     rows = min(given[GROUP], n - i0)
-                    columns, has_corner = rows * m, i0 >= j0
+                    columns, j_first = rows * m, max(i0, j0)
                     for c in range(0, columns, COLUMNS):
-                        q = _columns(P, c, columns, i0, n, m)
-                        if has_corner:
-                            _copy_corner(P, c, columns, i0, n, m, corner)
+                        group = c, columns, i0, m
+                        _copy_columns(P, group, j_first, j1, n, q)
                         for t in range(tiles):
                             xt = advance(x_tiles, t * n * lanes)
                             u = _six(zero)
-                            if has_corner:
-                                for j in range(rows):
-                                    xj = load(xt, (i0 + j) * lanes, zero)
-                                    u = _add_products(u, _six_apart(corner, j * COLUMNS, 1), xj)
-                            for j in range(max(j0, i0 + rows), j1):
-                                u = _add_products(u, _six_at(q, j * m), load(xt, j * lanes, zero))
-                            zt, group = advance(z_tiles, t * (m + 1) * lanes), (c, columns, i0, m)
+                            for j in range(j_first, j1):
+                                q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
+                                u = _add_products(u, q_j, load(xt, j * lanes, zero))
+                            zt = advance(z_tiles, t * (m + 1) * lanes)
                             _add_to_neuron(zt, xt, lanes, 0, group, u[0])
                             _add_to_neuron(zt, xt, lanes, 1, group, u[1])
                             _add_to_neuron(zt, xt, lanes, 2, group, u[2])
@@ -318,6 +292,93 @@ def _backward_x(like):
 
 
 @inline
+def _start_column(D, x, dz, lanes, o, group, zero):
+    """D_o = x_i dz_k for the column c + o = (i, k) of a group, 0 if it is none."""
+    c, columns, i0, m = group
+    product = zero
+    if c + o < columns:
+        i, k = i0 + (c + o) // m, (c + o) % m
+        product = load(x, i * lanes, zero) * load(dz, k * lanes, zero)
+    store(D, o * lanes, product)
+
+
+@inline
+def _add_to_input(dx, dz, lanes, o, group, u):
+    """dx_i += dz_k u for the column c + o = (i, k) of a group."""
+    c, columns, i0, m = group
+    if c + o < columns:
+        at, k = (i0 + (c + o) // m) * lanes, (c + o) % m
+        store(dx, at, multiply_add(u, load(dz, k * lanes, u), load(dx, at, u)))
+
+
+@inline
+def _add_row(numbers, D, lanes, d):
+    """d + sum of six numbers times the blocks D_o."""
+    a, b, c, e, f, g = numbers
+    d = multiply_add(splat(a, d), load(D, 0, d), d)
+    d = multiply_add(splat(b, d), load(D, lanes, d), d)
+    d = multiply_add(splat(c, d), load(D, 2 * lanes, d), d)
+    d = multiply_add(splat(e, d), load(D, 3 * lanes, d), d)
+    d = multiply_add(splat(f, d), load(D, 4 * lanes, d), d)
+    return multiply_add(splat(g, d), load(D, 5 * lanes, d), d)
+
+
+@SharedLoop
+def _backward_x_few(like):
+    """dL/dx as in `_backward_x`, for few neurons; a ticket is for some of the samples."""
+    given = integers(like)
+    tickets, B, n, m, stride = given[TICKETS], given[BATCH], given[N], given[M], given[STRIDE]
+    x, P = address(given[X], like), address(given[P_OR_DP], like)
+    dz, dx = address(given[Z_OR_DZ], like), address(given[DX], like)
+    zero = zeros(like, UNITS)
+    lanes = lane_count(zero)
+    ticket = take_ticket(given)
+    while ticket < tickets:
+        x_tiles = advance(address(given[MEMORY], like), ticket * given[ROOM])
+        dx_tiles = advance(x_tiles, n * WIDTH)
+        dz_tiles = advance(dx_tiles, n * WIDTH)
+        D = advance(dz_tiles, m * WIDTH)
+        q = advance(D, COLUMNS * lanes)
+        first, last = _share(ticket, tickets, B, lanes)
+        for s in range(first, last, WIDTH):
+            count = min(WIDTH, last - s)
+            tiles = (count + lanes - 1) // lanes
+            _to_tiles(advance(x, s * stride), stride, count, n, x_tiles, lanes)
+            _to_tiles(advance(dz, s * m), m, count, m, dz_tiles, lanes)
+            for t in range(tiles * n):
+                store(dx_tiles, t * lanes, zero)
+            for j0 in range(0, n, J_BLOCK):
+                j1 = min(j0 + J_BLOCK, n)
+                for i0 in range(0, j1, given[GROUP]):
+                    columns, j_first = min(given[GROUP], n - i0) * m, max(i0, j0)
+                    for c in range(0, columns, COLUMNS):
+                        group = c, columns, i0, m
+                        _copy_columns(P, group, j_first, j1, n, q)
+                        for t in range(tiles):
+                            xt, dxt = (
+                                advance(x_tiles, t * n * lanes),
+                                advance(dx_tiles, t * n * lanes),
+                            )
+                            dzt = advance(dz_tiles, t * m * lanes)
+                            for o in range(COLUMNS):
+                                _start_column(D, xt, dzt, lanes, o, group, zero)
+                            u = _six(zero)
+                            for j in range(j_first, j1):
+                                q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
+                                u = _add_products(u, q_j, load(xt, j * lanes, zero))
+                                dx_j = load(dxt, j * lanes, zero)
+                                store(dxt, j * lanes, _add_row(q_j, D, lanes, dx_j))
+                            _add_to_input(dxt, dzt, lanes, 0, group, u[0])
+                            _add_to_input(dxt, dzt, lanes, 1, group, u[1])
+                            _add_to_input(dxt, dzt, lanes, 2, group, u[2])
+                            _add_to_input(dxt, dzt, lanes, 3, group, u[3])
+                            _add_to_input(dxt, dzt, lanes, 4, group, u[4])
+                            _add_to_input(dxt, dzt, lanes, 5, group, u[5])
+            _twice_from_tiles(dx_tiles, n, count, n, advance(dx, s * n), lanes)
+        ticket = take_ticket(given)
+
+
+@inline
 def _rows_of_ticket(ticket, tickets, n, group):
     """The rows i, in whole groups, of about an equal share of the pairs."""
     first, last, pairs = n, n, n * (n + 1) // 2
@@ -331,25 +392,40 @@ def _rows_of_ticket(ticket, tickets, n, group):
 
 
 @inline
-def _to_panels(rows, stride, count, n, panels, columns, lanes):
-    """panels[j // lanes, s, j % lanes] = columns[j, s] = rows[s, j]; zeros fill the last panel."""
+def _to_panels(rows, stride, count, n, panels, zero):
+    """panels[j // lanes, s, j % lanes] = rows[s, j]; zeros fill the last panel."""
+    lanes = lane_count(zero)
+    whole = n // lanes * lanes
     for s in range(count):
         row, panel = advance(rows, s * stride), advance(panels, s * lanes)
+        for j in range(0, whole, lanes):
+            store(panel, j * CHUNK, load(row, j, zero))
+        if whole < n:
+            store(panel, whole * CHUNK, zero)
+            for j in range(whole, n):
+                panel[whole * CHUNK + j - whole] = row[j]
+
+
+@inline
+def _to_columns(rows, stride, count, n, columns):
+    """columns[j, s] = rows[s, j]."""
+    for s in range(count):
         for j in range(n):
-            panel[j // lanes * CHUNK * lanes + j % lanes] = row[j]
-            columns[j * APART + s] = row[j]
-        for j in range(n, (n + lanes - 1) // lanes * lanes):
-            panel[j // lanes * CHUNK * lanes + j % lanes] = 0
+            columns[j * APART + s] = rows[s * stride + j]
 
 
 @inline
 def _store_row(found, o, row, start, ends, is_first):
     """dq_ijk for the j of one panel, from the o-th block of `found`; `row` is that of (i, k)."""
     i, n, m, lanes = ends
-    what = advance(found, o * lanes)
-    for j in range(max(i, start), min(n, start + lanes)):
-        value = what[j - start] if j == i else 2 * what[j - start]
-        row[j * m] = value if is_first else row[j * m] + value
+    what, to = advance(found, o * lanes), advance(row, start * m)
+    if start > i and start + lanes <= n:
+        for j in range(lanes):
+            to[j * m] = 2 * what[j] if is_first else to[j * m] + 2 * what[j]
+    else:
+        for j in range(max(i - start, 0), min(n - start, lanes)):
+            value = what[j] if start + j == i else 2 * what[j]
+            to[j * m] = value if is_first else to[j * m] + value
 
 
 @SharedLoop
@@ -372,10 +448,9 @@ def _backward_P(like):
         first, last = _rows_of_ticket(ticket, tickets, n, given[GROUP])
         for s in range(0, B, CHUNK):
             count = min(CHUNK, B - s)
-            _to_panels(advance(x, s * stride), stride, count, n, panels, x_columns, lanes)
-            for b in range(count):
-                for k in range(m):
-                    dz_columns[k * APART + b] = dz[(s + b) * m + k]
+            _to_panels(advance(x, s * stride), stride, count, n, panels, zero)
+            _to_columns(advance(x, s * stride), stride, count, n, x_columns)
+            _to_columns(advance(dz, s * m), m, count, m, dz_columns)
             for j0 in range(0, padded, J_BLOCK):
                 j1 = min(j0 + J_BLOCK, padded)
                 for i0 in range(first, min(last, j1), given[GROUP]):
@@ -427,14 +502,15 @@ class Batch(NamedTuple):
 
 def forward(batch: Batch, P: int, z: int) -> None:
     """Write z_k = x'Q_k x."""
-    room = (batch.n + batch.m + 1) * WIDTH + COLUMNS * COLUMNS
+    room = (batch.n + batch.m + 1) * WIDTH + COLUMNS * J_BLOCK
     _run(_forward, batch, _tiles(batch), room, P, z, 0)
 
 
 def backward_x(batch: Batch, P: int, dz: int, dx: int) -> None:
     """Write dL/dx."""
-    room = (2 * batch.n + batch.m) * WIDTH + COLUMNS * _lanes(batch)
-    _run(_backward_x, batch, _tiles(batch), room, P, dz, dx)
+    room = (2 * batch.n + batch.m) * WIDTH + COLUMNS * (_lanes(batch) + J_BLOCK)
+    loop = _backward_x_few if batch.m <= FEW else _backward_x
+    _run(loop, batch, _tiles(batch), room, P, dz, dx)
 
 
 def backward_P(batch: Batch, dz: int, dP: int) -> None:
