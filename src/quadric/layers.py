@@ -129,7 +129,9 @@ class Linear(Layer):
         super().__init__(W=W, b=b)
 
     def forward(self, X: Matrix) -> tuple[Array, Any]:
-        return X @ self.W.T + self.b, X
+        z = X @ self.W.T
+        z += self.b
+        return z, X
 
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True

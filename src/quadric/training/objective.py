@@ -28,7 +28,7 @@ __all__ = [
     "penalty",
 ]
 
-BLOCK_ROWS = 1024
+BLOCK_ROWS = 1536
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ def _block_gradients(
     values, delta = loss.value_and_delta(activations[-1], z, block.Y)
     if block.weight is not None:
         values = values * block.weight
-        delta = delta * block.weight[:, None]
-    delta = delta / delta.dtype.type(n_rows)
+        delta *= block.weight[:, None]
+    delta /= delta.dtype.type(n_rows)
 
     grads: list[Layer] = []
     for l in range(len(layers) - 1, -1, -1):
@@ -169,5 +169,6 @@ def _block_gradients(
         if d_input is not None:
             slope = get_activation(activations[l - 1]).slope
             assert slope is not None  # softmax stands last
-            delta = d_input * slope(outputs.pop())
+            delta = d_input
+            delta *= slope(outputs.pop())
     return float(values.sum(dtype=np.float64)) / n_rows, grads[::-1]
