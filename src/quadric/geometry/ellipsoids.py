@@ -13,6 +13,7 @@ from quadric.geometry.quadric import FLOAT, Quadric
 __all__ = ["disjoint", "ellipsoid", "smallest_ellipsoid"]
 
 MAX_ITERATIONS = 100_000
+WORST_ROUNDING = 0.01  # of the distance from the centre to the surface, in its own units
 FLAT = 1e-6  # of the largest spread: a thinner ellipsoid could hardly be told from a plane
 
 
@@ -91,7 +92,11 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thickness: float = 1e
     for _ in range(60):
         shape = factor * (full + full.T) / 2
         found = ellipsoid(mean + center @ P, shape).transform(scale, middle)
-        short = float(found.value(X).max())
+        # rounding differs from call to call, as BLAS takes rows in other orders
+        rounding = _rounding(found, X)
+        if rounding.max() > WORST_ROUNDING:
+            break
+        short = float((found.value(X) + rounding).max())
         if short <= 0:
             return found
         factor *= 1 + 2 * short + 1e-12  # what rounding has put outside is taken in again
@@ -99,6 +104,13 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thickness: float = 1e
         "no ellipsoid around these points can be told from rounding errors. Got points that are "
         "much farther from the origin than from each other; subtract their mean first."
     )
+
+
+def _rounding(quadric: Quadric, X: Array) -> Array:
+    """A bound on the rounding errors of `quadric.value(X)`."""
+    size = np.abs(X)
+    terms = ((size @ np.abs(quadric.Q)) * size).sum(axis=1) + size @ np.abs(quadric.w)
+    return 2 * X.shape[1] * np.finfo(FLOAT).eps * (terms + abs(quadric.b))
 
 
 def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:

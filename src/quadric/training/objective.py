@@ -60,16 +60,16 @@ def logits(
     layers: Sequence[Layer],
     activations: Sequence[str],
     X: Matrix,
-    look_at_first: Callable[[Array], None] | None = None,
+    look: Callable[[Array], None] | None = None,
 ) -> Array:
-    """z of the last layer for every row of X; `look_at_first` is shown the first layer's z."""
+    """z of the last layer for every row of X; `look` is called with the z of every layer."""
     out = np.empty((X.shape[0], layers[-1].n_outputs), dtype=layers[0].dtype)
     for rows in _blocks(X.shape[0]):
         a = X[rows]
         for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
             z = layer.forward(a)[0]
-            if l == 0 and look_at_first is not None:
-                look_at_first(z)
+            if look is not None:
+                look(z)
             if l < len(layers) - 1:
                 a = get_activation(activation).function(z)
         out[rows] = z
