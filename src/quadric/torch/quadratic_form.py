@@ -26,6 +26,8 @@ def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
     """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m)."""
     if loops.is_transformed():
         return _values(x, P)
+    if not torch.is_grad_enabled():
+        return _compute(x, P)
     z: Tensor = _QuadraticForm.apply(x, P)  # type: ignore[no-untyped-call]
     return z
 
@@ -40,7 +42,7 @@ class _QuadraticForm(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, P: Tensor) -> Tensor:
         ctx.save_for_backward(x, P)
-        return loops.forward(x, P) if loops.can_take(x, P) else _values(x, P)
+        return _compute(x, P)
 
     @staticmethod
     def backward(ctx: Any, dz: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -55,6 +57,10 @@ class _QuadraticForm(Function):
             loops.backward_x(x, P, dz) if wants_dx else None,
             loops.backward_P(x, dz) if wants_dP else None,
         )
+
+
+def _compute(x: Tensor, P: Tensor) -> Tensor:
+    return loops.forward(x, P) if loops.can_take(x, P) else _values(x, P)
 
 
 def _values(x: Tensor, P: Tensor) -> Tensor:
