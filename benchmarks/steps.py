@@ -40,6 +40,7 @@ class Worker:
 
     def prepare_layer(self, B: int, n: int, m: int) -> None:
         import torch
+
         from quadric.torch import Quadratic
 
         torch.manual_seed(0)
