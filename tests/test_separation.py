@@ -182,7 +182,7 @@ def test_points_that_leave_no_doubt_and_some_that_do():
 def test_data_too_far_from_the_origin_is_refused():
     A = np.random.default_rng(0).normal(size=(50, 2))
     X = np.column_stack([np.vstack([A, A + np.array([10, 0])]), np.full(100, 1e7)])
-    with pytest.raises(ValueError, match="(so far|much farther) from the origin"):
+    with pytest.raises(ValueError, match=r"(so far|much farther) from the origin"):
         separate(X, [0] * 50 + [1] * 50)
     assert separate(X - X.mean(axis=0), [0] * 50 + [1] * 50).disjoint
 
