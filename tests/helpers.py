@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 
@@ -104,11 +105,12 @@ def stacks(depth):
     return list(itertools.product(KINDS, repeat=depth))
 
 
-def output_of(example, directory):
+def output_of(example, directory, **environment):
     """What a documented example prints, run as a user would, with warnings as errors."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", example],
         cwd=directory, capture_output=True, text=True, check=False,
+        env=dict(os.environ) | environment,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     return result.stdout

@@ -6,6 +6,7 @@ import pytest
 from quadric import Network
 from quadric.activations import ACTIVATIONS
 from quadric.losses import LOSSES, get_loss, infer_loss
+from tests.helpers import output_of
 
 
 def biased(z, last, dtype="float64"):
@@ -89,3 +90,26 @@ def test_mean_over_samples_sum_over_outputs():
     loss, (grad,) = net.gradients(np.zeros((5, 1)), np.ones((5, 2)))
     assert loss == pytest.approx(2 * np.log(2))
     np.testing.assert_allclose(grad.b, [-0.5, -0.5])
+
+
+def test_activations_without_numba_are_numpys(tmp_path):
+    example = (
+        "import numpy as np\n"
+        "from quadric.activations import ACTIVATIONS, exp\n"
+        "z = np.array([[-800.0, -1.0, 0.0, 2.0, 800.0]])\n"
+        "print(np.allclose(ACTIVATIONS['tanh'].function(z), np.tanh(z), rtol=1e-15))\n"
+        "a = ACTIVATIONS['logistic'].function(z)\n"
+        "print(a[0, 0] < 1e-300, a[0, 2], a[0, 4], exp(z)[0, 2])\n"
+        "print('numba' in __import__('sys').modules)\n"
+    )
+    for forbidden in ("0", "1"):
+        printed = output_of(example, tmp_path, NUMBA_DISABLE_JIT=forbidden)
+        assert printed == "True\nTrue 0.5 1.0 1.0\nTrue\n"
+
+
+def test_not_a_number_stays_one():
+    z = np.array([[np.nan, 1.0]])
+    for name in ("logistic", "tanh"):
+        found = ACTIVATIONS[name].function(z)
+        assert np.isnan(found[0, 0])
+        assert np.isfinite(found[0, 1])

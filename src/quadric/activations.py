@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,7 @@ class Activation:
 
 def exp(z: Array) -> Array:
     """exp(z), for finite z."""
-    return _compiled().apply("exp", z)
-
-
-def _logistic(z: Array) -> Array:
-    return _compiled().apply("logistic", z)
-
-
-def _tanh(z: Array) -> Array:
-    return _compiled().apply("tanh", z)
+    return _apply("exp", z)
 
 
 def _softmax(z: Array) -> Array:
@@ -41,17 +33,33 @@ def _softmax(z: Array) -> Array:
     return e
 
 
+# What is computed where numba is told not to compile.
+_NUMPY: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "logistic": lambda z: 1 / (1 + np.exp(-z)),
+    "tanh": np.tanh,
+}
+
+
+def _apply(name: str, z: Array) -> Array:
+    compiled = _compiled()
+    if compiled is None:
+        with np.errstate(over="ignore"):
+            return _NUMPY[name](z)
+    return compiled.apply(name, z)
+
+
 @cache
 def _compiled() -> Any:
-    from quadric.kernels import elementwise  # numba: only when it is needed
+    from quadric.kernels import compiling, elementwise  # numba: only when it is needed
 
-    return elementwise
+    return elementwise if compiling.ALLOWED else None
 
 
 ACTIVATIONS: dict[str, Activation] = {
     "identity": Activation(lambda z: z, np.ones_like),
-    "logistic": Activation(_logistic, lambda a: a * (1 - a)),
-    "tanh": Activation(_tanh, lambda a: 1 - a * a),
+    "logistic": Activation(partial(_apply, "logistic"), lambda a: a * (1 - a)),
+    "tanh": Activation(partial(_apply, "tanh"), lambda a: 1 - a * a),
     "relu": Activation(lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(a.dtype)),
     # softmax couples the neurons of a layer: it stands last, with cross_entropy (see losses)
     "softmax": Activation(_softmax, None),
