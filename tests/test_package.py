@@ -100,7 +100,7 @@ def test_readme_commands_are_the_ones_that_ci_runs():
     assert "the tests -->" in script
     commands = [line for block in blocks("sh") for line in block.splitlines()]
     assert any(line.endswith("quadric reproduce") for line in commands)
-    assert any(line.endswith("python -m pytest") for line in commands)
+    assert any(line.endswith("python -m pytest -n auto") for line in commands)
 
 
 def test_pins_cover_what_the_checks_install():
