@@ -9,14 +9,15 @@ of lanes each stay in registers, while one number of Q (or of D) is multiplied w
                    u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
 `backward_x`   columns are pairs (i, j), lanes are samples:
                    a_ij = sum_k q_ijk dz_k,    dx_i = 2 sum_j a_ij x_j
+               up to three neurons: u_c as above, dx_i += dz_k u_c and dx_j += q_ijk x_i dz_k
 `backward_P`   columns c = (i, k), lanes are inputs j, sums over samples:
                    D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
 
 How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of columns j:
 
         j  ->
-    i   \####|........|........|      #  corner of a group: q_ii halved, zeros below
-    |     \##|........|........|      .  all rows of the group, six columns at a time
+    i   \####|........|........|      #  a group's own rows: q_ii halved, zeros below it
+    |     \##|........|........|      .  the rest of its rows; six columns are copied at a time
     v       \|........|........|
 
 Inputs are first copied to tiles: [tile][input][lane] for `forward` and `backward_x`, where a
