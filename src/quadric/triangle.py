@@ -15,22 +15,17 @@ import numpy as np
 
 from quadric.arrays import Array
 
-__all__ = ["n_inputs", "n_pairs", "pack", "unpack"]
-
-
-def n_pairs(n: int) -> int:
-    """The number of pairs i <= j of n inputs."""
-    return n * (n + 1) // 2
+__all__ = ["n_inputs", "pack", "unpack"]
 
 
 def n_inputs(pairs: int) -> int:
-    """The n that has so many pairs.
+    """The number of inputs n that have so many pairs i <= j.
 
     >>> n_inputs(6)
     3
     """
     n = int((2 * pairs) ** 0.5)
-    if n_pairs(n) != pairs:
+    if n * (n + 1) // 2 != pairs:
         raise ValueError(f"packed must have n(n+1)/2 rows for some n. Got {pairs} instead.")
     return n
 
