@@ -21,7 +21,7 @@ from safetensors.numpy import load_file
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 import quadric
 from quadric import ModelFileError, Network, QuadraticClassifier, datasets, load, save, triangle
@@ -187,7 +187,7 @@ def test_layout_of_the_file(network_file):
     description = json.loads(json.loads(header)["__metadata__"]["quadric"])
     assert sorted(description) == ["extra", "format", "hash", "model", "versions"]
     assert re.fullmatch("[0-9a-f]{64}", description["hash"])
-    assert description["format"] == 1
+    assert description["format"] == 2
 
 
 def test_extra_and_info(tmp_path, monkeypatch):
@@ -244,11 +244,11 @@ def not_finite():
 
 
 REFUSED = {
-    "RobustScaler is not among the steps.*StandardScaler.*ColumnTransformer": lambda: fitted(
-        RobustScaler()
+    "Normalizer is not among the supported steps.*StandardScaler.*ColumnTransformer": lambda: (
+        fitted(Normalizer())
     ),
-    "RobustScaler is not among the steps": lambda: fitted(
-        ColumnTransformer([("a", make_pipeline(StandardScaler(), RobustScaler()), [0, 1])])
+    "Normalizer is not among the supported steps": lambda: fitted(
+        ColumnTransformer([("a", make_pipeline(StandardScaler(), Normalizer()), [0, 1])])
     ),
     "func of FunctionTransformer is a function.*code": lambda: fitted(FunctionTransformer(np.tanh)),
     "feature_name_combiner of OneHotEncoder is a function": lambda: fitted(
@@ -303,10 +303,10 @@ def test_format_1_is_read_for_ever():
 
 def test_a_later_format_is_refused_by_name(network_file):
     description, tensors = container.read(network_file)
-    network_file.write_bytes(container.to_bytes({**description, "format": 2}, tensors))
+    network_file.write_bytes(container.to_bytes({**description, "format": 3}, tensors))
     for reader in (load, info):
         with pytest.raises(
-            ModelFileError, match=r"format 2.*up to 1.*pip install --upgrade quadric"
+            ModelFileError, match=r"format 3.*up to 2.*pip install --upgrade quadric"
         ):
             reader(network_file)
 
@@ -336,16 +336,18 @@ def test_other_files_are_refused_with_a_reason(content, message, tmp_path):
 def test_no_class_of_the_files_choosing(network_file):
     description, tensors = container.read(network_file)
     for name in ("os.system", "posix.system", "subprocess.Popen", "FunctionTransformer", "Network"):
-        forged = {"type": "estimator", "class": name, "parameters": {}, "fitted": {}}
-        network_file.write_bytes(container.to_bytes({**description, "model": forged}, tensors))
-        with pytest.raises(ModelFileError, match="describes no model"):
-            load(network_file)
+        for number, kind, facts in ((1, "estimator", "fitted"), (2, "fitted", "facts")):
+            forged = {"type": kind, "class": name, "parameters": {}, facts: {}}
+            content = {**description, "model": forged, "format": number}
+            network_file.write_bytes(container.to_bytes(content, tensors))
+            with pytest.raises(ModelFileError, match="describes no model"):
+                load(network_file)
 
 
 def test_a_tensor_makes_one_array(saved, tmp_path):
     description, tensors = container.read(saved["classes text"][2])
-    fitted = description["model"]["fitted"]
-    fitted["loss_curve_"] = [fitted["loss_curve_"]] * 1000
+    facts = description["model"]["facts"]
+    facts["loss_curve_"] = [facts["loss_curve_"]] * 1000
     (tmp_path / "model").write_bytes(container.to_bytes(description, tensors))
     with pytest.raises(ModelFileError, match="two things are made of the tensor loss_curve_"):
         load(tmp_path / "model")

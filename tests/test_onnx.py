@@ -517,11 +517,11 @@ def test_errors():
     steps = Pipeline(
         [("a", StandardScaler()), ("bend", QuantileTransformer(n_quantiles=9)), ("last", last)]
     )
-    with pytest.raises(TypeError, match=r"step 'bend' \(QuantileTransformer\) cannot be exported"):
+    with pytest.raises(TypeError, match="step 'bend' cannot be exported: QuantileTransformer is"):
         export(steps.fit(X, y))
     inner = Pipeline([("poly", PolynomialFeatures(2)), ("scale", StandardScaler())])
     steps = Pipeline([("columns", ColumnTransformer([("some", inner, [0, 1])])), ("last", last)])
-    with pytest.raises(TypeError, match=r"step 'columns__some__poly' \(PolynomialFeatures\)"):
+    with pytest.raises(TypeError, match=r"step 'columns__some__poly' .* PolynomialFeatures"):
         export(steps.fit(X, y))
     with pytest.raises(TypeError, match=r"step 'functiontransformer' .* holds Python code"):
         export(make_pipeline(StandardScaler(), FunctionTransformer(np.tanh), last).fit(X, y))
@@ -554,7 +554,9 @@ def test_a_column_with_the_name_of_an_output():
 def test_empty_and_missing_text_cannot_be_told_apart():
     frame = pd.DataFrame({"t": np.array(["", None, "a"], dtype=object)})
     model = make_pipeline(OneHotEncoder(), QuadraticLogisticRegression()).fit(frame, [0, 1, 1])
-    with pytest.raises(ValueError, match="step 'onehotencoder' tells apart several kinds"):
+    with pytest.raises(
+        ValueError, match=r"step 'onehotencoder' cannot be exported: .* tells apart several kinds"
+    ):
         export(model)
 
 

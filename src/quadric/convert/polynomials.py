@@ -27,7 +27,7 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     pipeline : sklearn.pipeline.Pipeline
         [scaler,] PolynomialFeatures of degree up to 2, [scaler,] LogisticRegression; fitted.
     """
-    from quadric.affine import NotAffineError, undo_steps
+    from quadric.pipelines.affine import NotAffineError, undo_steps
 
     steps = [
         step for _, step in getattr(pipeline, "steps", [])

@@ -8,12 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from quadric.affine import Affine, NotAffineError, affine_step, typical_inputs, undo
 from quadric.arrays import Array
 from quadric.convert.layers import layer_to_quadratic
 from quadric.geometry import Quadric
 from quadric.layers import Layer, Linear
 from quadric.network import Network
+from quadric.pipelines.affine import (
+    Map,
+    NotAffineError,
+    PartlyAffine,
+    affine_map,
+    fill_values,
+    partly_affine,
+)
+from quadric.pipelines.table import find, split
 
 __all__ = ["Parts", "Space", "take_apart"]
 
@@ -30,7 +38,7 @@ class Space:
     names : list of str
     note : str
         In a sentence, what the coordinates are.
-    undone : tuple of Affine
+    undone : tuple of Map
         The affine steps between the coordinates and the layer, the first one first.
     reach : callable
         Takes the user's X to the coordinates.
@@ -41,14 +49,14 @@ class Space:
     kind: str
     names: list[str]
     note: str
-    undone: tuple[Affine, ...]
+    undone: tuple[Map, ...]
     reach: Callable[[Any], Array]
     typical: tuple[Array, Array] | None = None
 
     def restate(self, surface: Quadric) -> Quadric:
         """A surface in the layer's inputs, restated in the coordinates."""
         for step in reversed(self.undone):
-            surface = undo(surface, step)
+            surface = step.undo(surface)
         return surface
 
 
@@ -73,11 +81,8 @@ def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None
     """The network inside a model, and how its layer's inputs come from the user's."""
     if isinstance(model, Layer):
         model = Network([model], ["identity"])
-    steps: list[Any] = []
-    estimator = model
-    if hasattr(model, "named_steps"):  # a Pipeline
-        used = [step for _, step in model.steps if step is not None and not isinstance(step, str)]
-        steps, estimator = used[:-1], used[-1]
+    named_steps, estimator = split(model)
+    steps = [step for _, step in named_steps]
     network = estimator if isinstance(estimator, Network) else _network_of(estimator)
     l = _chosen_layer(network, layer, type(estimator).__name__)
     before = list(zip(network.layers[:l], network.activations[:l], strict=True))
@@ -113,33 +118,32 @@ def _space_before(
     steps: Sequence[Any], network: Network, l: int, names: Sequence[str] | None
 ) -> Space:
     """As far back from layer l as affine steps lead."""
-    undone = [Affine(layer.W.astype(float), layer.b.astype(float)) for layer in network.layers[:l]]
-    encoded: Affine | None = None
+    undone = [Map(layer.W.astype(float), layer.b.astype(float)) for layer in network.layers[:l]]
+    encoded: PartlyAffine | None = None
     first, obstacle = len(steps), ""
-    while first and encoded is None:
+    while first and not obstacle:
         try:
-            affine = affine_step(steps[first - 1])
+            undone.insert(0, affine_map(steps[first - 1]))
+            first -= 1
         except NotAffineError as error:
             obstacle = str(error)
-            break
-        undone.insert(0, affine)
-        first -= 1
-        if affine.names is not None:
-            encoded, obstacle = affine, "some columns are encoded"
+            encoded = partly_affine(steps[first - 1])
+    if encoded is not None:
+        first, obstacle = first - 1, "some columns are encoded"
+        undone.insert(0, encoded.map)
 
     def reach(X: Any) -> Array:
-        if encoded is None:
-            if not first:
-                X = _in_order(X, names)
-            return np.asarray(_through(steps[:first], X), dtype=float)
-        # forward through the encoder, and back through the affine part of what it did
-        Z = np.asarray(_through(steps[: first + 1], X), dtype=float) - encoded.t
-        if encoded.A.ndim == 1:
-            return Z / encoded.A
-        return np.linalg.lstsq(encoded.A, Z.T, rcond=None)[0].T
+        if not first:
+            X = _in_order(X, names)
+        Z = _through(steps[:first], X)
+        if encoded is not None:
+            return _coordinates(encoded, steps[first], Z)
+        if first == len(steps):
+            return np.asarray(Z, dtype=float)
+        return _filled(_numbers(Z, undone[0]), fill_values(steps[first]))
 
     used = [step for step in steps[first:] if type(step).__name__ != "SimpleImputer"]
-    typical = typical_inputs(used[0]) if used else None
+    typical = find(used[0]).typical(used[0]) if used else None
     if not obstacle:
         n = steps[0].n_features_in_ if steps else network.n_inputs
         note = "The equations are in the model's inputs."
@@ -148,7 +152,9 @@ def _space_before(
             note = f"The equations are in your own units ({undone_names} undone)."
         return Space("inputs", _names(names, n), note, tuple(undone), reach, typical)
     width = undone[0].A.shape[-1] if undone else network.n_inputs
-    found = encoded.names if encoded is not None else _output_names(steps[:first])
+    found = _output_names(steps[:first], names)
+    if encoded is not None:
+        found = _coordinate_names(encoded, steps[first], found if first else names)
     note = (
         f"The equations are in the {width} features that the preprocessing makes of the inputs "
         f"({obstacle})."
@@ -213,11 +219,46 @@ def _chosen_layer(network: Network, layer: int | None, name: str) -> int:
     return int(layer) % count
 
 
-def _output_names(steps: Sequence[Any]) -> list[str] | None:
-    names = None
+def _output_names(steps: Sequence[Any], names: Any) -> list[str] | None:
     try:
         for step in steps:
             names = step.get_feature_names_out(names)
     except (AttributeError, ValueError, TypeError):
         return None
     return None if names is None else list(names)
+
+
+def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]:
+    """The step's names of its inputs and outputs, as far as they are coordinates."""
+    inputs = _names(names, step.n_features_in_)
+    outputs = _output_names([step], names)
+    if outputs is None:
+        outputs = [f"z{i + 1}" for i in range(len(encoded.map.t))]
+    sources = {"input": inputs, "output": outputs}
+    return [sources[source][i] for source, i in encoded.origins]
+
+
+def _coordinates(encoded: PartlyAffine, step: Any, X: Any) -> Array:
+    """Columns of X where the step is affine, columns of its results where it is not."""
+    outputs = np.asarray(_through([step], X), dtype=float)
+    given = np.asarray(X, dtype=object)
+    fill = fill_values(step)
+    columns = [
+        _filled(given[:, i].astype(float), fill[i]) if source == "input" else outputs[:, i]
+        for source, i in encoded.origins
+    ]
+    return np.column_stack(columns)
+
+
+def _numbers(X: Any, step: Map) -> Array:
+    """X as real numbers; a column that the step does not use may hold anything, and becomes 0."""
+    unused = ~(step.A.any(axis=0) if step.A.ndim == 2 else np.ones(len(step.A), dtype=bool))
+    if not unused.any():
+        return np.asarray(X, dtype=float)
+    numbers = np.array(X, dtype=object)
+    numbers[:, unused] = 0.0
+    return numbers.astype(float)
+
+
+def _filled(X: Array, fill: Array) -> Array:
+    return np.where(np.isnan(X), fill, X)

@@ -36,7 +36,7 @@ def encode_array(
     if array.dtype == object:
         return _encode_objects(array, name, tensors, describe)
     entry: dict[str, Any] = {"type": "array", "tensor": name}
-    if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
+    if array.ndim == 2 and not array.flags.c_contiguous and array.strides[0] < array.strides[1]:
         array, entry["transposed"] = array.T, True  # the order decides over last digits
     if array.dtype.kind == "U" and array.ndim == 1:
         array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))

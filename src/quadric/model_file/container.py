@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # `info` looks at headers only, and needs no SciPy
 
 __all__ = ["FORMAT", "describe_file", "read", "to_bytes"]
 
-FORMAT = 1
+FORMAT = 2
 KEY = "quadric"
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20

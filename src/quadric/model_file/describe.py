@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -13,10 +14,12 @@ import quadric
 from quadric.arrays import Array
 from quadric.errors import ModelFileError
 from quadric.model_file.array_values import NUMBERS, UnkeptError, encode_array
-from quadric.model_file.classes import CLASSES, ESTIMATORS, supported
+from quadric.model_file.classes import ESTIMATORS, RUNNING
 from quadric.model_file.json_text import canonical, parse
 from quadric.model_file.layers import to_tensors
 from quadric.network import Network
+from quadric.pipelines.known import Known
+from quadric.pipelines.table import UnknownStepError, find, split
 
 __all__ = ["describe"]
 
@@ -43,10 +46,10 @@ def describe(
 
 def _network_or_estimator(model: Any) -> Any:
     """The Network or estimator at the end of the model, or an error that says what is kept."""
-    last = model.steps[-1][1] if _name_of(model) == "Pipeline" and model.steps else model
     if type(model) is Network:
         return model
-    if _name_of(last) not in ESTIMATORS:
+    last = split(model)[1]
+    if not _is_estimator(last):
         shown = type(model).__name__
         raise ModelFileError(
             f"a model file keeps a Network, a {', a '.join(ESTIMATORS)}, or a Pipeline that ends "
@@ -116,7 +119,7 @@ class _Writer:
             return self._group(list(value), path)
         if type(value) is Network:
             return self._network(value)
-        return self._estimator(value, path)
+        return self._fitted(value, path)
 
     def _group(self, value: Any, path: str) -> Any:
         if type(value) is slice:
@@ -154,25 +157,39 @@ class _Writer:
             layers.append({**entry, "inputs": layer.n_inputs, "neurons": layer.n_outputs})
         return {"type": "network", "layers": layers}
 
-    def _estimator(self, model: Any, path: str) -> dict[str, Any]:
-        name = _name_of(model)
-        if name is None or (name in ESTIMATORS and model is not self.last):
+    def _fitted(self, model: Any, path: str) -> dict[str, Any]:
+        """An estimator or a step: the parameters that define it, and the facts of its fit."""
+        known = self._known(model)
+        names = known.of._get_param_names() if type(model) is known.of else ()
+        here = {name: getattr(model, name) for name in names}
+        _expect_defaults(known, here)
+        parameters = {
+            name: self._attribute(value, path, name, known.name)
+            for name, value in here.items()
+            if name in known.parameters
+        }
+        entry = {"type": "fitted", "class": known.name, "parameters": parameters, "facts": None}
+        if known.name in ESTIMATORS or _is_fitted(model):
+            facts = {**_common_facts(model), **known.facts(model)}
+            entry["facts"] = {
+                name: self._attribute(value, path, name, known.name)
+                for name, value in facts.items()
+                if value is not None
+            }
+        _expect_no_additions(model)
+        return entry
+
+    def _known(self, model: Any) -> Known:
+        if model is self.last:
+            return ESTIMATORS[type(model).__name__]
+        if not hasattr(model, "get_params"):
             _refuse(model)
-        known, parameters, fitted = CLASSES[name], {}, {}
-        for attribute in known.parameters:
-            value = getattr(model, attribute)
-            if name == "ColumnTransformer" and attribute == "transformers":
-                value = _resolved(model)
-            parameters[attribute] = self._attribute(value, path, attribute, name)
-        for attribute, value in vars(model).items():
-            if attribute in known.fitted:
-                fitted[attribute] = self._attribute(value, path, attribute, name)
-            elif attribute not in known.dropped and attribute not in parameters:
-                raise ModelFileError(
-                    f"this {name} has an attribute {attribute!r} that a model file does not keep: "
-                    f"if you have set it, `del model.{attribute}` first (notes go into `extra`)."
-                )
-        return {"type": "estimator", "class": name, "parameters": parameters, "fitted": fitted}
+        try:
+            return find(model)
+        except UnknownStepError as error:
+            raise ModelFileError(
+                f"{error.reason}. Apply it to the data beforehand, and save the rest."
+            ) from None
 
     def _attribute(self, value: Any, path: str, attribute: str, owner: str) -> Any:
         try:
@@ -181,19 +198,47 @@ class _Writer:
             raise ModelFileError(f"{attribute} of {owner} is {error}") from None
 
 
-def _name_of(value: Any) -> str | None:
-    """The name of the value's very class in the table; not of a class derived from it."""
-    name = type(value).__name__
-    return name if name in CLASSES and CLASSES[name].of is type(value) else None
+def _is_estimator(value: Any) -> bool:
+    """Whether the value's very class, not one derived from it, is one of quadric's."""
+    known = ESTIMATORS.get(type(value).__name__)
+    return known is not None and known.of is type(value)
 
 
-def _resolved(transformer: Any) -> Any:
-    """Columns given by a function, such as make_column_selector: the columns that it selected."""
-    found = getattr(transformer, "_columns", None)
-    return [
-        (name, step, found[i] if callable(columns) and found is not None else columns)
-        for i, (name, step, columns) in enumerate(transformer.transformers)
-    ]
+def _is_fitted(step: Any) -> bool:
+    """A ColumnTransformer leaves a step without columns unfitted."""
+    if type(step).__name__ == "Pipeline":
+        return all(isinstance(s, str) or s is None or _is_fitted(s) for _, s in step.steps)
+    return hasattr(step, "n_features_in_") or "network_" in vars(step)
+
+
+def _common_facts(model: Any) -> dict[str, Any]:
+    """What X looked like, and the form of a transformer's output."""
+    facts = {"feature_names_in_": vars(model).get("feature_names_in_")}
+    output = vars(model).get("_sklearn_output_config", {}).get("transform")
+    return facts if output is None else {**facts, "output": output}
+
+
+def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
+    """A parameter that is not kept must have no effect, or its default."""
+    signature = inspect.signature(known.of.__init__).parameters
+    for name, value in parameters.items():
+        kept = name in known.parameters or name in known.absent or name in RUNNING
+        if not kept and value is not signature[name].default:
+            raise ModelFileError(
+                f"{name} of {known.name} is {value!r:.60}, which a model file does not keep"
+            )
+
+
+def _expect_no_additions(model: Any) -> None:
+    """An attribute that the user has added would be lost without a word."""
+    parameters = type(model)._get_param_names()
+    for name in vars(model):
+        added = not (name.startswith("_") or name.endswith("_") or name in parameters)
+        if added:
+            raise ModelFileError(
+                f"this {type(model).__name__} has an attribute {name!r} that a model file does not "
+                f"keep: if you have set it, `del model.{name}` first (notes go into `extra`)."
+            )
 
 
 def _number_type(value: Any) -> dict[str, Any]:
@@ -211,11 +256,6 @@ def _number_type(value: Any) -> dict[str, Any]:
 
 def _refuse(value: Any) -> NoReturn:
     kind = type(value).__name__
-    if hasattr(value, "get_params"):
-        raise ModelFileError(
-            f"{kind} is not among the steps that a model file keeps in front of an estimator: "
-            f"{supported()}. Apply it to the data beforehand, and save the rest."
-        )
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         raise UnkeptError(f"a {kind}, which a model file does not keep: give a number (or None)")
     if callable(value):

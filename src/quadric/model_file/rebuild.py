@@ -12,8 +12,12 @@ from quadric.errors import ModelFileError
 from quadric.layers import Layer
 from quadric.model_file.array_values import NUMBERS, decode_array
 from quadric.model_file.classes import CLASSES, ESTIMATORS
+from quadric.model_file.format_1 import upgrade
 from quadric.model_file.layers import from_tensors, stored_names
 from quadric.network import Network
+from quadric.pipelines.facts import FactError, Facts
+from quadric.pipelines.known import Known
+from quadric.pipelines.table import split
 
 __all__ = ["rebuild"]
 
@@ -24,10 +28,11 @@ FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
 def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
     """The model that `describe` described."""
     reader = _Reader(tensors)
+    old = description["format"] == 1
     try:
-        model = reader.value(description["model"])
+        model = reader.value(upgrade(description["model"]) if old else description["model"])
         _check_model(model)
-    except ModelFileError as error:
+    except (ModelFileError, FactError) as error:
         raise ModelFileError(f"the file describes no model: {error}.") from None
     except (
         ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
@@ -36,7 +41,7 @@ def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any
             f"the file describes no model: {type(error).__name__}, {error}. "
             f"It was written by {_versions(description)}."
         ) from None
-    if reader.unused:
+    if reader.unused and not old:  # old files hold what is now derived
         raise ModelFileError(
             f"the file describes no model: nothing needs the tensor {min(reader.unused)}."
         )
@@ -51,25 +56,15 @@ def _versions(description: Mapping[str, Any]) -> str:
 
 
 def _check_model(model: Any) -> None:
-    """A Network, or an estimator of ours with one, alone or at the end of a pipeline."""
-    last = model.steps[-1][1] if type(model) is CLASSES["Pipeline"].of else model
-    if type(last) is Network:
-        if last is not model:
-            raise ModelFileError("its pipeline ends in a Network")
-        return
-    if type(last) not in [known.of for known in ESTIMATORS.values()]:
+    """A Network, or an estimator of ours, alone or at the end of a pipeline."""
+    last = split(model)[1]
+    if type(last) is Network and last is not model:
+        raise ModelFileError("its pipeline ends in a Network")
+    known = [Network, *(known.of for known in ESTIMATORS.values())]
+    if type(last) not in known or (last is not model and not hasattr(model, "predict")):
         raise ModelFileError(f"it ends in {type(last).__name__}")
-    network = last.__dict__.get("network_")
-    if type(network) is not Network:
+    if type(last) is not Network and "network_" not in vars(last):
         raise ModelFileError("its estimator has no network")
-    if last.n_features_in_ != network.n_inputs:
-        raise ModelFileError("its network has another number of inputs than its estimator")
-    if hasattr(last, "classes_") and len(last.classes_) not in _class_counts(network):
-        raise ModelFileError("its network has another number of outputs than there are classes")
-
-
-def _class_counts(network: Network) -> tuple[int, ...]:
-    return (1, 2) if network.n_outputs == 1 else (network.n_outputs,)
 
 
 class _Reader:
@@ -89,21 +84,26 @@ class _Reader:
             return [self.value(inner) for inner in entry]
         return READERS[entry["type"]](self, entry)
 
-    def estimator(self, entry: Mapping[str, Any]) -> Any:
+    def fitted(self, entry: Mapping[str, Any]) -> Any:
+        """An estimator or a step, with every attribute checked or derived."""
         name = entry["class"]
         if not isinstance(name, str) or name not in CLASSES:
             raise ModelFileError(f"it names a class {name!r:.60}, which no model has")
         known = CLASSES[name]
-        parameters = entry["parameters"]
-        fitted = {key: inner for key, inner in entry["fitted"].items() if key not in known.former}
-        for attribute in {*parameters} - {*known.parameters} | {*fitted} - known.fitted:
+        for parameter in {*entry["parameters"]} - {*known.parameters}:
+            raise ModelFileError(f"it gives {name} a parameter {parameter!r:.60}")
+        parameters = {key: self.value(inner) for key, inner in entry["parameters"].items()}
+        for parameter in {*parameters} - {*known.of._get_param_names()}:
             raise ModelFileError(
-                f"it gives {name} an attribute {attribute!r:.60}, which the installed one has not"
+                f"it gives {name} a parameter {parameter!r:.60}, which the installed one has not"
             )
-        model = known.of(**{key: self.value(inner) for key, inner in parameters.items()})
-        vars(model).update({key: self.value(inner) for key, inner in fitted.items()})
-        _complete(model, name)
-        return model
+        made = known.of(**known.absent, **parameters)
+        if hasattr(made, "_parameter_constraints"):  # FeatureUnion has none
+            made._validate_params()
+        if entry["facts"] is not None:
+            values = {key: self.value(inner) for key, inner in entry["facts"].items()}
+            _restore(known, made, Facts(name, values))
+        return made
 
     def network(self, entry: Mapping[str, Any]) -> Network:
         layers, activations = [], []
@@ -121,14 +121,22 @@ class _Reader:
             raise ModelFileError(f"{place}.{error}") from None
 
 
-def _complete(model: Any, name: str) -> None:
-    """What a file leaves out because it follows from the rest, or is the solver's memory."""
-    if name == "QuadraticLogisticRegression":
-        neuron = model.network_.layers[0]
-        model.coef_, model.intercept_ = neuron.W, neuron.b
-    elif name == "SimpleImputer" and "statistics_" in vars(model):
-        # files written with a scikit-learn that did not have it yet
-        vars(model).setdefault("_fill_dtype", model.statistics_.dtype)
+def _restore(known: Known, made: Any, facts: Facts) -> None:
+    n = known.restore(made, facts)
+    claimed = facts.get("n_features_in_")
+    facts.expect("n_features_in_", claimed is None or claimed == n, f"{n}, as the rest says")
+    if not isinstance(getattr(type(made), "n_features_in_", None), property):
+        made.n_features_in_ = n
+        names = facts.feature_names(n)
+        if names is not None:
+            made.feature_names_in_ = names
+    output = facts.get("output")
+    if output is not None:
+        facts.expect("output", output in ("default", "pandas", "polars"), "a kind of table")
+        # not by set_output, which would change the steps inside, too
+        made._sklearn_output_config = {"transform": output}
+    for name in facts.unasked:
+        raise FactError(f"{known.name} has no fact {name!r:.60}")
 
 
 class _Counted(dict[str, Array]):
@@ -166,6 +174,14 @@ def _dtype(_: _Reader, entry: Mapping[str, Any]) -> Any:
     return np.dtype(entry["name"])
 
 
+def _indices(reader: _Reader, entry: Mapping[str, Any]) -> Array:
+    """Of columns, in files of format 1."""
+    values = [reader.value(value) for value in entry["values"]]
+    if not all(isinstance(value, (int, np.integer)) for value in values):
+        raise ModelFileError("an index of a column is no whole number")
+    return np.array(values, dtype=np.int64)
+
+
 READERS: dict[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
     "array": lambda reader, entry: decode_array(entry, reader.tensors, reader.value),
     "builtin": lambda _, entry: BUILTINS[entry["name"]],
@@ -173,9 +189,10 @@ READERS: dict[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
         reader.value(key): reader.value(inner) for key, inner in entry["items"]
     },
     "dtype": _dtype,
-    "estimator": lambda reader, entry: reader.estimator(entry),
+    "fitted": lambda reader, entry: reader.fitted(entry),
     "float": lambda _, entry: FLOATS[entry["value"]],
     "floats": _floats,
+    "indices": _indices,
     "network": lambda reader, entry: reader.network(entry),
     "scalar": _scalar,
     "scalar type": lambda reader, entry: _dtype(reader, entry).type,

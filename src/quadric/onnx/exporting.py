@@ -17,9 +17,11 @@ from quadric.network import Network
 from quadric.onnx.graph import ML, Graph, element_type
 from quadric.onnx.inputs import Input, declared_inputs, feature_names
 from quadric.onnx.layers import logits_node
+from quadric.onnx.operations import apply
 from quadric.onnx.outputs import Output, label_values, output_nodes
-from quadric.onnx.steps import apply_steps
 from quadric.onnx.tables import as_matrix
+from quadric.pipelines.operations import Operation
+from quadric.pipelines.table import UnknownStepError, operations, split
 from quadric.whole_files import write_whole
 
 __all__ = ["export"]
@@ -73,9 +75,15 @@ def export(
     network = last if isinstance(last, Network) else last.network_
     names = feature_names(model, _n_features(steps, network))
     graph = Graph(dtype, {*RESULTS, *names, "X"})
-    inputs, table = declared_inputs(graph, steps, names)
+    found = [(name, _operations(name, step)) for name, step in steps]
+    inputs, table = declared_inputs(graph, [o for _, inside in found for o in inside], names)
     _check_names(inputs)
-    X = as_matrix(graph, apply_steps(graph, steps, table))
+    for name, inside in found:
+        try:
+            table = apply(graph, inside, table)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"step {name!r} cannot be exported: {error}") from None
+    X = as_matrix(graph, table)
     results = output_nodes(graph, last, logits_node(graph, network, X.tensor))
     proto = _assemble(graph, inputs, results, opset)
     helper.set_model_props(proto, _properties(last, names))
@@ -90,14 +98,7 @@ def export(
 
 def _split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     """The steps in front, and the Network or estimator at the end."""
-    steps: list[tuple[str, Any]] = []
-    last = model
-    if hasattr(model, "named_steps"):  # a Pipeline
-        used = [(name, s) for name, s in model.steps if s is not None and not isinstance(s, str)]
-        steps, last = used[:-1], used[-1][1]
-        if hasattr(last, "named_steps"):
-            inner, last = _split(last)
-            steps += inner
+    steps, last = split(model)
     if isinstance(last, Network) or isinstance(getattr(last, "network_", None), Network):
         return steps, last
     advice = "."
@@ -109,6 +110,17 @@ def _split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
         "model must be a Network, a fitted quadric estimator, or a Pipeline that ends with one. "
         f"Got {type(last).__name__}{advice}"
     )
+
+
+def _operations(name: str, step: Any) -> list[Operation]:
+    try:
+        return operations(step)
+    except UnknownStepError as error:
+        error = error.inside(name)
+        raise TypeError(
+            f"step {error.path!r} cannot be exported: {error.reason}. For other steps convert the "
+            "Pipeline with skl2onnx.to_onnx."
+        ) from None
 
 
 def _n_features(steps: Sequence[tuple[str, Any]], network: Network) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -49,11 +50,18 @@ class Graph:
         )
         return name
 
-    def constant(self, values: Any, name: str = "constant") -> str:
+    def constant(self, values: Any, name: str = "constant", *, kind: Any = None) -> str:
         """A constant tensor: reals in the graph's dtype, whole numbers as int64, text."""
         name = self._new_name(name)
-        self.initializers.append(numpy_helper.from_array(self.as_tensor(values), name))
+        tensor = self.as_tensor(values) if kind is None else np.asarray(values, dtype=kind)
+        self.initializers.append(numpy_helper.from_array(tensor, name))
         return name
+
+    def double(self) -> Graph:
+        """The same graph, for nodes that compute in float64."""
+        view = copy.copy(self)  # the lists and the names are shared
+        view.dtype = np.dtype(np.float64)
+        return view
 
     def as_tensor(self, values: Any) -> Array:
         array = np.asarray(values)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from quadric.onnx.encoders import kind_of_values
+from quadric.onnx.categories import kind_of_values
 from quadric.onnx.graph import Graph
-from quadric.onnx.steps import column_parts
 from quadric.onnx.tables import Column, Matrix, Table
+from quadric.pipelines.operations import Beside, Impute, OneHot, Operation, Ordinal, Select
 
 __all__ = ["Input", "declared_inputs", "feature_names"]
 
@@ -24,14 +24,14 @@ def feature_names(model: Any, n: int) -> list[str]:
 
 
 def declared_inputs(
-    graph: Graph, steps: Sequence[tuple[str, Any]], names: Sequence[str]
+    graph: Graph, operations: Sequence[Operation], names: Sequence[str]
 ) -> tuple[list[Input], Table]:
-    """The inputs that the steps need, and the table that they make up.
+    """The inputs that the operations need, and the table that they make up.
 
-    Columns that no step uses are no inputs.
+    Columns that no operation uses are no inputs.
     """
     n = len(names)
-    kinds = _kinds_of_steps(steps, n)
+    kinds = _kinds(operations, n)
     if not {"string", "int64"} & set(kinds):
         return [("X", graph.dtype, n)], Matrix("X", n)
     dtypes = {"string": np.dtype(object), "int64": np.dtype(np.int64), "float": graph.dtype}
@@ -42,33 +42,23 @@ def declared_inputs(
     return inputs, [Column(name, kind or "float") for name, kind in zip(names, kinds, strict=True)]
 
 
-def _kinds_of_steps(steps: Sequence[tuple[str, Any]], n: int) -> list[str | None]:
-    for _, step in steps:
-        if step is not None and not isinstance(step, str):
-            return _kinds(step, n)
-    return ["float"] * n
-
-
-def _kinds(step: Any, n: int) -> list[str | None]:
-    """The type of each column that goes into the step; None where it is not used."""
-    name = type(step).__name__
-    if name == "Pipeline":
-        return _kinds_of_steps(step.steps, n)
-    if name == "OneHotEncoder":
-        return [kind_of_values(values) for values in step.categories_]
-    if name == "SimpleImputer":
+def _kinds(operations: Sequence[Operation], n: int) -> list[str | None]:
+    """The type of each of n columns before the operations; None where it is not used."""
+    first = operations[0] if operations else None
+    if isinstance(first, (OneHot, Ordinal)):
+        return [kind_of_values(column.values) for column in first.columns]
+    if isinstance(first, Impute):
         # whole numbers with gaps are real numbers
-        return ["string" if isinstance(v, str) else "float" for v in step.statistics_]
-    parts: list[tuple[Any, list[int]]]
-    if name == "ColumnTransformer":
-        parts = [(inner, indices) for _, inner, indices in column_parts(step)]
-    elif name == "FeatureUnion":
-        parts = [(inner, list(range(n))) for _, inner in step.transformer_list if inner != "drop"]
+        return ["string" if isinstance(value, str) else "float" for value in first.fill]
+    kinds: list[str | None] = [None] * n
+    if isinstance(first, Select):
+        parts = [(first.indices, operations[1:])]
+    elif isinstance(first, Beside):
+        parts = [(branch.columns, branch.operations) for branch in first.branches]
     else:
         return ["float"] * n
-    kinds: list[str | None] = [None] * n
-    for inner, indices in parts:
-        for i, kind in zip(indices, _kinds_of_steps([("", inner)], len(indices)), strict=True):
+    for indices, inner in parts:
+        for i, kind in zip(indices, _kinds(inner, len(indices)), strict=True):
             kinds[i] = max(filter(None, (kinds[i], kind)), key=_RANK.index, default=None)
     return kinds
 

@@ -65,9 +65,9 @@ class _Container(Graph):
         )  # fmt: skip
         return name
 
-    def constant(self, values: Any, name: str = "constant") -> str:
+    def constant(self, values: Any, name: str = "constant", *, kind: Any = None) -> str:
         name = self._new_name(name)
-        tensor = self.as_tensor(values)
+        tensor = self.as_tensor(values) if kind is None else np.asarray(values, dtype=kind)
         content: Any = tensor.ravel()
         if tensor.dtype.kind == "O":
             content = [text.encode() for text in content]

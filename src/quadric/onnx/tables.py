@@ -9,7 +9,9 @@ import numpy as np
 
 from quadric.onnx.graph import Graph
 
-__all__ = ["Column", "Matrix", "Table", "as_columns", "as_matrix", "beside", "pick"]
+__all__ = ["MISSING_TEXT", "Column", "Matrix", "Table", "as_columns", "as_matrix", "beside", "pick"]
+
+MISSING_TEXT = ""  # ONNX has no missing text: an empty one stands for it
 
 
 @dataclass(frozen=True)

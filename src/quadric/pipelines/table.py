@@ -1,0 +1,311 @@
+"""The one table of supported steps, and the one walker through pipelines.
+
+Steps that hold other steps are here, too: what they do follows from the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from quadric.pipelines.columns import column_indices
+from quadric.pipelines.encoders import ENCODERS
+from quadric.pipelines.facts import Facts, attributes
+from quadric.pipelines.imputers import IMPUTERS
+from quadric.pipelines.known import KnownStep
+from quadric.pipelines.operations import Affine, Beside, Branch, Operation, width_after
+from quadric.pipelines.projections import PROJECTIONS
+from quadric.pipelines.scalers import SCALERS
+from quadric.pipelines.selectors import SELECTED, SELECTORS, has_known_score
+
+__all__ = ["STEPS", "UnknownStepError", "find", "operations", "split", "supported", "width"]
+
+Steps = list[tuple[str, Any]]
+
+
+class UnknownStepError(TypeError):
+    """A step that is not in the table, or that holds code.
+
+    Attributes
+    ----------
+    path : str
+        The names of the steps that lead to it, joined by '__'.
+    reason : str
+    """
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(f"step {path!r}: {reason}" if path else reason)
+        self.reason, self.path = reason, path
+
+    def inside(self, name: str) -> UnknownStepError:
+        """The same error, of a step inside the step `name`."""
+        return UnknownStepError(self.reason, f"{name}__{self.path}" if self.path else name)
+
+
+def split(model: Any) -> tuple[Steps, Any]:
+    """The steps of a model in their order, and what stands at its end.
+
+    Pipelines inside the pipeline are opened; 'passthrough' is left out.
+    """
+    if not _is_pipeline(model):
+        return [], model
+    inside: Steps = []
+    for name, step in model.steps:
+        if _is_pipeline(step):
+            front, last = split(step)
+            inside += [(f"{name}__{inner}", s) for inner, s in front]
+            if last is not None:
+                inside.append((f"{name}__{step.steps[-1][0]}", last))
+        elif not _passes(step):
+            inside.append((name, step))
+    return (inside[:-1], inside[-1][1]) if inside else ([], None)
+
+
+def find(step: Any) -> KnownStep:
+    """What the table says about a step; UnknownStepError if it is not there."""
+    of, name = type(step), type(step).__name__
+    known = STEPS.get(name)
+    if of.__module__.startswith("sklearn.") and known is not None and has_known_score(step):
+        return known
+    if hasattr(step, "get_support"):
+        return SELECTED
+    raise UnknownStepError(f"{name} is not among the supported steps, {supported()}")
+
+
+def operations(step: Any) -> list[Operation]:
+    """What a fitted step does to its columns."""
+    if _passes(step):
+        return []
+    known = find(step)
+    if not _is_pipeline(step) and not hasattr(step, "n_features_in_"):
+        raise UnknownStepError(f"{known.name} is not fitted")
+    return known.operations(step)
+
+
+def width(steps: Sequence[Any], n: int) -> int:
+    """The number of columns that steps make of n; ValueError where they do not fit together."""
+    for step in steps:
+        expected = getattr(step, "n_features_in_", n)
+        if expected != n:
+            raise ValueError(f"{type(step).__name__} takes {expected} columns and is given {n}")
+        n = width_after(operations(step), n)
+    return n
+
+
+def supported() -> str:
+    """The names of all supported steps, for messages."""
+    return f"{', '.join(STEPS)} and other feature selectors"
+
+
+def _passes(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def _drops(step: Any) -> bool:
+    return isinstance(step, str) and step == "drop"
+
+
+def _is_pipeline(step: Any) -> bool:
+    return type(step).__name__ == "Pipeline" and type(step).__module__.startswith("sklearn.")
+
+
+def _named_operations(steps: Iterable[tuple[str, Any]]) -> list[Operation]:
+    found: list[Operation] = []
+    for name, step in steps:
+        try:
+            found += operations(step)
+        except UnknownStepError as error:
+            raise error.inside(name) from None
+    return found
+
+
+def _weighted(inner: Sequence[Operation], n: int, weight: float | None) -> tuple[Operation, ...]:
+    if weight is None:
+        return tuple(inner)
+    m = width_after(inner, n)
+    return (*inner, Affine(np.full(m, float(weight)), np.zeros(m), np.zeros(m)))
+
+
+def _expect_names(facts: Facts, what: str, steps: Any, length: int = 2) -> None:
+    right = isinstance(steps, list) and all(
+        isinstance(entry, tuple) and len(entry) == length for entry in steps
+    )
+    facts.expect(what, right and steps, "a list of named steps")
+    names = [entry[0] for entry in steps]
+    facts.expect(what, all(type(name) is str for name in names), "named by texts")
+    facts.expect(what, len(set(names)) == len(names), "of different names")
+    for name, step, *_ in steps:
+        known = _passes(step) or _drops(step) or hasattr(step, "get_params")
+        facts.expect(what, known and "__" not in name, "steps with names without '__'")
+
+
+def _expect_weights(facts: Facts, step: Any) -> None:
+    weights = step.transformer_weights
+    plain = (int, float, np.integer, np.floating)
+    right = weights is None or (
+        isinstance(weights, dict) and all(isinstance(w, plain) for w in weights.values())
+    )
+    facts.expect("transformer_weights", right, "numbers by name")
+    finite = weights is None or np.isfinite(list(weights.values())).all()
+    facts.expect("transformer_weights", finite, "finite")
+
+
+# ------------------------------------------------------------------------------ Pipeline
+
+
+def _restore_pipeline(step: Any, facts: Facts) -> int:
+    """Only checks: a pipeline has nothing but its steps. Its last may be an estimator."""
+    _expect_names(facts, "steps", step.steps)
+    inner = [s for _, s in step.steps if not _passes(s)]
+    facts.expect("steps", not any(_drops(s) for s in inner), "other than 'drop'")
+    taken = [s.n_features_in_ for s in inner if hasattr(s, "n_features_in_")]
+    if not taken:
+        return 0  # nothing but 'passthrough': any number of columns
+    n = int(taken[0])
+    transforms = [s for s in inner if hasattr(s, "transform")]
+    facts.expect("steps", transforms in (inner, inner[:-1]), "transformers, but for the last")
+    m = width(transforms, n)
+    if len(transforms) < len(inner):
+        facts.expect("the last step", inner[-1].n_features_in_ == m, f"of {m} inputs")
+    return n
+
+
+# --------------------------------------------------------------------- ColumnTransformer
+
+
+def _columns(step: Any) -> list[Operation]:
+    weights = step.transformer_weights or {}
+    names = [str(n) for n in getattr(step, "feature_names_in_", range(step.n_features_in_))]
+    branches = []
+    for name, inner, columns in step.transformers_:
+        if _drops(inner):
+            continue
+        indices = np.asarray(column_indices(columns, names), dtype=np.int64)
+        if not indices.size:
+            continue
+        found = _named_operations([(name, inner)])
+        branches.append(Branch(indices, _weighted(found, len(indices), weights.get(name))))
+    return [Beside(tuple(branches), step.n_features_in_)]
+
+
+def _columns_facts(step: Any) -> dict[str, Any]:
+    """The user's steps with their columns, as given and as indices; the rest."""
+    indices = step._transformer_to_input_indices
+    parts = []
+    for i, (name, given, columns) in enumerate(step.transformers):
+        fitted = step.transformers_[i][1]
+        columns = step._columns[i] if callable(columns) else columns
+        where = np.asarray(indices[name], dtype=np.int64)
+        parts.append((name, given if isinstance(given, str) else fitted, columns, where))
+    rest = step._remainder[2]
+    remainder = step.remainder
+    if len(rest) and not isinstance(remainder, str):
+        remainder = step.transformers_[-1][1]
+    return {
+        "transformers": parts,
+        "remainder": (remainder, np.asarray(indices["remainder"], dtype=np.int64)),
+        "sparse_output_": step.sparse_output_,
+    }
+
+
+def _restore_columns(step: Any, facts: Facts) -> int:
+    from quadric.pipelines.stand_ins import Part, record_columns
+
+    listed = facts.get("transformers")
+    _expect_names(facts, "transformers", listed, 4)
+    remainder = facts.get("remainder")
+    facts.expect("remainder", isinstance(remainder, tuple) and len(remainder) == 2, "a pair")
+    known = _passes(remainder[0]) or _drops(remainder[0]) or hasattr(remainder[0], "get_params")
+    facts.expect("remainder", remainder[0] is not None and known, "a step or its name")
+    _expect_weights(facts, step)
+    parts = [
+        Part(name, inner, given, indices, _part_width(facts, inner, indices))
+        for name, inner, given, indices in listed
+    ]
+    rest = Part("remainder", remainder[0], None, remainder[1], _part_width(facts, *remainder))
+    # every column is listed, so that their number is bounded by the length of the lists
+    every = np.unique(np.concatenate([part.indices for part in [*parts, rest]]))
+    n = len(every)
+    facts.expect("transformers", n and np.array_equal(every, np.arange(n)), "of all columns")
+    record_columns(step, parts, rest, facts.feature_names(n), n)
+    step.sparse_output_ = facts.flag("sparse_output_")
+    return n
+
+
+def _part_width(facts: Facts, inner: Any, indices: Any) -> int:
+    right = isinstance(indices, np.ndarray) and indices.ndim == 1 and indices.dtype == np.int64
+    facts.expect("transformers", right, "with arrays of indices")
+    return width([inner], len(indices)) if indices.size and not _drops(inner) else 0
+
+
+# -------------------------------------------------------- FeatureUnion, FunctionTransformer
+
+
+def _union(step: Any) -> list[Operation]:
+    weights, n = step.transformer_weights or {}, step.n_features_in_
+    every = np.arange(n)
+    return [
+        Beside(
+            tuple(
+                Branch(every, _weighted(_named_operations([(name, inner)]), n, weights.get(name)))
+                for name, inner in step.transformer_list
+                if not _drops(inner)
+            ),
+            n,
+        )
+    ]
+
+
+def _restore_union(step: Any, facts: Facts) -> int:
+    _expect_names(facts, "transformer_list", step.transformer_list)
+    _expect_weights(facts, step)
+    used = [inner for _, inner in step.transformer_list if hasattr(inner, "get_params")]
+    facts.expect("transformer_list", used and used[0] is step.transformer_list[0][1], "fitted")
+    n = int(used[0].n_features_in_)
+    for inner in used:
+        width([inner], n)
+    return n
+
+
+def _function(step: Any) -> list[Operation]:
+    if step.func is not None:
+        raise UnknownStepError(f"FunctionTransformer holds Python code: {step.func!r}")
+    return []
+
+
+def _restore_function(step: Any, facts: Facts) -> int:
+    for name in ("func", "inverse_func"):
+        facts.expect(name, getattr(step, name) is None, "None")
+    facts.expect("feature_names_out", step.feature_names_out in (None, "one-to-one"), "no function")
+    return facts.count("n_features_in_", 1)
+
+
+COMPOSED = [
+    KnownStep(
+        "sklearn.pipeline", "Pipeline", ("steps",),
+        lambda step: {}, _restore_pipeline, lambda step: _named_operations(step.steps),
+    ),
+    KnownStep(
+        "sklearn.compose", "ColumnTransformer",
+        ("sparse_threshold", "transformer_weights", "verbose_feature_names_out"),
+        _columns_facts, _restore_columns, _columns,
+        absent={"transformers": [], "remainder": "drop"},
+    ),
+    KnownStep(
+        "sklearn.pipeline", "FeatureUnion",
+        ("transformer_list", "transformer_weights", "verbose_feature_names_out"),
+        lambda step: {}, _restore_union, _union,
+    ),
+    KnownStep(
+        "sklearn.preprocessing", "FunctionTransformer",
+        ("func", "inverse_func", "feature_names_out", "validate", "accept_sparse", "check_inverse"),
+        attributes("n_features_in_"), _restore_function, _function,
+    ),
+]  # fmt: skip
+
+STEPS = {
+    known.name: known
+    for known in [*SCALERS, *PROJECTIONS, *IMPUTERS, *ENCODERS, *SELECTORS, *COMPOSED]
+}
