@@ -377,6 +377,93 @@ def test_memory_to_load_a_large_model(n, dtype, tmp_path):
     assert peak < 5 * (tmp_path / "model").stat().st_size
 
 
+def _nested(depth):
+    return [_nested(depth - 1)] if depth else []
+
+
+def _crafted_lists(description, tensors):
+    description["model"]["parameters"]["hidden_layer_sizes"] = [_nested(8)] * 30_000
+    tensors["loss_curve_"] = np.zeros(600_000)  # a large file may have a large header
+
+
+def _crafted_extra(description, tensors):
+    description["extra"] = {"a": [i + 1000 for i in range(600_000)]}
+
+
+def _crafted_texts(description, tensors):
+    texts = "".join(chr(256 + i % 1700) for i in range(200_000)).encode()
+    tensors["classes_"] = np.frombuffer(texts, dtype=np.uint8)
+    tensors["classes_.lengths"] = np.full(200_000, 2)
+
+
+@pytest.mark.parametrize("craft", [_crafted_lists, _crafted_extra, _crafted_texts])
+def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
+    description, tensors = container.read(saved["classes objects"][2])
+    craft(description, tensors)
+    path = tmp_path / "model"
+    path.write_bytes(container.to_bytes(description, tensors))
+    load(saved["classes objects"][2])  # all imports are made
+    tracemalloc.start()
+    with contextlib.suppress(ModelFileError):
+        load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak > 2 * path.stat().st_size  # it did read the file
+    assert peak < 10 * path.stat().st_size + 2**22
+
+
+@pytest.mark.parametrize("text", ["{},", '"a":1000,', '"ab",'])
+def test_a_header_of_many_small_pieces_is_not_parsed(text, network_file):
+    header, body = mutated_model_files.split(network_file.read_bytes())
+    network_file.write_bytes(mutated_model_files.joined(header + (text * 10**6).encode(), body))
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="more small pieces"):
+        load(network_file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * network_file.stat().st_size
+
+
+def _entries(value):
+    """All estimators and steps in a description."""
+    inside = value.values() if isinstance(value, dict) else value
+    found = [value] if isinstance(value, dict) and "class" in value else []
+    return found + [e for v in inside if isinstance(v, (dict, list)) for e in _entries(v)]
+
+
+RUNNING = {
+    "Pipeline": {"memory": "/tmp/cache", "verbose": True},
+    "ColumnTransformer": {"n_jobs": 40, "verbose": True},
+    "StandardScaler": {"copy": False},
+    "SimpleImputer": {"copy": False},
+    "QuadraticClassifier": {"verbose": True},
+}
+
+
+def test_how_a_step_runs_is_not_taken_from_a_file(saved, tmp_path):
+    """Refused in format 2; in format 1, which had them, left unread."""
+    forged = 0
+    for path, number in ((saved["columns"][2], 2), (FIXTURES / "format1_pipeline.quadric", 1)):
+        places = len(_entries(container.read(path)[0]["model"]))
+        for k in range(places):
+            description, tensors = container.read(path)
+            entry = _entries(description["model"])[k]
+            added = RUNNING.get(entry["class"], {"n_jobs": 2})
+            entry["parameters"].update(added)
+            (tmp_path / "model").write_bytes(container.to_bytes(description, tensors))
+            if number == 2:
+                with pytest.raises(ModelFileError, match=f"gives {entry['class']} a parameter"):
+                    load(tmp_path / "model")
+                forged += 1
+                continue
+            loaded = load(tmp_path / "model")
+            for name, value in added.items():
+                values = [v for k, v in loaded.get_params().items() if k.split("__")[-1] == name]
+                assert value not in values
+                forged += 1
+    assert forged > 20
+
+
 def mutate(count, seed):
     result = subprocess.run(
         [sys.executable, "-m", "tests.mutated_model_files", str(count), str(seed)],

@@ -112,12 +112,13 @@ def _decode_objects(
         raise ModelFileError("an array of objects is not stored as texts and lengths")
     if lengths.size and (lengths.min() < 0 or lengths.max() > content.size):
         raise ModelFileError("a text is longer than all texts are")
-    if sum(lengths.tolist()) != content.size:
+    if int(lengths.sum()) != content.size:
         raise ModelFileError("texts and lengths do not go together")
-    array, place, raw = np.empty(len(lengths), dtype=object), 0, content.tobytes()
-    for i, length in enumerate(lengths.tolist()):
-        array[i] = raw[place : place + length].decode("utf-8", "surrogatepass")
-        place += length
+    array, place, raw = np.empty(len(lengths), dtype=object), 0, memoryview(content)
+    for i, length in enumerate(lengths):
+        end = place + int(length)
+        array[i] = str(raw[place:end], "utf-8", "surrogatepass")
+        place = end
     for i, value in others:
         if type(i) is not int or not 0 <= i < len(array) or array[i] != "":
             raise ModelFileError("an object stands where a text does")

@@ -12,6 +12,7 @@ import numpy as np
 
 from quadric.arrays import Array
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric.estimators.selection import hidden_sizes
 from quadric.layers import Quadratic
 from quadric.network import Network
 from quadric.pipelines.facts import Facts
@@ -42,6 +43,7 @@ def _network(facts: Facts) -> Network:
 
 
 def _restore_records(model: Any, facts: Facts) -> None:
+    hidden_sizes(model)  # raises ValueError unless they are sizes
     for name in ("n_iter_", "t_"):
         setattr(model, name, facts.count(name))
     for name in ("loss_curve_", "validation_scores_"):

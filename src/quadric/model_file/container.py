@@ -29,7 +29,7 @@ FORMAT = 2
 KEY = "quadric"
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20
-SPARE_MEMORY = 2**18  # what a small header may take, whatever the file's size
+SPARE_MEMORY = 2**22  # what a small header may take, whatever the file's size
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 FIELDS = {"format", "hash", "versions", "model", "extra"}
 
@@ -142,7 +142,7 @@ def _parse_header(raw: bytes, size: int) -> dict[str, Any]:
 
 
 def _check_cost(raw: bytes, size: int) -> None:
-    if memory_estimate(raw) > 8 * size + SPARE_MEMORY:
+    if memory_estimate(raw) > 6 * size + SPARE_MEMORY:
         raise ModelFileError("its header holds more small pieces than a model's does")
 
 

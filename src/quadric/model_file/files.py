@@ -16,8 +16,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     Parameters
     ----------
     model : Network, fitted estimator, or fitted Pipeline with such an estimator as its last step
-        In front of the estimator there may be StandardScaler, MinMaxScaler, PCA, SimpleImputer,
-        OneHotEncoder, ColumnTransformer, and pipelines of these.
+        In front of the estimator there may be any of the steps that docs/model_files.md lists.
     path : str or path
     extra : dict, optional
         Anything of JSON (text, numbers, lists, dicts with text as keys) to keep with the model;

@@ -81,7 +81,9 @@ class _Reader:
         if entry is None or isinstance(entry, (bool, int, float, str)):
             return entry
         if isinstance(entry, list):
-            return [self.value(inner) for inner in entry]
+            for i, inner in enumerate(entry):  # in place: a copy would take as much memory again
+                entry[i] = self.value(inner)
+            return entry
         return READERS[entry["type"]](self, entry)
 
     def fitted(self, entry: Mapping[str, Any]) -> Any:
