@@ -114,7 +114,7 @@ def _decode_objects(
         raise ModelFileError("a text is longer than all texts are")
     if int(lengths.sum()) != content.size:
         raise ModelFileError("texts and lengths do not go together")
-    array, place, raw = np.empty(len(lengths), dtype=object), 0, memoryview(content)
+    array, place, raw = np.empty(len(lengths), dtype=object), 0, content.data
     for i, length in enumerate(lengths):
         end = place + int(length)
         array[i] = str(raw[place:end], "utf-8", "surrogatepass")

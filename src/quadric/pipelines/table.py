@@ -6,6 +6,7 @@ Steps that hold other steps are here, too: what they do follows from the table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,13 @@ def _expect_names(facts: Facts, what: str, steps: Any, length: int = 2) -> None:
         facts.expect(what, known and "__" not in name, "steps with names without '__'")
 
 
+def _expect_input_names(facts: Facts, step: Any, names: Any) -> None:
+    """A step that knows its columns' names is given columns of these names."""
+    known = getattr(step, "feature_names_in_", None)
+    same = known is None or names is None or list(known) == list(names)
+    facts.expect("feature_names_in_", same, "the same for steps in a row")
+
+
 def _expect_weights(facts: Facts, step: Any) -> None:
     weights = step.transformer_weights
     plain = (int, float, np.integer, np.floating)
@@ -167,6 +175,9 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
     transforms = [s for s in inner if hasattr(s, "transform")]
     facts.expect("steps", transforms in (inner, inner[:-1]), "transformers, but for the last")
     m = width(transforms, n)
+    for before, after in pairwise(inner):
+        if hasattr(after, "feature_names_in_"):
+            _expect_input_names(facts, after, before.get_feature_names_out())
     if len(transforms) < len(inner):
         facts.expect("the last step", inner[-1].n_features_in_ == m, f"of {m} inputs")
     return n
@@ -229,7 +240,10 @@ def _restore_columns(step: Any, facts: Facts) -> int:
     every = np.unique(np.concatenate([part.indices for part in [*parts, rest]]))
     n = len(every)
     facts.expect("transformers", n and np.array_equal(every, np.arange(n)), "of all columns")
-    record_columns(step, parts, rest, facts.feature_names(n), n)
+    names = facts.feature_names(n)
+    for part in [*parts, rest]:
+        _expect_input_names(facts, part.step, None if names is None else names[part.indices])
+    record_columns(step, parts, rest, names, n)
     step.sparse_output_ = facts.flag("sparse_output_")
     return n
 
@@ -266,6 +280,7 @@ def _restore_union(step: Any, facts: Facts) -> int:
     n = int(used[0].n_features_in_)
     for inner in used:
         width([inner], n)
+        _expect_input_names(facts, inner, getattr(used[0], "feature_names_in_", None))
     return n
 
 
