@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from quadric.cli.console import one_line
+from quadric.cli.console import make_console, one_line
 from quadric.cli.models import describe_model
+from quadric.text import visible
 
 __all__ = ["info"]
 
@@ -28,14 +27,13 @@ def info(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    console = Console()
-    table = Table(show_header=False, title=escape(str(model)), title_justify="left")
+    table = Table(show_header=False, title=visible(str(model)), title_justify="left")
     table.add_column("")
     table.add_column("", overflow="fold")
     for name, value in facts.items():
         if value not in (None, [], {}):
-            table.add_row(name.replace("_", " "), escape(_text(value)))
-    console.print(table)
+            table.add_row(name.replace("_", " "), _text(value))
+    make_console().print(table)
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:
@@ -105,10 +103,10 @@ def _size(shape: list[int]) -> int:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(
-            f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}"
+            visible(f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}")
             for key, inner in value.items()
         )
     if isinstance(value, list):
-        shown = [str(item) for item in value[:30]]
+        shown = [visible(str(item)) for item in value[:30]]
         return "\n".join(shown) + ("" if len(value) <= 30 else f"\n... and {len(value) - 30} more")
-    return str(value)
+    return visible(str(value))

@@ -15,6 +15,7 @@ from quadric.explain.model import Parts, take_apart
 from quadric.explain.surfaces import difference, less, n_classes
 from quadric.explain.terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
+from quadric.text import visible
 
 __all__ = ["ClassExplanation", "Explanation", "explain"]
 
@@ -135,7 +136,7 @@ class Explanation:
         if self.boundaries:
             lines += ["", "Where two classes tie:"]
             lines += [f"  {i} and {j}: {kind}" for (i, j), kind in self.boundaries.items()]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
     __repr__ = __str__
 

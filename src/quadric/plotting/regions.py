@@ -24,6 +24,7 @@ from quadric.plotting.style import (
     dashes_of,
     get_ax,
     marker_of,
+    plain,
     show_window,
     window_of,
 )
@@ -60,7 +61,7 @@ def plot_points(
         points = X[y == label]
         ax.scatter(
             points[:, 0], points[:, 1], s=size, c=color_of(k), marker=marker_of(k), linewidths=0.4,
-            edgecolors="white", zorder=1.8, label=str(label),  # boundaries run above
+            edgecolors="white", zorder=1.8, label=plain(label),  # boundaries run above
         )  # fmt: skip
     return ax
 
@@ -229,5 +230,5 @@ def _plane_points(X: Any) -> Array:
 
 def _name_axes(ax: Axes, names: list[str]) -> None:
     if len(names) == 2:
-        ax.set_xlabel(names[0])
-        ax.set_ylabel(names[1])
+        ax.set_xlabel(plain(names[0]))
+        ax.set_ylabel(plain(names[1]))

@@ -15,7 +15,7 @@ from quadric.geometry import Quadric
 from quadric.geometry.equation import default_names
 from quadric.plotting.conics import plot_conic, surroundings
 from quadric.plotting.regions import plot_points
-from quadric.plotting.style import BOUNDARY, color_of, get_ax, window_of
+from quadric.plotting.style import BOUNDARY, color_of, get_ax, plain, window_of
 
 __all__ = ["plot_slice", "plot_slices"]
 
@@ -81,8 +81,8 @@ def plot_slice(
             shadow = None
         if shadow is not None:
             plot_conic(shadow, ax, window=window, color=BOUNDARY, linestyle="--", linewidth=1.2)
-    ax.set_xlabel(names[first])
-    ax.set_ylabel(names[second])
+    ax.set_xlabel(plain(names[first]))
+    ax.set_ylabel(plain(names[second]))
     ax.set_title(cut.kind, fontsize=10)
     return ax
 
