@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quadric import checks
-from quadric.arrays import Array
+from quadric.arrays import Array, unmasked
 from quadric.explain.model import Parts, take_apart
 from quadric.explain.surfaces import difference, less, n_classes
 from quadric.explain.terms import Moments, Term, rank_terms
@@ -211,6 +211,7 @@ def _title(parts: Parts) -> str:
 
 def _moments(parts: Parts, X: Any) -> Moments:
     if X is not None:
+        X = unmasked("X", X)
         try:
             Z = parts.space.reach(X)
         except (TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric.arrays import unmasked
 from quadric.explain import boundary
 from quadric.explain.model import Parts, take_apart
 from quadric.plotting.images import plot_eigenvectors
@@ -84,7 +85,7 @@ def _regions(model: Any, parts: Parts, X: Any, y: Any) -> Figure:
     figure = Figure(figsize=(6, 5), layout="constrained", dpi=150)
     ax = figure.subplots()
     window = None
-    points = None if X is None else np.asarray(X, dtype=float)
+    points = None if X is None else np.asarray(unmasked("X", X), dtype=float)
     if points is None:
         mean, std = parts.space.typical or (np.zeros(2), np.ones(2))
         low, high = np.asarray(mean) - 3 * np.asarray(std), np.asarray(mean) + 3 * np.asarray(std)

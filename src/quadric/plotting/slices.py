@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric.arrays import Array
+from quadric.arrays import Array, unmasked
 from quadric.geometry import Quadric
 from quadric.geometry.equation import default_names
 from quadric.plotting.conics import plot_conic, surroundings
@@ -125,7 +125,7 @@ def plot_slices(
 def _points(X: Any, n: int) -> Array | None:
     if X is None:
         return None
-    points = np.asarray(X, dtype=float)
+    points = np.asarray(unmasked("X", X), dtype=float)
     if points.ndim != 2 or points.shape[1] != n or not len(points):
         raise ValueError(f"X must have shape (n_samples, {n}). Got {points.shape} instead.")
     return points

@@ -111,16 +111,14 @@ class TableNetwork:
 
     def _outputs(self, X: Any) -> Array:
         rows = np.nan_to_num(np.asarray(X, dtype=np.float64))  # rows with holes are left blank
-        with np.errstate(all="ignore"):
-            inputs = rows.astype(self.network_.dtype)
-            outputs = self.network_.forward(inputs) if np.isfinite(inputs).all() else inputs
-        if not np.isfinite(outputs).all():
+        try:
+            return self.network_.forward(rows)
+        except ValueError:
             raise TableError(
                 f"the table holds numbers so large (up to {np.abs(rows).max():g}) that the "
                 f"network's output is not finite in {self.network_.dtype}. Scale its columns as "
                 "they were scaled in training."
-            )
-        return outputs
+            ) from None
 
 
 def numeric_columns(source: Source, n: int) -> list[str]:
