@@ -10,10 +10,13 @@ import typer
 from rich.table import Table
 
 from quadric.cli.console import make_console, one_line
-from quadric.cli.models import describe_model
+from quadric.cli.models import describe_model, is_description
+from quadric.errors import ModelFileError
 from quadric.text import visible
 
 __all__ = ["info"]
+
+NO_MODEL = "the file describes no model. Take another copy of it, or save the model again."
 
 
 def info(
@@ -38,45 +41,63 @@ def info(
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:
     estimator, steps = _parts(found["model"])
-    extra = found.get("extra", {})
-    table, report = extra.get("table", {}), extra.get("report", {})
-    if not table and estimator.get("type") == "network":
-        table = _named(extra)
-    network = estimator.get("fitted", {}).get("network_", estimator)
+    extra = _dict(found["extra"])
+    table, report = extra.get("table"), _dict(extra.get("report"))
+    if not is_description(table):  # a note of the user's, if anything
+        table = _named(extra) if estimator.get("type") == "network" else {}
+    network = _dict(estimator.get("fitted")).get("network_", estimator)
     parameters = sum(
         _size(tensor["shape"])
-        for name, tensor in found.get("tensors", {}).items()
+        for name, tensor in found["tensors"].items()
         if name.startswith("layers.")
     )
     return {
         "kind": estimator.get("class", "Network"),
         "preprocessing": steps,
-        "layers": [
-            f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
-            for layer in network.get("layers", [])
-        ],
+        "layers": _layers(network),
         "parameters": parameters,
         "task": table.get("task"),
         "target": table.get("target"),
         "classes": table.get("classes", []),
-        "columns": [_column(column) for column in table.get("columns", [])],
+        "columns": [_column(column) for column in _list(table.get("columns"))],
         "left_out": table.get("left_out", {}),
         "trained_on": extra.get("data"),
         "rows": table.get("rows"),
         "scores": report.get("scores", {}),
         "scores_on": report.get("how"),
-        "versions": found.get("versions", {}),
-        "format": found.get("format"),
-        "hash": found.get("hash"),
+        "versions": found["versions"],
+        "format": found["format"],
+        "hash": found["hash"],
     }
 
 
-def _parts(model: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _parts(model: Any) -> tuple[dict[str, Any], list[str]]:
     """The estimator's description, and the names of the steps in front of it."""
-    if model.get("class") != "Pipeline":
-        return model, []
-    steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
-    return steps[-1], [step["class"] for step in steps[:-1]]
+    try:
+        if model.get("class") != "Pipeline":
+            return model, []
+        steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
+        return _dict(steps[-1]), [step["class"] for step in steps[:-1]]
+    except (AttributeError, LookupError, TypeError):
+        raise ModelFileError(NO_MODEL) from None
+
+
+def _layers(network: Any) -> list[str]:
+    try:
+        return [
+            f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
+            for layer in network["layers"]
+        ]
+    except (LookupError, TypeError):
+        raise ModelFileError(NO_MODEL) from None
 
 
 def _named(extra: dict[str, Any]) -> dict[str, Any]:
@@ -86,10 +107,11 @@ def _named(extra: dict[str, Any]) -> dict[str, Any]:
 
 
 def _column(column: Any) -> str:
-    return f"{column['name']} ({column['kind']})" if isinstance(column, dict) else str(column)
+    known = isinstance(column, dict) and {"name", "kind"} <= set(column)
+    return f"{column['name']} ({column['kind']})" if known else str(column)
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: Any) -> Any:
     return value["items"] if isinstance(value, dict) else value
 
 

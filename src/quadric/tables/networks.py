@@ -165,6 +165,7 @@ def _list_of(
     if value is None:
         return None
     good = isinstance(value, list) and any(all(type(v) is t for v in value) for t in types)
+    good = good and all(abs(v) < 2**63 for v in value if type(v) is int)
     if not good or len(value) != count or len(set(value)) < count:
         names = "names or whole numbers" if int in types else "names"
         shown = f"{len(value)} of them" if isinstance(value, list) else repr(value)
