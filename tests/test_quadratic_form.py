@@ -146,7 +146,7 @@ def test_as_many_threads_as_numpy_uses(monkeypatch):
     results = {}
     for count in (1, 2):
         with threadpool_limits(count):
-            assert quadratic_form._blas_threads() == count
+            assert quadratic_form._TEAM.count() == count
             results[count] = computed(*arrays)
     assert tickets == [2, 2, 2]  # a single thread needs no team
     assert all(np.array_equal(a, b) for a, b in zip(results[1], results[2], strict=True))

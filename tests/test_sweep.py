@@ -31,7 +31,6 @@ from quadric.sweep import (
 )
 from quadric.sweep import task as task_module
 from quadric.sweep.prepared import prepare
-from quadric.sweep.threads import _controller, one_blas_thread
 from tests.sweep_process import RECIPE, TASKS, images
 
 ROOT = Path(__file__).parent.parent
@@ -202,11 +201,14 @@ def test_data_are_prepared_once_for_all_threads(store, monkeypatch):
 
 
 def test_blas_has_one_thread_until_the_last_run_has_left():
-    def numbers():
-        libraries = _controller().info()
-        return {one["num_threads"] for one in libraries if one["user_api"] == "blas"}
+    from threadpoolctl import threadpool_info, threadpool_limits
 
-    with _controller().limit(limits=2, user_api="blas"):
+    from quadric.blas_threads import one_blas_thread
+
+    def numbers():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    with threadpool_limits(limits=2, user_api="blas"):
         before = numbers()
         first, second = one_blas_thread(), one_blas_thread()
         first.__enter__()

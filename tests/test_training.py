@@ -4,6 +4,7 @@ import json
 import pickle
 import threading
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -392,16 +393,16 @@ def test_networks_refuse_them_in_csc_too():
 # ---- BLAS threads ----------------------------------------------------------------------------
 
 
-def test_the_number_of_blas_threads_is_restored():
+def blas_threads():
     from threadpoolctl import threadpool_info
 
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_the_number_of_blas_threads_is_restored():
     X, y = load_iris(return_X_y=True)
-
-    def threads():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
     QuadraticLogisticRegression().fit(X, y)
-    before = threads()
+    before = blas_threads()
     together = [
         threading.Thread(target=lambda: [QuadraticLogisticRegression().fit(X, y) for _ in range(5)])
         for _ in range(4)
@@ -410,4 +411,48 @@ def test_the_number_of_blas_threads_is_restored():
         thread.start()
     for thread in together:
         thread.join()
-    assert threads() == before
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_it_is_restored_by_the_last_of_several_fits(limited):
+    """The first to begin is the first to end: by then the second has seen a lowered number.
+
+    Both threads live on, and a third may have set a number before: whoever leaves last is obeyed.
+    """
+    from threadpoolctl import threadpool_limits
+
+    net = make_network(["linear"], "tanh", "logistic", n=4, widths=(1,))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 4)), rng.integers(0, 2, 50)
+    inside, left = ([threading.Event(), threading.Event()] for _ in range(2))
+    seen, end, over = [], threading.Event(), threading.Event()
+
+    def fit(k):
+        def meet(epoch):
+            inside[k].set()
+            assert inside[1 - k].wait(60)
+            seen.append(blas_threads())
+            assert k == 0 or end.wait(60)
+
+        net.copy().fit(X, y, batch_size=10, epochs=1, callback=meet)
+        left[k].set()
+        over.wait(60)
+
+    with threadpool_limits(2, user_api="blas") if limited else nullcontext():
+        before = blas_threads()
+        threads = [threading.Thread(target=fit, args=(k,)) for k in range(2)]
+        threads[0].start()
+        assert inside[0].wait(60)
+        threads[1].start()
+        assert left[0].wait(60)
+        during = blas_threads()
+        end.set()
+        assert left[1].wait(60)
+        after = blas_threads()
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert len(seen) == 2
+    assert {n for numbers in (*seen, during) for n in numbers} == {1}
+    assert after == before

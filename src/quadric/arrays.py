@@ -23,6 +23,7 @@ __all__ = [
     "as_vector",
     "as_weights",
     "check_indices",
+    "unmasked",
 ]
 
 
@@ -39,10 +40,8 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
     """`value` as a finite array of `dtype`; `name` is the argument that errors speak of."""
-    if np.ma.isMaskedArray(value):
-        raise TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...).")
     try:
-        array = np.asarray(value)
+        array = np.asarray(unmasked(name, value))
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from None
     if array.dtype.kind == "O":
@@ -56,6 +55,13 @@ def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
         array = np.asarray(array, dtype=dtype, order="C")
     _refuse_non_finite(name, array, dtype)
     return array
+
+
+def unmasked(name: str, value: Any) -> Any:
+    """The value itself, or TypeError for a masked array, whose mask NumPy would drop in silence."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...).")
+    return value
 
 
 def _refuse_non_finite(name: str, array: Array, dtype: np.dtype[Any]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from quadric import quadratic_form, triangle
-from quadric.arrays import Array, Matrix
+from quadric.arrays import Array, Matrix, unmasked
 
 __all__ = ["LAYERS", "Layer", "Linear", "Quadratic", "Reduced"]
 
@@ -34,7 +34,7 @@ class Layer(ABC):
     b: Array
 
     def __init__(self, **parameters: Any) -> None:
-        W = np.asarray(parameters["W"])
+        W = np.asarray(unmasked("W", parameters["W"]))
         if W.ndim != 2 or 0 in W.shape:
             raise ValueError(
                 f"W must have shape (neurons, inputs), neither zero. Got {W.shape} instead."
@@ -256,7 +256,7 @@ LAYERS: dict[str, type[Linear] | type[Quadratic] | type[Reduced]] = {
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """The value as a finite array of that shape and dtype."""
-    array = np.asarray(value)
+    array = np.asarray(unmasked(name, value))
     if array.shape != shape or array.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} must be an array of numbers of shape {shape}. "

@@ -157,12 +157,17 @@ class Network:
         X : array or CSR matrix of shape (n_samples, n_inputs)
         offset : float or array of shape (n_inputs,), optional
             Added to every row of X; a sparse X stays sparse.
+
+        Raises
+        ------
+        ValueError
+            Where finite inputs are so large that a pre-activation of any layer is not finite.
         """
         X, shift = self._inputs(X, offset)
         layers = self.layers
         if shift is not None:
             layers = (layers[0].shifted(shift), *layers[1:])
-        return objective.logits(layers, self.activations, X)
+        return objective.logits(layers, self.activations, X, finite=True)
 
     def forward(self, X: Any, *, offset: Any = None) -> Array:
         """The activations of the last layer; see `logits` for the parameters."""
@@ -193,7 +198,17 @@ class Network:
         _, function = get_loss(loss, self.activations[-1])
         Y = self._targets(X, Y, function)
         weights = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
-        return objective.gradients(self.layers, self.activations, function, X, Y, weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, grads = objective.gradients(
+                self.layers, self.activations, function, X, Y, weights, finite=True
+            )
+        found = [array for grad in grads for array in grad.arrays().values()]
+        if not (np.isfinite(value) and all(np.isfinite(array).all() for array in found)):
+            raise ValueError(
+                f"X, Y or sample_weight holds values so large that the gradients are not finite in "
+                f"{self.dtype}. Scale them."
+            )
+        return value, grads
 
     def fit(
         self,
@@ -258,7 +273,8 @@ class Network:
         validation : (X, Y), optional
             Scored after every epoch.
         score : callable(Y, outputs), optional
-            By default accuracy (or minus the mean loss, for 'squared_error').
+            By default accuracy (or minus the mean loss, for 'squared_error'). Where an output
+            is not finite the score is -inf, and `score` is not called.
         callback : callable(Epoch), optional
             Called after every epoch; training stops if it returns something true.
 
@@ -398,7 +414,10 @@ class Network:
 
         def validate() -> float:
             with np.errstate(over="ignore", invalid="ignore"):
-                z = self.logits(X, offset=offset)
+                try:
+                    z = self.logits(X, offset=offset)
+                except ValueError:
+                    return -np.inf
                 if score is not None:
                     return float(score(Y, get_activation(self.activations[-1]).function(z)))
                 if name == "squared_error":

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from quadric.arrays import Array
+from quadric.blas_threads import blas_threads
 
 __all__ = ["PythonThreads", "input_gradient", "packed_gradient", "values"]
 
@@ -69,13 +70,10 @@ def _batch(X: Array, m: int) -> Any:
 
 @cache
 def _loops() -> Any:
-    from quadric.kernels import quadratic_form  # numba: only when it is needed
+    from quadric.kernels import compiling, quadratic_form  # numba: only when it is needed
 
-    if not quadratic_form.ALLOWED:
-        raise RuntimeError(
-            "quadratic layers are computed by compiled code, and NUMBA_DISABLE_JIT forbids numba "
-            "to compile: unset it."
-        )
+    if not compiling.ALLOWED:
+        raise RuntimeError(compiling.FORBIDDEN)
     return quadratic_form
 
 
@@ -107,16 +105,4 @@ class PythonThreads:
             thread.join()
 
 
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas").lib_controllers
-
-
-def _blas_threads() -> int:
-    """As many threads as NumPy's own products use at the moment."""
-    return min((library.num_threads or 1 for library in _blas()), default=1)
-
-
-_TEAM = PythonThreads(_blas_threads)
+_TEAM = PythonThreads(blas_threads)

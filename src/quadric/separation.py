@@ -16,7 +16,7 @@ import numpy as np
 from scipy import optimize
 
 from quadric import checks
-from quadric.arrays import Array, as_numbers
+from quadric.arrays import Array, as_numbers, unmasked
 from quadric.convert import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry.ellipsoids import disjoint, smallest_ellipsoid
@@ -237,7 +237,7 @@ def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
 
 def _labelled(X: Any, y: Any) -> tuple[Array, Array]:
     X = as_numbers("X", X, FLOAT)
-    y = np.asarray(y)
+    y = np.asarray(unmasked("y", y))
     if y.dtype.kind == "O":
         missing = [label for label in y.ravel() if label is None or label != label]
         if missing or len({type(label) for label in y.ravel()}) > 1:

@@ -19,6 +19,7 @@ from quadric.cli.plot import plot
 from quadric.cli.predict import predict
 from quadric.cli.reproduce import reproduce
 from quadric.cli.train import train
+from quadric.text import visible
 
 __all__ = ["app", "main"]
 
@@ -73,6 +74,7 @@ def main() -> None:
         print("\nStopped.", file=sys.stderr)
         sys.exit(130)
     except OSError as error:  # stdout itself cannot be written to
-        print(f"error: cannot write the output: {error.strerror or error}.", file=sys.stderr)
+        reason = visible(str(error.strerror or error))
+        print(f"error: cannot write the output: {reason}.", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nor can it be flushed at the end
         sys.exit(1)

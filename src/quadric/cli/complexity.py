@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from quadric.cli.console import names
+from quadric.cli.console import make_console, names
 
 __all__ = ["complexity"]
 
@@ -73,14 +72,13 @@ def complexity(
     for dtype, size in (("float32", 4), ("float64", 8)):
         line(dtype, [size * row.parameters for row in rows], readable)
     line("a step takes about", [row.seconds for row in rows], _time)
-    console = Console()
+    console = make_console()
     console.print(table)
     console.print(
         "A step is forward, backward and update for one sample. Q is held as its triangle. The "
         "time is an estimate: the count over the rate at which this machine trains a small layer "
-        "in mini-batches.",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        "in mini-batches."
+    )
 
 
 def _time(seconds: float) -> str:

@@ -10,18 +10,40 @@ from typing import NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
-__all__ = ["fail", "names", "one_line", "output_path", "say", "writable_directory"]
+from quadric.text import visible
+
+__all__ = [
+    "fail",
+    "make_console",
+    "names",
+    "one_line",
+    "output_path",
+    "print_line",
+    "say",
+    "writable_directory",
+]
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """A terminal that takes text as it is: no markup, no :emoji: and no wrapping in names.
+
+    What comes from files and users goes through `visible` first.
+    """
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def fail(message: str) -> NoReturn:
     """The user's mistake: one clear line on stderr, exit code 1."""
-    # escaped, since a path may hold what Rich would take for markup
-    Console(stderr=True).print(
-        f"[red]error:[/red] {escape(message)}", highlight=False, soft_wrap=True
-    )
+    line = Text.assemble(("error:", "red"), " ", visible(message))
+    make_console(stderr=True).print(line)
     raise typer.Exit(1)
+
+
+def print_line(text: str) -> None:
+    """One line on stdout, whatever names are in it."""
+    typer.echo(visible(text))
 
 
 def writable_directory(path: Path, option: str = "--out") -> Path:
@@ -79,6 +101,6 @@ def names(text: str | None) -> list[str]:
 
 def say(lines: Iterable[str]) -> None:
     """What was done besides what was asked, on stderr."""
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     for line in lines:
-        console.print(f"note: {escape(line)}", highlight=False, soft_wrap=True)
+        console.print(f"note: {visible(line)}")

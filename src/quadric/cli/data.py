@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from quadric.cli.console import fail
+from quadric.cli.console import fail, make_console, print_line
+from quadric.text import visible
 
 __all__ = ["data"]
 
@@ -43,16 +42,16 @@ def list_(
     for heading in ("name", "where", "size", "verified"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        where = "not here" if row["where"] is None else escape(row["where"])
+        where = "not here" if row["where"] is None else visible(row["where"])
         size = "" if row["size"] is None else f"{row['size'] / 1e6:.1f} MB"
         verified = "" if row["where"] is None else "no" if row["problem"] else "yes"
         table.add_row(row["name"], where, size, verified)
-    console = Console()
+    console = make_console()
     console.print(table)
     for row in rows:
         if row["problem"]:
-            console.print(escape(row["problem"]), highlight=False, soft_wrap=True)
-    console.print("The others (xor, clusters, digits) need no files.", highlight=False)
+            console.print(visible(row["problem"]))
+    console.print("The others (xor, clusters, digits) need no files.")
 
 
 def _row(name: str) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def fetch(
     from quadric.errors import DatasetError
 
     try:
-        with Console(stderr=True).status("looking") as status:
+        with make_console(stderr=True).status("looking") as status:
             where, source = bring(
                 name.value, data_dir, force=force,
                 tell=lambda title: status.update(f"fetching {name.value} from {title}"),
@@ -110,7 +109,7 @@ def fetch(
             "or QUADRIC_CACHE."
         )
     came = "was there already" if source is None else f"came from {source}"
-    typer.echo(f"{name.value} is in {where}, verified; it {came}.")
+    print_line(f"{name.value} is in {where}, verified; it {came}.")
 
 
 @data.command(epilog="Example: `quadric data verify mnist`")
@@ -140,7 +139,7 @@ def verify(
                 continue
             try:
                 read_file(path, collection, file, advice)
-                typer.echo(f"{path}: ok, md5 {file.md5}")
+                print_line(f"{path}: ok, md5 {file.md5}")
             except DatasetError as error:
                 bad.append(str(error))
     if bad:

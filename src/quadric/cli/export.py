@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quadric.cli.console import fail, one_line, output_path
+from quadric.cli.console import fail, one_line, output_path, print_line
 from quadric.cli.models import load_model
 
 __all__ = ["export"]
@@ -29,4 +29,4 @@ def export(
             onnx.export(fitted, path)
         except (ValueError, TypeError, NotImplementedError) as error:
             fail(" ".join(str(error).split()))
-    typer.echo(f"ONNX: {path}")
+    print_line(f"ONNX: {path}")

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from quadric.cli.console import one_line
-from quadric.cli.models import describe_model
+from quadric.cli.console import make_console, one_line
+from quadric.cli.models import describe_model, is_description
+from quadric.errors import ModelFileError
+from quadric.text import visible
 
 __all__ = ["info"]
+
+NO_MODEL = "the file describes no model. Take another copy of it, or save the model again."
 
 
 def info(
@@ -28,57 +30,74 @@ def info(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    console = Console()
-    table = Table(show_header=False, title=escape(str(model)), title_justify="left")
+    table = Table(show_header=False, title=visible(str(model)), title_justify="left")
     table.add_column("")
     table.add_column("", overflow="fold")
     for name, value in facts.items():
         if value not in (None, [], {}):
-            table.add_row(name.replace("_", " "), escape(_text(value)))
-    console.print(table)
+            table.add_row(name.replace("_", " "), _text(value))
+    make_console().print(table)
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:
     estimator, steps = _parts(found["model"])
-    extra = found.get("extra", {})
-    table, report = extra.get("table", {}), extra.get("report", {})
-    if not table and estimator.get("type") == "network":
-        table = _named(extra)
-    network = estimator.get("fitted", {}).get("network_", estimator)
+    extra = _dict(found["extra"])
+    table, report = extra.get("table"), _dict(extra.get("report"))
+    if not is_description(table):  # a note of the user's, if anything
+        table = _named(extra) if estimator.get("type") == "network" else {}
+    network = _dict(estimator.get("fitted")).get("network_", estimator)
     parameters = sum(
         _size(tensor["shape"])
-        for name, tensor in found.get("tensors", {}).items()
+        for name, tensor in found["tensors"].items()
         if name.startswith("layers.")
     )
     return {
         "kind": estimator.get("class", "Network"),
         "preprocessing": steps,
-        "layers": [
-            f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
-            for layer in network.get("layers", [])
-        ],
+        "layers": _layers(network),
         "parameters": parameters,
         "task": table.get("task"),
         "target": table.get("target"),
         "classes": table.get("classes", []),
-        "columns": [_column(column) for column in table.get("columns", [])],
+        "columns": [_column(column) for column in _list(table.get("columns"))],
         "left_out": table.get("left_out", {}),
         "trained_on": extra.get("data"),
         "rows": table.get("rows"),
         "scores": report.get("scores", {}),
         "scores_on": report.get("how"),
-        "versions": found.get("versions", {}),
-        "format": found.get("format"),
-        "hash": found.get("hash"),
+        "versions": found["versions"],
+        "format": found["format"],
+        "hash": found["hash"],
     }
 
 
-def _parts(model: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _parts(model: Any) -> tuple[dict[str, Any], list[str]]:
     """The estimator's description, and the names of the steps in front of it."""
-    if model.get("class") != "Pipeline":
-        return model, []
-    steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
-    return steps[-1], [step["class"] for step in steps[:-1]]
+    try:
+        if model.get("class") != "Pipeline":
+            return model, []
+        steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
+        return _dict(steps[-1]), [step["class"] for step in steps[:-1]]
+    except (AttributeError, LookupError, TypeError):
+        raise ModelFileError(NO_MODEL) from None
+
+
+def _layers(network: Any) -> list[str]:
+    try:
+        return [
+            f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
+            for layer in network["layers"]
+        ]
+    except (LookupError, TypeError):
+        raise ModelFileError(NO_MODEL) from None
 
 
 def _named(extra: dict[str, Any]) -> dict[str, Any]:
@@ -88,10 +107,11 @@ def _named(extra: dict[str, Any]) -> dict[str, Any]:
 
 
 def _column(column: Any) -> str:
-    return f"{column['name']} ({column['kind']})" if isinstance(column, dict) else str(column)
+    known = isinstance(column, dict) and {"name", "kind"} <= set(column)
+    return f"{column['name']} ({column['kind']})" if known else str(column)
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: Any) -> Any:
     return value["items"] if isinstance(value, dict) else value
 
 
@@ -105,10 +125,10 @@ def _size(shape: list[int]) -> int:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(
-            f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}"
+            visible(f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}")
             for key, inner in value.items()
         )
     if isinstance(value, list):
-        shown = [str(item) for item in value[:30]]
+        shown = [visible(str(item)) for item in value[:30]]
         return "\n".join(shown) + ("" if len(value) <= 30 else f"\n... and {len(value) - 30} more")
-    return str(value)
+    return visible(str(value))

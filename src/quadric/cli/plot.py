@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quadric.cli.console import fail, names, one_line, output_path, say
+from quadric.cli.console import fail, names, one_line, output_path, print_line, say
 from quadric.cli.explain import inputs_from
 from quadric.cli.models import open_model
 
@@ -49,7 +49,7 @@ def plot(
         from quadric.whole_files import write_whole
 
         write_whole(path, picture_bytes(figure, path.suffix))
-    typer.echo(f"Picture: {path}")
+    print_line(f"Picture: {path}")
 
 
 def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
@@ -58,7 +58,9 @@ def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape:
     if image_shape is not None:
         match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
         if match is None:
-            raise typer.BadParameter(f"--image-shape is rows x columns, as 8x8. Got {image_shape}.")
+            raise typer.BadParameter(
+                f"--image-shape is rows x columns, as 8x8. Got {image_shape!r}."
+            )
         shape = (int(match[1]), int(match[2]))
         if schema is None:
             return pictures.of_images(model, shape)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quadric.cli.console import one_line, output_path, say
+from quadric.cli.console import one_line, output_path, print_line, say
 from quadric.cli.models import open_model
 
 __all__ = ["predict"]
@@ -64,4 +64,4 @@ def predict(
         return
     say(notes)
     if path is not None:
-        typer.echo(f"{done.rows} predictions: {path}")
+        print_line(f"{done.rows} predictions: {path}")

@@ -25,8 +25,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from quadric.cli.console import fail, writable_directory
+from quadric.cli.console import fail, make_console, writable_directory
 from quadric.cli.tables import show
+from quadric.text import visible
 
 if TYPE_CHECKING:
     from quadric.datasets import ImageData
@@ -172,22 +173,22 @@ def reproduce(
     if as_json:
         typer.echo(json.dumps(_plain(outcomes, page), indent=2))
         return
-    console = Console()
+    console = make_console()
     for outcome in outcomes:
         show(console, outcome)
-    console.print(f"\nReport: {page}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"\nReport: {visible(str(page))}")
 
 
 def _end(problem: str, code: int) -> NoReturn:
     if code == 1:
         fail(problem)
-    Console(stderr=True).print(f"\n{problem}", highlight=False, soft_wrap=True, markup=False)
+    make_console(stderr=True).print(f"\n{visible(problem)}")
     raise typer.Exit(code)
 
 
 def _run(names: list[str], settings: Settings, outcomes: list[Outcome]) -> None:
     """Run them one after the other; `outcomes` has those that are finished, whatever happens."""
-    stderr = Console(stderr=True)
+    stderr = make_console(stderr=True)
     images = _images(settings.data_dir, stderr) if {"mnist", "timing"} & set(names) else None
     _tell_estimate(names, settings, images, stderr)
     progress = Progress(
@@ -204,7 +205,7 @@ def _run(names: list[str], settings: Settings, outcomes: list[Outcome]) -> None:
             held.enter_context(progress)
         for name in names:
             if not stderr.is_terminal:  # a log: one line each
-                stderr.print(f"{name} ...", highlight=False)
+                stderr.print(f"{name} ...")
             task = progress.add_task(name, total=None)
 
             def advance(done: float, total: float, text: str, task: Any = task) -> None:
@@ -249,10 +250,10 @@ def _images(data_dir: Path | None, stderr: Console) -> ImageData:
             return datasets.mnist(data_dir)
     except DatasetUnavailableError as error:
         stderr.print(
-            f"MNIST is not to be had: {error}\nscikit-learn's 8x8 digits are used instead, and "
-            "labelled so; they cannot be compared with the paper's numbers.",
-            highlight=False, soft_wrap=True, markup=False, style="yellow",
-        )  # fmt: skip
+            f"MNIST is not to be had: {visible(str(error))}\nscikit-learn's 8x8 digits are used "
+            "instead, and labelled so; they cannot be compared with the paper's numbers.",
+            style="yellow",
+        )
         return datasets.digits()
 
 
@@ -274,10 +275,7 @@ def _tell_estimate(
         seconds += mnist.estimate(_tasks(settings, images), settings.recipe, settings.jobs)
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
-        stderr.print(
-            f"About {text} with {settings.jobs} threads, less what is stored already.",
-            highlight=False,
-        )
+        stderr.print(f"About {text} with {settings.jobs} threads, less what is stored already.")
 
 
 def _cores() -> int:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from quadric.cli.console import names, one_line, output_path, say
+from quadric.cli.console import make_console, names, one_line, output_path, say
+from quadric.text import visible
 
 if TYPE_CHECKING:
     from quadric.tables import Trained
@@ -103,7 +103,7 @@ def train(
     if not stream and (resume or epochs or buffer):
         raise typer.BadParameter("--resume, --epochs and --buffer are for --stream.")
     path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data])
-    stderr = Console(stderr=True)
+    stderr = make_console(stderr=True)
     with one_line(), _interruptible(path if stream else None):
         from quadric import model_file
         from quadric.tables import Settings, Wishes, open_table
@@ -157,14 +157,14 @@ def _interruptible(path: Path | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         more = "" if path is None else " The same command with --resume goes on from there."
-        Console(stderr=True).print(f"\nStopped.{more}", highlight=False, soft_wrap=True)
+        make_console(stderr=True).print(f"\nStopped.{more}")
         raise typer.Exit(130) from None
 
 
 def _teller(stderr: Console) -> Callable[[str], None]:
     def tell(text: str) -> None:
         if stderr.is_terminal:
-            stderr.print(f"{text} ...", highlight=False, style="dim")
+            stderr.print(f"{text} ...", style="dim")
 
     return tell
 
@@ -206,7 +206,7 @@ def _plain(trained: Trained, path: Path, report: dict[str, Any]) -> dict[str, An
 
 
 def _show(trained: Trained, path: Path) -> None:
-    console, report, schema = Console(), trained.report, trained.schema
+    console, report, schema = make_console(), trained.report, trained.schema
     kinds = [column.kind for column in schema.columns]
     counted = [
         f"{kinds.count(kind)} {word}{'s' if kinds.count(kind) > 1 else ''}"
@@ -217,12 +217,11 @@ def _show(trained: Trained, path: Path) -> None:
         count = kinds.count("category")
         counted.append(f"{count} categor{'ies' if count > 1 else 'y'}")
     console.print(
-        f"{escape(schema.target)} ({schema.task}) from {', '.join(counted)}; "
-        f"{report.trained} rows to train on.",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"{visible(schema.target)} ({schema.task}) from {', '.join(counted)}; "
+        f"{report.trained} rows to train on."
+    )
     if report.scores:
-        console.print(f"\n{report.metric} ({report.how}):", highlight=False, soft_wrap=True)
+        console.print(f"\n{report.metric} ({report.how}):")
         table = Table("")
         table.add_column(report.metric, justify="right")
         for name, score in report.scores.items():
@@ -231,15 +230,15 @@ def _show(trained: Trained, path: Path) -> None:
             table.add_row(name, text)
         console.print(table)
     else:
-        console.print(f"No score: {report.how}.", highlight=False)
+        console.print(f"No score: {report.how}.")
     if report.error is not None:
-        console.print(f"mean absolute error: {report.error:.4g}", highlight=False)
+        console.print(f"mean absolute error: {report.error:.4g}")
     if report.confusion is not None and len(schema.classes) <= MOST_SHOWN_CLASSES:
-        console.print("\nTrue classes in rows, predicted ones in columns:", soft_wrap=True)
+        console.print("\nTrue classes in rows, predicted ones in columns:")
         table = Table()
         for heading in ("", *schema.classes):
-            table.add_column(escape(str(heading)), justify="right" if heading != "" else "left")
+            table.add_column(visible(str(heading)), justify="right" if heading != "" else "left")
         for label, row in zip(schema.classes, report.confusion.counts.tolist(), strict=True):
-            table.add_row(escape(str(label)), *map(str, row))
+            table.add_row(visible(str(label)), *map(str, row))
         console.print(table)
-    console.print(f"Model: {escape(str(path))}", highlight=False, soft_wrap=True)
+    console.print(f"Model: {visible(str(path))}")

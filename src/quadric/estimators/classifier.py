@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import (
 )
 from sklearn.utils.validation import validate_data
 
-from quadric.arrays import Array
+from quadric.arrays import Array, unmasked
 from quadric.estimators.base import QuadraticNetworkEstimator
 from quadric.estimators.data import ACCEPTED, check_weight, sound, with_class_weight
 from quadric.estimators.fitting import Task, fit_network, starts_anew
@@ -184,7 +184,8 @@ beta_2, epsilon, n_iter_no_change, max_fun
                 "'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y) "
                 "and pass the resulting weights as the class_weight parameter."
             )
-        if _check_partial_fit_first_call(self, classes):
+        sound(X), unmasked("y", y)  # before anything is set
+        if _check_partial_fit_first_call(self, unmasked("classes", classes)):
             self._label_binarizer = LabelBinarizer()
             multilabel = type_of_target(y).startswith("multilabel")
             self._label_binarizer.fit(y if multilabel else classes)
@@ -192,6 +193,7 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticClassifier:
         anew = starts_anew(self, incremental=incremental)
+        y = unmasked("y", y)
         X, y = validate_data(self, sound(X), y, reset=anew, multi_output=True, **ACCEPTED)
         weight = check_weight(sample_weight, X)
         check_classification_targets(y)

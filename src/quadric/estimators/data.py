@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from quadric.arrays import Array, Matrix, as_csr, check_indices
+from quadric.arrays import Array, Matrix, as_csr, check_indices, unmasked
 from quadric.estimators.messages import warn_user
 from quadric.layers import Layer
 from quadric.training import objective
@@ -27,7 +28,7 @@ __all__ = [
     "check_weight",
     "hold_out",
     "merge_repeated",
-    "network_logits",
+    "network_answers",
     "scale_outputs",
     "sound",
     "standardise",
@@ -41,10 +42,11 @@ LARGEST_SPREAD = 1e3
 
 
 def sound(X: Any) -> Any:
-    """X itself, or ValueError if a sparse X has indices outside its shape.
+    """X itself, or an error: for a masked array, or a sparse X with indices outside its shape.
 
     To be called before scikit-learn's checks, which may convert X.
     """
+    unmasked("X", X)
     if sparse.issparse(X):
         check_indices("X", X)
     return X
@@ -54,6 +56,7 @@ def check_weight(sample_weight: Any, X: Matrix) -> Array | None:
     """Sample weights, none of them negative, or None."""
     if sample_weight is None:
         return None
+    sample_weight = unmasked("sample_weight", sample_weight)
     return _check_sample_weight(sample_weight, X, ensure_non_negative=True)
 
 
@@ -67,33 +70,29 @@ def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) 
     return Samples(X, np.ascontiguousarray(Y, dtype=dtype), weight)
 
 
-def network_logits(estimator: Any, X: Any) -> Array:
-    """z of a fitted estimator's last layer for new data.
+def network_answers(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:
+    """answer(z), z being that of a fitted estimator's last layer, for the rows of new data.
+
+    Rows are taken in blocks: no array is larger than X or what is returned.
 
     Values of X that are not finite show in the first layer's z, because every input meets every
     neuron and infinity times zero is not a number. X itself is searched only if z is not finite.
     """
     check_is_fitted(estimator)
     X = validate_data(estimator, sound(X), reset=False, ensure_all_finite=False, **ACCEPTED)
-    network, finite = estimator.network_, True
-
-    def look(z: Array) -> None:
-        nonlocal finite
-        finite = finite and bool(np.isfinite(z).all())
-
-    if sparse.issparse(X):
-        inputs = as_csr("X", X, network.dtype)
-    else:
-        inputs = np.ascontiguousarray(X, dtype=network.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = objective.logits(network.layers, network.activations, inputs, look)
-    if not finite:
+    network, answers = estimator.network_, None
+    inputs = as_csr("X", X, network.dtype) if sparse.issparse(X) else X
+    try:
+        for rows, z in objective.logit_blocks(network.layers, network.activations, inputs):
+            part = answer(z)
+            if answers is None:
+                answers = np.empty((X.shape[0], *part.shape[1:]), dtype=part.dtype)
+            answers[rows] = part
+    except ValueError:
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
-        raise ValueError(
-            f"X holds values so large (up to {abs(X).max():g}) that a neuron is not finite in "
-            f"{network.dtype}. Scale the features as they were scaled in fit."
-        )
-    return z
+        raise
+    assert answers is not None  # scikit-learn refuses data without rows
+    return answers
 
 
 def with_class_weight(class_weight: Any, y: Array, sample_weight: Array | None) -> Array | None:

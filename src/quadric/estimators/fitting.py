@@ -159,7 +159,8 @@ def _run_epochs(estimator: Any, samples: Samples, task: Task, plan: _Plan) -> No
         def validate() -> float:
             network = estimator.network_
             z = objective.logits(network.layers, network.activations, held.X)
-            return task.score(z, held.Y, held.weight)
+            # what is not finite is no answer, and the worst score
+            return task.score(z, held.Y, held.weight) if np.isfinite(z).all() else -np.inf
 
     if plan.among:
         (candidate,) = plan.among

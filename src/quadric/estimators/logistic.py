@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from quadric.arrays import Array, Matrix
+from quadric.arrays import Array, Matrix, unmasked
 from quadric.estimators.classifier import QuadraticClassifier
 from quadric.estimators.data import (
     ACCEPTED,
@@ -147,7 +147,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
         """
-        X, y = validate_data(self, sound(X), y, **ACCEPTED)
+        X, y = validate_data(self, sound(X), unmasked("y", y), **ACCEPTED)
         weight = check_weight(sample_weight, X)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)

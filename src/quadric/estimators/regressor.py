@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from quadric.arrays import Array
+from quadric.arrays import Array, unmasked
 from quadric.estimators.base import QuadraticNetworkEstimator
-from quadric.estimators.data import ACCEPTED, check_weight, network_logits, sound
+from quadric.estimators.data import ACCEPTED, check_weight, network_answers, sound
 from quadric.estimators.fitting import Task, fit_network, starts_anew
 
 __all__ = ["QuadraticRegressor"]
@@ -61,6 +61,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticRegressor:
         anew = starts_anew(self, incremental=incremental)
+        y = unmasked("y", y)
         X, y = validate_data(self, sound(X), y, reset=anew, multi_output=True, **ACCEPTED)
         weight = check_weight(sample_weight, X)
         y = np.asarray(y, dtype=np.float64)
@@ -78,8 +79,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 
     def predict(self, X: Any) -> Array:
         """The predicted values, shape (n_samples,) or (n_samples, n_outputs)."""
-        z = network_logits(self, X)
-        return z[:, 0] if z.shape[1] == 1 else z
+        return network_answers(self, X, lambda z: z[:, 0] if z.shape[1] == 1 else z)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,9 +11,9 @@ from joblib import Parallel, delayed
 
 from quadric import datasets
 from quadric.arrays import Array
+from quadric.blas_threads import one_blas_thread
 from quadric.experiments.outcome import Claim, Outcome, Progress, Table, silent
 from quadric.network import Network
-from quadric.sweep.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

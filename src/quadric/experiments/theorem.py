@@ -15,10 +15,10 @@ from joblib import Parallel, delayed
 from sklearn.datasets import make_moons
 
 from quadric.arrays import Array
+from quadric.blas_threads import one_blas_thread
 from quadric.estimators import QuadraticClassifier
 from quadric.experiments.outcome import Claim, Outcome, Progress, Table, silent
 from quadric.separation import separate, separating_quadric
-from quadric.sweep.threads import one_blas_thread
 
 __all__ = ["Row", "bounded_clusters", "run", "train"]
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from quadric import checks
-from quadric.arrays import Array
+from quadric.arrays import Array, unmasked
 from quadric.explain.model import Parts, take_apart
 from quadric.explain.surfaces import difference, less, n_classes
 from quadric.explain.terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
+from quadric.text import visible
 
 __all__ = ["ClassExplanation", "Explanation", "explain"]
 
@@ -135,7 +136,7 @@ class Explanation:
         if self.boundaries:
             lines += ["", "Where two classes tie:"]
             lines += [f"  {i} and {j}: {kind}" for (i, j), kind in self.boundaries.items()]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
     __repr__ = __str__
 
@@ -210,6 +211,7 @@ def _title(parts: Parts) -> str:
 
 def _moments(parts: Parts, X: Any) -> Moments:
     if X is not None:
+        X = unmasked("X", X)
         try:
             Z = parts.space.reach(X)
         except (TypeError, ValueError) as error:

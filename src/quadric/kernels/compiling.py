@@ -26,6 +26,10 @@ inline = numba.njit(forceinline=True, **ONLY_CALLED_FROM_HERE)
 
 ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
+FORBIDDEN = (
+    "this is computed by compiled code, and NUMBA_DISABLE_JIT forbids numba to compile: unset it."
+)
+
 # What numba raises for a cache that is damaged, or that it cannot write. No reason to fail: the
 # function is then compiled for this process alone. (It saves before it runs: nothing has run yet.)
 CACHE_ERRORS = (
@@ -65,6 +69,8 @@ class EntryPoint:
         self.compiled = {}  # by dtypes
 
     def __call__(self, *arguments):
+        if not ALLOWED:
+            raise RuntimeError(FORBIDDEN)
         dtypes = tuple(
             [
                 getattr(value, "dtype", None)

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.animation import FuncAnimation
 from matplotlib.figure import Figure
 
+from quadric.arrays import unmasked
 from quadric.geometry import Quadric
 from quadric.geometry.arcs import Window
 from quadric.plotting.conics import plot_conic
@@ -59,7 +60,7 @@ def animate(
         raise ValueError("frames must hold at least one moment, each with at least one quadric.")
     if titles is not None and len(titles) != len(frames):
         raise ValueError(f"titles must hold {len(frames)}, one a frame. Got {len(titles)}.")
-    X = np.asarray(X, dtype=float)
+    X = np.asarray(unmasked("X", X), dtype=float)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(f"X must have shape (n_samples, 2). Got {X.shape} instead.")
     window = window_of(X, 0.35) if window is None else window

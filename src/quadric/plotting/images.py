@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from quadric import checks
 from quadric.explain import Explanation, explain
+from quadric.plotting.style import plain
 
 __all__ = ["plot_eigenvectors"]
 
@@ -78,5 +79,5 @@ def plot_eigenvectors(
                 ax.set_xticks([])
                 ax.set_yticks([])
                 ax.set_title(f"{value:+.2f}", fontsize=8, pad=2)
-            axes[row, 0].set_ylabel(str(items[k].label), rotation=0, ha="right", va="center")
+            axes[row, 0].set_ylabel(plain(items[k].label), rotation=0, ha="right", va="center")
     return figure

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric.arrays import unmasked
 from quadric.explain import boundary
 from quadric.explain.model import Parts, take_apart
 from quadric.plotting.images import plot_eigenvectors
 from quadric.plotting.regions import plot_regions
 from quadric.plotting.slices import plot_slices
+from quadric.plotting.style import plain
 
 __all__ = ["of_classes", "of_images", "picture_bytes"]
 
@@ -57,7 +59,8 @@ def of_classes(
         at = None if parts.space.typical is None else parts.space.typical[0]
     surface = boundary(model, *chosen)
     figure = plot_slices(surface, at, names=parts.space.names, X=points, y=colors)
-    figure.suptitle(f"where {chosen[0]} and {chosen[1]} tie: {surface.kind}", fontsize=11)
+    title = f"where {plain(chosen[0])} and {plain(chosen[1])} tie: {surface.kind}"
+    figure.suptitle(title, fontsize=11)
     return figure, said
 
 
@@ -82,7 +85,7 @@ def _regions(model: Any, parts: Parts, X: Any, y: Any) -> Figure:
     figure = Figure(figsize=(6, 5), layout="constrained", dpi=150)
     ax = figure.subplots()
     window = None
-    points = None if X is None else np.asarray(X, dtype=float)
+    points = None if X is None else np.asarray(unmasked("X", X), dtype=float)
     if points is None:
         mean, std = parts.space.typical or (np.zeros(2), np.ones(2))
         low, high = np.asarray(mean) - 3 * np.asarray(std), np.asarray(mean) + 3 * np.asarray(std)
@@ -90,8 +93,8 @@ def _regions(model: Any, parts: Parts, X: Any, y: Any) -> Figure:
     plot_regions(model, points, y, ax, window=window)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        ax.set_xlabel(str(names[0]))
-        ax.set_ylabel(str(names[1]))
+        ax.set_xlabel(plain(names[0]))
+        ax.set_ylabel(plain(names[1]))
     if y is not None:
         ax.legend(fontsize=8)
     return figure

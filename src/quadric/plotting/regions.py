@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgb
 
-from quadric.arrays import Array
+from quadric.arrays import Array, unmasked
 from quadric.explain import boundary, quadrics
 from quadric.explain.model import take_apart
 from quadric.geometry import Quadric
@@ -24,6 +24,7 @@ from quadric.plotting.style import (
     dashes_of,
     get_ax,
     marker_of,
+    plain,
     show_window,
     window_of,
 )
@@ -48,7 +49,7 @@ def plot_points(
     classes : sequence, optional
         All classes in the order of their colours; the default is those in y.
     """
-    X, y = _plane_points(X), np.asarray(y)
+    X, y = _plane_points(X), np.asarray(unmasked("y", y))
     if y.shape != (len(X),):
         raise ValueError(f"y must hold {len(X)} labels, one a point. Got shape {y.shape}.")
     ax = get_ax(ax)
@@ -60,7 +61,7 @@ def plot_points(
         points = X[y == label]
         ax.scatter(
             points[:, 0], points[:, 1], s=size, c=color_of(k), marker=marker_of(k), linewidths=0.4,
-            edgecolors="white", zorder=1.8, label=str(label),  # boundaries run above
+            edgecolors="white", zorder=1.8, label=plain(label),  # boundaries run above
         )  # fmt: skip
     return ax
 
@@ -219,7 +220,7 @@ def _window(window: Window | None, X: Any) -> Window:
 
 
 def _plane_points(X: Any) -> Array:
-    X = np.asarray(X, dtype=float)
+    X = np.asarray(unmasked("X", X), dtype=float)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(
             f"X must have shape (n_samples, 2). Got {X.shape}; for more features use plot_slices."
@@ -229,5 +230,5 @@ def _plane_points(X: Any) -> Array:
 
 def _name_axes(ax: Axes, names: list[str]) -> None:
     if len(names) == 2:
-        ax.set_xlabel(names[0])
-        ax.set_ylabel(names[1])
+        ax.set_xlabel(plain(names[0]))
+        ax.set_ylabel(plain(names[1]))

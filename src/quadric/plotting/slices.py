@@ -10,12 +10,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric.arrays import Array
+from quadric.arrays import Array, unmasked
 from quadric.geometry import Quadric
 from quadric.geometry.equation import default_names
 from quadric.plotting.conics import plot_conic, surroundings
 from quadric.plotting.regions import plot_points
-from quadric.plotting.style import BOUNDARY, color_of, get_ax, window_of
+from quadric.plotting.style import BOUNDARY, color_of, get_ax, plain, window_of
 
 __all__ = ["plot_slice", "plot_slices"]
 
@@ -81,8 +81,8 @@ def plot_slice(
             shadow = None
         if shadow is not None:
             plot_conic(shadow, ax, window=window, color=BOUNDARY, linestyle="--", linewidth=1.2)
-    ax.set_xlabel(names[first])
-    ax.set_ylabel(names[second])
+    ax.set_xlabel(plain(names[first]))
+    ax.set_ylabel(plain(names[second]))
     ax.set_title(cut.kind, fontsize=10)
     return ax
 
@@ -125,7 +125,7 @@ def plot_slices(
 def _points(X: Any, n: int) -> Array | None:
     if X is None:
         return None
-    points = np.asarray(X, dtype=float)
+    points = np.asarray(unmasked("X", X), dtype=float)
     if points.ndim != 2 or points.shape[1] != n or not len(points):
         raise ValueError(f"X must have shape (n_samples, {n}). Got {points.shape} instead.")
     return points

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from quadric.arrays import Array
 from quadric.geometry.arcs import Window
+from quadric.text import visible
 
 __all__ = [
     "BOUNDARY",
@@ -16,6 +17,7 @@ __all__ = [
     "dashes_of",
     "get_ax",
     "marker_of",
+    "plain",
     "show_window",
     "shown_window",
     "window_of",
@@ -39,6 +41,15 @@ def marker_of(k: int) -> str:
 def dashes_of(k: int) -> Any:
     """A line style that, with the colour, differs for 28 classes."""
     return DASHES[k // len(COLORS) % len(DASHES)]
+
+
+def plain(name: Any) -> str:
+    r"""A name of the user's as matplotlib draws it: not as mathematics.
+
+    >>> print(plain("$a$"))
+    \$a\$
+    """
+    return visible(str(name)).replace("$", r"\$")
 
 
 def get_ax(ax: Axes | None, *, space: bool = False) -> Any:

@@ -12,7 +12,7 @@ from quadric import checks
 from quadric.arrays import Array
 from quadric.geometry import Quadric
 from quadric.geometry.patches import patches
-from quadric.plotting.style import color_of, get_ax
+from quadric.plotting.style import color_of, get_ax, plain
 
 __all__ = ["plot_surface"]
 
@@ -62,5 +62,5 @@ def plot_surface(
     ax.set_aspect("equal")
     ax.locator_params(nbins=5)
     for axis, name in zip("xyz", names or "xyz", strict=True):
-        getattr(ax, f"set_{axis}label")(name)
+        getattr(ax, f"set_{axis}label")(plain(name))
     return ax

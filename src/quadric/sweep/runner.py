@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from quadric import checks
+from quadric.blas_threads import one_blas_thread
 from quadric.sweep.environment import Environment, environment
 from quadric.sweep.prepared import Data
 from quadric.sweep.recipe import Recipe
 from quadric.sweep.store import Row, Store
 from quadric.sweep.task import FAILED, CancelledError, Result, Task, run_task
-from quadric.sweep.threads import one_blas_thread
 
 __all__ = ["run_sweep"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from quadric import checks
+from quadric.blas_threads import one_blas_thread
 from quadric.layers import LAYERS
 from quadric.network import Network
 from quadric.sweep.prepared import Data, Prepared, prepare
 from quadric.sweep.recipe import Recipe
-from quadric.sweep.threads import one_blas_thread
 from quadric.training.state import Epoch
 
 __all__ = ["ENGINE", "CancelledError", "Result", "Task", "run_task", "table_tasks"]

@@ -111,16 +111,14 @@ class TableNetwork:
 
     def _outputs(self, X: Any) -> Array:
         rows = np.nan_to_num(np.asarray(X, dtype=np.float64))  # rows with holes are left blank
-        with np.errstate(all="ignore"):
-            inputs = rows.astype(self.network_.dtype)
-            outputs = self.network_.forward(inputs) if np.isfinite(inputs).all() else inputs
-        if not np.isfinite(outputs).all():
+        try:
+            return self.network_.forward(rows)
+        except ValueError:
             raise TableError(
                 f"the table holds numbers so large (up to {np.abs(rows).max():g}) that the "
                 f"network's output is not finite in {self.network_.dtype}. Scale its columns as "
                 "they were scaled in training."
-            )
-        return outputs
+            ) from None
 
 
 def numeric_columns(source: Source, n: int) -> list[str]:
@@ -167,6 +165,7 @@ def _list_of(
     if value is None:
         return None
     good = isinstance(value, list) and any(all(type(v) is t for v in value) for t in types)
+    good = good and all(abs(v) < 2**63 for v in value if type(v) is int)
     if not good or len(value) != count or len(set(value)) < count:
         names = "names or whole numbers" if int in types else "names"
         shown = f"{len(value)} of them" if isinstance(value, list) else repr(value)

@@ -77,9 +77,11 @@ def predict(
             empty = empty_rows(X) if done.imputes else ~complete_rows(X)
             done.rows += len(frame)
             done.empty += int(empty.sum())
-            yield _predictions(model, schema, X, proba).with_columns(
-                pl.when(pl.lit(pl.Series(~empty))).then(pl.all())
-            )
+            try:
+                found = _predictions(model, schema, X, proba)
+            except ValueError as error:  # numbers that are too large for the model
+                raise TableError(" ".join(str(error).split())) from None
+            yield found.with_columns(pl.when(pl.lit(pl.Series(~empty))).then(pl.all()))
         if not done.rows:
             raise TableError(f"{source.path} has no rows, only column names.")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from quadric.text import visible
 from quadric.whole_files import replacing
 
 __all__ = ["write_batches"]
@@ -22,7 +23,10 @@ def write_batches(path: Path | None, frames: Iterable[pl.DataFrame]) -> None:
     """
     if path is None:
         for i, frame in enumerate(frames):
-            sys.stdout.write(frame.write_csv(include_header=i == 0))
+            text = frame.write_csv(include_header=i == 0)
+            if _is_terminal():  # in a pipe it is data
+                text = "\n".join(map(visible, text.split("\n")))
+            sys.stdout.write(text)
         return
     with replacing(path) as stream:
         if path.suffix.lower() in (".parquet", ".pq"):
@@ -30,6 +34,10 @@ def write_batches(path: Path | None, frames: Iterable[pl.DataFrame]) -> None:
         else:
             for i, frame in enumerate(frames):
                 stream.write(frame.write_csv(include_header=i == 0).encode())
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:

@@ -78,9 +78,7 @@ class Watch:
         self.weighted = Samples(samples.X, samples.Y, weight, samples.offset)
         state.loss_at_start = self.current_loss()
         with np.errstate(over="ignore", invalid="ignore"):
-            zero = objective.mean_loss(
-                loss, activations[-1], np.zeros_like(samples.Y), samples.Y, weight
-            )
+            zero = objective.mean_loss(loss, activations[-1], None, samples.Y, weight)
         losses = [state.loss_at_start, zero + objective.penalty(layers, l2), SMALL_LOSS]
         self.reference = max(value for value in losses if np.isfinite(value))
 

@@ -6,7 +6,7 @@ therefore bounded by a block, and the result does not depend on who computes whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +23,14 @@ __all__ = [
     "add_l2",
     "copy_into",
     "gradients",
+    "logit_blocks",
     "logits",
     "mean_loss",
     "penalty",
 ]
 
 BLOCK_ROWS = 1536
+BLOCK_NUMBERS = 2**22  # in one array of a block: fewer rows where layers have thousands of neurons
 
 
 @dataclass(frozen=True)
@@ -51,36 +53,74 @@ class Samples:
         return Samples(X, self.Y[rows], None if self.weight is None else self.weight[rows])
 
 
-def _blocks(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, BLOCK_ROWS):
-        yield slice(start, min(start + BLOCK_ROWS, n_rows))
+def widest(layers: Iterable[tuple[str, int, int]]) -> int:
+    """The most numbers per row in an array that layers of (kind, inputs, neurons) make."""
+    # a quadratic layer makes sparse inputs dense
+    return max(max(n if kind == "quadratic" else 1, m) for kind, n, m in layers)
+
+
+def block_rows(width: int) -> int:
+    """How many rows of so many numbers are computed at once."""
+    return max(16, min(BLOCK_ROWS, BLOCK_NUMBERS // width))
+
+
+def _blocks(n_rows: int, width: int) -> Iterator[slice]:
+    size = block_rows(width)
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def _blocks_for(layers: Sequence[Layer], n_rows: int) -> Iterator[slice]:
+    return _blocks(n_rows, widest((one.kind, one.n_inputs, one.n_outputs) for one in layers))
+
+
+def logit_blocks(
+    layers: Sequence[Layer], activations: Sequence[str], X: Matrix, *, finite: bool = True
+) -> Iterator[tuple[slice, Array]]:
+    """Rows, and z of the last layer for them, block by block.
+
+    With `finite`, ValueError where a z of any layer is not finite: further on it could become NaN,
+    or a probability.
+    """
+    dtype = layers[0].dtype
+    for rows in _blocks_for(layers, X.shape[0]):
+        with np.errstate(over="ignore", invalid="ignore"):
+            a = X[rows] if sparse.issparse(X) else np.ascontiguousarray(X[rows], dtype=dtype)
+            for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
+                z = layer.forward(a)[0]
+                if finite:
+                    _check_finite(z, l, X[rows])
+                if l < len(layers) - 1:
+                    a = get_activation(activation).function(z)
+        yield rows, z
+
+
+def _check_finite(z: Array, l: int, X: Matrix) -> None:
+    if not np.isfinite(z).all():
+        raise ValueError(
+            f"X holds values so large (up to {abs(X).max():g}) that a neuron of layer {l} is not "
+            f"finite in {z.dtype}. Scale the features as they were scaled in training."
+        )
 
 
 def logits(
-    layers: Sequence[Layer],
-    activations: Sequence[str],
-    X: Matrix,
-    look: Callable[[Array], None] | None = None,
+    layers: Sequence[Layer], activations: Sequence[str], X: Matrix, *, finite: bool = False
 ) -> Array:
-    """z of the last layer for every row of X; `look` is called with the z of every layer."""
+    """z of the last layer for every row of X; see `logit_blocks`."""
     out = np.empty((X.shape[0], layers[-1].n_outputs), dtype=layers[0].dtype)
-    for rows in _blocks(X.shape[0]):
-        a = X[rows]
-        for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
-            z = layer.forward(a)[0]
-            if look is not None:
-                look(z)
-            if l < len(layers) - 1:
-                a = get_activation(activation).function(z)
+    for rows, z in logit_blocks(layers, activations, X, finite=finite):
         out[rows] = z
     return out
 
 
 def mean_loss(
-    loss: Loss, activation: str, z: Array, Y: Array, weight: Array | None = None
+    loss: Loss, activation: str, z: Array | None, Y: Array, weight: Array | None = None
 ) -> float:
-    """The loss summed over outputs, times the sample weight, averaged over samples."""
-    values = loss.value(activation, z, Y)
+    """The loss summed over outputs, times the sample weight, averaged; None stands for z = 0."""
+    values = np.empty(len(Y), dtype=Y.dtype)
+    for rows in _blocks(*Y.shape):
+        given = np.zeros_like(Y[rows]) if z is None else z[rows]
+        values[rows] = loss.value(activation, given, Y[rows])
     if weight is not None:
         values = values * weight
     return float(values.mean(dtype=np.float64))
@@ -124,14 +164,19 @@ def gradients(
     X: Matrix,
     Y: Array,
     sample_weight: Array | None = None,
+    *,
+    finite: bool = False,
 ) -> tuple[float, list[Layer]]:
-    """The mean loss over the batch, each sample times its weight, and its gradients."""
+    """The mean loss over the batch, each sample times its weight, and its gradients.
+
+    With `finite`, ValueError where a z is not finite; training sees it by its loss.
+    """
     n_rows = X.shape[0]
     total, sums = 0.0, None
-    for rows in _blocks(n_rows):
+    for rows in _blocks_for(layers, n_rows):
         weight = None if sample_weight is None else sample_weight[rows]
         value, parts = _block_gradients(
-            layers, activations, loss, Samples(X[rows], Y[rows], weight), n_rows
+            layers, activations, loss, Samples(X[rows], Y[rows], weight), n_rows, finite
         )
         total += value
         if sums is None:
@@ -146,12 +191,19 @@ def gradients(
 
 
 def _block_gradients(
-    layers: Sequence[Layer], activations: Sequence[str], loss: Loss, block: Samples, n_rows: int
+    layers: Sequence[Layer],
+    activations: Sequence[str],
+    loss: Loss,
+    block: Samples,
+    n_rows: int,
+    finite: bool,
 ) -> tuple[float, list[Layer]]:
     """The block's share of the mean over `n_rows` rows, and its gradients."""
     caches, outputs, a = [], [], block.X
-    for layer, activation in zip(layers, activations, strict=True):
+    for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
         z, cache = layer.forward(a)
+        if finite:
+            _check_finite(z, l, block.X)
         caches.append(cache)
         if len(caches) < len(layers):
             a = get_activation(activation).function(z)

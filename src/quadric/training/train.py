@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
 
 import numpy as np
 
+from quadric.blas_threads import one_blas_thread
 from quadric.layers import Layer
 from quadric.losses import LOSSES
 from quadric.training.divergence import Watch
@@ -134,38 +132,5 @@ def _suitable_threads(layers: Sequence[Layer], batch: int) -> Iterator[None]:
     if batch == 0 or batch * numbers > WORTH_SEVERAL:
         yield
         return
-    _LIMIT.enter()
-    try:
+    with one_blas_thread():
         yield
-    finally:
-        _LIMIT.leave()
-
-
-class _Limit:
-    """One thread for BLAS while anybody trains: the last one to finish restores the number."""
-
-    def __init__(self) -> None:
-        self.lock, self.users = threading.Lock(), 0
-        self.limiter: Any = None
-
-    def enter(self) -> None:
-        with self.lock:
-            self.users += 1
-            if self.users == 1:
-                self.limiter = _controller().limit(limits=1, user_api="blas")
-
-    def leave(self) -> None:
-        with self.lock:
-            self.users -= 1
-            if self.users == 0:
-                self.limiter.restore_original_limits()
-
-
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-_LIMIT = _Limit()
