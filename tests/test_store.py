@@ -1,6 +1,7 @@
 """Stores: what was written comes back, two processes never share one, nothing else is touched."""
 
 import contextlib
+import json
 import math
 import os
 import signal
@@ -217,6 +218,25 @@ def test_a_store_is_opened_once_in_a_process_too(path, tmp_path):
     Store(path).close()
 
 
+def test_the_lock_of_systems_without_a_separate_flock(path):
+    """The byte that is locked there is none that SQLite locks."""
+    elsewhere = (
+        "from types import SimpleNamespace; from quadric.sweep import lock\n"
+        "lock.sys = SimpleNamespace(platform='darwin')\n"
+    )
+    script = OPEN.replace("input()", "input(); add(store); print('added')")
+    holder = in_process(elsewhere + script, path)
+    try:
+        assert holder.stdout.readline() == "open\n"
+        output, _ = in_process(elsewhere + OPEN, path).communicate("\n", timeout=60)
+        assert "is in use by another process" in output
+    finally:
+        output, errors = holder.communicate("\n", timeout=60)
+    assert (output, errors) == ("added\n", "")
+    with Store(path) as opened:
+        assert len(opened.rows(QUICK, "data")) == 1
+
+
 def test_of_processes_that_make_a_store_at_once_one_has_it(path):
     script = "sys.stdin.readline()\n" + OPEN
     processes = [in_process(script, path) for _ in range(4)]
@@ -339,6 +359,15 @@ def test_files_that_sqlite_would_take_for_its_own(suffix, kind, exists, read_onl
     assert path.exists() == exists
 
 
+@pytest.mark.parametrize("name", ["a?mode=ro&b#c", "100%41", "a b", "file:c", "\udcff", "ä"])
+def test_names_that_mean_something_in_addresses(name, tmp_path):
+    with Store(tmp_path / name) as opened:
+        row = add(opened)
+        with Store(tmp_path / name, read_only=True) as reader:
+            assert reader.rows(QUICK, "data") == [row]
+    assert names(tmp_path) == [name]
+
+
 def test_a_link_to_nothing_makes_the_store_where_it_leads(path, tmp_path):
     (tmp_path / "link").symlink_to(path)
     with Store(tmp_path / "link") as opened:
@@ -357,6 +386,7 @@ def test_what_a_killed_process_left_of_a_new_store_is_no_hindrance(left, path, t
     else:
         new.write_bytes(path.read_bytes()[:5000])
         os.utime(new, (0, 0))
+    Store(path, read_only=True).close()
     with Store(path) as opened:
         add(opened)
     assert names(tmp_path) == ["runs.sqlite"]
@@ -636,3 +666,17 @@ def test_the_command_refuses_in_one_line(make, path, monkeypatch):
     assert told[-1].startswith(f"error: the store {path} ")
     assert len(told) == 1
     assert names(path.parent) == ["runs.sqlite"]
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.full)])
+def test_damaged_stores_are_refused_or_give_what_was_written(count):
+    process = subprocess.run(
+        [sys.executable, "-m", "tests.damaged_stores", str(count), str(count)], cwd=ROOT,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (process.returncode, process.stderr) == (0, "")
+    found = json.loads(process.stdout)
+    refused, read = (sum(found[told].values()) for told in ("refused", "read"))
+    assert refused + read == count
+    assert min(refused, read) > count / 10
+    print(f"{refused} refused, {read} read")

@@ -26,30 +26,36 @@ class Lock:
     It is a lock of the system on the store itself, so that all names of the file meet the same
     lock, no other file is needed, and a killed process leaves nothing behind. On Linux it is a
     `flock`, which SQLite's own locks do not notice. Elsewhere on Unix they would, and the lock is
-    on a byte that SQLite does not use. On Windows nothing is locked: two sweeps on one store
-    would do the same work twice. The table stays right, for a run that is stored already is not
-    stored again.
+    a record lock on a byte that SQLite does not use. On Windows nothing is locked: two sweeps on
+    one store would do the same work twice. The table stays right, for a run that is stored already
+    is not stored again.
 
-    To close any descriptor of a file drops all locks that SQLite has on it in the same process.
-    So this one is closed after the store's connection, and none is opened where one is held.
+    To close any descriptor of a file drops all record locks of the process on it, SQLite's among
+    them. So this one is closed after the store's connection, and none is opened where one is held.
+    SQLite itself keeps descriptors open while it has a lock: from when the store is connected for
+    writing, which is when `renew` takes the lock once more.
     """
 
     def __init__(self, path: Path, purpose: str) -> None:
-        self._path = path
+        self._path, self._purpose = path, purpose
         with _guard:
             self._file_id = _file_id(os.stat(path))
             if self._file_id in _held:
                 raise StoreError(_in_use(purpose, "this process"))
             self._file = os.open(path, FLAGS)
             try:
-                if not _locked(self._file):
-                    raise StoreError(_in_use(purpose, _holder(self._file_id)))
+                self.renew()
                 if _file_id(os.fstat(self._file)) != self._file_id:
                     raise StoreError(f"{purpose} was replaced just now. Run the command again.")
             except BaseException:
                 os.close(self._file)
                 raise
             _held.add(self._file_id)
+
+    def renew(self) -> None:
+        """Take it, or make sure of it: StoreError if another process has it."""
+        if not _locked(self._file):
+            raise StoreError(_in_use(self._purpose, _holder(self._file_id)))
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the locked file."""

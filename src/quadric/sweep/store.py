@@ -54,6 +54,7 @@ class Store:
             if not read_only:
                 self._connection = store_file.connect(self._file)
                 undo.callback(self._connection.close)
+                self._lock.renew()
             self._close = undo.pop_all()
 
     def rows(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Row]:

@@ -21,7 +21,15 @@ from typing import Any
 import quadric
 from quadric.errors import StoreError
 
-__all__ = ["check_file", "connect", "create", "damaged", "explained", "read_all"]
+__all__ = [
+    "check_file",
+    "connect",
+    "create",
+    "damaged",
+    "explained",
+    "read_all",
+    "remove_leftovers",
+]
 
 APPLICATION_ID = 0x51445243  # 'QDRC', at byte 68 of the file
 FORMAT = "2"  # 1 had no digest
@@ -129,13 +137,23 @@ def create(path: Path) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """What `create` made in processes that were killed; not what others may be making just now."""
+    for left, same in _leftovers(path):
+        with contextlib.suppress(OSError):
+            if same or time.time() - os.lstat(left).st_mtime > HOUR:
+                os.unlink(left)
+
+
+def _leftovers(path: Path) -> list[tuple[str, bool]]:
+    """The names that `create` gives to what it makes, and whether it is the store itself."""
     pattern = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.new(-wal|-shm|-journal)?")
-    for entry in os.scandir(path.parent):
-        if pattern.fullmatch(entry.name):
-            with contextlib.suppress(OSError):
-                info = os.lstat(entry.path)
-                if os.path.samestat(info, os.stat(path)) or time.time() - info.st_mtime > HOUR:
-                    os.unlink(entry.path)
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(path.parent):
+            if pattern.fullmatch(entry.name):
+                with contextlib.suppress(FileNotFoundError):
+                    same = os.path.samestat(os.lstat(entry.path), os.stat(path))
+                    found.append((entry.path, same))
+    return found
 
 
 def check_file(path: Path) -> None:
@@ -148,10 +166,13 @@ def check_file(path: Path) -> None:
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if info.st_nlink > 1:
-        raise StoreError(
-            f"the store {path} has {info.st_nlink} names (hard links), under which SQLite would "
-            "not find its log. Remove the others, or make a copy and give that."
-        )
+        own = sum(same for _, same in _leftovers(path))  # counted first: they may be removed now
+        names = os.stat(path).st_nlink - own
+        if names > 1:
+            raise StoreError(
+                f"the store {path} has {names} names (hard links), under which SQLite would not "
+                "find its log. Remove the others, or make a copy and give that."
+            )
     for suffix, belongs in (("-journal", _never), ("-wal", _is_log), ("-shm", _is_index)):
         beside = _beside(path, suffix)
         with contextlib.suppress(FileNotFoundError):
