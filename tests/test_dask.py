@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from quadric import datasets
+from quadric.cli import app
 from quadric.experiments import mnist
 from quadric.sweep import Recipe, Store, cluster, run_sweep
 from tests.sweep_process import RECIPE, TASKS, images, table
@@ -358,6 +360,19 @@ def test_a_cluster_without_workers_or_scheduler(store, monkeypatch):
         pytest.raises(RuntimeError, match=r"the Dask cluster has no workers. Start some with"),
     ):
         run_sweep(FEW, RECIPE, DATA, store, dask=empty.scheduler_address)
+
+
+@pytest.mark.parametrize("error", [OSError("Stream is closed"), MemoryError("a\nb")])
+def test_an_error_in_a_run_is_one_line(error, tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    monkeypatch.setattr(mnist, "run", broken)
+    arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == f"error: {' '.join(str(error).split())}"
 
 
 def test_the_extra_that_is_missing_is_named(store, monkeypatch):
