@@ -95,7 +95,7 @@ class ModelFileError(ValueError):
 
 
 class StoreError(Exception):
-    """A store of finished runs cannot be used: it is no store, is locked, or cannot be written."""
+    """A store of finished runs cannot be used: no store, damaged, locked, or not writable."""
 
 
 class TableError(ValueError):

@@ -156,8 +156,8 @@ def reproduce(
             )
     except DivergenceError as error:
         problem, code = f"{error} (Choose a smaller --rate or --init-scale.)", 1
-    except (DatasetError, StoreError, ImportError, ConnectionError, RuntimeError) as error:
-        problem, code = str(error), 1
+    except (DatasetError, StoreError, ImportError, OSError, MemoryError, RuntimeError) as error:
+        problem, code = " ".join(str(error).split()) or type(error).__name__, 1
     if problem and not outcomes:
         _end(problem, code)
     about = about_this_run(time.perf_counter() - start, settings.jobs)

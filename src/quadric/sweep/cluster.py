@@ -1,9 +1,19 @@
-"""A sweep on the workers of a Dask cluster; the only importer of `distributed`."""
+"""A sweep on the workers of a Dask cluster; the only importer of `distributed`.
+
+Runs are submitted in rounds. The scheduler itself moves the runs of a worker that dies to others,
+as long as one of them has the data. It cancels runs when the data are lost with the last worker
+that had them, gives a run up when several workers died in it, and forgets everything when it ends
+and is started again. All of these are lost runs: the next round sends the data once more, and
+submits them again.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import quadric
@@ -14,47 +24,142 @@ from quadric.sweep.task import ENGINE, FAILED, Result, Task, run_task
 
 __all__ = ["on_cluster"]
 
-SECONDS_TO_CONNECT = 10
+SECONDS_TO_CONNECT = 10  # to the scheduler, also when the connection was lost
+SECONDS_WITHOUT_WORKERS = 300
+SECONDS_TO_GATHER = 30  # a result of some hundred bytes
+ROUNDS_WITHOUT_RESULT = 5  # in a row
+LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado.application")
 RETRIES = 3  # of a task that fails; those of a worker that dies are moved by the scheduler
+
+Finished = tuple[Task, Result, Environment]
 
 
 def on_cluster(
     tasks: Sequence[Task], recipe: Recipe, data: Data, address: str
-) -> Iterator[tuple[Task, Result, Environment]]:
-    """The results as they come. The data travel once to every worker."""
+) -> Iterator[Finished]:
+    """The results as they come. The data travel once to every worker, unless they are lost."""
     try:
-        from distributed import Client, as_completed
+        from distributed import Client
     except ImportError:
         raise ImportError(
             'a Dask cluster needs the package distributed: pip install "quadric[dask]"'
         ) from None
-    with _connected(Client, address) as client:
+    with _quiet(), _connected(Client, address) as client:
         expected = versions()
-        _check_workers(client, expected)
-        # not `hash`: it would read all of the data once more
-        shared = client.scatter(data, broadcast=True, hash=False)
-        futures = {
-            client.submit(run_remotely, task, recipe, shared, expected, pure=False,
-                          retries=RETRIES): task
-            for task in tasks
-        }  # fmt: skip
-        failure = None
         try:
-            for future in as_completed(list(futures), loop=client.loop):
-                if future.cancelled():
-                    continue
-                error = future.exception()
-                if error is None:
-                    yield futures[future], *future.result()
-                elif failure is None:
-                    error.add_note(FAILED.format(futures[future]))
-                    failure = error
-                    client.cancel([other for other in futures if not other.done()])
-        finally:
-            # a run that is under way ends by itself; its result is dropped
-            client.cancel([other for other in futures if not other.done()])
-        if failure is not None:
-            raise failure
+            _check_workers(client, expected)
+        except OSError:
+            raise _gone(address) from None
+        left, rounds = list(tasks), 0
+        while left:
+            lost: list[Task] = []
+            reason = yield from _round(client, left, (recipe, data, expected), lost)
+            rounds = rounds + 1 if len(lost) == len(left) else 0
+            if lost:
+                _wait_for_worker(client, address)
+            if rounds == ROUNDS_WITHOUT_RESULT:
+                raise RuntimeError(
+                    f"the Dask cluster at {address} finished none of {len(left)} runs in {rounds} "
+                    f"attempts ({reason}). The runs that had finished are stored; see to its "
+                    "workers, then run the same command again."
+                )
+            left = lost
+
+
+def _round(
+    client: Any, tasks: Sequence[Task], arguments: tuple[Recipe, Data, tuple[str, str]],
+    lost: list[Task],
+) -> Generator[Finished, None, str]:  # fmt: skip
+    """Submit the tasks, and give what is finished; returns why others, put into `lost`, are not."""
+    from distributed import KilledWorker, as_completed
+
+    recipe, data, expected = arguments
+    reason, failure = "", None
+    futures: dict[Any, Task] = {}
+    try:
+        try:
+            # not `hash`: it would read all of the data once more
+            shared = client.scatter(data, broadcast=True, hash=False)
+            for task in tasks:
+                future = client.submit(
+                    run_remotely, task, recipe, shared, expected, pure=False, retries=RETRIES
+                )
+                futures[future] = task
+        except Exception as error:  # workers or the scheduler died meanwhile
+            lost.extend(tasks)
+            return _named(error)
+        for future in as_completed(list(futures), loop=client.loop):
+            task = futures[future]
+            raised = future.exception() if future.status == "error" else None
+            if raised is None or isinstance(raised, KilledWorker):
+                try:
+                    result = future.result(timeout=SECONDS_TO_GATHER)
+                except Exception as error:  # cancelled, or the result was lost before it was here
+                    lost.append(task)
+                    reason = _named(error)
+                else:
+                    yield task, *result
+            elif failure is None:
+                raised.add_note(FAILED.format(task))
+                failure = raised
+                _cancel(client, futures)
+    finally:
+        _cancel(client, futures)
+    if failure is not None:
+        raise failure
+    return reason
+
+
+def _cancel(client: Any, futures: dict[Any, Task]) -> None:
+    """Cancel what has not begun. A run that is under way ends by itself; its result is dropped."""
+    if client.status == "running":
+        with contextlib.suppress(Exception):  # without a scheduler there is nothing to be cancelled
+            client.cancel([future for future in futures if not future.done()])
+
+
+def _wait_for_worker(client: Any, address: str) -> None:
+    """Return when the cluster has a worker; the scheduler may be started anew meanwhile."""
+    deadline = time.monotonic() + SECONDS_WITHOUT_WORKERS
+    while True:
+        time.sleep(0.5)  # also for the scheduler to notice that a worker is gone
+        if client.status in ("closing", "closed"):
+            raise _gone(address)
+        if client.status == "running":
+            with contextlib.suppress(OSError):
+                if client.nthreads():
+                    return
+        if time.monotonic() > deadline:
+            raise RuntimeError(
+                f"the Dask cluster at {address} has had no workers for {SECONDS_WITHOUT_WORKERS} "
+                "seconds. The runs that had finished are stored; start workers with `dask worker "
+                "ADDRESS`, then run the same command again."
+            )
+
+
+def _gone(address: str) -> ConnectionError:
+    return ConnectionError(
+        f"the connection to the Dask scheduler at {address} was lost. The runs that had finished "
+        "are stored; start a scheduler and workers, then run the same command again with the "
+        "address that the scheduler prints."
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep distributed from logging at length what is said here in one line."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _named(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def run_remotely(
@@ -71,23 +176,33 @@ def versions() -> tuple[str, str]:
     return quadric.__version__, ENGINE
 
 
-def _connected(client_class: Any, address: str) -> Any:
+@contextlib.contextmanager
+def _connected(client_class: Any, address: str) -> Iterator[Any]:
     if not re.fullmatch(r"[a-z]+://\S+:\d+", address):
         raise ConnectionError(
             f"{address!r} is no address of a Dask scheduler: give what `dask scheduler` prints, "
             "such as 'tcp://10.0.0.1:8786'."
         )
     try:
-        return client_class(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+        client = client_class(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ConnectionError(
             f"no Dask scheduler answered at {address!r} ({error}). Start one with `dask "
             "scheduler`, and give the address that it prints, such as 'tcp://10.0.0.1:8786'."
         ) from error
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(Exception):  # there may be nobody to take leave of
+            client.close()
 
 
 def _check_workers(client: Any, expected: tuple[str, str]) -> None:
-    found = client.run(versions, on_error="return")
+    answers = client.run(versions, on_error="return")
+    # a worker that dies at this moment is none
+    found = {
+        worker: answer for worker, answer in answers.items() if not isinstance(answer, OSError)
+    }
     if not found:
         raise RuntimeError(
             "the Dask cluster has no workers. Start some with `dask worker ADDRESS`, then run the "

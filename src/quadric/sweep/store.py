@@ -1,15 +1,9 @@
-"""The finished runs of sweeps, in an SQLite file: each one transaction, none lost or done twice.
-
-WAL mode, so that a report can be read while a sweep writes. With ``synchronous = FULL`` a run
-that was stored also survives a loss of power. NORMAL would survive a killed process only, and
-what it saves (0.06 against 0.23 ms a row where it was measured) is nothing beside a run.
-"""
+"""The finished runs of sweeps, in an SQLite file: each one transaction, none lost or done twice."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-from dataclasses import astuple, dataclass
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -19,20 +13,11 @@ from quadric.sweep import store_file
 from quadric.sweep.environment import Environment
 from quadric.sweep.lock import Lock
 from quadric.sweep.recipe import Recipe
-from quadric.sweep.store_file import explained
+from quadric.sweep.row import Key, Row, check_whole, from_values, to_values
+from quadric.sweep.store_file import damaged, explained
 from quadric.sweep.task import ENGINE, Result, Task
 
 __all__ = ["Row", "Store"]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A finished run as it is stored; `finished_at` is in UTC, as ISO 8601 writes it."""
-
-    task: Task
-    result: Result
-    environment: Environment
-    finished_at: str
 
 
 class Store:
@@ -41,74 +26,79 @@ class Store:
     Parameters
     ----------
     path : str or Path
+        A link is followed, and the file that it leads to locked: a store has one writer, whatever
+        name it is given by.
     read_only : bool
-        For reports: takes no lock, writes nothing, and works while another process writes.
+        For reports: takes no lock, changes nothing, and works while another process writes.
 
     Raises
     ------
     StoreError
-        When another process has it open for writing, when the file is something else or of
-        another format (it is left as it is), or when it cannot be written.
+        When another process has it open for writing, when the file is damaged, something else or
+        of another format (it is left as it is), or when it cannot be written.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
+        self._read_only = read_only
         with contextlib.ExitStack() as undo, explained(self.path):
+            self._file = Path(os.path.realpath(path))
             if not read_only:
-                beside = self.path.with_name(self.path.name + ".lock")
-                lock = Lock(beside, f"the store {self.path}")
-                undo.callback(lock.release)
-                if not self.path.exists():
-                    store_file.create(self.path)
-            store_file.check_header(self.path)
-            self._connection = store_file.connect(self.path, read_only)
-            undo.callback(self._connection.close)
-            store_file.check_contents(self.path, self._connection)
+                if not os.path.lexists(self._file):
+                    store_file.create(self._file)
+                store_file.remove_leftovers(self._file)
+                store_file.check_file(self._file)
+                self._lock = Lock(self._file, f"the store {self.path}")
+                undo.callback(self._lock.release)
+            self._all()
             if not read_only:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection = store_file.connect(self._file)
+                undo.callback(self._connection.close)
+                self._lock.renew()
             self._close = undo.pop_all()
 
     def rows(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Row]:
         """All runs of that recipe on those data, in the order of their tasks."""
         with explained(self.path):
-            found = self._connection.execute(
-                "SELECT size, hidden, kind, seed, accuracies, seconds, steps, cpu, quadric, numpy, "
-                "numba, python, finished_at FROM runs WHERE recipe = ? AND engine = ? AND data = ? "
-                "ORDER BY size, hidden, kind, seed",
-                (recipe.key(), engine, checksum),
-            ).fetchall()
+            found = [row for key, row in self._all() if key == (recipe.key(), engine, checksum)]
         try:
-            return [
-                Row(
-                    Task(*values[:4]),
-                    Result(tuple(json.loads(values[4])), *values[5:7]),
-                    Environment(*values[7:12]),
-                    values[12],
-                )
-                for values in found
-            ]
-        except (TypeError, ValueError):
-            raise StoreError(
-                f"{self.path} is damaged: a run in it is not what was written. Give another file, "
-                "or delete this one to begin anew."
-            ) from None
+            for row in found:
+                check_whole(row, recipe)
+        except ValueError as error:
+            raise damaged(self.path, error) from None
+        return sorted(found, key=lambda row: row.task)
+
+    def _all(self) -> list[tuple[Key, Row]]:
+        """Every run, whatever its recipe; all of them have been checked."""
+        values = store_file.read_all(self._file)
+        try:
+            return [from_values(row) for row in values]
+        except (TypeError, ValueError, RecursionError) as error:
+            raise damaged(self.path, f"a run in it is not what was written: {error}") from None
 
     def add(
         self, recipe: Recipe, checksum: str, task: Task, result: Result, environment: Environment
     ) -> Row:
         """Store a run, for good when this returns; one that is there already stays as it is."""
+        if self._read_only:
+            raise StoreError(f"the store {self.path} was opened for reading only.")
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        key = (recipe.key(), ENGINE, checksum, *astuple(task))
-        # JSON writes the shortest text that reads back as the same number
-        values = (json.dumps(result.accuracies), result.seconds, result.steps)
-        row = (*key, *values, *astuple(environment), now)
+        row = Row(task, result, environment, now)
+        values = to_values((recipe.key(), ENGINE, checksum), row)
+        from_values(values)  # nothing is written that could not be read
+        check_whole(row, recipe)
+        if not self._lock.is_in_place():
+            raise StoreError(
+                f"the store {self.path} was moved, removed or replaced while it was in use. Put it "
+                "back, then run the same command again."
+            )
         with explained(self.path):
             # without an open transaction a statement is one
             self._connection.execute(
-                f"INSERT INTO runs VALUES ({', '.join('?' * len(row))}) ON CONFLICT DO NOTHING", row
+                f"INSERT INTO runs VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING",
+                values,
             )
-        return Row(task, result, environment, now)
+        return row
 
     def close(self) -> None:
         self._close.close()
