@@ -45,7 +45,8 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     table, report = extra.get("table"), _dict(extra.get("report"))
     if not is_description(table):  # a note of the user's, if anything
         table = _named(extra) if estimator.get("type") == "network" else {}
-    network = _dict(estimator.get("fitted")).get("network_", estimator)
+    facts = _dict(estimator.get("facts", estimator.get("fitted")))  # "fitted" in format 1
+    network = facts.get("network_", estimator)
     parameters = sum(
         _size(tensor["shape"])
         for name, tensor in found["tensors"].items()
@@ -85,7 +86,8 @@ def _parts(model: Any) -> tuple[dict[str, Any], list[str]]:
         if model.get("class") != "Pipeline":
             return model, []
         steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
-        return _dict(steps[-1]), [step["class"] for step in steps[:-1]]
+        names = [step if isinstance(step, str) else step["class"] for step in steps[:-1] if step]
+        return _dict(steps[-1]), names
     except (AttributeError, LookupError, TypeError):
         raise ModelFileError(NO_MODEL) from None
 

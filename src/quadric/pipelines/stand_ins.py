@@ -61,7 +61,7 @@ def record_columns(step: Any, parts: list[Part], rest: Part, names: Array | None
             made = part.step
         elif names is not None and part.step == "passthrough":
             made.feature_names_in_ = names[part.indices]
-        fitted.append((name, made, columns))
+        fitted.append((name, made, columns if part is rest else part.given))
     step.transformers_ = fitted
     step.transformers = [(part.name, _unfitted(part.step), part.given) for part in parts]
     step.remainder = _unfitted(rest.step)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from quadric.arrays import Array
 from quadric.pipelines.columns import column_indices
 from quadric.pipelines.encoders import ENCODERS
 from quadric.pipelines.facts import Facts, attributes
@@ -241,11 +242,22 @@ def _restore_columns(step: Any, facts: Facts) -> int:
     n = len(every)
     facts.expect("transformers", n and np.array_equal(every, np.arange(n)), "of all columns")
     names = facts.feature_names(n)
+    labels = [str(i) for i in range(n)] if names is None else list(names)
+    for part in parts:
+        facts.expect("transformers", _are(part.given, part.indices, labels), "with their columns")
     for part in [*parts, rest]:
         _expect_input_names(facts, part.step, None if names is None else names[part.indices])
     record_columns(step, parts, rest, names, n)
     step.sparse_output_ = facts.flag("sparse_output_")
     return n
+
+
+def _are(given: Any, indices: Array, names: list[str]) -> bool:
+    """Whether columns as the user gave them have these indices."""
+    try:
+        return column_indices(given, names) == indices.tolist()
+    except (IndexError, TypeError, ValueError):
+        return False
 
 
 def _part_width(facts: Facts, inner: Any, indices: Any) -> int:
