@@ -28,6 +28,7 @@ from quadric import ModelFileError, Network, QuadraticClassifier, datasets, load
 from quadric.explain import explain
 from quadric.layers import Quadratic
 from quadric.model_file import container, disk, info
+from quadric.whole_files import temporary_name
 from tests import mutated_model_files
 from tests.model_file_models import MODELS, answers, make, numbers
 
@@ -606,7 +607,7 @@ def test_links_and_modes_are_kept_and_leftovers_removed(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
     path.chmod(0o640)
     link.symlink_to(path)
-    old, new = tmp_path / f".model.{'0' * 16}.part", tmp_path / f".model.{'1' * 16}.part"
+    old, new = temporary_name(path), temporary_name(path)
     for left in (old, new):
         left.write_bytes(b"half")
     os.utime(old, (0, 0))

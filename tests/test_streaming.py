@@ -1,6 +1,5 @@
 """Training on tables larger than memory: the same bits when killed and resumed, little memory."""
 
-import io
 import json
 import os
 import resource
@@ -15,60 +14,18 @@ import pytest
 
 from quadric import QuadraticClassifier, model_file
 from quadric.errors import TableError
+from quadric.model_file import container
 from quadric.streaming import Stream, train_stream
-from quadric.streaming.checkpoint import Checkpoint
+from quadric.streaming.checkpoint import FORM, Checkpoint
 from quadric.streaming.learner import put_state, state_of
 from quadric.tables import Settings, Wishes, open_table, train
-
-
-class StopError(Exception):
-    """Stands for a killed process."""
-
-
-def stop_after(calls, stage):
-    """A progress function that stops the run in mid-pass."""
-    seen = [0]
-
-    def progress(text, done, total):
-        if stage in text:
-            seen[0] += 1
-            if seen[0] == calls:
-                raise StopError
-
-    return progress
+from quadric.tables.unchanged import Version, sample_digest
+from tests.streams import StopError, go, parameters, stop_after, write_table
 
 
 @pytest.fixture
 def table(tmp_path):
-    rng = np.random.default_rng(0)
-    n = 2400
-    x, z = rng.normal(3, 2, n), rng.normal(size=n)
-    colour = rng.choice(["red", "green", "blue"], n)
-    inside = (x - 3) ** 2 / 4 + z**2 < 1.2 + 0.8 * (colour == "red")
-    pl.DataFrame(
-        {
-            "x": [None if i % 50 == 7 else v for i, v in enumerate(x)],
-            "z": z,
-            "colour": colour,
-            "size": 1000 + 50 * (x * z + z**2),
-            "label": [None if i % 100 == 9 else ("in" if v else "out")
-                      for i, v in enumerate(inside)],
-        }
-    ).write_csv(tmp_path / "table.csv")  # fmt: skip
-    return tmp_path / "table.csv"
-
-
-def go(table, wishes=None, stream=None, **options):
-    wishes = wishes or Wishes("label", drop=["size"])
-    stream = stream or Stream(buffer=300, epochs=3, every=2)
-    path = table.with_suffix(".checkpoint")
-    return train_stream(open_table(table), wishes, Settings(), stream, path, **options)
-
-
-def parameters(trained):
-    return [
-        array for layer in trained.model[-1].network_.layers for array in layer.arrays().values()
-    ]
+    return write_table(tmp_path / "table.csv")
 
 
 def test_streaming_learns(table):
@@ -110,7 +67,7 @@ def test_streaming_regression_in_any_units(table):
     assert abs(trained.report.scores["the mean"]) < 0.02
     reduced = train_stream(
         open_table(table), wishes, Settings(kind="reduced", hidden=(8,)), Stream(epochs=30),
-        table.with_suffix(".ck"),
+        Checkpoint(table.with_suffix(".ck")),
     )  # fmt: skip
     assert np.isfinite(reduced.report.scores["this model"])
 
@@ -122,7 +79,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
     expected = go(table)
     with pytest.raises(StopError):
         go(table, progress=stop_after(calls, f"{stage} pass"))
-    state = Checkpoint(table.with_suffix(".checkpoint"), {})
+    state = Checkpoint(table.with_suffix(".checkpoint"))
     seen = []
     resumed = go(table, resume=True, progress=lambda text, done, total: seen.append((text, done)))
     for one, other in zip(parameters(expected), parameters(resumed), strict=True):
@@ -157,19 +114,36 @@ def test_a_checkpoint_of_another_run_is_refused(table):
     table.write_text(table.read_text() + "1,1,red,1,in\n")
     with pytest.raises(TableError, match=r"size was"):
         go(table, resume=True)
-    path = table.with_suffix(".checkpoint")
-    for content in (b"", b"nonsense", path.read_bytes()[:-200]):
-        path.write_bytes(content)
-        with pytest.raises(TableError, match=r"no checkpoint, or a damaged one. Start again"):
-            go(table, resume=True)
 
 
-def test_a_checkpoint_is_no_pickle(tmp_path):
-    checkpoint = Checkpoint(tmp_path / "a", {"x": 1})
-    np.savez(tmp_path / "a", description=np.array([{"run": {"x": 1}}], dtype=object))
-    os.replace(tmp_path / "a.npz", tmp_path / "a")
-    with pytest.raises(TableError, match="damaged"):
-        checkpoint.load()
+def test_other_content_of_the_same_size_and_time_is_refused(table):
+    """Wherever in the file it is, and whatever the times say that a program may set."""
+    with pytest.raises(StopError):
+        go(table, progress=stop_after(5, "second pass"))
+    times = table.stat().st_atime_ns, table.stat().st_mtime_ns
+    before = open_table(table).fingerprint()
+    text = table.read_text()
+    place = text.index("red", len(text) // 2)
+    table.write_text(text[:place] + "RED" + text[place + 3 :])
+    os.utime(table, ns=times)
+    with pytest.raises(TableError, match=r"belongs to another run: (status|content) was"):
+        go(table, resume=True)
+    now = open_table(table).fingerprint()
+    assert now["content"] != before["content"]
+    assert (now["size"], now["modified"]) == (before["size"], before["modified"])
+
+
+@pytest.mark.parametrize("size", [0, 100, 5_000_000])
+def test_a_sample_of_a_file_has_both_ends_and_the_middle(tmp_path, size):
+    def digest(content):
+        (tmp_path / "a").write_bytes(content)
+        with (tmp_path / "a").open("rb") as stream:
+            return sample_digest(stream, len(content))
+
+    whole = bytes(size)
+    places = {0, size // 2, size - 1} if size < 2**22 else {0, 2_450_000, size - 1}
+    seen = {digest(whole[:at] + b"x" + whole[at + 1 :]) for at in places if size}
+    assert len({digest(whole), digest(whole + b"x"), *seen}) == 2 + len(seen)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +184,207 @@ def test_a_divergence_lowers_the_rate(table, monkeypatch):
     assert "Training diverged" in " ".join(trained.notes)
     assert all(np.isfinite(array).all() for array in parameters(trained))
     assert trained.report.scores["this model"] > trained.report.scores["most frequent class"]
+
+
+# ---- a file that changes -------------------------------------------------------------------
+
+
+def cut(path):
+    os.truncate(path, 2 * path.stat().st_size // 3)
+
+
+def cut_to_the_header(path):
+    os.truncate(path, path.read_bytes().index(b"\n") + 1)
+
+
+def append(path):
+    with path.open("a") as stream:
+        stream.write("1,1,red,1000,in\n" * 700)
+
+
+def append_a_class(path):
+    with path.open("a") as stream:
+        stream.write("1,1,red,1000,between\n")
+
+
+def rewrite(path):
+    """Other content of the same size, and the same time of modification."""
+    before = path.stat()
+    content = path.read_bytes().replace(b",in\n", b",ab\n")
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+
+
+def replace_it(path):
+    """Another file of the same size, moved into its place."""
+    other = path.with_suffix(".new")
+    other.write_bytes(path.read_bytes().replace(b",in\n", b",ab\n"))
+    os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    os.replace(other, path)
+
+
+def remove(path):
+    path.unlink()
+
+
+def alarm(*_):
+    raise AssertionError("the run does not end")
+
+
+@pytest.fixture
+def no_hang():
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("stage", ["first", "second", "third"])
+@pytest.mark.parametrize(
+    "change", [cut, cut_to_the_header, append, append_a_class, rewrite, replace_it, remove]
+)
+def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, no_hang):
+    """One line, whatever happens to the file; no row is used that was not there at first."""
+    from quadric.streaming.learner import Learner
+    from quadric.tables import reading
+
+    learned = []
+    original = Learner.learn
+
+    def spy(self, X, y, progress):
+        learned.extend(np.asarray(X["z"]))
+        original(self, X, y, progress)
+
+    monkeypatch.setattr(Learner, "learn", spy)
+    monkeypatch.setattr(reading, "BLOCK", 5000)  # several blocks in a pass, as in a long file
+    there = set(np.asarray(open_table(table).read()["z"].cast(pl.Float64)))
+    calls = [0]
+
+    def progress(text, done, total):
+        if text.startswith(stage):
+            calls[0] += 1
+            if calls[0] == 2:
+                change(table)
+
+    with pytest.raises(TableError, match=r"changed while it was read: .* Start again") as caught:
+        go(table, progress=progress)
+    assert "\n" not in str(caught.value)
+    assert set(learned) <= there
+
+
+@pytest.mark.parametrize("change", [cut, replace_it, remove])
+@pytest.mark.parametrize("stage", ["first", "second", "third"])
+def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_hang):
+    table, calls = write_table(tmp_path / "table.parquet"), [0]
+
+    def progress(text, done, total):
+        if text.startswith(stage):
+            calls[0] += 1
+            if calls[0] == 2:
+                change(table)
+
+    with pytest.raises(TableError, match="changed while it was read"):
+        go(table, progress=progress)
+
+
+def test_rows_are_counted_even_if_nothing_tells_of_a_change(table, monkeypatch, no_hang):
+    """Some file systems give the same times and numbers to all files."""
+    monkeypatch.setattr(Version, "check", lambda self, path: None)
+    for change, words in (
+        (append, "other rows than the 2,400"),
+        (cut, "changed while it was read: there are"),
+        (cut_to_the_header, "there are 0 rows, and were"),
+        (rewrite, "'label' has a new class"),
+    ):
+        write_table(table)
+        calls = [0]
+
+        def progress(text, done, total, change=change, calls=calls):
+            if text.startswith("second"):
+                calls[0] += 1
+                if calls[0] == 8:  # the end of an epoch
+                    change(table)
+
+        with pytest.raises(TableError, match=words):
+            go(table, progress=progress)
+
+
+def test_the_command_says_in_one_line_that_its_file_changed(table):
+    lines = table.read_text().splitlines(keepends=True)
+    writer = table.open("a")
+
+    def write():
+        writer.write(lines[-1] * 50)
+        writer.flush()
+
+    process = start(table.parent, "table.csv", "--buffer", "50", "--epochs", "50")
+    while process.poll() is None:
+        write()
+        time.sleep(0.01)
+    out, err = process.communicate()
+    writer.close()
+    assert process.returncode == 1, err
+    assert out == ""
+    assert err.startswith("error: table.csv changed while it was read: ")
+    assert err.count("\n") == 1
+    assert not (table.parent / "a.quadric").exists()
+
+
+# ---- few rows, and rows that are not there ---------------------------------------------------
+
+
+def test_buffers_without_a_row_to_learn_from(tmp_path):
+    """The first rows have no target, or are held out, and a checkpoint is written all the same."""
+    table = tmp_path / "table.csv"
+    rows = "".join(f"{i},{i % 7},{'' if i < 5 else 'ab'[i % 2]}\n" for i in range(60))
+    table.write_text("x,z,y\n" + rows)
+    wishes, stream = Wishes("y"), Stream(buffer=1, epochs=2, every=1)
+    expected = go(table, wishes, stream)
+    for calls in (1, 4, 30):
+        with pytest.raises(StopError):
+            go(table, wishes, stream, progress=stop_after(calls + 1, "second"))
+        resumed = go(table, wishes, stream, resume=True)
+        for one, other in zip(parameters(expected), parameters(resumed), strict=True):
+            assert one.tobytes() == other.tobytes()
+
+
+def test_all_rows_held_out(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("x,y\n1,a\n2,b\n3,\n")
+    seed = next(n for n in range(99) if np.random.default_rng([n, 1, 0]).random(3).max() < 0.9)
+    settings, checkpoint = Settings(seed=seed, test_size=0.9), Checkpoint(tmp_path / "checkpoint")
+    with pytest.raises(TableError, match=r"no row is left to train on.* smaller --test-size"):
+        train_stream(open_table(table), Wishes("y"), settings, Stream(epochs=1), checkpoint)
+
+
+def test_targets_too_small_to_be_squared(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("x,y\n" + "".join(f"{i % 9},{(i % 7) * 1e-180!r}\n" for i in range(90)))
+    trained = go(table, Wishes("y", task="regression"), Stream(epochs=2))
+    assert all(np.isfinite(array).all() for array in parameters(trained))
+
+
+def test_ctrl_c_stops_the_run_and_not_just_one_buffer(table, monkeypatch):
+    from quadric.training.mini_batch import MiniBatch
+
+    calls = [0]
+    original = MiniBatch.run_epoch
+
+    def interrupt(self, *arguments, **options):
+        calls[0] += 1
+        if calls[0] == 9:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **options)
+
+    expected = go(table)
+    monkeypatch.setattr(MiniBatch, "run_epoch", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        go(table)
+    monkeypatch.undo()
+    for one, other in zip(parameters(expected), parameters(go(table, resume=True)), strict=True):
+        assert one.tobytes() == other.tobytes()
 
 
 # ---- memory --------------------------------------------------------------------------------
@@ -262,15 +437,19 @@ def memory_of(pid):
         return 0.0
 
 
+def stored_state(path):
+    _, arrays = container.read(path, FORM)
+    return json.loads(arrays["state"].tobytes())["state"]
+
+
 def kill_when_training(process, checkpoint, stage):
     """SIGKILL once a checkpoint of the stage is there."""
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
         if checkpoint.exists():
             try:
-                with np.load(io.BytesIO(checkpoint.read_bytes())) as file:
-                    state = json.loads(file["description"].tobytes())["state"]
-            except (OSError, ValueError, EOFError):
+                state = stored_state(checkpoint)
+            except (OSError, ValueError):
                 continue
             if state["stage"] == stage and state.get("buffers", 1) < 20:
                 os.kill(process.pid, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -117,11 +118,11 @@ def train(
             widths, kind.value, seed, test_size, cv, verbose=stderr.is_terminal and not stream
         )
         if stream:
-            from quadric.streaming import Stream, train_stream
+            from quadric.streaming import Checkpoint, Stream, checkpoint_path, train_stream
 
-            checkpoint = path.with_name(path.name + ".checkpoint")
-            if resume and not checkpoint.exists():
-                say([f"there is no checkpoint {checkpoint}: starting at the beginning."])
+            checkpoint = Checkpoint(checkpoint_path(path))
+            if resume and not os.path.lexists(checkpoint.path):
+                say([f"there is no checkpoint {checkpoint.path}: starting at the beginning."])
             with _bar(stderr) as update:
                 trained = train_stream(
                     source, wishes, settings, Stream(buffer, epochs, checkpoint_every), checkpoint,
@@ -133,7 +134,7 @@ def train(
         extra = {"table": trained.schema.to_dict(), "report": report, "data": data.name}
         model_file.save(trained.model, path, extra=extra)
         if stream:
-            checkpoint.unlink(missing_ok=True)
+            checkpoint.remove()
     if as_json:
         typer.echo(json.dumps(_plain(trained, path, report), indent=2))
         return

@@ -12,6 +12,7 @@ import os
 import re
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -23,20 +24,48 @@ from quadric.model_file.json_text import canonical, memory_estimate, parse
 if TYPE_CHECKING:  # `info` looks at headers only, and needs no SciPy
     from quadric.arrays import Array
 
-__all__ = ["FORMAT", "describe_file", "read", "to_bytes"]
+__all__ = ["FORMAT", "MODEL", "Form", "describe_file", "has_key", "read", "to_bytes"]
 
 FORMAT = 2
-KEY = "quadric"
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20
 SPARE_MEMORY = 2**22  # what a small header may take, whatever the file's size
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
-FIELDS = {"format", "hash", "versions", "model", "extra"}
 
 Entries = dict[str, tuple[str, tuple[int, ...], int, int]]  # dtype, shape, begin, end
 
 
-def to_bytes(description: dict[str, Any], tensors: Mapping[str, Array]) -> bytes:
+@dataclass(frozen=True)
+class Form:
+    """What a container holds.
+
+    Attributes
+    ----------
+    name : str
+        What the file is called in messages.
+    key : str
+        Of the description, in the metadata of safetensors.
+    fields : frozenset of str
+        Of the description, besides 'format' and 'hash'.
+    advice : str
+        What to do if the file cannot be loaded.
+    """
+
+    name: str
+    key: str
+    fields: frozenset[str]
+    advice: str
+
+
+MODEL = Form(
+    "model file", "quadric", frozenset({"versions", "model", "extra"}),
+    "Nothing was loaded; take another copy of the file, or save the model again.",
+)  # fmt: skip
+
+
+def to_bytes(
+    description: dict[str, Any], tensors: Mapping[str, Array], form: Form = MODEL
+) -> bytes:
     """The file's content; the same for the same model, whenever it is made."""
     from safetensors.numpy import save
 
@@ -56,34 +85,36 @@ def to_bytes(description: dict[str, Any], tensors: Mapping[str, Array]) -> bytes
             f"the description of the model takes {len(text):,} characters, more than a file may "
             f"have ({LARGEST_HEADER // 2:,}): is `extra` very large?"
         )
-    content = save(arrays, metadata={KEY: text})
+    content = save(arrays, metadata={form.key: text})
     (length,) = struct.unpack("<Q", content[:8])
     _check_cost(content[8 : 8 + length], len(content))  # what cannot be loaded is not saved
     return content
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+def read(
+    path: str | os.PathLike[str], form: Form = MODEL
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """The description and the tensors, checked and hashed."""
-    with open_regular(path) as stream:
+    with open_regular(path, form.name) as stream:
         try:
-            text, description, entries = _read_header(stream)
+            text, description, entries = _read_header(stream, form)
             content = stream.read()
             size = max((end for *_, end in entries.values()), default=0)
             if len(content) != size:  # it changed while it was read
                 raise ModelFileError(f"{len(content)} bytes of numbers, {size} are declared")
-            _check_format(description)
+            _check_format(description, form)
             view = memoryview(content)
             claimed = description.pop("hash")
             parts = {n: (d, s, view[a:b]) for n, (d, s, a, b) in entries.items()}
             if claimed != _digest(_without_hash(text, claimed), parts):
                 raise ModelFileError("its hash is not that of its content")
         except ModelFileError as error:
-            raise _refused(path, error) from None
+            raise _refused(path, error, form) from None
     arrays = {}
     for name, (dtype, shape, begin, end) in entries.items():
         flat = np.frombuffer(view[begin:end], dtype=DTYPES[dtype])
         if dtype == "BOOL" and not (flat.view(np.uint8) <= 1).all():
-            raise _refused(path, f"a value of {name} is neither true nor false")
+            raise _refused(path, f"a value of {name} is neither true nor false", form)
         arrays[name] = flat.reshape(shape)  # read-only views of the one buffer
     return description, arrays
 
@@ -92,47 +123,53 @@ def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The description with the tensors' dtypes and shapes, from the header alone."""
     with open_regular(path) as stream:
         try:
-            _, description, entries = _read_header(stream)
-            _check_format(description)
+            _, description, entries = _read_header(stream, MODEL)
+            _check_format(description, MODEL)
         except ModelFileError as error:
-            raise _refused(path, error) from None
+            raise _refused(path, error, MODEL) from None
     tensors = {name: {"dtype": e[0], "shape": list(e[1])} for name, e in sorted(entries.items())}
     return {**description, "tensors": tensors}
 
 
-def _refused(path: str | os.PathLike[str], reason: object) -> ModelFileError:
-    return ModelFileError(
-        f"{os.fspath(path)} cannot be loaded: {reason}. "
-        "Nothing was loaded; take another copy of the file, or save the model again."
-    )
+def has_key(path: str | os.PathLike[str], form: Form) -> bool:
+    """Whether a file begins as one of this form does; it may be damaged after that."""
+    start = b'{"__metadata__":{"' + form.key.encode() + b'":'
+    with open_regular(path, form.name) as stream:
+        return stream.read(8 + len(start))[8:] == start
 
 
-def _read_header(stream: BinaryIO) -> tuple[str, dict[str, Any], Entries]:
+def _refused(path: str | os.PathLike[str], reason: object, form: Form) -> ModelFileError:
+    return ModelFileError(f"{os.fspath(path)} cannot be loaded: {reason}. {form.advice}")
+
+
+def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], Entries]:
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
     if len(start) < 8:
-        raise ModelFileError("it is no model file: too short")
+        raise ModelFileError(f"it is no {form.name}: too short")
     (length,) = struct.unpack("<Q", start)
     if not 2 <= length <= min(size - 8, LARGEST_HEADER):
-        raise ModelFileError("it is no model file, or is cut short: its header does not fit in it")
-    header = _parse_header(stream.read(length), size)
-    metadata = header.pop("__metadata__", None)
-    if not isinstance(metadata, dict) or not isinstance(metadata.get(KEY), str):
         raise ModelFileError(
-            f"it is a safetensors file without the key {KEY!r}: not written by quadric.save"
+            f"it is no {form.name}, or is cut short: its header does not fit in it"
+        )
+    header = _parse_header(stream.read(length), size, form)
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or not isinstance(metadata.get(form.key), str):
+        raise ModelFileError(
+            f"it is a safetensors file without the key {form.key!r}: no {form.name} of quadric"
         )
     if len(metadata) > 1:
-        raise ModelFileError(f"it has other metadata beside {KEY!r}")
-    text: str = metadata[KEY]
+        raise ModelFileError(f"it has other metadata beside {form.key!r}")
+    text: str = metadata[form.key]
     description = parse(text)
     if not isinstance(description, dict):
         raise ModelFileError("its description is not an object of JSON")
     return text, description, _entries(header, size - 8 - length)
 
 
-def _parse_header(raw: bytes, size: int) -> dict[str, Any]:
+def _parse_header(raw: bytes, size: int, form: Form) -> dict[str, Any]:
     if raw[:1] != b"{":
-        raise ModelFileError("it is no model file: it does not begin as safetensors do")
+        raise ModelFileError(f"it is no {form.name}: it does not begin as safetensors do")
     _check_cost(raw, size)
     try:
         header: dict[str, Any] = parse(raw.decode("utf-8"))
@@ -179,7 +216,7 @@ def _sizes(value: Any) -> bool:
     return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**48 for n in value)
 
 
-def _check_format(description: dict[str, Any]) -> None:
+def _check_format(description: dict[str, Any], form: Form) -> None:
     number = description.get("format")
     if type(number) is not int or number < 1:
         raise ModelFileError("its description does not say which format it has")
@@ -188,8 +225,9 @@ def _check_format(description: dict[str, Any]) -> None:
             f"it has format {number}, and this version of quadric reads formats up to {FORMAT}: "
             "it was written by a later version. Upgrade with pip install --upgrade quadric"
         )
-    if set(description) != FIELDS:
-        raise ModelFileError(f"its description has not the fields {', '.join(sorted(FIELDS))}")
+    fields = {"format", "hash", *form.fields}
+    if set(description) != fields:
+        raise ModelFileError(f"its description has not the fields {', '.join(sorted(fields))}")
 
 
 def _without_hash(text: str, claimed: Any) -> str:

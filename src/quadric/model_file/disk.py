@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 from typing import BinaryIO
 
+from quadric import whole_files
 from quadric.errors import ModelFileError
-from quadric.whole_files import write_whole
 
 __all__ = ["open_regular", "write"]
 
@@ -15,7 +15,7 @@ __all__ = ["open_regular", "write"]
 def write(path: str | os.PathLike[str], content: bytes) -> None:
     """Put `content` at `path`, whole or not at all; the error says what was to be done."""
     try:
-        write_whole(path, content)
+        whole_files.write_whole(path, content)
     except OSError as error:
         raise OSError(
             error.errno,
@@ -24,10 +24,14 @@ def write(path: str | os.PathLike[str], content: bytes) -> None:
         ) from None
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str], name: str = "model file") -> BinaryIO:
     """The file, opened; a pipe or a device, which may never end, is refused."""
-    if stat.S_ISDIR(mode := os.stat(path).st_mode):
-        raise ModelFileError(f"{os.fspath(path)} is a directory, not a model file")
-    if not stat.S_ISREG(mode):
-        raise ModelFileError(f"{os.fspath(path)} is a device or a pipe, not a model file")
-    return open(path, "rb")
+    try:
+        return whole_files.open_regular(path)
+    except IsADirectoryError:
+        what = "a directory"
+    except PermissionError as error:
+        if error.errno != errno.EPERM:
+            raise
+        what = "a device or a pipe"
+    raise ModelFileError(f"{os.fspath(path)} is {what}, not a {name}")

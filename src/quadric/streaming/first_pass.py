@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from quadric.streaming.checkpoint import Checkpoint
+from quadric.tables.plain import check_fields, check_whole, require
 from quadric.tables.profile import ColumnProfile, profile_batch
 from quadric.tables.reading import Source
 from quadric.tables.schema import Schema, Wishes, decide
 
-__all__ = ["gather"]
+__all__ = ["gather", "restored"]
 
 Progress = Callable[[str, float, float | None], None]
 
@@ -17,8 +19,9 @@ Progress = Callable[[str, float, float | None], None]
 def gather(
     source: Source,
     wishes: Wishes,
+    profiles: list[ColumnProfile],
+    done: int,
     checkpoint: Checkpoint,
-    begin: dict[str, object] | None,
     *,
     rows: int,
     every: int,
@@ -26,12 +29,8 @@ def gather(
 ) -> Schema:
     """The schema of a table, read in batches of `rows` rows; a checkpoint every `every` batches.
 
-    `begin` is the state of an earlier checkpoint of this pass, or None.
+    The first `done` rows are in the profiles already.
     """
-    profiles, done = wishes.new_profiles(source.columns), 0
-    if begin is not None:
-        done = int(begin["rows"])  # type: ignore[call-overload]
-        profiles = [ColumnProfile.from_dict(state) for state in begin["profiles"]]  # type: ignore[attr-defined]
     for k, frame in enumerate(source.batches(rows, done)):
         profile_batch(profiles, frame, done)
         done += len(frame)
@@ -43,3 +42,15 @@ def gather(
             }  # fmt: skip
             checkpoint.save(state, {})
     return decide(profiles, wishes, source.unnamed)
+
+
+def restored(fresh: list[ColumnProfile], state: dict[str, Any]) -> list[ColumnProfile]:
+    """The profiles of a checkpoint, of the same columns as fresh ones; ValueError otherwise."""
+    check_fields(state, ("stage", "rows", "profiles"), "the state")
+    check_whole(state["rows"], "the number of rows", least=1)
+    require(isinstance(state["profiles"], list), "the list of profiles")
+    profiles = [ColumnProfile.from_dict(one) for one in state["profiles"]]
+    known = [(profile.name, profile.most_values, state["rows"]) for profile in fresh]
+    found = [(profile.name, profile.most_values, profile.rows) for profile in profiles]
+    require(found == known, "the list of profiles")
+    return profiles

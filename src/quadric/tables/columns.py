@@ -11,7 +11,7 @@ import polars as pl
 
 from quadric.arrays import Array
 from quadric.errors import TableError
-from quadric.tables.profile import check_size, clean, number_text, numbers
+from quadric.tables.profile import as_text, check_size, clean, numbers
 from quadric.tables.schema import Schema
 
 __all__ = ["Counts", "complete_rows", "features", "labels", "match"]
@@ -50,7 +50,7 @@ def features(
     columns = []
     for column in schema.columns:
         series = (
-            as_numbers[column.name] if column.kind != "category" else _text(cleaned, column.name)
+            as_numbers[column.name] if column.kind != "category" else as_text(cleaned[column.name])
         )
         if counts is not None:
             counts.missing[column.name] += series.null_count()
@@ -65,7 +65,7 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
     """The targets that are there, and which rows have one."""
     cleaned = clean(frame.select(schema.target))
     if schema.task == "classification" and isinstance(schema.classes[0], str):
-        found = _text(cleaned, schema.target)
+        found = as_text(cleaned[schema.target])
         there = found.is_not_null()
         return found.filter(there).to_numpy().astype(str), there.to_numpy()
     found = _as_numbers(cleaned, start)[schema.target]
@@ -93,15 +93,6 @@ def take(X: pl.DataFrame, rows: Any) -> pl.DataFrame:
     """Some rows, by their numbers or by a mask."""
     rows = np.asarray(rows)
     return X.filter(rows) if rows.dtype == bool else X[rows]
-
-
-def _text(cleaned: pl.DataFrame, name: str) -> pl.Series:
-    column = cleaned[name]
-    if column.dtype == pl.Float64:
-        # value by value, as the profile spells it: 3.0 is '3' whatever stands beside it
-        spelled = {value: number_text(value) for value in column.drop_nulls().unique()}
-        return column.replace_strict(spelled, return_dtype=pl.String)
-    return column if column.dtype == pl.String else column.cast(pl.String)
 
 
 def _as_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:

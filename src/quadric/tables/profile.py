@@ -11,8 +11,9 @@ import polars as pl
 
 from quadric.arrays import Array
 from quadric.errors import TableError
+from quadric.tables.plain import check_fields, check_number, check_whole, require
 
-__all__ = ["MISSING", "ColumnProfile", "clean", "numbers", "profile_batch"]
+__all__ = ["MISSING", "ColumnProfile", "as_text", "check_size", "clean", "numbers", "profile_batch"]
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in any case
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -27,7 +28,7 @@ class ColumnProfile:
     Attributes
     ----------
     type : str
-        'text' (CSV), 'number', 'boolean', 'date' or 'other'.
+        'text' (every column of a CSV file), 'number', 'boolean' or 'other'.
     rows, missing : int
     numeric, booleans, dates : int
         How many values read as such.
@@ -68,12 +69,47 @@ class ColumnProfile:
         return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain values, for JSON: without numbers, the least and the most of them are None."""
+        known = {name: getattr(self, name) if self.numeric else None for name in ("least", "most")}
+        return asdict(self) | known
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> ColumnProfile:
-        odd = state["odd"]
-        return cls(**(state | {"odd": None if odd is None else (int(odd[0]), odd[1])}))
+    def from_dict(cls, state: Any) -> ColumnProfile:
+        """The profile of `to_dict`; ValueError if these are not the values of one."""
+        check_fields(state, cls.__dataclass_fields__, "a column's profile")
+        name = state["name"]
+        require(type(name) is str, "the name of a column")
+        what = f"the profile of {name[:80]!r}"
+        check_whole(state["most_values"], what)
+        check_whole(state["rows"], what)
+        check_whole(state["missing"], what, most=state["rows"])
+        present = state["rows"] - state["missing"]
+        for count in ("numeric", "booleans", "dates"):
+            check_whole(state[count], what, most=present)
+        require(state["type"] in ("text", "number", "boolean", "other"), what)
+        require(type(state["whole"]) is bool, what)
+        check_number(state["mean"], what, most=LARGEST)
+        check_number(state["m2"], what)
+        require(state["m2"] >= 0, what)
+        if state["numeric"]:
+            check_number(state["least"], what, most=LARGEST)
+            check_number(state["most"], what, most=LARGEST)
+            require(state["least"] <= state["most"], what)
+        else:
+            require(state["least"] is None and state["most"] is None, what)
+            state = state | {"least": float("inf"), "most": float("-inf")}
+        values = state["values"]
+        if values is not None:
+            require(isinstance(values, dict) and len(values) <= state["most_values"], what)
+            for count in values.values():
+                check_whole(count, what, least=1)
+            require(state["type"] == "other" or sum(values.values()) == present, what)
+        if state["odd"] is not None:
+            odd = state["odd"]
+            require(isinstance(odd, list) and len(odd) == 2 and type(odd[1]) is str, what)
+            check_whole(odd[0], what, least=1, most=state["rows"])
+            state = state | {"odd": tuple(odd)}
+        return cls(**state)
 
     def merge_moments(self, count: int, mean: float, m2: float) -> None:
         """Chan's formula: the moments of both samples together."""
@@ -139,7 +175,7 @@ def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame, start:
         if profile.name in found:
             _add(profile, column, found[profile.name], start)
         else:
-            profile.type = "date" if column.dtype.is_temporal() else "other"
+            profile.type = "other"
 
 
 def _add(profile: ColumnProfile, column: pl.Series, found: pl.Series, start: int) -> None:
@@ -165,7 +201,7 @@ def _add(profile: ColumnProfile, column: pl.Series, found: pl.Series, start: int
         if profile.odd is None:
             row = int(odd.arg_max() or 0)
             profile.odd = (start + row + 1, column[row])
-    _count_values(profile, column if kind == pl.String else found)
+    _count_values(profile, column)
 
 
 def _count_values(profile: ColumnProfile, column: pl.Series) -> None:
@@ -176,15 +212,22 @@ def _count_values(profile: ColumnProfile, column: pl.Series) -> None:
         profile.values = None
         return
     counts = column.value_counts(name="how many")
-    for value, count in zip(counts[profile.name], counts["how many"], strict=True):
-        text = value if isinstance(value, str) else number_text(value)
+    for text, count in zip(as_text(counts[profile.name]), counts["how many"], strict=True):
         profile.values[text] = profile.values.get(text, 0) + count
     if len(profile.values) > profile.most_values:
         profile.values = None
 
 
+def as_text(column: pl.Series) -> pl.Series:
+    """A cleaned column as categories or classes: 3.0 is '3', whatever stands beside it."""
+    if column.dtype == pl.Float64:
+        spelled = {value: number_text(value) for value in column.drop_nulls().unique()}
+        return column.replace_strict(spelled, return_dtype=pl.String)
+    return column if column.dtype == pl.String else column.cast(pl.String)
+
+
 def number_text(value: float) -> str:
-    """A number as a category or a class: 3.0 is '3', as in a CSV file."""
+    """A number as it stands in a CSV file, without the fraction of a whole one."""
     if not np.isfinite(value):
         return str(value)
     return str(int(value)) if value == int(value) else repr(value)

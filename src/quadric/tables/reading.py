@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from typing import Any
 import polars as pl
 
 from quadric.errors import TableError
+from quadric.tables import parquet
+from quadric.tables.unchanged import Version, sample_digest
+from quadric.whole_files import open_regular
 
 __all__ = ["Source", "open_table"]
 
@@ -36,15 +40,22 @@ class Source:
         Those of them that have no name of their own.
     separator : str or None
         Between the fields of a CSV file; None for Parquet.
+    rows : int or None
+        How many there are, where the file says so.
     """
 
     path: Path
+    version: Version
     columns: tuple[str, ...]
     unnamed: tuple[str, ...] = ()
     separator: str | None = None
+    rows: int | None = None
 
     def batches(self, rows: int, start: int = 0) -> Iterator[pl.DataFrame]:
-        """Frames of `rows` rows, the last one shorter, from row `start` on (counted from 0)."""
+        """Frames of `rows` rows, the last one shorter, from row `start` on (counted from 0).
+
+        TableError if the file is no longer the one that was opened.
+        """
         held: list[pl.DataFrame] = []
         count = 0
         for frame in self._frames():
@@ -69,11 +80,34 @@ class Source:
         frames = list(self._frames())
         return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(self.columns))
 
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells this file from others, and from itself after a change."""
+        try:
+            with open_regular(self.path) as stream:
+                content = sample_digest(stream, self.version.size)
+        except OSError as error:
+            raise TableError(f"cannot read {self.path}: {error.strerror}.") from None
+        self.version.check(self.path)
+        return {
+            "file": str(self.path.resolve()), "size": self.version.size,
+            "modified": self.version.modified, "status": self.version.status, "content": content,
+        }  # fmt: skip
+
     def _frames(self) -> Iterator[pl.DataFrame]:
-        if self.separator is None:
-            yield from _parquet_frames(self.path)
-        else:
-            yield from _csv_frames(self)
+        """The rows as they are read; none is given away before the file is known to be the same."""
+        self.version.check(self.path)
+        try:
+            if self.separator is None:
+                frames = parquet.frames(self.path, self.rows or 0)
+            else:
+                frames = _csv_frames(self)
+            for frame in frames:
+                self.version.check(self.path)
+                yield frame
+        except TableError:
+            self.version.check(self.path)  # the reason why it cannot be read
+            raise
+        self.version.check(self.path)
 
 
 def open_table(path: str | Path) -> Source:
@@ -82,20 +116,22 @@ def open_table(path: str | Path) -> Source:
     Raises
     ------
     TableError
-        In one line, what is wrong with the file: it is not there, empty, in another encoding, or
-        two of its columns have the same name.
+        In one line, what is wrong with the file: it is not there, a pipe, empty, damaged, in
+        another encoding, or two of its columns have the same name.
     """
     path = Path(path)
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
+            version = Version.of(os.fstat(stream.fileno()))
             start = stream.read(1 << 16)
             if start.startswith(b"PAR1"):
-                return Source(path, _parquet_columns(path))
+                columns, rows = parquet.columns_and_rows(path)
+                return Source(path, version, columns, rows=rows)
             _refuse_other_formats(path, start)
             header = _first_record(path, start, stream)
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror}.") from None
-    return _csv_source(path, header)
+    return _csv_source(path, version, header)
 
 
 def _refuse_other_formats(path: Path, start: bytes) -> None:
@@ -154,7 +190,7 @@ def _end_of_last(block: bytes) -> int | None:
         outside, end = not outside, quote
 
 
-def _csv_source(path: Path, header: bytes) -> Source:
+def _csv_source(path: Path, version: Version, header: bytes) -> Source:
     try:
         text = header.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -177,14 +213,14 @@ def _csv_source(path: Path, header: bytes) -> Source:
         raise TableError(f"{path} must begin with a line of column names; none is there.")
     columns = [name or UNNAMED.format(i + 1) for i, name in enumerate(names)]
     unnamed = [column for name, column in zip(names, columns, strict=True) if not name]
-    return Source(path, tuple(columns), tuple(unnamed), separator)
+    return Source(path, version, tuple(columns), tuple(unnamed), separator)
 
 
 def _csv_frames(source: Source) -> Iterator[pl.DataFrame]:
     """Blocks of whole records, parsed; every value is a string, and an empty one is null."""
     rows, left = 0, b""
     try:
-        with source.path.open("rb") as stream:
+        with open_regular(source.path) as stream:
             header = _first_record(source.path, b"", stream)
             begin = len(header)
             stream.seek(begin)
@@ -257,30 +293,3 @@ def _not_utf8(path: Path, place: int, byte: int) -> TableError:
         f"{path} is not in UTF-8: byte {place} is 0x{byte:02x}. Save it as UTF-8, for example with "
         f"`iconv -f latin1 -t utf-8`."
     )
-
-
-def _parquet_columns(path: Path) -> tuple[str, ...]:
-    try:
-        return tuple(pl.scan_parquet(path, glob=False).collect_schema().names())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _bad_parquet(path, error) from None
-
-
-def _parquet_frames(path: Path) -> Iterator[pl.DataFrame]:
-    try:
-        frames = pl.scan_parquet(path, glob=False).collect_batches(
-            chunk_size=20_000, maintain_order=True, lazy=True
-        )
-        for frame in frames:
-            if len(frame):
-                yield frame.with_columns(
-                    pl.col(pl.Categorical, pl.Enum).cast(pl.String),
-                    pl.selectors.numeric().cast(pl.Float64),
-                )
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _bad_parquet(path, error) from None
-
-
-def _bad_parquet(path: Path, error: Exception) -> TableError:
-    first = str(error).strip().splitlines()[0]
-    return TableError(f"{path} is a damaged Parquet file: {first}.")

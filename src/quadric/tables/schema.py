@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from quadric.errors import TableError
-from quadric.tables.profile import ColumnProfile
+from quadric.tables.plain import check_fields, check_names, check_number, check_whole, require
+from quadric.tables.profile import LARGEST, ColumnProfile
 
 __all__ = ["MOST_CATEGORIES", "MOST_CLASSES", "Column", "Schema", "Wishes", "decide"]
 
@@ -29,6 +30,21 @@ class Column:
     missing: int = 0
     mean: float = 0.0
     std: float = 1.0
+
+    @classmethod
+    def from_dict(cls, state: Any) -> Column:
+        """The column of `Schema.to_dict`; ValueError if these are not the values of one."""
+        check_fields(state, cls.__dataclass_fields__, "a column")
+        what = f"column {str(state['name'])[:80]!r}"
+        require(type(state["name"]) is str, what)
+        require(state["kind"] in ("number", "boolean", "category"), what)
+        check_names(state["categories"], what)
+        require(bool(state["categories"]) == (state["kind"] == "category"), what)
+        check_whole(state["missing"], what)
+        check_number(state["mean"], what, most=2 * LARGEST)
+        check_number(state["std"], what, most=2 * LARGEST)
+        require(state["std"] >= 0, what)
+        return cls(**(state | {"categories": tuple(state["categories"])}))
 
 
 @dataclass(frozen=True)
@@ -88,11 +104,26 @@ class Schema:
         return state | lists
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> Schema:
-        columns = tuple(
-            Column(**(column | {"categories": tuple(column["categories"])}))
-            for column in state["columns"]
-        )
+    def from_dict(cls, state: Any) -> Schema:
+        """The schema of `to_dict`; ValueError if these are not the values of one."""
+        check_fields(state, cls.__dataclass_fields__, "the schema", optional=("order",))
+        require(isinstance(state["columns"], list) and bool(state["columns"]), "the columns")
+        columns = tuple(Column.from_dict(column) for column in state["columns"])
+        target, order = state["target"], state.get("order", [])
+        names = [column.name for column in columns]
+        check_names([*names, target], "the names of the columns")
+        check_names(order, "the order of the columns")
+        require(not order or set(names) <= set(order), "the order of the columns")
+        left_out = state["left_out"]
+        require(isinstance(left_out, dict), "what is left out")
+        check_names(list(left_out), "what is left out")
+        require(all(type(why) is str for why in left_out.values()), "what is left out")
+        check_whole(state["rows"], "the number of rows")
+        check_whole(state["missing_targets"], "the number of rows", most=state["rows"])
+        _check_classes(state, state["rows"] - state["missing_targets"])
+        for moment in ("target_mean", "target_std"):
+            check_number(state[moment], "the target's moments", most=2 * LARGEST)
+        require(state["target_std"] >= 0, "the target's moments")
         return cls(
             **(
                 state
@@ -100,7 +131,7 @@ class Schema:
                     "columns": columns,
                     "classes": tuple(state["classes"]),
                     "class_counts": tuple(state["class_counts"]),
-                    "order": tuple(state.get("order", ())),
+                    "order": tuple(order),
                 }
             )
         )
@@ -125,6 +156,21 @@ class Schema:
                 "category by one of its own, 'missing'."
             )
         return said
+
+
+def _check_classes(state: dict[str, Any], rows: int) -> None:
+    classes, counts, what = state["classes"], state["class_counts"], "the list of classes"
+    require(isinstance(classes, list) and isinstance(counts, list), what)
+    if state["task"] == "regression":
+        require(not classes and not counts, what)
+        return
+    require(state["task"] == "classification" and len(classes) > 1, "the task")
+    require(len({type(label) for label in classes}) == 1, what)
+    require(type(classes[0]) in (str, int), what)
+    require(classes == sorted(set(classes)) and len(counts) == len(classes), what)
+    for count in counts:
+        check_whole(count, "the count of a class", least=1)
+    require(sum(counts) == rows, "the number of rows")
 
 
 @dataclass(frozen=True)
@@ -202,7 +248,7 @@ def _kind(profile: ColumnProfile, forced: bool) -> tuple[str, str]:
     """The kind of an input, or why it is left out."""
     if not profile.present:
         return "", "all its values are missing"
-    if profile.type == "date" or profile.dates > MOSTLY * profile.present:
+    if profile.dates > MOSTLY * profile.present:
         return "", "it holds dates; turn them into numbers that mean something, such as days"
     if profile.type == "other":
         return "", "its values are neither numbers nor text"
@@ -234,15 +280,13 @@ def _target(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, in
     name = profile.name
     if not profile.present:
         raise TableError(f"all values of the target {name!r} are missing.")
-    if profile.type in ("date", "other"):
+    if profile.type == "other":
         raise TableError(f"the target {name!r} holds neither numbers nor text.")
     boolean = profile.booleans == profile.present
     numeric = profile.numeric == profile.present and not boolean
     counts: dict[Any, int] | None = None
     if profile.values is not None:
         counts = dict(profile.values)
-        if boolean and profile.type == "boolean":
-            counts = {{"1": "true", "0": "false"}[key]: n for key, n in counts.items()}
         # labels such as 007, or too large for a float, are names: they stay as they are written
         plain = all(WHOLE.fullmatch(text) and abs(float(text)) < 2**53 for text in profile.values)
         if numeric and profile.whole and plain:
