@@ -86,15 +86,17 @@ def told(use, error):
 def claimed_inputs(model, X):
     """Inputs of the number and names of features that the model says it takes, if few."""
     n = getattr(model, "n_features_in_", getattr(model, "n_inputs", None))
-    if type(n) is not int or not 0 < n <= MOST_FEATURES:
+    if type(n) is not int or n < 1:
+        raise WrongAnswerError("the number of features is none")
+    if n > MOST_FEATURES:
         return None
     if isinstance(X, pd.DataFrame):
-        names = getattr(model, "feature_names_in_", None)
-        names = list(X.columns)[:n] if names is None else list(names)
+        names = list(getattr(model, "feature_names_in_", X.columns))
         if len(names) != n:
             raise WrongAnswerError(f"{n} features and {len(names)} names")
-        found = [X[name] if name in X else X.iloc[:, i % X.shape[1]] for i, name in enumerate(names)]
-        return pd.DataFrame(dict(zip(names, found, strict=True))) if len(set(names)) == n else None
+        columns = [X[name] if name in X else X.iloc[:, i % X.shape[1]]
+                   for i, name in enumerate(names)]  # fmt: skip
+        return pd.concat(columns, axis=1, keys=names)
     return np.take(X, np.arange(n) % X.shape[1], axis=1)
 
 

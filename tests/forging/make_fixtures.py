@@ -1,6 +1,6 @@
 """Write the model files of format 1 that the tests of forged files start from.
 
-    python -m tests.make_forgery_fixtures
+    python -m tests.forging.make_fixtures
 
 Made once, by the last version that wrote format 1: what can be forged in such a file must be
 refused by every later version, and a later version writes another format.
@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from quadric import Network, QuadraticClassifier, QuadraticRegressor, save
 from quadric.cli import app
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def rows(n=40):
