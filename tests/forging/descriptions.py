@@ -2,15 +2,15 @@
 
 A mutation takes the description, the tensors, a random generator and the description and tensors
 of another file. It changes the first two in place and returns what it did, or None where there is
-nothing of the kind. It knows no format: a dict with a key "tensor" refers to a tensor, lists of one
-length belong together, whole numbers are sizes or indices.
+nothing of the kind. It knows no format: a text that is the name of a tensor refers to it, lists of
+one length belong together, whole numbers are sizes or indices.
 """
 
 import contextlib
 import copy
 import json
 
-from tests.forging.trees import pick, places, put, refers, short, whole
+from tests.forging.trees import pick, places, put, short, whole
 
 __all__ = ["MUTATIONS", "RAW"]
 
@@ -102,10 +102,7 @@ def types(description, tensors, rng, other):
     if isinstance(value, dict):
         turned += [list(value.values()), list(map(list, value.items()))]
     if isinstance(value, list):
-        turned += [
-            {str(i): inner for i, inner in enumerate(value)},
-            {"type": "tuple", "items": value},
-        ]
+        turned += [{str(i): inner for i, inner in enumerate(value)}, _tuple(value)]
     return put(place, rng.choice((*JUNK, *turned)))
 
 
@@ -118,9 +115,7 @@ def nesting(description, tensors, rng, other):
         return put(place, inner)
     shape = rng.choice(("list", "dict", "tuple"))
     for _ in range(rng.choice((1, 1, 2, 40, 60, 100))):
-        value = {"list": [value], "dict": {"a": value}}.get(
-            shape, {"type": "tuple", "items": [value]}
-        )
+        value = {"list": [value], "dict": {"a": value}, "tuple": _tuple([value])}[shape]
     return put(place, value)
 
 
@@ -247,23 +242,25 @@ def borrow(description, tensors, rng, other):
 
 
 def tensor_names(description, tensors, rng, other):
-    """Two references to one tensor, references swapped, or one to a tensor that is not there."""
-    first, second = (pick(description, rng, refers) for _ in range(2))
+    """Two references to one tensor, references swapped, or one to a tensor of another name."""
+    first, second = (
+        pick(description, rng, lambda value: type(value) is str and value in tensors)
+        for _ in range(2)
+    )
     if first is None:
         return None
     a, b = first[0][first[1]], second[0][second[1]]
     match rng.randrange(4):
         case 0:
-            a["tensor"] = b["tensor"]
+            return put(first, b)
         case 1:
-            a["tensor"], b["tensor"] = b["tensor"], a["tensor"]
+            return f"{put(first, b)}, {put(second, a)}"
         case 2:
-            a["tensor"] = rng.choice(list(tensors))
+            return put(first, rng.choice(list(tensors)))
         case 3:
-            old, a["tensor"] = a["tensor"], "elsewhere"
-            if old in tensors and rng.random() < 0.7:
-                tensors["elsewhere"] = tensors.pop(old)
-    return f"{first[2]} and {second[2]}: references to tensors"
+            if rng.random() < 0.7:
+                tensors["elsewhere"] = tensors.pop(a)
+            return put(first, "elsewhere")
 
 
 def formats(description, tensors, rng, other):

@@ -5,7 +5,7 @@ The arguments and results of a mutation are those of `tests.forging.descriptions
 
 import numpy as np
 
-from tests.forging.trees import places, refers, whole
+from tests.forging.trees import places, whole
 
 __all__ = ["MUTATIONS"]
 
@@ -104,8 +104,8 @@ def dtypes(description, tensors, rng, other):
     names = {"<f8": "float64", "<f4": "float32", "<i8": "int64", "|u1": "uint8", "|b1": "bool"}
     if rng.random() < 0.7:
         for holder, key, _ in places(description):
-            if refers(holder[key]) and holder[key]["tensor"] == name and "dtype" in holder[key]:
-                holder[key]["dtype"] = names[new]
+            if key == "dtype" and name in holder.values():
+                holder[key] = names[new]
     return f"{name}: {old} -> {new}"
 
 

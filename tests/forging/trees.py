@@ -1,6 +1,6 @@
 """Finding one's way in a tree of JSON, and changing it."""
 
-__all__ = ["pick", "places", "put", "refers", "short", "whole"]
+__all__ = ["pick", "places", "put", "short", "whole"]
 
 
 def places(tree, path=""):
@@ -36,10 +36,6 @@ def pick(tree, rng, wanted=lambda value: True):
 
 def whole(value):
     return type(value) is int
-
-
-def refers(value):
-    return isinstance(value, dict) and isinstance(value.get("tensor"), str)
 
 
 def put(place, value):
