@@ -20,8 +20,11 @@ def run(*command):
 
 def forge(count, seed):
     outcome = run("-m", "tests.forged_model_files", str(count), str(seed))
-    causes = outcome.pop("causes")
-    assert not causes, json.dumps(causes, indent=1)
+    causes = [
+        f"{found['count']} x {cause}\n  --replay {found['seed']} ({found['name']}): {found['said']}"
+        for cause, found in outcome.pop("causes").items()
+    ]
+    assert not causes, "\n".join(causes)
     assert outcome["failed"] == 0
     assert outcome["memory"] < 10
     assert outcome["files"] == outcome["refused"] + outcome["works"] == count + len(ATTACKS)
