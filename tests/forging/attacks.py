@@ -1,0 +1,111 @@
+"""Forgeries of files of format 1 that once did harm, each against a fixture.
+
+An attack changes the description and the tensors of `fixtures/forgery_NAME.quadric` in place.
+"""
+
+import numpy as np
+
+FAR = 10**8
+CACHE = "/tmp/quadric_forged_cache"
+
+
+def _step(description, *way):
+    """The description of a step: by its place in the pipeline, then inside column transformers."""
+    found = description["model"]["parameters"]["steps"][way[0]]["items"][1]
+    for place in way[1:]:
+        found = found["fitted"]["transformers_"][place]["items"][1]
+    return found
+
+
+def _array(tensors, name, values):
+    values = np.asarray(values)
+    tensors[name] = values
+    return {"type": "array", "dtype": values.dtype.name, "tensor": name}
+
+
+def outputs_far_apart(description, tensors):
+    """`predict` wrote outside its memory."""
+    _step(description, 0)["fitted"]["_n_features_outs"] = [FAR, 5 - FAR]
+
+
+def outputs_far_apart_in_columns(description, tensors):
+    _step(description, 0, 1)["fitted"]["_n_features_outs"] = [FAR, 6 - FAR]
+
+
+def rare_categories_from_nowhere(description, tensors):
+    """`predict` read and wrote outside its memory."""
+    _step(description, 0)["fitted"].update(
+        _infrequent_enabled=True,
+        _infrequent_indices=[_array(tensors, "indices.0", [0]), None],
+        _default_to_infrequent_mappings=[_array(tensors, "map.0", [FAR, 0, 1]), None],
+    )
+
+
+def mapping_of_rare_categories(description, tensors):
+    name = next(name for name in tensors if "_default_to_infrequent_mappings" in name)
+    tensors[name] = np.full_like(tensors[name], 2**40)
+
+
+def negative_mapping(description, tensors):
+    name = next(name for name in tensors if "_default_to_infrequent_mappings" in name)
+    tensors[name] = np.full_like(tensors[name], -FAR)
+
+
+def cache_of_a_pipeline(description, tensors):
+    """`clone(model).fit` used a cache at a place of the forger's choice, and ran what was in it."""
+    description["model"]["parameters"]["memory"] = CACHE
+
+
+def cache_of_an_inner_pipeline(description, tensors):
+    inner = _step(description, 0)
+    for transformers in (inner["fitted"]["transformers_"], inner["parameters"]["transformers"]):
+        transformers[0]["items"][1]["parameters"]["memory"] = CACHE
+
+
+def many_processes(description, tensors):
+    """`predict` started 42 processes."""
+    _step(description, 0)["parameters"]["n_jobs"] = 40
+
+
+def names_without_end(description, tensors):
+    """`explain` built names until memory ended."""
+    _step(description, 0)["fitted"]["n_features_in_"] = 2**63 - 1
+
+
+def _nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def lists_in_a_parameter(description, tensors):
+    """Loading took 20 times the file's size: the lists were parsed, and then copied."""
+    last = _step(description, 2)
+    last["parameters"]["hidden_layer_sizes"] = [_nested(8)] * 4400
+    tensors["steps.2.loss_curve_"] = np.zeros(36_000)
+
+
+def lists_beside_texts(description, tensors):
+    """Short texts take eight times their size, and the header had eight times the file's."""
+    texts = "\u0100" * 20_000
+    tensors["texts"] = np.frombuffer(texts.encode(), dtype=np.uint8)
+    tensors["texts.lengths"] = np.full(20_000, 2)
+    named = {"type": "array", "dtype": "object", "tensor": "texts", "others": []}
+    _step(description, 0)["fitted"]["feature_names_in_"] = named
+    description["extra"] = {"lists": [[[]]] * 8_000}
+
+
+ATTACKS = {
+    "outputs far apart": ("encoder", outputs_far_apart),
+    "outputs far apart in columns": ("rare", outputs_far_apart_in_columns),
+    "rare categories from nowhere": ("encoder", rare_categories_from_nowhere),
+    "mapping of rare categories": ("rare", mapping_of_rare_categories),
+    "negative mapping of rare categories": ("rare", negative_mapping),
+    "cache of a pipeline": ("numbers", cache_of_a_pipeline),
+    "cache of an inner pipeline": ("columns", cache_of_an_inner_pipeline),
+    "many processes": ("columns", many_processes),
+    "names without end": ("numbers", names_without_end),
+    "lists in a parameter": ("numbers", lists_in_a_parameter),
+    "lists beside texts": ("numbers", lists_beside_texts),
+}

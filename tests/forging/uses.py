@@ -1,0 +1,251 @@
+"""All that one does with a model from a file, and the errors that one may be told of.
+
+Every use returns, or raises an error that `TOLD` lists. A use checks what it gets: an answer for
+each row, finite, probabilities that sum to 1.
+"""
+
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from click.testing import CliRunner
+from sklearn.base import clone
+from typer.main import get_command
+
+import quadric
+from quadric import Network, onnx, plotting
+from quadric.cli import app
+from quadric.explain import explain
+from quadric.model_file import info
+
+COMMAND = get_command(app)  # made once: typer compiles its annotations
+MOST_FEATURES = 100
+# Which use may raise what. The first line of the message is matched from its start.
+TOLD = (
+    # X is not what the model takes
+    ("predict", ValueError, r"X has \d+ features, but \w+ is expecting \d+ features as input"),
+    ("predict", ValueError, r"X must have shape \(n_samples, \d+\), one column for each input"),
+    ("predict", ValueError, r"The feature names should match those that were passed during fit"),
+    ("predict", ValueError, r"columns are missing: "),
+    ("predict predict_claimed", ValueError, r"Found unknown categories .* in column \d+"),
+    ("predict predict_claimed", ValueError, r"could not convert string to float: "),
+    ("predict predict_claimed", ValueError, r"X holds values so large .* is not finite in float"),
+    ("predict predict_claimed", ValueError, r"Input X contains (NaN|infinity)"),
+    # what cannot be explained, drawn or exported
+    ("explain plot", ValueError, r"this \w+ has no quadratic or reduced layer"),
+    ("explain plot", ValueError, r"the surface is larger than floating-point numbers can say"),
+    ("explain plot export", ValueError, r"\w+ must be finite in float\d\d\. Got "),
+    ("export", TypeError, r"classes must be all text or all whole numbers"),
+    ("export", TypeError, r"step '.*' \(\w+\) cannot be exported"),
+    ("export", TypeError, r"step '.*' compares text with a column of numbers"),
+    ("export", TypeError, r"step '.*': add_indicator=True is exported for numbers only"),
+    ("export", TypeError, r"a step wants numbers and is given text or categories"),
+    ("export", TypeError, r"SimpleImputer is given columns of text and of numbers"),
+    ("export", ValueError, r"step '.*' tells apart several kinds of missing or empty text"),
+    ("export", ValueError, r"step '.*' has categories that are the same number in float"),
+    ("export", ValueError, r"step '.*' has None and NaN among its categories"),
+    ("export", ValueError, r"column '.*' has the name of an output: rename it before fit"),
+    # training: parameters as they are checked there, and data that do not suit them
+    ("fit learn", ValueError, r"The '\w+' parameter of \w+ must be "),
+    ("fit learn", MemoryError, r"layer \d+ \(.*training would need about .* and the limit is"),
+    ("fit learn", ValueError, r"training diverged: "),
+    ("fit learn", ValueError, r".* cannot be used to seed a numpy.random.RandomState instance"),
+    ("fit learn", ValueError, r"Seed must be between 0 and 2\*\*32 - 1"),
+    ("fit learn", ValueError, r"hidden_layer_sizes must be > 0, got "),
+    ("fit learn", ValueError, r"layer_kinds must be 'auto', one of "),
+    ("fit", ValueError, r"Cannot use (mean|median) strategy with non-numeric data"),
+    ("fit", ValueError, r"could not convert string to float: "),
+    ("fit", ValueError, r"Found unknown categories .* in column \d+"),
+    ("learn", ValueError, r"X has \d+ features, but \w+ is expecting \d+ features as input"),
+    ("learn", ValueError, r"The feature names should match those that were passed during fit"),
+    ("learn", ValueError, r"y has \d+ outputs, but this \w+ was fitted with \d+"),
+    ("learn", ValueError, r"`y` has classes not in `self.classes_`"),
+    ("learn", ValueError, r"warm_start and partial_fit continue with the network of the last call"),
+    ("learn", ValueError, r"partial_fit does not support early_stopping=True"),
+    ("info save", quadric.ModelFileError, r""),
+)  # fmt: skip
+
+
+class WrongAnswerError(Exception):
+    """A model answered, and not as a model may."""
+
+
+def told(use, error):
+    """Whether this is an error that the use may end with."""
+    text = str(error).split("\n")[0]
+    return any(
+        use in uses.split() and isinstance(error, kind) and re.match(message, text)
+        for uses, kind, message in TOLD
+    )
+
+
+# ---- inputs ----
+
+
+def claimed_inputs(model, X):
+    """Inputs of the number and names of features that the model says it takes, if few."""
+    n = getattr(model, "n_features_in_", getattr(model, "n_inputs", None))
+    if type(n) is not int or n < 1:
+        raise WrongAnswerError("the number of features is none")
+    if n > MOST_FEATURES:
+        return None
+    if isinstance(X, pd.DataFrame):
+        names = list(getattr(model, "feature_names_in_", X.columns))
+        if len(names) != n:
+            raise WrongAnswerError(f"{n} features and {len(names)} names")
+        columns = [X[name] if name in X else X.iloc[:, i % X.shape[1]]
+                   for i, name in enumerate(names)]  # fmt: skip
+        return pd.concat(columns, axis=1, keys=names)
+    return np.take(X, np.arange(n) % X.shape[1], axis=1)
+
+
+def _check(name, answer, rows):
+    answer = np.asarray(answer)
+    if answer.shape[:1] != (rows,):
+        raise WrongAnswerError(f"{name} gives shape {answer.shape} for {rows} rows")
+    if answer.dtype.kind == "f" and name != "predict" and not np.isfinite(answer).all():
+        raise WrongAnswerError(f"{name} is not finite")
+    return answer
+
+
+def _predict(model, X):
+    if isinstance(model, Network):
+        _check("forward", model.forward(X), len(X))
+        return
+    y = _check("predict", model.predict(X), len(X))
+    if hasattr(model, "predict_proba"):
+        p = _check("predict_proba", model.predict_proba(X), len(X))
+        if y.ndim == 1 and not np.allclose(p.sum(axis=1), 1):
+            raise WrongAnswerError(f"probabilities sum to {p.sum(axis=1)}")
+        if ((p < 0) | (p > 1 + 1e-9)).any():
+            raise WrongAnswerError("a probability is not between 0 and 1")
+        if y.ndim == 1 and not np.isin(y, model.classes_).all() and y.dtype.kind != "f":
+            raise WrongAnswerError("a class is none of classes_")
+    elif y.dtype.kind != "f" or not np.isfinite(y).all():
+        raise WrongAnswerError("a prediction is not finite")
+
+
+# ---- the uses; each takes the model, the original's X and y, and the file's path ----
+
+
+def harmless(model, X, y, path):
+    """No parameter of any step makes a later call write files or start processes."""
+    if hasattr(model, "get_params"):
+        for name, value in model.get_params().items():
+            last = name.rpartition("__")[2]
+            if (last == "memory" and value is not None) or (
+                last == "n_jobs" and value not in (None, 1)
+            ):
+                raise WrongAnswerError(f"{last} is taken from the file")
+    repr(model)
+
+
+def predict(model, X, y, path):
+    _predict(model, X[:6])
+
+
+def predict_claimed(model, X, y, path):
+    X = claimed_inputs(model, X[:6])
+    if X is not None:
+        _predict(model, X)
+
+
+def explained(model, X, y, path):
+    found = explain(model)
+    str(found)
+    found.to_dict()
+
+
+def plot(model, X, y, path):
+    """The cheapest picture: a plane through the first surface, and the losses."""
+    try:
+        found = explain(model)
+        surface = found.classes[0].surface
+        if surface.n_dims > 2:
+            plotting.plot_slice(surface, (0, 1), at=np.zeros(surface.n_dims), names=found.names)
+        elif surface.n_dims == 2:
+            plotting.plot_conic(surface)
+    finally:
+        plt.close("all")
+
+
+def export(model, X, y, path):
+    onnx.export(model, path.with_suffix(".onnx"))
+
+
+def fit(model, X, y, path):
+    """Anew, with the parameters of the file."""
+    if hasattr(model, "get_params"):
+        _train(clone(model), X, y, "fit")
+
+
+def learn(model, X, y, path):
+    """Further, from where the file stands."""
+    if hasattr(model, "partial_fit"):
+        _train(model, X, y, "partial_fit")
+
+
+def _train(model, X, y, method):
+    names = [name for name in model.get_params() if name.rpartition("__")[2] == "max_iter"]
+    model.set_params(**dict.fromkeys(names, 1))
+    getattr(model, method)(X, y)
+
+
+def save(model, X, y, path):
+    again = path.with_suffix(".again")
+    quadric.save(model, again)
+    quadric.load(again)
+
+
+def about(model, X, y, path):
+    info(path)
+
+
+def _command(*arguments):
+    result = CliRunner().invoke(COMMAND, [str(argument) for argument in arguments])
+    lines = result.stderr.strip().splitlines()
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    if result.exit_code not in (0, 1):
+        raise WrongAnswerError(f"the command's exit code is {result.exit_code}")
+    errors = [line for line in lines if not line.startswith("note: ")]
+    if result.exit_code and (len(errors) != 1 or not errors[0].startswith("error: ")):
+        raise WrongAnswerError(f"the command ends with {len(errors)} lines: {errors[:1]}")
+
+
+def info_command(model, X, y, path):
+    _command("info", path)
+
+
+def explain_command(model, X, y, path):
+    _command("explain", path)
+
+
+def predict_command(model, X, y, path):
+    """On a table of the original's X, under the names that the file gives its columns."""
+    table = path.with_suffix(".csv")
+    columns = X.columns if isinstance(X, pd.DataFrame) else list("abcdefgh"[: X.shape[1]])
+    pd.DataFrame(np.asarray(X)[:6], columns=columns).to_csv(table, index=False)
+    _command("predict", path, table, "-o", path.with_suffix(".predictions"))
+
+
+# the use, and the share of the files on which it is tried: the costly ones on some
+USES = {
+    "harmless": (harmless, 1.0),
+    "predict": (predict, 1.0),
+    "predict_claimed": (predict_claimed, 1.0),
+    "explain": (explained, 1.0),
+    "export": (export, 1.0),
+    "save": (save, 1.0),
+    "plot": (plot, 0.3),
+    "fit": (fit, 0.5),
+    "learn": (learn, 0.5),
+}
+# these take files that were refused as well
+COMMANDS = {
+    "info": (about, 1.0),
+    "info_command": (info_command, 0.5),
+    "explain_command": (explain_command, 0.3),
+    "predict_command": (predict_command, 0.3),
+}
