@@ -163,6 +163,8 @@ def check_file(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(info.st_mode):
         raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a file")
+    if info.st_size == 0:
+        raise _no_store(path)  # SQLite would remove a log beside it, even for reading only
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if info.st_nlink > 1:
