@@ -384,7 +384,7 @@ def _nested(depth):
 
 def _crafted_lists(description, tensors):
     description["model"]["parameters"]["hidden_layer_sizes"] = [_nested(8)] * 30_000
-    tensors["loss_curve_"] = np.zeros(600_000)  # a large file may have a large header
+    tensors["loss_curve_"] = np.zeros(700_000)  # a large file may have a large header
 
 
 def _crafted_extra(description, tensors):
@@ -392,9 +392,9 @@ def _crafted_extra(description, tensors):
 
 
 def _crafted_texts(description, tensors):
-    texts = "".join(chr(256 + i % 1700) for i in range(200_000)).encode()
+    texts = "".join(map(chr, range(2048, 50_000))).encode()
     tensors["classes_"] = np.frombuffer(texts, dtype=np.uint8)
-    tensors["classes_.lengths"] = np.full(200_000, 2)
+    tensors["classes_.lengths"] = np.full(len(texts) // 3, 3)
 
 
 @pytest.mark.parametrize("craft", [_crafted_lists, _crafted_extra, _crafted_texts])
@@ -410,7 +410,7 @@ def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak > 2 * path.stat().st_size  # it did read the file
-    assert peak < 10 * path.stat().st_size + 2**22
+    assert peak < 10 * path.stat().st_size + 2**19
 
 
 @pytest.mark.parametrize("text", ["{},", '"a":1000,', '"ab",'])

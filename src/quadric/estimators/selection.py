@@ -67,12 +67,10 @@ def hidden_sizes(estimator: Any) -> list[int] | None:
     if isinstance(given, str):
         auto = isinstance(kinds, str) and kinds == "auto"
         return None if auto else list(HIDDEN)  # a kind for each layer makes it a fixed shape
-    sizes = np.atleast_1d(np.asarray(given, dtype=object))
-    if sizes.ndim > 1:
-        raise ValueError(f"hidden_layer_sizes must be a flat sequence, got {given!r:.60}.")
+    sizes = given if isinstance(given, (list, tuple)) else np.atleast_1d(np.asarray(given))
     for size in sizes:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:
-            raise ValueError(f"hidden_layer_sizes must be > 0, got {given}.")
+            raise ValueError(f"hidden_layer_sizes must be > 0, got {given!r:.100}.")
     return [int(size) for size in sizes]
 
 

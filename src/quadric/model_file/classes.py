@@ -6,6 +6,7 @@ A name in a file is looked up here and nowhere else; nothing is imported because
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def _classes(facts: Facts) -> Array:
         facts.expect("classes_", all(isinstance(c, plain) for c in classes), "texts or numbers")
     elif classes.dtype.kind == "f":
         facts.expect("classes_", np.isfinite(classes).all(), "finite")
-    facts.expect("classes_", len(set(classes.tolist())) == len(classes), "all different")
+    facts.expect("classes_", all(a < b for a, b in pairwise(classes)), "in increasing order")
     return classes
 
 

@@ -29,7 +29,7 @@ __all__ = ["FORMAT", "MODEL", "Form", "describe_file", "has_key", "read", "to_by
 FORMAT = 2
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20
-SPARE_MEMORY = 2**22  # what a small header may take, whatever the file's size
+SPARE_MEMORY = 2**18  # what a small header may take, whatever the file's size
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 Entries = dict[str, tuple[str, tuple[int, ...], int, int]]  # dtype, shape, begin, end

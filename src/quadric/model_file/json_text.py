@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from quadric.errors import ModelFileError
@@ -10,8 +11,9 @@ from quadric.errors import ModelFileError
 __all__ = ["canonical", "memory_estimate", "parse"]
 
 DEEPEST = 64
-# of a list, a dict, a text (two quotes), an entry of a list, and an entry of a dict, with pointers
-SIZES = {b"[": 65, b"{": 190, b'"': 28, b",": 36, b":": 60}
+# bytes of the parser's objects, with the pointers to them
+LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 80, 57, 36
+KEY = re.compile(rb'"([^"\\]*)\\?":')
 
 
 def canonical(value: Any) -> str:
@@ -38,9 +40,21 @@ def parse(text: str) -> Any:
 def memory_estimate(text: bytes) -> int:
     """An upper estimate of the bytes that `parse` takes for its objects, from a look at the text.
 
-    Each kind of object is counted by a character that it cannot be written without.
+    Each kind of object is counted by a character that it cannot be written without. A key that
+    occurs often is kept once.
     """
-    return sum(size * text.count(mark) for mark, size in SIZES.items())
+    keys = text.count(b":")
+    texts = max(0, text.count(b'"') // 2 - keys)
+    commas = text.count(b",")
+    different = len({match[1] for match in KEY.finditer(text)})
+    dicts = text.count(b"{")
+    return (
+        LIST * text.count(b"[")
+        + DICT * dicts  # with room for a few entries
+        + ENTRY * max(0, keys - 3 * dicts)
+        + TEXT * (texts + different)
+        + NUMBER * max(0, commas - texts)
+    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

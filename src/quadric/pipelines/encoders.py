@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from quadric.arrays import Array
-from quadric.pipelines.facts import Facts
+from quadric.pipelines.facts import Facts, all_different
 from quadric.pipelines.known import KnownStep
 from quadric.pipelines.operations import Bin, Categories, OneHot, Operation, Ordinal, is_missing
 
@@ -115,7 +115,9 @@ def _categories(facts: Facts) -> list[Array]:
         plain = (bool, int, float, np.generic, type(None))
         numbers = all(isinstance(value, plain) and value == value for value in present)
         facts.expect("categories_", texts or numbers, "all text or all numbers")
-        facts.expect("categories_", len(set(present)) == len(present), "all different")
+        some = present[np.array([value is not None for value in present], dtype=bool)]
+        different = len(present) - len(some) <= 1 and all_different(some)
+        facts.expect("categories_", different, "all different")
     return found
 
 
