@@ -36,6 +36,8 @@ TOLD = (
     ("explain plot", ValueError, r"this \w+ has no quadratic or reduced layer"),
     ("explain plot", ValueError, r"the surface is larger than floating-point numbers can say"),
     ("explain plot export", ValueError, r"\w+ must be finite in float\d\d\. Got "),
+    ("explain plot", ValueError, r"b must be a finite number\. Got "),
+    ("plot", ValueError, r"window must be \(x from, x to, y from, y to\), from less than to"),
     ("export", TypeError, r"classes must be all text or all whole numbers"),
     ("export", TypeError, r"step '.*' \(\w+\) cannot be exported"),
     ("export", TypeError, r"step '.*' compares text with a column of numbers"),
@@ -55,6 +57,11 @@ TOLD = (
     ("fit learn", ValueError, r"hidden_layer_sizes must be > 0, got "),
     ("fit learn", ValueError, r"layer_kinds must be 'auto', one of "),
     ("fit", ValueError, r"Cannot use (mean|median) strategy with non-numeric data"),
+    ("fit", ValueError, r"Minimum of desired feature range must be smaller than maximum"),
+    ("fit", ValueError, r"`drop` should have length equal to the number of features"),
+    ("fit", ValueError, r"n_components=.* must be between \d+ and min\(n_samples, n_features\)"),
+    ("fit", ValueError, r"Input X contains (NaN|infinity)"),
+    ("fit", ValueError, r"Found array with 0 feature\(s\)"),
     ("fit", ValueError, r"could not convert string to float: "),
     ("fit", ValueError, r"Found unknown categories .* in column \d+"),
     ("learn", ValueError, r"X has \d+ features, but \w+ is expecting \d+ features as input"),
@@ -86,6 +93,8 @@ def told(use, error):
 def claimed_inputs(model, X):
     """Inputs of the number and names of features that the model says it takes, if few."""
     n = getattr(model, "n_features_in_", getattr(model, "n_inputs", None))
+    if n is None:  # a first step 'passthrough' does not know
+        return None
     if type(n) is not int or n < 1:
         raise WrongAnswerError("the number of features is none")
     if n > MOST_FEATURES:
