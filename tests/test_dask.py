@@ -19,7 +19,7 @@ from quadric import datasets
 from quadric.cli import app
 from quadric.experiments import mnist
 from quadric.sweep import Recipe, Store, cluster, run_sweep
-from tests.sweep_process import RECIPE, TASKS, images, table
+from tests.sweep_process import RECIPE, TASKS, end_the_worker, images, table
 
 distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
@@ -259,10 +259,6 @@ def test_a_cluster_that_loses_its_workers_for_good(new_cluster, store, monkeypat
         "command again."
     )
     assert store.rows(RECIPE, DATA.checksum)
-
-
-def end_the_worker(*arguments):
-    os._exit(1)
 
 
 def test_runs_that_end_their_workers_are_not_tried_for_ever(new_cluster, store, monkeypatch):
