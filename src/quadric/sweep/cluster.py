@@ -25,6 +25,7 @@ from quadric.sweep.task import ENGINE, FAILED, Result, Task, run_task
 __all__ = ["on_cluster"]
 
 SECONDS_TO_CONNECT = 10  # to the scheduler, also when the connection was lost
+SECONDS_TO_FIRST_WORKER = 30
 SECONDS_WITHOUT_WORKERS = 300
 SECONDS_TO_GATHER = 30  # a result of some hundred bytes
 ROUNDS_WITHOUT_RESULT = 5  # in a row
@@ -47,7 +48,7 @@ def on_cluster(
     with _quiet(), _connected(Client, address) as client:
         expected = versions()
         try:
-            _check_workers(client, expected)
+            _check_workers(client, address, expected)
         except OSError:
             raise _gone(address) from None
         left, rounds = list(tasks), 0
@@ -56,7 +57,8 @@ def on_cluster(
             reason = yield from _round(client, left, (recipe, data, expected), lost)
             rounds = rounds + 1 if len(lost) == len(left) else 0
             if lost:
-                _wait_for_worker(client, address)
+                time.sleep(0.5)  # for the scheduler to notice that a worker is gone
+                _wait_for_worker(client, address, SECONDS_WITHOUT_WORKERS)
             if rounds == ROUNDS_WITHOUT_RESULT:
                 raise RuntimeError(
                     f"the Dask cluster at {address} finished none of {len(left)} runs in {rounds} "
@@ -117,11 +119,10 @@ def _cancel(client: Any, futures: dict[Any, Task]) -> None:
             client.cancel([future for future in futures if not future.done()])
 
 
-def _wait_for_worker(client: Any, address: str) -> None:
+def _wait_for_worker(client: Any, address: str, seconds: float) -> None:
     """Return when the cluster has a worker; the scheduler may be started anew meanwhile."""
-    deadline = time.monotonic() + SECONDS_WITHOUT_WORKERS
+    deadline = time.monotonic() + seconds
     while True:
-        time.sleep(0.5)  # also for the scheduler to notice that a worker is gone
         if client.status in ("closing", "closed"):
             raise _gone(address)
         if client.status == "running":
@@ -130,10 +131,11 @@ def _wait_for_worker(client: Any, address: str) -> None:
                     return
         if time.monotonic() > deadline:
             raise RuntimeError(
-                f"the Dask cluster at {address} has had no workers for {SECONDS_WITHOUT_WORKERS} "
-                "seconds. The runs that had finished are stored; start workers with `dask worker "
-                "ADDRESS`, then run the same command again."
+                f"the Dask cluster at {address} has had no workers for {seconds:g} seconds. The "
+                "runs that had finished are stored; start workers with `dask worker ADDRESS`, then "
+                "run the same command again."
             )
+        time.sleep(0.2)
 
 
 def _gone(address: str) -> ConnectionError:
@@ -197,17 +199,16 @@ def _connected(client_class: Any, address: str) -> Iterator[Any]:
             client.close()
 
 
-def _check_workers(client: Any, expected: tuple[str, str]) -> None:
-    answers = client.run(versions, on_error="return")
-    # a worker that dies at this moment is none
-    found = {
-        worker: answer for worker, answer in answers.items() if not isinstance(answer, OSError)
-    }
-    if not found:
-        raise RuntimeError(
-            "the Dask cluster has no workers. Start some with `dask worker ADDRESS`, then run the "
-            "same command again."
-        )
+def _check_workers(client: Any, address: str, expected: tuple[str, str]) -> None:
+    found: dict[str, Any] = {}
+    for _ in range(ROUNDS_WITHOUT_RESULT):
+        _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
+        answers = client.run(versions, on_error="return")
+        # of a worker that dies at this moment the answer is an OSError
+        found = {name: told for name, told in answers.items() if not isinstance(told, OSError)}
+        if found:
+            break
+        time.sleep(0.5)
     others = {worker: answer for worker, answer in found.items() if answer != expected}
     if others:
         raise RuntimeError(_mismatch(expected, others))
