@@ -538,6 +538,17 @@ def test_errors():
             export(net, opset=opset)
 
 
+def test_text_that_is_not_unicode():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = QuadraticLogisticRegression().fit(X, np.where(X[:, 0] > 0, "a\ud800", "b"))
+    with pytest.raises(ValueError, match=r"UTF-8, which cannot encode 'a\\ud800'\. Rename"):
+        export(model)
+    frame = pd.DataFrame({"t": ["a\ud800", "b"] * 15}, dtype=object)
+    model = make_pipeline(OneHotEncoder(), QuadraticLogisticRegression()).fit(frame, [0, 1] * 15)
+    with pytest.raises(ValueError, match="which cannot encode"):
+        export(model)
+
+
 def test_a_column_with_the_name_of_an_output():
     frame = pd.DataFrame({"label": ["a", "b", "a"], "Gemm": [0.0, 1.0, 2.0]})
     steps = ColumnTransformer([("e", OneHotEncoder(), ["label"]), ("n", "passthrough", ["Gemm"])])

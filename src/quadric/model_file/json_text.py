@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -26,7 +27,9 @@ def canonical(value: Any) -> str:
 def parse(text: str) -> Any:
     """The value, or ModelFileError: no repeated keys, no NaN, no deep nesting."""
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constants)
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constants, parse_float=_finite
+        )
     except RecursionError:
         raise ModelFileError("the description is nested too deeply") from None
     except ModelFileError:
@@ -66,6 +69,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constants(name: str) -> Any:
     raise ModelFileError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ModelFileError(f"{digits[:30]} is too large a number")
+    return value
 
 
 def _check_depth(value: Any) -> None:

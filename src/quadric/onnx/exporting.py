@@ -75,24 +75,41 @@ def export(
     network = last if isinstance(last, Network) else last.network_
     names = feature_names(model, _n_features(steps, network))
     graph = Graph(dtype, {*RESULTS, *names, "X"})
-    found = [(name, _operations(name, step)) for name, step in steps]
-    inputs, table = declared_inputs(graph, [o for _, inside in found for o in inside], names)
-    _check_names(inputs)
-    for name, inside in found:
-        try:
-            table = apply(graph, inside, table)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"step {name!r} cannot be exported: {error}") from None
-    X = as_matrix(graph, table)
-    results = output_nodes(graph, last, logits_node(graph, network, X.tensor))
-    proto = _assemble(graph, inputs, results, opset)
-    helper.set_model_props(proto, _properties(last, names))
+    try:
+        proto = _build(graph, steps, last, names, opset)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"ONNX holds text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
+            "class, category or column before fit."
+        ) from None
     if proto.ByteSize() > LARGEST:
         raise ValueError(
             f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB; an ONNX file holds 2 GiB."
         )
     if path is not None:
         write_whole(Path(path), proto.SerializeToString())
+    return proto
+
+
+def _build(
+    graph: Graph, steps: Sequence[tuple[str, Any]], last: Any, names: Sequence[str], opset: int
+) -> Any:
+    """Preprocessing, network and answers, assembled."""
+    network = last if isinstance(last, Network) else last.network_
+    found = [(name, _operations(name, step)) for name, step in steps]
+    inputs, table = declared_inputs(graph, [o for _, inside in found for o in inside], names)
+    _check_names(inputs)
+    for name, inside in found:
+        try:
+            table = apply(graph, inside, table)
+        except UnicodeEncodeError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"step {name!r} cannot be exported: {error}") from None
+    X = as_matrix(graph, table)
+    results = output_nodes(graph, last, logits_node(graph, network, X.tensor))
+    proto = _assemble(graph, inputs, results, opset)
+    helper.set_model_props(proto, _properties(last, names))
     return proto
 
 

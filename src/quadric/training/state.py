@@ -141,7 +141,10 @@ class TrainingState:
         """The rate of the next epoch: schedule times damping."""
         rate = options.learning_rate
         if options.schedule == "invscaling":
-            rate = rate / (self.samples + 1) ** options.power_t
+            try:
+                rate = rate / (self.samples + 1) ** options.power_t
+            except OverflowError:  # a power so large that nothing is left of the rate
+                rate = 0.0
         elif options.schedule == "adaptive" and self.rate is not None:
             rate = self.rate
         return rate * self.damping
