@@ -456,3 +456,13 @@ def test_it_is_restored_by_the_last_of_several_fits(limited):
     assert len(seen) == 2
     assert {n for numbers in (*seen, during) for n in numbers} == {1}
     assert after == before
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_power_that_leaves_nothing_of_the_rate():
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier((), solver="sgd", learning_rate="invscaling", power_t=1e30)
+    model.set_params(max_iter=2, momentum=0.0, random_state=0).fit(X, y)
+    weights = model.network_.layers[0].W.copy()
+    model.partial_fit(X, y)
+    assert np.array_equal(model.network_.layers[0].W, weights)
