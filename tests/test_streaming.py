@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,10 @@ from quadric.streaming.checkpoint import FORM, Checkpoint
 from quadric.streaming.learner import put_state, state_of
 from quadric.tables import Settings, Wishes, open_table, train
 from quadric.tables.unchanged import Version, sample_digest
+from tests.damaged_checkpoints import content_of
 from tests.streams import StopError, go, parameters, stop_after, write_table
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -77,6 +81,7 @@ def test_streaming_regression_in_any_units(table):
 )
 def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
     expected = go(table)
+    table.with_suffix(".checkpoint").unlink()
     with pytest.raises(StopError):
         go(table, progress=stop_after(calls, f"{stage} pass"))
     state = Checkpoint(table.with_suffix(".checkpoint"))
@@ -86,6 +91,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
         assert one.tobytes() == other.tobytes()
     assert resumed.report.scores == expected.report.scores
     assert resumed.schema == expected.schema
+    assert content_of(resumed) == content_of(expected)  # the records of training included
     assert state.path.exists()  # the caller removes it once the model is saved
     trained = [done for text, done in seen if text.startswith("second")]
     if stage == "second":  # what was done is not done again
@@ -526,3 +532,29 @@ def test_small_batches_at_constant_memory(monkeypatch):
 @pytest.mark.full
 def test_a_million_small_batches():
     print("resident memory in MB:", check_small_batches(1_000_000, 8.0))
+
+
+# ---- kills ---------------------------------------------------------------------------------
+
+
+def kill(count):
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.killed_streams", str(count), "0"],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    assert outcome["kills"] == count
+    return outcome
+
+
+def test_killed_streams_give_the_same_bytes():
+    kill(2)
+
+
+@pytest.mark.full
+def test_30_killed_streams(capsys):
+    outcome = kill(30)
+    with capsys.disabled():
+        print(f"\n30 killed streams: {json.dumps(outcome)}")
+    assert outcome["stages"]["second pass"] > 5

@@ -184,7 +184,7 @@ def test_tables_that_do_not_fit(tmp_path):
     refused(tmp_path, net(2, "softmax"), "column 'z' must be there", extra={"columns": list("abz")})
     date = pl.DataFrame({"day": [1]}).with_columns(pl.col("day").cast(pl.Date))
     date.write_parquet(tmp_path / "date.parquet")
-    part = "no inputs are 'day' (other values)"
+    part = "no inputs are 'day' ('1970-01-02' in row 1)"
     refused(tmp_path, net(2, "softmax"), part, table=tmp_path / "date.parquet")
     many = write(tmp_path / "many.csv", [f"x{i}" for i in range(20)], np.ones((2, 20)))
     refused(tmp_path, net(2, "softmax"), "'x11' and 8 more. Give", table=many)

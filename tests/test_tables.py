@@ -1,7 +1,12 @@
 """Tables in files: what is read, what is made of it, and what is said when it cannot be."""
 
 import csv
+import datetime as dt
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,12 +18,15 @@ import quadric
 from quadric.cli import app
 from quadric.errors import TableError
 from quadric.explain import boundary
-from quadric.tables import Settings, Wishes, open_table, predict, reading, train
+from quadric.tables import Settings, Wishes, open_table, parquet, predict, reading, train
 from quadric.tables.columns import features, labels
 from quadric.tables.preprocessing import fitted_to_moments
 from quadric.tables.profile import profile_batch
 from quadric.tables.schema import Schema, decide
+from quadric.tables.writing import safe_for_spreadsheets
 from tests.odd_files import KINDS
+
+ROOT = Path(__file__).parent.parent
 
 
 def write(path, text):
@@ -120,6 +128,72 @@ def test_parquet_types(tmp_path):
     }  # fmt: skip
     assert set(schema.left_out) == {"day", "list", "bytes", "empty"}
     assert schema.classes == ("false", "true")
+
+
+def decided(path, **wishes):
+    """What is made of the column 'c' of a file as an input, and as the target."""
+    found = []
+    try:
+        schema = schema_of(path, "y", **wishes)
+        columns = {column.name: column for column in schema.columns}
+        column = columns.get("c")
+        found.append(schema.left_out.get("c") if column is None else
+                     (column.kind, column.categories, column.missing))  # fmt: skip
+        frame = features(schema, open_table(path).read())
+        found.append(frame["c"].to_list() if column is not None else None)
+    except TableError as error:
+        found.append(str(error))
+    try:
+        schema = schema_of(path, "c")
+        found.append((schema.task, schema.classes, schema.class_counts))
+        found.append(labels(schema, open_table(path).read())[0].tolist())
+    except TableError as error:
+        found.append(str(error))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "wishes"),
+    [
+        ([dt.time(i % 24, 30) for i in range(60)], {}),
+        ([dt.time(i % 4, 30, 7, 500_000 * (i % 2)) for i in range(60)], {}),
+        ([dt.time(i // 60, i % 60) for i in range(600)], {}),
+        ([dt.date(2024, 1, 1 + i % 28) for i in range(60)], {}),
+        ([dt.datetime(2024, 1, 1 + i % 28, 13) for i in range(60)], {}),
+        ([None if i % 9 == 2 else dt.date(2024, 1, 1 + i % 5) for i in range(60)], {}),
+        ([i % 3 for i in range(60)], {"categorical": ["c"]}),
+        ([2**53 + i % 3 for i in range(60)], {"categorical": ["c"]}),
+        ([2**53 + i % 3 for i in range(60)], {}),
+        (pl.Series([2**64 - 1 - i % 3 for i in range(60)], dtype=pl.UInt64), {}),
+        (pl.Series([i % 5 / 4 for i in range(60)]).cast(pl.Decimal(10, 2)),
+         {"categorical": ["c"]}),
+        (pl.Series([i % 5 for i in range(60)]).cast(pl.Decimal(20, 0)), {}),
+        ([i % 3 == 0 for i in range(60)], {"categorical": ["c"]}),
+        ([i % 3 == 0 for i in range(60)], {}),
+        (pl.Series(["a", "b", None] * 20, dtype=pl.Categorical), {}),
+        (["NA", "b", "c "] * 20, {}),
+        ([1.5, float("nan"), 2.25] * 20, {"categorical": ["c"]}),
+    ],
+)  # fmt: skip
+def test_a_column_is_the_same_in_csv_and_parquet(tmp_path, values, wishes):
+    """Its kind, its categories and classes, why it is left out, and what each row has."""
+    series = values if isinstance(values, pl.Series) else pl.Series(values)
+    n = len(series)
+    frame = pl.DataFrame({"x": range(n), "c": series, "y": ["a", "b"] * (n // 2)})
+    frame.write_csv(
+        tmp_path / "a.csv", time_format="%H:%M:%S%.f", datetime_format="%Y-%m-%d %H:%M:%S%.6f"
+    )
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert decided(tmp_path / "a.csv", **wishes) == decided(tmp_path / "a.parquet", **wishes)
+
+
+def test_classes_too_large_for_a_float_are_not_merged(tmp_path):
+    labels = [2**53 + i % 3 for i in range(60)]
+    frame = pl.DataFrame({"x": range(60), "c": labels})
+    frame.write_parquet(tmp_path / "a.parquet")
+    schema = schema_of(tmp_path / "a.parquet", "c")
+    assert schema.classes == tuple(str(2**53 + i) for i in range(3))
+    assert schema.class_counts == (20, 20, 20)
 
 
 # ---- what the columns are ------------------------------------------------------------------
@@ -306,6 +380,156 @@ def test_an_older_output_survives_a_failure(iris, tmp_path, name):
     assert not list(tmp_path.glob(".*.part"))
 
 
+# ---- spreadsheets --------------------------------------------------------------------------
+
+
+FORMULAS = ["=HYPERLINK(0)", "+cmd", "-1+2", "@sum", "-", "plain", "-1", "it's"]
+SHOWN = ["'=HYPERLINK(0)", "'+cmd", "'-1+2", "'@sum", "'-", "plain", "-1", "it's"]
+
+
+@pytest.fixture
+def formulas(tmp_path):
+    """A model whose classes and target look like formulas, and its table."""
+    rows = "".join(f"{k}.{i},{i % 3},{FORMULAS[k]}\n" for i in range(8) for k in range(8))
+    table = write(tmp_path / "a.csv", "x,z,=target\n" + rows)
+    result = CliRunner().invoke(
+        app, ["train", str(table), "-t", "=target", "-o", str(tmp_path / "m"), "--test-size", "0"]
+    )
+    assert result.exit_code == 0, result.output
+    return tmp_path
+
+
+def predicted(place, *more):
+    arguments = ["predict", place / "m", place / "a.csv", *more]
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_formulas_in_labels_and_names_are_shown_and_not_computed(formulas):
+    out = formulas / "out.csv"
+    said = predicted(formulas, "-o", out, "--proba").stderr
+    rows = list(csv.reader(out.read_text().splitlines()))
+    assert rows[0] == ["'=target", *(f"probability of {label}" for label in sorted(FORMULAS))]
+    found = {row[0] for row in rows[1:]}
+    assert found <= set(SHOWN)
+    assert {"'=HYPERLINK(0)", "'+cmd", "'-1+2", "'@sum"} <= found
+    changed = sum(row[0].startswith("'") for row in rows)
+    assert f"note: {changed} texts that a spreadsheet would take for formulas" in said
+    assert predicted(formulas).stdout.splitlines()[0] == "'=target"
+
+
+def test_raw_csv_and_parquet_have_the_labels_as_they_are(formulas):
+    raw, parquet = formulas / "raw.csv", formulas / "out.parquet"
+    said = predicted(formulas, "-o", raw, "--raw-csv").stderr
+    predicted(formulas, "-o", parquet)
+    rows = [row[0] for row in csv.reader(raw.read_text().splitlines())]
+    assert rows[0] == "=target"
+    assert set(rows[1:]) <= set(FORMULAS)
+    assert "=HYPERLINK(0)" in rows
+    assert pl.read_parquet(parquet)["=target"].to_list() == rows[1:]
+    assert "formulas" not in said
+    assert predicted(formulas, "--raw-csv").stdout.splitlines()[0] == "=target"
+
+
+@pytest.mark.parametrize("text", ["\tx", "\rx", "\nx", "=", "+1+1", "-1e", "@", "--1", "-1 "])
+def test_what_a_spreadsheet_would_compute(text):
+    safe, count = safe_for_spreadsheets(pl.Series([text, None]))
+    assert (safe.to_list(), count) == (["'" + text, None], 1)
+
+
+@pytest.mark.parametrize("text", ["", "x=1", "-1", "+1", "-1.5e-3", "-.5", "1-2", " =x", "'=x"])
+def test_what_a_spreadsheet_shows_as_it_is(text):
+    assert safe_for_spreadsheets(pl.Series([text]))[0].to_list() == [text]
+
+
+def test_numbers_are_never_changed(tmp_path):
+    """A model that predicts negative numbers."""
+    text = "x,y\n" + "".join(f"{i / 7},{-i / 3 - 5}\n" for i in range(60))
+    trained = train(open_table(write(tmp_path / "a.csv", text)), Wishes("y"), Settings())
+    done = predict(
+        trained.model, trained.schema, open_table(tmp_path / "a.csv"), tmp_path / "o.csv"
+    )
+    assert done.formulas == 0
+    assert pl.read_csv(tmp_path / "o.csv")["y"].max() < 0
+
+
+# ---- damaged Parquet files -----------------------------------------------------------------
+
+
+def damage_parquet(count, seed=0):
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.damaged_parquet", str(count), str(seed)],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    assert outcome["refused"] + outcome["same"] + outcome["another table"] == count
+    return outcome
+
+
+def test_damaged_parquet_files():
+    damage_parquet(12)
+
+
+@pytest.mark.full
+def test_2500_damaged_parquet_files(capsys):
+    outcome = damage_parquet(2500)
+    with capsys.disabled():
+        print(f"\n2500 damaged Parquet files: {json.dumps(outcome)}")
+    assert outcome["refused"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("import os; os.abort()", "is a damaged Parquet file, or takes more memory than there is"),
+        ("import sys; sys.exit(3)", "or takes more memory than there is"),
+        ("import nowhere", "No module named 'nowhere'"),
+        ("print('{\"error\": \"a\\\\u001b[31m\\\\nb\"}')", "damaged Parquet file: a?[31m."),
+        ("import sys; print('{\"columns\": [\"x\"], \"rows\": 2}'); "
+         "print('thread 7 panicked at x.rs', file=sys.stderr)", "its reader panicked"),
+        ("print('{\"columns\": [], \"rows\": 0}')", "has no columns"),
+        ("print('{\"columns\": [\"x\", \"y\"], \"rows\": 31}')", "30 of 31 rows could be read"),
+    ],
+)  # fmt: skip
+def test_whatever_becomes_of_the_process_that_reads_first(tmp_path, monkeypatch, script, words):
+    pl.DataFrame({"x": range(30), "y": ["a", "b"] * 15}).write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(parquet, "PROBE", write(tmp_path / "probe.py", script))
+    result = CliRunner().invoke(
+        app, ["train", str(tmp_path / "a.parquet"), "-t", "y", "-o", str(tmp_path / "m")]
+    )
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_panic_in_this_process_is_one_line_too(tmp_path, monkeypatch):
+    def panic(*_, **__):
+        raise pl.exceptions.PanicException("called `Option::unwrap()` on a `None` value")
+
+    pl.DataFrame({"x": range(30), "y": ["a", "b"] * 15}).write_parquet(tmp_path / "a.parquet")
+    source = open_table(tmp_path / "a.parquet")
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", panic)
+    with pytest.raises(TableError, match=r"damaged Parquet file: called `Option::unwrap\(\)`"):
+        source.read()
+
+
+def test_a_parquet_file_without_columns(tmp_path):
+    pl.DataFrame().write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TableError, match="has no columns"):
+        open_table(tmp_path / "a.parquet")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_no_table(tmp_path):
+    """It can be read once only: rows would be lost."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TableError, match="it is a device or a pipe, not a file"):
+        open_table(tmp_path / "pipe")
+
+
 # ---- odd files -----------------------------------------------------------------------------
 
 
@@ -330,7 +554,9 @@ def check_odd_file(make, seed, directory):
     assert set(found["left_out"]) == odd.left_out, context
     assert len(found["classes"]) == odd.classes, context
     out = directory / "out.csv"
-    result = CliRunner().invoke(app, ["predict", str(model), str(data), "-o", str(out), "--json"])
+    result = CliRunner().invoke(
+        app, ["predict", str(model), str(data), "-o", str(out), "--json", "--raw-csv"]
+    )
     assert result.exit_code == 0, (context, result.output)
     assert json.loads(result.stdout)["rows"] == odd.rows, context
     assert set(pl.read_csv(out, infer_schema=False)[:, 0].drop_nulls()) <= {
@@ -345,8 +571,8 @@ def test_odd_files(make, tmp_path):
 
 
 @pytest.mark.full
-def test_a_thousand_odd_files(tmp_path):
-    for seed in range(1000):
+def test_3000_odd_files(tmp_path):
+    for seed in range(3000):
         check_odd_file(KINDS[seed % len(KINDS)], seed, tmp_path)
 
 

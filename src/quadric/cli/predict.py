@@ -29,6 +29,13 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Also the probability of each class.")
     ] = False,
+    raw_csv: Annotated[
+        bool,
+        typer.Option(
+            "--raw-csv",
+            help="In CSV, no apostrophe in front of texts that a spreadsheet takes for formulas.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what was done as JSON (needs -o).")
     ] = False,
@@ -50,7 +57,7 @@ def predict(
         schema, source = opened.schema, opened.source
         assert schema is not None
         assert source is not None
-        done = predict_table(opened.model, schema, source, path, proba=proba)
+        done = predict_table(opened.model, schema, source, path, proba=proba, raw_csv=raw_csv)
     notes = opened.notes + done.notes(schema.target)
     if as_json:
         result = {

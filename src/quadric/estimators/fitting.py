@@ -29,7 +29,7 @@ from quadric.training.options import Options
 from quadric.training.state import History, TrainingState
 from quadric.training.train import train
 
-__all__ = ["Task", "fit_network", "starts_anew"]
+__all__ = ["Task", "fit_network", "set_attributes", "starts_anew"]
 
 # How many copies of all parameters a solver holds at once, its memory and temporaries included, as
 # measured with tracemalloc. L-BFGS: ten pairs of vectors and SciPy's workspace of the same size.
@@ -171,7 +171,7 @@ def _run_epochs(estimator: Any, samples: Samples, task: Task, plan: _Plan) -> No
         _train(estimator, samples, task, options, plan, validate)
     except KeyboardInterrupt:
         warn_user("Training interrupted by user.")
-        _set_attributes(estimator)
+        set_attributes(estimator)
     if plan.incremental:
         estimator._state.trim(KEPT_LOSSES)
     else:
@@ -205,7 +205,7 @@ def _train(
             validate=validate,
             callback=report,
         )
-    _set_attributes(estimator)
+    set_attributes(estimator)
 
 
 def _build(
@@ -219,7 +219,7 @@ def _build(
     return Network(layers, [estimator.activation] * len(candidate.hidden) + [task.last])
 
 
-def _set_attributes(estimator: Any) -> None:
+def set_attributes(estimator: Any) -> None:
     """The fitted attributes of scikit-learn's networks."""
     state, early = estimator._state, estimator.early_stopping
     history = state.history

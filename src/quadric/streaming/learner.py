@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from quadric.arrays import Array
 from quadric.errors import TableError
 from quadric.estimators.data import scale_outputs
+from quadric.estimators.fitting import set_attributes
 from quadric.tables.preprocessing import fitted_to_moments
 from quadric.tables.schema import Schema
 from quadric.tables.training import Settings, make_estimator, too_large
@@ -146,6 +147,7 @@ def put_state(estimator: Any, arrays: dict[str, Array], numbers: dict[str, Any])
         for name, array in layer.arrays().items():
             array[...] = arrays[f"layers.{l}.{name}"]
     estimator._state = TrainingState.from_arrays(arrays, numbers)
+    set_attributes(estimator)  # a model file keeps them, and there may be no step after this one
 
 
 def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:

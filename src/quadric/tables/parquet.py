@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
-from polars import selectors
 
 from quadric.config import get_config
 from quadric.errors import TableError
 from quadric.memory import SHARE, available_bytes
+from quadric.tables.parquet_probe import BATCH, as_in_csv
 
 __all__ = ["columns_and_rows", "frames"]
 
 PROBE = Path(__file__).with_name("parquet_probe.py")
-BATCH = 20_000
 LONGEST_REASON = 200
 
 
@@ -49,10 +48,7 @@ def columns_and_rows(path: Path) -> tuple[tuple[str, ...], int]:
 
 
 def frames(path: Path, rows: int) -> Iterator[pl.DataFrame]:
-    """The rows in batches: floats as Float64, dates, times and categories as text, as in CSV.
-
-    Integers and decimals are kept as they are: a float does not tell all of them apart.
-    """
+    """The rows in batches, which must be so many in all; TableError if they are not."""
     read = 0
     try:
         batches = pl.scan_parquet(path, glob=False).collect_batches(
@@ -61,12 +57,7 @@ def frames(path: Path, rows: int) -> Iterator[pl.DataFrame]:
         for frame in batches:
             read += len(frame)
             if len(frame):
-                yield frame.with_columns(
-                    selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String),
-                    (selectors.date() | selectors.datetime()).cast(pl.String),
-                    selectors.time().dt.to_string("%H:%M:%S%.f"),
-                    selectors.float().cast(pl.Float64),
-                )
+                yield as_in_csv(frame)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise _damaged(path, str(error)) from None
     if read != rows:

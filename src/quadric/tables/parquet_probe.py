@@ -13,7 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 import polars as pl
+from polars import selectors
 
+__all__ = ["as_in_csv", "probe"]
+
+BATCH = 20_000
 SLACK = 2**31  # of addresses that threads reserve and do not use
 
 
@@ -24,8 +28,8 @@ def probe(path: str) -> dict[str, Any]:
         columns = scan.collect_schema().names()
         promised = scan.select(pl.len()).collect().item()
         rows = 0
-        for frame in scan.collect_batches(chunk_size=20_000, maintain_order=True, lazy=True):
-            rows += len(frame)
+        for frame in scan.collect_batches(chunk_size=BATCH, maintain_order=True, lazy=True):
+            rows += len(as_in_csv(frame))
         if rows != promised:
             return {"error": f"it promises {promised} rows, and {rows} can be read"}
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -34,15 +38,28 @@ def probe(path: str) -> dict[str, Any]:
     return {"columns": columns, "rows": rows}
 
 
+def as_in_csv(frame: pl.DataFrame) -> pl.DataFrame:
+    """Dates, times and categories as text, all floats as Float64.
+
+    Integers and decimals are kept as they are: a float does not tell all of them apart.
+    """
+    return frame.with_columns(
+        selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String),
+        (selectors.date() | selectors.datetime()).cast(pl.String),
+        selectors.time().dt.to_string("%H:%M:%S%.f"),
+        selectors.float().cast(pl.Float64),
+    )
+
+
 def _limit_memory(most: int) -> None:
     with suppress(ImportError, OSError, ValueError):
         import resource
 
         with open("/proc/self/statm") as stream:
             used = int(stream.read().split()[0]) * resource.getpagesize()
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         wanted = used + SLACK + most
-        if hard == resource.RLIM_INFINITY or wanted < hard:
+        if soft == resource.RLIM_INFINITY or wanted < soft:
             resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
 
 

@@ -29,6 +29,7 @@ class Predicted:
     rows: int = 0
     empty: int = 0
     imputes: bool = True
+    formulas: int = 0
     extra: list[str] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
@@ -52,18 +53,30 @@ class Predicted:
         if self.empty:
             lack = "have no value at all" if self.imputes else "lack a number"
             said.append(f"{self.empty} rows {lack}: their predictions are empty.")
+        if self.formulas:
+            said.append(
+                f"{self.formulas} texts that a spreadsheet would take for formulas have an "
+                "apostrophe in front; --raw-csv writes them as they are."
+            )
         return said
 
 
 def predict(
-    model: Any, schema: Schema, source: Source, path: Path | None, *, proba: bool = False
+    model: Any,
+    schema: Schema,
+    source: Source,
+    path: Path | None,
+    *,
+    proba: bool = False,
+    raw_csv: bool = False,
 ) -> Predicted:
     """Write a column named as the target; with `proba` also one a class, 'probability of ...'.
 
     Where a network predicts several numbers, the columns are 'output 0', 'output 1', ... A row
     without any value has no prediction; for a network, which imputes nothing, one without all.
-    `path` is CSV, or Parquet where its name ends so; None is stdout. TableError for a table that
-    does not fit, OSError where nothing can be written.
+    `path` is CSV, or Parquet where its name ends so; None is stdout. In CSV, texts that a
+    spreadsheet would take for formulas get an apostrophe in front, unless `raw_csv`. TableError
+    for a table that does not fit, OSError where nothing can be written.
     """
     if proba and schema.task == "regression":
         raise TableError("--proba is for classes; this model predicts numbers.")
@@ -85,7 +98,7 @@ def predict(
         if not done.rows:
             raise TableError(f"{source.path} has no rows, only column names.")
 
-    write_batches(path, frames())
+    done.formulas = write_batches(path, frames(), raw_csv=raw_csv)
     return done
 
 
