@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Self
 
 from quadric.errors import StoreError
-from quadric.sweep import store_file
+from quadric.sweep import store_file, store_place
 from quadric.sweep.environment import Environment
 from quadric.sweep.lock import Lock
 from quadric.sweep.recipe import Recipe
 from quadric.sweep.row import Key, Row, check_whole, from_values, to_values
-from quadric.sweep.store_file import damaged, explained
+from quadric.sweep.store_errors import damaged, explained
 from quadric.sweep.task import ENGINE, Result, Task
 
 __all__ = ["Row", "Store"]
@@ -46,8 +46,8 @@ class Store:
             if not read_only:
                 if not os.path.lexists(self._file):
                     store_file.create(self._file)
-                store_file.remove_leftovers(self._file)
-                store_file.check_file(self._file)
+                store_place.remove_leftovers(self._file)
+                store_place.check_place(self._file)
                 self._lock = Lock(self._file, f"the store {self.path}")
                 undo.callback(self._lock.release)
             self._all()
