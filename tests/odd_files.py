@@ -322,7 +322,8 @@ KINDS = (
     utf_16_without_mark, repeated_name, empty_name, no_names, only_a_header, nothing, one_class,
     all_missing, dates, times_of_day, formulas, large_whole_numbers, infinite, missing_labels,
     no_labels, carriage_returns, only_carriage_returns, other_separators, one_value, identifiers,
-    mistyped_number, booleans, blank_lines, two_rows, a_hole_of_each_sort, blanks_around, spelled_numbers, strange_labels,
+    mistyped_number, booleans, blank_lines, two_rows, a_hole_of_each_sort, blanks_around,
+    spelled_numbers, strange_labels,
     whole_number_labels, only_labels, no_such_target, compressed, bytes_of_nothing,
     damaged_parquet, rare_class, many_classes, many_columns,
 )  # fmt: skip
