@@ -148,6 +148,28 @@ def dates(rng):
     return right(*add(header, body, "when", days), left_out=frozenset(["when"]))
 
 
+def times_of_day(rng):
+    header, body = table(rng)
+    form = str(rng.choice(["{:02d}:30", "{:02d}:30:00", "{:02d}:30:00.500"]))
+    return right(*add(header, body, "at", [form.format(i % 12) for i in range(len(body))]))
+
+
+def formulas(rng):
+    """As categories, as classes, and as the name of the target."""
+    header, body = table(rng)
+    words = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "-7"]
+    header[-1] = "=label"
+    body = [[*row[:2], words[i % 3], words[i % 5]] for i, row in enumerate(body)]
+    return right(header, body, classes=5, target="=label")
+
+
+def large_whole_numbers(rng):
+    """Labels and categories that a float cannot tell apart."""
+    header, body = table(rng)
+    body = [[*row[:-1], str(2**53 + i % 3)] for i, row in enumerate(body)]
+    return right(header, body, classes=3)
+
+
 def infinite(rng):
     header, body = table(rng)
     at = int(rng.integers(len(body)))
@@ -298,9 +320,10 @@ def many_columns(rng):
 KINDS = (
     plain, long_row, short_row, quoted, open_quote, byte_order_mark, latin_1, utf_16,
     utf_16_without_mark, repeated_name, empty_name, no_names, only_a_header, nothing, one_class,
-    all_missing, dates, infinite, missing_labels, no_labels, carriage_returns,
-    only_carriage_returns, other_separators, one_value, identifiers, mistyped_number, booleans,
-    blank_lines, two_rows, a_hole_of_each_sort, blanks_around, spelled_numbers, strange_labels,
+    all_missing, dates, times_of_day, formulas, large_whole_numbers, infinite, missing_labels,
+    no_labels, carriage_returns, only_carriage_returns, other_separators, one_value, identifiers,
+    mistyped_number, booleans, blank_lines, two_rows, a_hole_of_each_sort, blanks_around,
+    spelled_numbers, strange_labels,
     whole_number_labels, only_labels, no_such_target, compressed, bytes_of_nothing,
     damaged_parquet, rare_class, many_classes, many_columns,
 )  # fmt: skip

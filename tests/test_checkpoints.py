@@ -232,6 +232,17 @@ def test_a_checkpoint_has_the_state_of_the_moment(place):
     assert described["run"]["target"] == "label"
 
 
+def test_a_state_of_any_length(place):
+    """Many columns with many categories make a long text, in many pieces."""
+    state = {"values": {f"column {i} " + "x" * 500: [1, 2, 3] for i in range(40_000)}}
+    checkpoint = Checkpoint(place / "checkpoint")
+    checkpoint.begin({"drop": [f"c{i}" for i in range(20_000)]}, resume=False)
+    checkpoint.save(state, {})
+    again = Checkpoint(place / "checkpoint")
+    stored = again.begin({"drop": [f"c{i}" for i in range(20_000)]}, resume=True)
+    assert stored == (state, {})
+
+
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory):
     return damaged_checkpoints.Originals(tmp_path_factory.mktemp("originals"))

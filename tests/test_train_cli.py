@@ -169,7 +169,7 @@ def test_mistakes_of_the_user(place, tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # root may read all
     assert quick("train", data, "-t", "y", "-o", tmp_path / "a").exit_code == 1
     monkeypatch.undo()
-    is_one_line(quick("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "Is a directory")
+    is_one_line(quick("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")
     assert not (tmp_path / "a").exists()
 
 

@@ -260,11 +260,11 @@ def _parse(source: Source, block: bytes, rows: int, begin: int) -> pl.DataFrame:
             schema={f"c{i}": pl.String for i in range(n)}, raise_if_empty=False,
         )  # fmt: skip
         return frame[1:].rename(dict(zip((f"c{i}" for i in range(n)), source.columns, strict=True)))
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _why(source, block, rows, begin, error) from None
 
 
-def _why(source: Source, block: bytes, rows: int, begin: int, error: Exception) -> TableError:
+def _why(source: Source, block: bytes, rows: int, begin: int, error: BaseException) -> TableError:
     """What is wrong with a block that could not be parsed."""
     try:
         text = block.decode()
