@@ -46,6 +46,16 @@ def in_process(script, *arguments, **options):
     )  # fmt: skip
 
 
+def told_by(module, *arguments):
+    """The JSON that it prints in a process, whose crash would be seen."""
+    process = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)], cwd=ROOT, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (process.returncode, process.stderr) == (0, "")
+    return json.loads(process.stdout)
+
+
 OPEN = """
 try:
     store = Store(sys.argv[1])
@@ -301,6 +311,14 @@ def test_a_reader_changes_nothing_that_a_killed_process_left(path):
     assert before.pop(scratch)
     assert after.pop(scratch)
     assert before == after
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.full)])
+def test_killed_while_it_stores_a_run_nothing_that_was_stored_is_lost(count):
+    found = told_by("tests.killed_stores", count, count)
+    assert found["before"] + found["after"] == count
+    assert min(found["before"], found["after"]) > count / 10
+    print(found)
 
 
 # ---- the files beside a store --------------------------------------------------------------
@@ -674,12 +692,7 @@ def test_the_command_refuses_in_one_line(make, path, monkeypatch):
 
 @pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.full)])
 def test_damaged_stores_are_refused_or_give_what_was_written(count):
-    process = subprocess.run(
-        [sys.executable, "-m", "tests.damaged_stores", str(count), str(count)], cwd=ROOT,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (process.returncode, process.stderr) == (0, "")
-    found = json.loads(process.stdout)
+    found = told_by("tests.damaged_stores", count, count)
     refused, read = (sum(found[told].values()) for told in ("refused", "read"))
     assert refused + read == count
     assert min(refused, read) > count / 10
