@@ -187,6 +187,13 @@ def hard_link(path, tmp_path):
     return tmp_path / "elsewhere" / "other"
 
 
+def named(path, pid):
+    """How the holder is named: by its number, if the system lists the file as it calls it."""
+    info = path.stat()
+    place = f" {os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino} "
+    return f"process {pid}" if place in Path("/proc/locks").read_text() else "another process"
+
+
 @pytest.mark.parametrize(
     "way", [the_same, relative, link, link_to_a_link, linked_directory, hard_link]
 )
@@ -194,7 +201,7 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
     holder = in_process(OPEN, path)
     try:
         assert holder.stdout.readline() == "open\n"
-        name = way(path, tmp_path)
+        name, who = way(path, tmp_path), named(path, holder.pid)
         second = in_process(OPEN, name)
         output, errors = second.communicate("\n", timeout=60)
         assert errors == ""
@@ -206,7 +213,7 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
             name.unlink()
         else:
             assert output == (
-                f"the store {name} is in use by process {holder.pid}. Wait until it has finished "
+                f"the store {name} is in use by {who}. Wait until it has finished "
                 "or stop it, then run the same command again: finished runs are kept.\n"
             )
         with Store(path, read_only=True) as reader:
@@ -224,7 +231,8 @@ def test_a_store_is_opened_once_in_a_process_too(path, tmp_path):
             with pytest.raises(StoreError, match="is in use by this process"):
                 Store(name)
         second = in_process(OPEN, path)
-        assert f"in use by process {os.getpid()}" in second.communicate("\n", timeout=60)[0]
+        who = named(path, os.getpid())
+        assert f"in use by {who}" in second.communicate("\n", timeout=60)[0]
     Store(path).close()
 
 
