@@ -46,6 +46,16 @@ def in_process(script, *arguments, **options):
     )  # fmt: skip
 
 
+def told_by(module, *arguments):
+    """The JSON that it prints in a process, whose crash would be seen."""
+    process = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)], cwd=ROOT, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (process.returncode, process.stderr) == (0, "")
+    return json.loads(process.stdout)
+
+
 OPEN = """
 try:
     store = Store(sys.argv[1])
@@ -177,6 +187,13 @@ def hard_link(path, tmp_path):
     return tmp_path / "elsewhere" / "other"
 
 
+def named(path, pid):
+    """How the holder is named: by its number, if the system lists the file as it calls it."""
+    info = path.stat()
+    place = f" {os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino} "
+    return f"process {pid}" if place in Path("/proc/locks").read_text() else "another process"
+
+
 @pytest.mark.parametrize(
     "way", [the_same, relative, link, link_to_a_link, linked_directory, hard_link]
 )
@@ -184,7 +201,7 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
     holder = in_process(OPEN, path)
     try:
         assert holder.stdout.readline() == "open\n"
-        name = way(path, tmp_path)
+        name, who = way(path, tmp_path), named(path, holder.pid)
         second = in_process(OPEN, name)
         output, errors = second.communicate("\n", timeout=60)
         assert errors == ""
@@ -196,7 +213,7 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
             name.unlink()
         else:
             assert output == (
-                f"the store {name} is in use by process {holder.pid}. Wait until it has finished "
+                f"the store {name} is in use by {who}. Wait until it has finished "
                 "or stop it, then run the same command again: finished runs are kept.\n"
             )
         with Store(path, read_only=True) as reader:
@@ -214,7 +231,8 @@ def test_a_store_is_opened_once_in_a_process_too(path, tmp_path):
             with pytest.raises(StoreError, match="is in use by this process"):
                 Store(name)
         second = in_process(OPEN, path)
-        assert f"in use by process {os.getpid()}" in second.communicate("\n", timeout=60)[0]
+        who = named(path, os.getpid())
+        assert f"in use by {who}" in second.communicate("\n", timeout=60)[0]
     Store(path).close()
 
 
@@ -301,6 +319,14 @@ def test_a_reader_changes_nothing_that_a_killed_process_left(path):
     assert before.pop(scratch)
     assert after.pop(scratch)
     assert before == after
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.full)])
+def test_killed_while_it_stores_a_run_nothing_that_was_stored_is_lost(count):
+    found = told_by("tests.killed_stores", count, count)
+    assert found["before"] + found["after"] == count
+    assert min(found["before"], found["after"]) > count / 10
+    print(found)
 
 
 # ---- the files beside a store --------------------------------------------------------------
@@ -674,12 +700,7 @@ def test_the_command_refuses_in_one_line(make, path, monkeypatch):
 
 @pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.full)])
 def test_damaged_stores_are_refused_or_give_what_was_written(count):
-    process = subprocess.run(
-        [sys.executable, "-m", "tests.damaged_stores", str(count), str(count)], cwd=ROOT,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (process.returncode, process.stderr) == (0, "")
-    found = json.loads(process.stdout)
+    found = told_by("tests.damaged_stores", count, count)
     refused, read = (sum(found[told].values()) for told in ("refused", "read"))
     assert refused + read == count
     assert min(refused, read) > count / 10

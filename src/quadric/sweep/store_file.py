@@ -34,6 +34,7 @@ SCHEMA = {(name, "table", sql) for name, sql in TABLES.items()} | {
     (f"sqlite_autoindex_{name}_1", "index", None) for name in TABLES
 }
 SCRIPT = f"""
+PRAGMA synchronous = OFF;
 PRAGMA journal_mode = WAL;
 BEGIN;
 PRAGMA application_id = {APPLICATION_ID};
@@ -56,6 +57,8 @@ def create(path: Path) -> None:
     try:
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
             connection.executescript(SCRIPT)
+        with new.open("rb+") as file:
+            os.fsync(file.fileno())  # once, at the end: the bytes before the name
         with contextlib.suppress(FileExistsError):
             os.link(new, path)  # unlike a renaming it replaces nothing
     finally:

@@ -80,8 +80,8 @@ def _is_log(file: Path, size: int) -> bool:
 
 
 def _is_index(file: Path, size: int) -> bool:
-    # by its size: to open and close it would drop SQLite's locks on it
-    return size < 4 or size % 2**15 == 0
+    # by its size, which grows in such steps: to open and close it would drop SQLite's locks on it
+    return size < 4 or size % 4096 == 0
 
 
 def new_file(path: Path) -> Path:
