@@ -425,6 +425,67 @@ def test_a_header_of_many_small_pieces_is_not_parsed(text, network_file):
     assert peak < 3 * network_file.stat().st_size
 
 
+def _insert(entry):
+    def forge(model):
+        model["parameters"]["steps"].insert(0, {"type": "tuple", "items": ["z", entry]})
+
+    return forge
+
+
+def _entry(name, facts, **parameters):
+    return {"type": "fitted", "class": name, "parameters": parameters, "facts": facts}
+
+
+def _without_facts(model):
+    model["facts"] = None
+
+
+FORGED_PIPELINES = {
+    "says nothing about its Pipeline": _without_facts,
+    "steps with names": _insert(7),
+    "StandardScaler is not fitted": _insert(_entry("StandardScaler", None)),
+    "a list of named steps": _insert(_entry("FeatureUnion", {}, transformer_list=[])),
+    "is given 134217728": _insert(
+        _entry(
+            "FeatureUnion",
+            {},
+            transformer_list=[
+                {
+                    "type": "tuple",
+                    "items": ["a", _entry("FunctionTransformer", {"n_features_in_": 2**27})],
+                }
+            ],
+            transformer_weights={"type": "dict", "items": [["a", 2.0]]},
+        )
+    ),
+    "more than 64 bits": _insert(_entry("FunctionTransformer", {"n_features_in_": 10**400})),
+}
+
+
+@pytest.mark.parametrize("message", FORGED_PIPELINES)
+def test_steps_that_do_not_fit_are_refused_before_anything_is_allocated(message, saved, tmp_path):
+    path = tmp_path / "model"
+    description, tensors = container.read(saved["scaler"][2])
+    FORGED_PIPELINES[message](description["model"])
+    path.write_bytes(container.to_bytes(description, tensors))
+    with pytest.raises(ModelFileError, match=message):
+        load(path)
+    tracemalloc.start()
+    with contextlib.suppress(ModelFileError):
+        load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * path.stat().st_size + 2**19
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    model, _ = make("scaler")
+    model[0].scale_ = np.ones(7)
+    with pytest.raises(ModelFileError, match="could not be loaded again, it is not saved"):
+        save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
 def _entries(value):
     """All estimators and steps in a description."""
     inside = value.values() if isinstance(value, dict) else value

@@ -308,6 +308,97 @@ def _assert_same(a, b, where):
         assert a == b or (a != a and b != b), where
 
 
+# ---- one by one, what went wrong once --------------------------------------------------------
+
+
+def _round_trip(model, X, path):
+    save(model, path)
+    assert np.array_equal(load(path).decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_steps_fitted_in_unusual_ways_are_saved(tmp_path):
+    path, last = tmp_path / "model", QuadraticLogisticRegression()
+    frame = pd.DataFrame(NUMBERS, columns=list("abcd"))
+    _round_trip(make_pipeline(FunctionTransformer(), last).fit(frame, Y), frame, path)
+    weight = np.linspace(0.1, 1, len(Y))
+    weighted = make_pipeline(StandardScaler(), last)
+    _round_trip(weighted.fit(NUMBERS, Y, standardscaler__sample_weight=weight), NUMBERS, path)
+    _round_trip(make_pipeline(OneHotEncoder(dtype="float32"), last).fit(WHOLE, Y), WHOLE, path)
+    parts = IncrementalPCA(4).partial_fit(NUMBERS)  # which sets no batch_size_
+    save(Pipeline([("p", parts), ("q", last.fit(parts.transform(NUMBERS), Y))]), path)
+    assert load(path)[0].components_.shape == (4, 4)
+    union = FeatureUnion([("x", "drop"), ("s", StandardScaler())])
+    _round_trip(make_pipeline(union, last).fit(NUMBERS, Y), NUMBERS, path)
+    columns = ColumnTransformer([("u", union, [0, 1])])
+    _round_trip(make_pipeline(columns, last).fit(NUMBERS, Y), NUMBERS, path)
+    texts = TEXT_GAPS.astype(object).where(TEXT_GAPS.notna(), None)
+    imputed = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(), last)
+    _round_trip(imputed.fit(texts, Y), texts, path)  # None is a value, not a missing one
+
+
+def test_whitening_of_small_data():
+    X = (NUMBERS * 1e-4).astype(np.float32)
+    model = make_pipeline(PCA(3, whiten=True), QuadraticLogisticRegression()).fit(X, Y)
+    value = explain(model).classes[0].surface.value(X.astype(float))
+    np.testing.assert_allclose(value, model.decision_function(X), atol=1e-3)
+
+
+def test_a_selector_that_does_more_is_not_taken_for_one():
+    class Ten(SelectKBest):
+        def transform(self, X):
+            return 10 * super().transform(X)
+
+    with pytest.raises(UnknownStepError, match="Ten is not among"):
+        find(Ten())
+
+
+def test_explained_without_the_columns_that_are_dropped():
+    frame = pd.DataFrame(NUMBERS, columns=list("abcd"))
+    columns = ColumnTransformer([("s", StandardScaler(), ["a", "b"])])
+    model = make_pipeline(columns, QuadraticLogisticRegression()).fit(frame, Y)
+    expected = str(explain(model, frame))
+    assert str(explain(model, frame[["b", "a"]])) == expected
+    assert str(explain(model, frame[["c", "b", "a"]].assign(e=1))) == expected
+    reached = take_apart(model, names=list("bacd")).space.reach(frame)  # names for people
+    assert np.array_equal(reached, NUMBERS * [1, 1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "steps", [(StandardScaler(), SimpleImputer()), (SimpleImputer(strategy="constant"),)]
+)
+def test_explained_with_gaps_that_a_later_step_fills(steps):
+    model = make_pipeline(*steps, QuadraticLogisticRegression()).fit(GAPS, Y)
+    reached = take_apart(model).space.reach(GAPS)
+    value = explain(model, GAPS).classes[0].surface.value(reached)
+    np.testing.assert_allclose(value, model.decision_function(GAPS), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_onnx_cannot_tell_apart_is_refused():
+    pytest.importorskip("onnxruntime")
+    from quadric.onnx import export
+
+    texts = np.array([["x"], ["x"], ["y"], [None]] * 30, dtype=object)
+    texts[::5] = np.nan
+    steps = SimpleImputer(strategy="most_frequent"), OneHotEncoder()
+    model = make_pipeline(*steps, QuadraticLogisticRegression()).fit(texts, Y)
+    with pytest.raises(ValueError, match="several kinds of missing or empty text"):
+        export(model)
+
+
+def test_an_encoder_that_drops_categories_is_a_small_graph():
+    pytest.importorskip("onnxruntime")
+    from quadric.onnx import export
+
+    frame = pd.DataFrame({"t": [f"c{i}" for i in range(120)]})
+    model = make_pipeline(OneHotEncoder(drop="first"), QuadraticLogisticRegression(max_iter=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nodes = export(model.fit(frame, Y)).graph.node
+    assert "Gather" in {node.op_type for node in nodes}
+
+
 def test_a_column_that_is_dropped_may_hold_text():
     frame = TABLE.assign(weight=NUMBERS[:, 1])[["weight", "colour", "shop"]]
     columns = ColumnTransformer([("a", StandardScaler(), ["weight", "shop"])])

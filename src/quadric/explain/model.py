@@ -88,7 +88,7 @@ def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None
     before = list(zip(network.layers[:l], network.activations[:l], strict=True))
     if all(isinstance(layer, Linear) and g == "identity" for layer, g in before):
         given = getattr(model, "feature_names_in_", None)
-        space = _space_before(steps, network, l, given if names is None else names)
+        space = _space_before(steps, network, l, given if names is None else names, given)
     else:
         space = _hidden_space(steps, network, l)
     return Parts(
@@ -115,9 +115,16 @@ def _hidden_space(steps: Sequence[Any], network: Network, l: int) -> Space:
 
 
 def _space_before(
-    steps: Sequence[Any], network: Network, l: int, names: Sequence[str] | None
+    steps: Sequence[Any],
+    network: Network,
+    l: int,
+    names: Sequence[str] | None,
+    fitted_names: Sequence[str] | None,
 ) -> Space:
-    """As far back from layer l as affine steps lead."""
+    """As far back from layer l as affine steps lead.
+
+    `names` are for people; `fitted_names` those of the columns in `fit`.
+    """
     undone = [Map(layer.W.astype(float), layer.b.astype(float)) for layer in network.layers[:l]]
     encoded: PartlyAffine | None = None
     first, obstacle = len(steps), ""
@@ -133,14 +140,13 @@ def _space_before(
         undone.insert(0, encoded.map)
 
     def reach(X: Any) -> Array:
-        if not first:
-            X = _in_order(X, names)
-        Z = _through(steps[:first], X)
+        Z = _through(steps[:first], X) if first else _in_order(X, fitted_names)
         if encoded is not None:
-            return _coordinates(encoded, steps[first], Z)
+            outputs = _through([steps[first]], Z if first else X)
+            return _coordinates(encoded, fill_values(steps[first:]), Z, outputs)
         if first == len(steps):
             return np.asarray(Z, dtype=float)
-        return _filled(_numbers(Z, undone[0]), fill_values(steps[first]))
+        return _filled(_numbers(Z, undone[0]), fill_values(steps[first:]))
 
     used = [step for step in steps[first:] if type(step).__name__ != "SimpleImputer"]
     typical = find(used[0]).typical(used[0]) if used else None
@@ -173,11 +179,20 @@ def _names(given: Any, n: int) -> list[str]:
 
 
 def _in_order(X: Any, names: Sequence[str] | None) -> Any:
-    """The columns of a table in the order of fit, by their names."""
+    """The columns of a table in the order of fit, by their names.
+
+    One that is not there is empty: a ColumnTransformer that drops it does not need it.
+    """
     columns = getattr(X, "columns", None)
-    if columns is None or names is None or not set(names) <= set(columns):
+    if columns is None or names is None or not set(names) & set(columns):
         return X
-    return X[list(names)]
+    if set(names) <= set(columns):
+        return X[list(names)]
+    empty = np.full(len(X), None, dtype=object)
+    there = set(columns)
+    return np.column_stack(
+        [np.asarray(X[name], dtype=object) if name in there else empty for name in names]
+    )
 
 
 def _through(steps: Sequence[Any], X: Any) -> Any:
@@ -238,11 +253,10 @@ def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]
     return [sources[source][i] for source, i in encoded.origins]
 
 
-def _coordinates(encoded: PartlyAffine, step: Any, X: Any) -> Array:
-    """Columns of X where the step is affine, columns of its results where it is not."""
-    outputs = np.asarray(_through([step], X), dtype=float)
+def _coordinates(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) -> Array:
+    """Columns of X where a step is affine, columns of its outputs where it is not."""
+    outputs = np.asarray(outputs, dtype=float)
     given = np.asarray(X, dtype=object)
-    fill = fill_values(step)
     columns = [
         _filled(given[:, i].astype(float), fill[i]) if source == "input" else outputs[:, i]
         for source, i in encoded.origins

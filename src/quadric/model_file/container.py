@@ -87,7 +87,13 @@ def to_bytes(
         )
     content = save(arrays, metadata={form.key: text})
     (length,) = struct.unpack("<Q", content[:8])
-    _check_cost(content[8 : 8 + length], len(content))  # what cannot be loaded is not saved
+    try:
+        _check_cost(content[8 : 8 + length], len(content))  # what cannot be loaded is not saved
+    except ModelFileError:
+        raise ModelFileError(
+            "the description of the model has more lists, texts and numbers than the memory to "
+            "load it allows: is `extra` very large? Keep it in a file of its own."
+        ) from None
     return content
 
 

@@ -206,8 +206,8 @@ def _is_estimator(value: Any) -> bool:
 
 def _is_fitted(step: Any) -> bool:
     """A ColumnTransformer leaves a step without columns unfitted."""
-    if type(step).__name__ == "Pipeline":
-        return all(isinstance(s, str) or s is None or _is_fitted(s) for _, s in step.steps)
+    if type(step).__name__ in ("Pipeline", "FeatureUnion"):
+        return True  # they hold nothing but their steps
     return hasattr(step, "n_features_in_") or "network_" in vars(step)
 
 

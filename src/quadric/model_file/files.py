@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from quadric.errors import ModelFileError
 from quadric.model_file import container, disk
+from quadric.model_file.json_text import canonical, parse
 
 __all__ = ["info", "load", "save"]
 
@@ -40,9 +42,17 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     Network(2 -> quadratic 1 logistic; float64)
     """
     from quadric.model_file.describe import describe
+    from quadric.model_file.rebuild import rebuild
 
     description, tensors = describe(model, extra)
-    disk.write(path, container.to_bytes(description, tensors))
+    content = container.to_bytes(description, tensors)
+    try:
+        rebuild(parse(canonical({"format": container.FORMAT, **description})), tensors)
+    except ModelFileError as error:
+        raise ModelFileError(
+            f"the model could not be loaded again, it is not saved: {error}"
+        ) from None
+    disk.write(path, content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -22,6 +22,7 @@ from quadric.pipelines.table import split
 __all__ = ["rebuild"]
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
+LARGEST_INT = 2**63
 FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
 
 
@@ -78,6 +79,8 @@ class _Reader:
         return set(self.tensors) - self.tensors.asked
 
     def value(self, entry: Any) -> Any:
+        if isinstance(entry, int) and not -LARGEST_INT <= entry < LARGEST_INT:
+            raise ModelFileError("it has a whole number of more than 64 bits")
         if entry is None or isinstance(entry, (bool, int, float, str)):
             return entry
         if isinstance(entry, list):
@@ -99,6 +102,8 @@ class _Reader:
             raise ModelFileError(
                 f"it gives {name} a parameter {parameter!r:.60}, which the installed one has not"
             )
+        if entry["facts"] is None and name in ("Pipeline", "FeatureUnion", *ESTIMATORS):
+            raise ModelFileError(f"it says nothing about its {name}")
         made = known.of(**known.absent, **parameters)
         if hasattr(made, "_parameter_constraints"):  # FeatureUnion has none
             made._validate_params()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from quadric.arrays import Array
 from quadric.onnx.graph import ML, Graph
-from quadric.onnx.tables import MISSING_TEXT, Column, Matrix
+from quadric.onnx.tables import MISSING_TEXT, Column, Matrix, pick
 from quadric.pipelines.operations import Categories, OneHot, Ordinal, is_missing
 
 __all__ = ["is_category", "kind_of_values", "one_hot", "ordinal"]
@@ -38,11 +38,26 @@ def one_hot(graph: Graph, operation: OneHot, columns: Sequence[Column]) -> Matri
         for column, known in zip(columns, operation.columns, strict=True)
     ]
     hot = graph.cast(codes[0] if len(codes) == 1 else graph.add("Concat", *codes, axis=1))
+    kept = _places(operation.columns)
+    if kept is not None:
+        n = sum(len(known.values) for known in operation.columns)
+        return cast(Matrix, pick(graph, Matrix(hot, n), kept))
     M, unknown = _regrouping(operation.columns)
-    if np.array_equal(M, np.eye(len(M))):
-        return Matrix(hot, len(M))
     out = graph.add("Gemm", hot, graph.constant(M), graph.constant(unknown))
     return Matrix(out, M.shape[1])
+
+
+def _places(columns: Sequence[Categories]) -> list[int] | None:
+    """The category of each output; None if an output has several, or the unknown values."""
+    found, row = [], 0
+    for column in columns:
+        shared = len(set(column.codes[column.codes >= 0].tolist())) < (column.codes >= 0).sum()
+        if shared or (column.unknown is not None and column.unknown >= 0):
+            return None
+        order = np.argsort(column.codes, kind="stable")
+        found += [row + int(k) for k in order if column.codes[k] >= 0]
+        row += len(column.values)
+    return found
 
 
 def _regrouping(columns: Sequence[Categories]) -> tuple[Array, Array]:
@@ -95,7 +110,8 @@ def _matches(graph: Graph, column: Column, categories: Any) -> str:
     if kind_of_values(values) == "string":
         if column.kind != "string":
             raise TypeError("an encoder compares text with a column of numbers")
-        if missing.sum() + (values[~missing] == MISSING_TEXT).sum() > 1:
+        gone = missing.sum() + (values[~missing] == MISSING_TEXT).sum()
+        if gone > (0 if column.complete else 1):
             raise ValueError(
                 "an encoder tells apart several kinds of missing or empty text, which are all an "
                 "empty string in ONNX. Replace them by one value before fit."

@@ -148,6 +148,8 @@ def _n_features(steps: Sequence[tuple[str, Any]], network: Network) -> int:
 
 
 def _check_names(inputs: Sequence[Input]) -> None:
+    if any(not name for name, _, _ in inputs):
+        raise ValueError("a column has no name, which ONNX needs: name it before fit.")
     clash = [name for name, _, _ in inputs if name in RESULTS]
     if clash:
         raise ValueError(f"column {clash[0]!r} has the name of an output: rename it before fit.")

@@ -51,6 +51,7 @@ def _kinds(operations: Sequence[Operation], n: int) -> list[str | None]:
         # whole numbers with gaps are real numbers
         return ["string" if isinstance(value, str) else "float" for value in first.fill]
     kinds: list[str | None] = [None] * n
+    parts: list[tuple[Any, Sequence[Operation]]]
     if isinstance(first, Select):
         parts = [(first.indices, operations[1:])]
     elif isinstance(first, Beside):

@@ -84,7 +84,7 @@ def _impute(graph: Graph, operation: Impute, table: Table) -> Table:
     """For numbers at once, for text column by column."""
     if isinstance(table, list) and any(column.kind == "string" for column in table):
         return [
-            _impute_text(graph, operation, column, str(value))
+            _impute_text(graph, operation, column, MISSING_TEXT if value is None else str(value))
             for column, value in zip(table, operation.fill, strict=True)
         ]
     matrix = as_matrix(graph, table)
@@ -98,7 +98,7 @@ def _impute_text(graph: Graph, operation: Impute, column: Column, value: str) ->
         raise TypeError("SimpleImputer is given columns of text and of numbers: use one for each")
     fill = graph.constant(np.array([[value]], dtype=object))
     mask = _missing_text(graph, operation.missing, column)
-    return Column(graph.add("Where", mask, fill, column.tensor), "string")
+    return Column(graph.add("Where", mask, fill, column.tensor), "string", complete=True)
 
 
 def _missing_numbers(graph: Graph, missing: Any, matrix: Matrix) -> str:
@@ -172,7 +172,7 @@ def _box_cox(graph: Graph, x: str, lambdas: Array) -> str:
 
 def _beside(graph: Graph, operation: Beside, table: Table) -> Table:
     parts = [
-        apply(graph, branch.operations, pick(graph, table, branch.columns.tolist()))
+        apply(graph, branch.operations, pick(graph, table, [int(j) for j in branch.columns]))
         for branch in operation.branches
     ]
     return beside(graph, parts)

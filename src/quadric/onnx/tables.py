@@ -24,10 +24,14 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Column:
-    """A tensor of shape (batch, 1); kind is 'float', 'string', or 'int64' (categories)."""
+    """A tensor of shape (batch, 1); kind is 'float', 'string', or 'int64' (categories).
+
+    `complete`: missing values have been replaced.
+    """
 
     tensor: str
     kind: str
+    complete: bool = False
 
 
 Table = Matrix | list[Column]

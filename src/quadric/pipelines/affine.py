@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,9 +126,10 @@ def partly_affine(step: Any) -> PartlyAffine | None:
     return PartlyAffine(_block_diagonal(maps), origins)
 
 
-def fill_values(step: Any) -> Array:
-    """What the step puts in the place of a missing value of each column; NaN if nothing."""
-    return _fill(operations(step), int(step.n_features_in_))
+def fill_values(steps: Sequence[Any]) -> Array:
+    """What the steps put in the place of a missing value of each column; NaN if nothing."""
+    found = [operation for step in steps for operation in operations(step)]
+    return _fill(found, int(steps[0].n_features_in_))
 
 
 def _fill(found: Sequence[Operation], n: int) -> Array:
@@ -135,14 +137,20 @@ def _fill(found: Sequence[Operation], n: int) -> Array:
     if not found:
         return fill
     first, *after = found
-    if isinstance(first, Impute) and is_missing(first.missing) and first.fill.dtype.kind in "iuf":
-        fill = first.fill.astype(float)
+    if isinstance(first, Impute) and is_missing(first.missing):
+        with contextlib.suppress(TypeError, ValueError):  # text
+            fill = first.fill.astype(float)
     elif isinstance(first, Select):
         fill[first.indices] = _fill(after, len(first.indices))
+    elif isinstance(first, Affine) and first.A.ndim == 1:
+        with np.errstate(divide="ignore", invalid="ignore"):  # a weight may be zero
+            fill = (_fill(after, n) - first.t) / first.A
     elif isinstance(first, Beside):
         for branch in first.branches:
-            inside = _fill(branch.operations, len(branch.columns))
-            fill[branch.columns] = np.where(np.isnan(inside), fill[branch.columns], inside)
+            columns = np.asarray(branch.columns)
+            inside, before = _fill(branch.operations, len(columns)), fill[columns]
+            agree = np.isnan(before) | (before == inside)
+            fill[columns] = np.where(agree, inside, np.where(np.isnan(inside), before, np.nan))
     return fill
 
 
@@ -157,7 +165,10 @@ def _map_of(operation: Operation) -> Map:
     if isinstance(operation, Affine):
         return Map(operation.A, operation.t)
     if isinstance(operation, Select):
-        return Map(np.eye(operation.n)[operation.indices], np.zeros(len(operation.indices)))
+        k = len(operation.indices)
+        A = np.zeros((k, operation.n))
+        A[np.arange(k), operation.indices] = 1.0
+        return Map(A, np.zeros(k))
     if isinstance(operation, Impute) and is_missing(operation.missing):
         if operation.fill.dtype.kind == "O" and any(isinstance(v, str) for v in operation.fill):
             raise NotAffineError("takes text")
@@ -186,7 +197,7 @@ def _beside(branches: Sequence[Branch], n: int) -> Map:
     for part, branch in zip(maps, branches, strict=True):
         height = len(part.t)
         # a column may be listed twice
-        np.add.at(A[row : row + height].T, branch.columns, part.matrix.T)
+        np.add.at(A[row : row + height].T, np.asarray(branch.columns), part.matrix.T)
         row += height
     return Map(_diagonal_if_it_is(A), t)
 

@@ -14,6 +14,8 @@ from quadric.pipelines.operations import Bin, Categories, OneHot, Operation, Ord
 __all__ = ["ENCODERS"]
 
 PREPROCESSING = "sklearn.preprocessing"
+PLAIN = (bool, int, float, np.generic)
+MOST_BINS = 10**6
 RARE_AS_UNKNOWN = ("infrequent_if_exist", "warn")
 
 
@@ -65,6 +67,7 @@ def _restore_one_hot(step: Any, facts: Facts) -> int:
     _restore_rare(step, facts, {})
     facts.expect("feature_name_combiner", step.feature_name_combiner == "concat", "'concat'")
     facts.expect("dtype", _is_number_type(step.dtype), "a type of numbers")
+    _expect_given(step, facts)
     step._set_drop_idx()
     step._n_features_outs = step._compute_n_features_outs()
     facts.expect("categories_", sum(step._n_features_outs), "more than what `drop` takes away")
@@ -112,8 +115,9 @@ def _categories(facts: Facts) -> list[Array]:
             facts.expect("categories_", increasing, "increasing, NaN at the end")
             continue
         texts = all(isinstance(value, str) or value is None for value in present)
-        plain = (bool, int, float, np.generic, type(None))
-        numbers = all(isinstance(value, plain) and value == value for value in present)
+        numbers = all(
+            value is None or (isinstance(value, PLAIN) and value == value) for value in present
+        )
         facts.expect("categories_", texts or numbers, "all text or all numbers")
         some = present[np.array([value is not None for value in present], dtype=bool)]
         different = len(present) - len(some) <= 1 and all_different(some)
@@ -121,12 +125,25 @@ def _categories(facts: Facts) -> list[Array]:
     return found
 
 
+def _expect_given(step: Any, facts: Facts) -> None:
+    """The categories that the user gave, for another `fit`."""
+    given = step.categories
+    if isinstance(given, str):
+        return
+    right = isinstance(given, list) and len(given) == len(step.categories_)
+    facts.expect("categories", right, "'auto' or a list with an entry for each column")
+    for values in given:
+        flat = isinstance(values, (list, tuple, np.ndarray)) and len(values)
+        plain = flat and all(v is None or isinstance(v, (str, *PLAIN)) for v in values)
+        facts.expect("categories", plain, "lists of texts or numbers")
+
+
 def _is_nan(value: Any) -> bool:
     return value is not None and is_missing(value)
 
 
 def _is_number_type(dtype: Any) -> bool:
-    known = isinstance(dtype, (type, np.dtype)) and dtype is not object
+    known = isinstance(dtype, (type, np.dtype, str)) and dtype is not object
     return known and np.dtype(dtype).kind in "biuf"
 
 
@@ -141,6 +158,7 @@ def _ordinal(step: Any) -> list[Operation]:
         codes = _grouped(present, rare)[0].astype(float)
         if present < len(values):
             codes = np.append(codes, float(step.encoded_missing_value))
+        codes = codes.astype(step.dtype).astype(float)  # a small type may not hold them all
         columns.append(Categories(values, codes, unknown))
     return [Ordinal(tuple(columns))]
 
@@ -152,6 +170,7 @@ def _restore_ordinal(step: Any, facts: Facts) -> int:
     }
     _restore_rare(step, facts, step._missing_indices)
     facts.expect("dtype", _is_number_type(step.dtype), "a type of numbers")
+    _expect_given(step, facts)
     if step.handle_unknown == "use_encoded_value":
         facts.expect("unknown_value", _fits(step.unknown_value, step.dtype), "a number of dtype")
     else:
@@ -181,6 +200,8 @@ def _bins(step: Any) -> list[Operation]:
 
 
 def _restore_bins(step: Any, facts: Facts) -> int:
+    few = np.max(step.n_bins) <= MOST_BINS
+    facts.expect("n_bins", few, f"at most {MOST_BINS}")
     found = facts.get("bin_edges_")
     facts.expect("bin_edges_", isinstance(found, list) and found, "a list of arrays")
     step.bin_edges_ = np.empty(len(found), dtype=object)

@@ -131,7 +131,7 @@ class Facts:
         value = self.get(name)
         if isinstance(value, np.ndarray) and value.ndim == 1:
             return self.vector(name, n, least=0, whole=value.dtype.kind in "iu")
-        self.count(name, 1)
+        self.expect(name, self.number(name) > 0, "positive")  # not whole, if samples had weights
         return value  # of its own type, which partial_fit continues with
 
     def feature_names(self, n: int) -> Array | None:

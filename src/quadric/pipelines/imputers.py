@@ -26,12 +26,13 @@ def _impute(step: Any) -> list[Operation]:
     fill = np.asarray(step.statistics_)
     operations: list[Operation] = []
     if not step.keep_empty_features:
-        kept = np.flatnonzero([not is_missing(value) for value in fill])
+        # scikit-learn calls a column empty if its statistic is NaN, and not if it is None
+        kept = np.flatnonzero([value is None or not is_missing(value) for value in fill])
         if len(kept) < len(fill):
             operations.append(Select(kept, len(fill)))
         fill = fill[kept]
     operations.append(Impute(step.missing_values, fill))
-    if not step.add_indicator:
+    if not step.add_indicator or not len(step.indicator_.features_):
         return operations
     n = step.n_features_in_
     flags = Branch(np.asarray(step.indicator_.features_), (Indicate(step.missing_values),))
@@ -50,6 +51,7 @@ def _facts(step: Any) -> dict[str, Any]:
 def _restore(step: Any, facts: Facts) -> int:
     fill = facts.get("statistics_")
     right = isinstance(fill, np.ndarray) and fill.ndim == 1 and fill.size
+    facts.expect("statistics_", right and fill.dtype.kind in "iufO", "numbers or texts")
     facts.expect("statistics_", right, "an array with a value for each column")
     n = len(fill)
     step.statistics_ = fill

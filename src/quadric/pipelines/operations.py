@@ -155,9 +155,9 @@ class Power:
 
 @dataclass(frozen=True)
 class Branch:
-    """Operations on some of the columns."""
+    """Operations on the columns at some indices."""
 
-    columns: Array
+    columns: Sequence[int] | Array
     operations: tuple[Operation, ...]
 
     @property

@@ -13,14 +13,15 @@ from quadric.pipelines.operations import Affine, Operation
 __all__ = ["PROJECTIONS"]
 
 DECOMPOSITION = "sklearn.decomposition"
+MOST_STEPS = 10_000  # of the solvers, in another `fit`
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
 def _pca(step: Any) -> list[Operation]:
     A = np.asarray(step.components_, dtype=float)
     if step.whiten:
-        least = np.finfo(step.components_.dtype).eps  # as scikit-learn has it
-        A = A / np.sqrt(np.maximum(step.explained_variance_, least))[:, None]
+        least = np.finfo(step.explained_variance_.dtype).eps  # as scikit-learn has it
+        A = A / np.maximum(np.sqrt(step.explained_variance_), least)[:, None]
     return [Affine(A, np.asarray(step.mean_, dtype=float), np.zeros(len(A)))]
 
 
@@ -30,6 +31,9 @@ def _svd(step: Any) -> list[Operation]:
 
 
 def _restore_directions(step: Any, facts: Facts) -> int:
+    for name in ("n_iter", "iterated_power", "n_oversamples"):
+        given = getattr(step, name, 0)
+        facts.expect(name, isinstance(given, str) or given <= MOST_STEPS, f"at most {MOST_STEPS}")
     step.components_ = facts.matrix("components_")
     k, n = step.components_.shape
     for name in VARIANCES:
@@ -56,7 +60,8 @@ def _restore_incremental(step: Any, facts: Facts) -> int:
     step.n_components_ = len(step.components_)
     step.noise_variance_ = facts.number("noise_variance_")
     step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", n)
-    step.batch_size_ = facts.count("batch_size_", 1)
+    if facts.get("batch_size_") is not None:  # partial_fit alone does not set it
+        step.batch_size_ = facts.count("batch_size_", 1)
     return n
 
 

@@ -119,6 +119,8 @@ def _robust(step: Any) -> list[Operation]:
 
 def _restore_robust(step: Any, facts: Facts) -> int:
     n = facts.count("n_features_in_", 1)
+    low, high = step.quantile_range
+    facts.expect("quantile_range", 0 <= low <= high <= 100, "two percentages")
     step.center_ = facts.vector("center_", n, nan=True) if step.with_centering else None
     step.scale_ = facts.vector("scale_", n, least=0, nan=True) if step.with_scaling else None
     facts.expect("scale_", step.scale_ is None or (step.scale_ != 0).all(), "other than zero")

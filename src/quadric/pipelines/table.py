@@ -71,9 +71,14 @@ def find(step: Any) -> KnownStep:
     known = STEPS.get(name)
     if of.__module__.startswith("sklearn.") and known is not None and has_known_score(step):
         return known
-    if hasattr(step, "get_support"):
+    if hasattr(step, "get_support") and _selects_only(step):
         return SELECTED
     raise UnknownStepError(f"{name} is not among the supported steps, {supported()}")
+
+
+def _selects_only(step: Any) -> bool:
+    """Whether a selector's `transform` is scikit-learn's, which does nothing but select."""
+    return type(step).transform.__module__ == "sklearn.feature_selection._base"
 
 
 def operations(step: Any) -> list[Operation]:
@@ -81,7 +86,7 @@ def operations(step: Any) -> list[Operation]:
     if _passes(step):
         return []
     known = find(step)
-    if not _is_pipeline(step) and not hasattr(step, "n_features_in_"):
+    if known.name not in ("Pipeline", "FeatureUnion") and not hasattr(step, "n_features_in_"):
         raise UnknownStepError(f"{known.name} is not fitted")
     return known.operations(step)
 
@@ -127,7 +132,8 @@ def _weighted(inner: Sequence[Operation], n: int, weight: float | None) -> tuple
     if weight is None:
         return tuple(inner)
     m = width_after(inner, n)
-    return (*inner, Affine(np.full(m, float(weight)), np.zeros(m), np.zeros(m)))
+    zeros = np.broadcast_to(0.0, m)  # takes no memory, whatever m a file may claim
+    return (*inner, Affine(np.broadcast_to(float(weight), m), zeros, zeros))
 
 
 def _expect_names(facts: Facts, what: str, steps: Any, length: int = 2) -> None:
@@ -148,6 +154,15 @@ def _expect_input_names(facts: Facts, step: Any, names: Any) -> None:
     known = getattr(step, "feature_names_in_", None)
     same = known is None or names is None or list(known) == list(names)
     facts.expect("feature_names_in_", same, "the same for steps in a row")
+
+
+def _expect_name_format(facts: Facts, step: Any) -> None:
+    """A format with other fields or widths could fail, or make names of any length."""
+    given = step.verbose_feature_names_out
+    if isinstance(given, str):
+        rest = given.replace("{feature_name}", "").replace("{transformer_name}", "")
+        plain = len(given) <= 200 and not set(rest) & set("{}")
+        facts.expect("verbose_feature_names_out", plain, "a format with the two known fields")
 
 
 def _expect_weights(facts: Facts, step: Any) -> None:
@@ -177,7 +192,7 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
     facts.expect("steps", transforms in (inner, inner[:-1]), "transformers, but for the last")
     m = width(transforms, n)
     for before, after in pairwise(inner):
-        if hasattr(after, "feature_names_in_"):
+        if hasattr(after, "feature_names_in_") and hasattr(before, "get_feature_names_out"):
             _expect_input_names(facts, after, before.get_feature_names_out())
     if len(transforms) < len(inner):
         facts.expect("the last step", inner[-1].n_features_in_ == m, f"of {m} inputs")
@@ -232,6 +247,7 @@ def _restore_columns(step: Any, facts: Facts) -> int:
     known = _passes(remainder[0]) or _drops(remainder[0]) or hasattr(remainder[0], "get_params")
     facts.expect("remainder", remainder[0] is not None and known, "a step or its name")
     _expect_weights(facts, step)
+    _expect_name_format(facts, step)
     parts = [
         Part(name, inner, given, indices, _part_width(facts, inner, indices))
         for name, inner, given, indices in listed
@@ -254,6 +270,8 @@ def _restore_columns(step: Any, facts: Facts) -> int:
 
 def _are(given: Any, indices: Array, names: list[str]) -> bool:
     """Whether columns as the user gave them have these indices."""
+    if isinstance(given, (str, int, np.integer)):
+        return False  # one column as a vector, which no supported step takes
     try:
         return column_indices(given, names) == indices.tolist()
     except (IndexError, TypeError, ValueError):
@@ -270,8 +288,10 @@ def _part_width(facts: Facts, inner: Any, indices: Any) -> int:
 
 
 def _union(step: Any) -> list[Operation]:
-    weights, n = step.transformer_weights or {}, step.n_features_in_
-    every = np.arange(n)
+    weights, n = step.transformer_weights or {}, _union_inputs(step.transformer_list)
+    if n is None:
+        raise UnknownStepError("FeatureUnion is not fitted")
+    every = range(n)
     return [
         Beside(
             tuple(
@@ -288,12 +308,21 @@ def _restore_union(step: Any, facts: Facts) -> int:
     _expect_names(facts, "transformer_list", step.transformer_list)
     _expect_weights(facts, step)
     used = [inner for _, inner in step.transformer_list if hasattr(inner, "get_params")]
-    facts.expect("transformer_list", used and used[0] is step.transformer_list[0][1], "fitted")
-    n = int(used[0].n_features_in_)
+    facts.expect("transformer_list", used, "of at least one step")
+    _expect_name_format(facts, step)
+    n = _union_inputs(step.transformer_list)
+    if n is None:
+        return 0  # not fitted
     for inner in used:
         width([inner], n)
         _expect_input_names(facts, inner, getattr(used[0], "feature_names_in_", None))
     return n
+
+
+def _union_inputs(transformers: Steps) -> int | None:
+    """The number of columns that the fitted steps take."""
+    found = (getattr(inner, "n_features_in_", None) for _, inner in transformers)
+    return next((int(n) for n in found if n is not None), None)
 
 
 def _function(step: Any) -> list[Operation]:
