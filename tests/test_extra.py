@@ -219,7 +219,7 @@ def test_info_of_forged_descriptions(count, place, tmp_path):
             junk = rng.choice(JUNK)
             try:
                 one = changed(one, place_, lambda at, key, junk=junk: at.__setitem__(key, junk))
-            except (LookupError, TypeError):
+            except (AttributeError, LookupError, TypeError):
                 continue  # an earlier change has taken the place away
         path.write_bytes(container.to_bytes(one, tensors))
         codes.append(check(rng.choice(("info", "info --json")), path, None, None))

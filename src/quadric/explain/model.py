@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from quadric.affine import Affine, NotAffineError, affine_step, typical_inputs, undo
 from quadric.arrays import Array
 from quadric.convert.layers import layer_to_quadratic
 from quadric.geometry import Quadric
 from quadric.layers import Layer, Linear
+from quadric.memory import check_limit
 from quadric.network import Network
 
 __all__ = ["Parts", "Space", "take_apart"]
@@ -69,6 +71,10 @@ class Parts:
         return layer.Q, layer.W, layer.b
 
 
+def _dense(Z: Any) -> Array:
+    return np.asarray(Z.toarray() if sparse.issparse(Z) else Z, dtype=float)
+
+
 def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None = None) -> Parts:
     """The network inside a model, and how its layer's inputs come from the user's."""
     if isinstance(model, Layer):
@@ -80,6 +86,12 @@ def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None
         steps, estimator = used[:-1], used[-1]
     network = estimator if isinstance(estimator, Network) else _network_of(estimator)
     l = _chosen_layer(network, layer, type(estimator).__name__)
+    n, m = network.layers[l].n_inputs, network.layers[l].n_outputs
+    check_limit(
+        5 * 8 * m * n * n,
+        f"{m:,} neurons of {n:,} inputs as matrices",
+        "Nobody reads so many terms: explain a model of fewer inputs.",
+    )
     before = list(zip(network.layers[:l], network.activations[:l], strict=True))
     if all(isinstance(layer, Linear) and g == "identity" for layer, g in before):
         given = getattr(model, "feature_names_in_", None)
@@ -131,9 +143,9 @@ def _space_before(
         if encoded is None:
             if not first:
                 X = _in_order(X, names)
-            return np.asarray(_through(steps[:first], X), dtype=float)
+            return _dense(_through(steps[:first], X))
         # forward through the encoder, and back through the affine part of what it did
-        Z = np.asarray(_through(steps[: first + 1], X), dtype=float) - encoded.t
+        Z = _dense(_through(steps[: first + 1], X)) - encoded.t
         if encoded.A.ndim == 1:
             return Z / encoded.A
         return np.linalg.lstsq(encoded.A, Z.T, rcond=None)[0].T

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.arrays import Array
-from quadric.errors import TableError
+from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators.data import scale_outputs
 from quadric.tables.preprocessing import fitted_to_moments
 from quadric.tables.schema import Schema
@@ -69,8 +69,8 @@ class Learner:
                 estimator.partial_fit(Z, y, classes=np.array(self.schema.classes))
             else:
                 estimator.partial_fit(Z, y)
-        except MemoryError as error:
-            raise TableError(too_large(str(error))) from None
+        except MemoryLimitError as error:
+            raise TableError(too_large(error)) from None
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Plain numbers and arrays, for a checkpoint."""
