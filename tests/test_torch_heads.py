@@ -378,7 +378,11 @@ def test_a_head_that_does_not_fit_into_memory():
     model = nn.Linear(3000, 20)
     quadric.set_config(max_memory="100 MB")
     try:
-        refused(model, "90,030,000 entries of Q, 343.4 MB; the limit is 100.0 MB", MemoryError)
+        refused(
+            model,
+            "90,030,000 entries of Q; it would need about 343.4 MB, and the limit is 100.0",
+            MemoryError,
+        )
         assert type(replace_head(model, "reduced")) is Reduced
     finally:
         quadric.set_config(max_memory=None)

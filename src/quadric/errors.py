@@ -11,6 +11,7 @@ __all__ = [
     "DatasetError",
     "DatasetUnavailableError",
     "DivergenceError",
+    "MemoryLimitError",
     "ModelFileError",
     "StoreError",
     "TableError",
@@ -90,6 +91,25 @@ class DivergenceError(ArithmeticError, ValueError):
         return _rebuild, (state,)
 
 
+class MemoryLimitError(MemoryError):
+    """More memory would be needed than the limit allows; raised before it is allocated.
+
+    Attributes
+    ----------
+    fact, ways : str
+        What needs how much, and ways out.
+    needed, limit : int
+        In bytes; what is needed is an estimate.
+    """
+
+    def __init__(self, fact: str, ways: str, *, needed: int, limit: int) -> None:
+        super().__init__(f"{fact} {ways}")
+        self.fact, self.ways, self.needed, self.limit = fact, ways, needed, limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _limit_error, (self.fact, self.ways, self.needed, self.limit)
+
+
 class ModelFileError(ValueError):
     """A file holds no model that can be loaded, or a model holds what a file does not keep."""
 
@@ -112,6 +132,10 @@ _FIELDS = (
     "learning_rate",
     "recoveries",
 )
+
+
+def _limit_error(fact: str, ways: str, needed: int, limit: int) -> MemoryLimitError:
+    return MemoryLimitError(fact, ways, needed=needed, limit=limit)
 
 
 def _rebuild(state: dict[str, Any]) -> DivergenceError:

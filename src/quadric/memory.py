@@ -1,71 +1,40 @@
-"""How much memory a network needs to be trained, asked before anything is allocated."""
+"""How much memory this process may use: the user's limit, or most of what the system leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from quadric.config import get_config
+from quadric.control_groups import remaining_bytes
+from quadric.errors import MemoryLimitError
 
-__all__ = ["available_bytes", "check_memory", "layer_parameters", "readable"]
+__all__ = ["available_bytes", "check_limit", "readable"]
 
 SHARE = 0.8  # of what is available, by default
+NOT_WORTH_ASKING = 2**26  # bytes: without a limit of the user's, the system is not asked
 
 
-def layer_parameters(kind: str, n: int, m: int) -> int:
-    """How many numbers a layer of m neurons with n inputs holds: of Q its triangle."""
-    return {
-        "linear": m * (n + 1),
-        "quadratic": m * (n * (n + 1) // 2 + n + 1),
-        "reduced": 2 * m * (n + 1),
-    }[kind]
-
-
-def check_memory(
-    n_inputs: int, layers: Sequence[tuple[str, int]], itemsize: int, copies: float
-) -> None:
-    """Raise MemoryError if `copies` of all parameters exceed the limit; names the largest layer.
-
-    Parameters
-    ----------
-    n_inputs : int
-    layers : sequence of (kind, neurons)
-    itemsize : int
-        Bytes of a number.
-    copies : float
-        How often the parameters are held at the same time: themselves, their gradients, what
-        the solver keeps.
-    """
-    numbers, n = [], n_inputs
-    for kind, m in layers:
-        numbers.append(layer_parameters(kind, n, m))
-        n = m
-    needed = int(sum(numbers) * itemsize * copies)
-    if needed < 2**26:  # 64 MB: not worth asking the system
-        return
+def check_limit(needed: float, what: str, ways: str) -> None:
+    """Raise MemoryLimitError if so many bytes exceed the limit; `ways` are ways out."""
     limit = get_config()["max_memory"]
     if limit is None:
+        if needed < NOT_WORTH_ASKING:
+            return
         limit = int(SHARE * available_bytes())
-    if needed <= limit:
-        return
-    worst = max(range(len(numbers)), key=numbers.__getitem__)
-    kind, m = layers[worst]
-    n = n_inputs if worst == 0 else layers[worst - 1][1]
-    ways = (
-        "Two ways out: make this layer 'reduced' (layer_kinds; 2n + 2 parameters a neuron instead "
-        "of n(n+1)/2), or put a smaller layer in front of it (hidden_layer_sizes)."
-        if kind == "quadratic"
-        else "Make this layer smaller (hidden_layer_sizes), or select features first."
-    )
-    raise MemoryError(
-        f"layer {worst} ({kind}, {n:,} inputs, {m:,} neurons) has {numbers[worst]:,} parameters; "
-        f"training would need about {readable(needed)}, and the limit is {readable(limit)}. "
-        f"{ways} The limit is set by quadric.set_config(max_memory=...)."
-    )
+    if needed > limit:
+        raise MemoryLimitError(
+            f"{what} would need about {readable(needed)}, and the limit is {readable(limit)}.",
+            f"{ways} The limit is set by quadric.set_config(max_memory=...).",
+            needed=int(needed),
+            limit=limit,
+        )
 
 
 def available_bytes() -> int:
-    """What this process may still allocate: the system's free memory or its control group's."""
+    """What this process may still allocate.
+
+    The least of what the system has free, what its control groups leave it, and its own limit.
+    """
     candidates = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
@@ -73,20 +42,9 @@ def available_bytes() -> int:
                 candidates.append(int(line.split()[1]) * 1024)
     except OSError:
         pass
-    for limit_file, usage_file in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
-    ):
-        try:
-            limit = Path(limit_file).read_text().strip()
-            usage = int(Path(usage_file).read_text())
-        except (OSError, ValueError):
-            continue
-        if limit != "max" and int(limit) < 2**60:
-            candidates.append(max(0, int(limit) - usage))
+    left = remaining_bytes()
+    if left is not None:
+        candidates.append(left)
     try:
         import resource
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from quadric import arrays, checks
 from quadric.activations import ACTIVATIONS, get_activation
@@ -14,7 +16,17 @@ from quadric.gradient_check import GradientCheck, check_gradients
 from quadric.initial_values import INITIAL_VALUES, draw_layer
 from quadric.layers import LAYERS, Layer
 from quadric.losses import Loss, get_loss
-from quadric.memory import check_memory
+from quadric.memory import check_limit
+from quadric.memory_needs import (
+    SampleSizes,
+    Shape,
+    check_answers,
+    check_backward,
+    check_creation,
+    check_training,
+    compressed_bytes,
+    matrix_bytes,
+)
 from quadric.training import objective
 from quadric.training.objective import Samples
 from quadric.training.options import Options
@@ -123,8 +135,7 @@ class Network:
             checks.check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
             m = checks.check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
             shapes.append((kind, m, activation))
-        # themselves and, as they are drawn, twice in float64
-        check_memory(n, [shape[:2] for shape in shapes], 8, copies=2 + wanted.itemsize / 8)
+        check_creation(Shape(n, [shape[:2] for shape in shapes], wanted.itemsize), init)
         drawn: list[Layer] = []
         for kind, m, _ in shapes:
             layer = draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted)
@@ -163,15 +174,26 @@ class Network:
         ValueError
             Where finite inputs are so large that a pre-activation of any layer is not finite.
         """
-        X, shift = self._inputs(X, offset)
-        layers = self.layers
-        if shift is not None:
-            layers = (layers[0].shifted(shift), *layers[1:])
-        return objective.logits(layers, self.activations, X, finite=True)
+        return self._answers(X, offset, lambda z: z)
 
     def forward(self, X: Any, *, offset: Any = None) -> Array:
         """The activations of the last layer; see `logits` for the parameters."""
-        return get_activation(self.activations[-1]).function(self.logits(X, offset=offset))
+        return self._answers(X, offset, get_activation(self.activations[-1]).function)
+
+    def _answers(self, X: Any, offset: Any, function: Callable[[Array], Array]) -> Array:
+        """function(z) of the last layer, block by block."""
+        given = X
+        X, shift = self._inputs(X, offset)
+        N, layers, shape = X.shape[0], self.layers, Shape.of(self.layers)
+        converted = 0 if X is given else matrix_bytes(X, shape.itemsize)
+        converted += 0 if shift is None else 3 * self.n_parameters * shape.itemsize
+        check_answers(shape, N, self.n_outputs * shape.itemsize, converted)
+        if shift is not None:
+            layers = (layers[0].shifted(shift), *layers[1:])
+        answers = np.empty((N, self.n_outputs), dtype=self.dtype)
+        for rows, z in objective.logit_blocks(layers, self.activations, X):
+            answers[rows] = function(z)
+        return answers
 
     def gradients(
         self, X: Any, Y: Any, loss: str | None = None, *, sample_weight: Any = None
@@ -193,8 +215,11 @@ class Network:
             ``grads[l]`` has the fields of ``layers[l]``. ``grads[l].Q`` is the M form: entry
             (i, j) is the derivative by q_ij and q_ji moved together.
         """
+        given = X
         X, _ = self._inputs(X, None)
         _refuse_empty("X", X)
+        converted = 0 if X is given else matrix_bytes(X, X.dtype.itemsize)
+        check_backward(Shape.of(self.layers), X.shape[0], converted)
         _, function = get_loss(loss, self.activations[-1])
         Y = self._targets(X, Y, function)
         weights = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
@@ -293,6 +318,7 @@ class Network:
         it early (divergence, an error in `callback` or `score`, Ctrl-C) leaves the network as it
         was after the last finished epoch.
         """
+        given = X
         X, shift = self._inputs(X, offset)
         _refuse_empty("X", X)
         name, function = get_loss(loss, self.activations[-1])
@@ -320,11 +346,13 @@ class Network:
             shuffle=checks.check_flag("shuffle", shuffle),
             tol=checks.check_number("tol", tol, at_least=0),
         )
+        samples = Samples(X, Y, weight, shift)
+        self._check_memory(samples, options, 0 if X is given else matrix_bytes(X, X.dtype.itemsize))
         return train(
             self.layers,
             self.activations,
             name,
-            Samples(X, Y, weight, shift),
+            samples,
             options,
             TrainingState(),
             rng=checks.as_generator(rng),
@@ -388,8 +416,28 @@ class Network:
         return f"Network({self.n_inputs} -> {inside}; {self.dtype.name})"
 
     def _inputs(self, X: Any, offset: Any) -> tuple[Matrix, Array | None]:
+        if sparse.issparse(X) or getattr(X, "dtype", None) != self.dtype:
+            size = math.prod(getattr(X, "shape", ()) or (0,)) * self.dtype.itemsize
+            size = 2 * X.nnz * (self.dtype.itemsize + 4) if sparse.issparse(X) else size
+            check_limit(size, f"X as an array of {self.dtype}", "Pass fewer samples at a time.")
         X = arrays.as_inputs("X", X, self.n_inputs, self.dtype)
         return X, arrays.as_offset(offset, self.n_inputs, self.dtype)
+
+    def _check_memory(self, samples: Samples, options: Options, converted: int) -> None:
+        """Raise MemoryLimitError if training would need more than the limit."""
+        (N, n), size = samples.X.shape, self.dtype.itemsize
+        sizes = SampleSizes.of(samples.X, self.n_outputs, size, converted)
+        held = 0 if samples.offset is None or options.solver == "adam" else N * n * size
+        solver = "per sample" if options.per_sample else options.solver
+        rows = N if solver == "lbfgs" else min(options.batch_size, N)
+        needed = Shape.of(self.layers).solver_bytes(solver, rows)
+        if solver == "lbfgs":
+            needed = max(needed, matrix_bytes(samples.X, 8))  # the squares of X
+        else:
+            held += rows * (n + self.n_outputs) * size
+        if solver == "per sample":
+            held += compressed_bytes(samples.X, size)
+        check_training(Shape.of(self.layers), sizes, held + needed)
 
     def _targets(self, X: Matrix, Y: Any, loss: Loss, name: str = "Y") -> Array:
         Y = arrays.as_targets(name, Y, X.shape[0], self.n_outputs, self.dtype)

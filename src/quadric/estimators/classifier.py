@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,14 @@ from sklearn.utils.validation import validate_data
 
 from quadric.arrays import Array, unmasked
 from quadric.estimators.base import QuadraticNetworkEstimator
-from quadric.estimators.data import ACCEPTED, check_weight, sound, with_class_weight
+from quadric.estimators.data import (
+    ACCEPTED,
+    check_weight,
+    converted_bytes,
+    sound,
+    sound_targets,
+    with_class_weight,
+)
 from quadric.estimators.fitting import Task, fit_network, starts_anew
 from quadric.estimators.probabilities import LogitsToClasses
 from quadric.training.objective import accuracy
@@ -193,15 +201,16 @@ beta_2, epsilon, n_iter_no_change, max_fun
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticClassifier:
         anew = starts_anew(self, incremental=incremental)
-        y = unmasked("y", y)
-        X, y = validate_data(self, sound(X), y, reset=anew, multi_output=True, **ACCEPTED)
+        y, given = sound_targets(y), sound(X)
+        X, y = validate_data(self, given, y, reset=anew, multi_output=True, **ACCEPTED)
         weight = check_weight(sample_weight, X)
         check_classification_targets(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         self._check_classes(y, anew=anew, incremental=incremental)
         weight = with_class_weight(self.class_weight, y, weight)
-        fit_network(self, X, weight, self._task(y), incremental=incremental)
+        more = converted_bytes(given, X) + (y.nbytes if y.ndim == 2 else 0)
+        fit_network(self, X, weight, self._task(y), incremental=incremental, converted=more)
         return self
 
     def _check_classes(self, y: Array, *, anew: bool, incremental: bool) -> None:
@@ -235,15 +244,20 @@ beta_2, epsilon, n_iter_no_change, max_fun
                 "loss='cross_entropy' is for exclusive classes: multi-label targets need 'auto' "
                 "or 'binary_cross_entropy'."
             )
-        Y = np.asarray(self._label_binarizer.transform(y), dtype=np.float64)
-        if loss == "binary_cross_entropy":
-            last = "logistic"
-        else:
-            last, Y = "softmax", np.hstack([1 - Y, Y]) if Y.shape[1] == 1 else Y
-        if multilabel:
-            return Task(Y, loss, last, _subset_accuracy)
-        strata = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
-        return Task(Y, loss, last, accuracy, strata)
+        n_outputs = len(self.classes_) if multilabel or len(self.classes_) > 2 else 1
+        softmax = loss == "cross_entropy"
+
+        def encode(dtype: np.dtype[Any]) -> Array:
+            binarizer = copy(self._label_binarizer)
+            binarizer.sparse_output = True  # scikit-learn's dense result is of int64
+            Y: Array = binarizer.transform(y).astype(dtype).toarray()
+            return np.hstack([1 - Y, Y]) if softmax and n_outputs == 1 else Y
+
+        score = _subset_accuracy if multilabel else accuracy
+        return Task(
+            encode, max(n_outputs, 1 + softmax), loss, "softmax" if softmax else "logistic", score,
+            stratify=not multilabel,
+        )  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ from sklearn.utils.validation import (
 from quadric.arrays import Array, Matrix, as_csr, check_indices, unmasked
 from quadric.estimators.messages import warn_user
 from quadric.layers import Layer
+from quadric.memory import check_limit
+from quadric.memory_needs import SampleSizes, Shape, check_answers, matrix_bytes
 from quadric.training import objective
 from quadric.training.objective import Samples
 
@@ -26,11 +29,15 @@ __all__ = [
     "ACCEPTED",
     "as_samples",
     "check_weight",
+    "converted_bytes",
     "hold_out",
     "merge_repeated",
+    "merging_bytes",
     "network_answers",
+    "places",
     "scale_outputs",
     "sound",
+    "sound_targets",
     "standardise",
     "warn_about_scales",
     "with_class_weight",
@@ -39,6 +46,7 @@ __all__ = [
 # What `validate_data` is asked for: any sparse format becomes CSR, integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 LARGEST_SPREAD = 1e3
+ROWS = 1000  # that are compared or squared at once: X may be large beside the memory
 
 
 def sound(X: Any) -> Any:
@@ -49,7 +57,23 @@ def sound(X: Any) -> Any:
     unmasked("X", X)
     if sparse.issparse(X):
         check_indices("X", X)
+    elif getattr(X, "dtype", None) not in (np.float32, np.float64):
+        size = 8 * math.prod(getattr(X, "shape", ()) or (0,))  # lists are larger than their array
+        check_limit(size, "X as an array of float64", "Pass an array of float32, or fewer rows.")
     return X
+
+
+def sound_targets(y: Any) -> Any:
+    """y itself, or an error: for a masked array, or columns that would be copied beyond a limit."""
+    unmasked("y", y)
+    if getattr(y, "ndim", 1) == 2:
+        check_limit(getattr(y, "nbytes", 0), "checking y", "Pass fewer samples at a time.")
+    return y
+
+
+def converted_bytes(given: Any, X: Matrix) -> int:
+    """What scikit-learn has allocated for X, if it is not what was given."""
+    return 0 if X is given else matrix_bytes(X, X.dtype.itemsize)
 
 
 def check_weight(sample_weight: Any, X: Matrix) -> Array | None:
@@ -79,13 +103,21 @@ def network_answers(estimator: Any, X: Any, answer: Callable[[Array], Array]) ->
     neuron and infinity times zero is not a number. X itself is searched only if z is not finite.
     """
     check_is_fitted(estimator)
-    X = validate_data(estimator, sound(X), reset=False, ensure_all_finite=False, **ACCEPTED)
+    given = sound(X)
+    X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
     network, answers = estimator.network_, None
-    inputs = as_csr("X", X, network.dtype) if sparse.issparse(X) else X
+    shape = Shape.of(network.layers)
+    inputs, more = X, converted_bytes(given, X)
+    more += matrix_bytes(X, network.dtype.itemsize) if sparse.issparse(X) else 0
+    check_answers(shape, X.shape[0], 0, more)  # before a first block tells their size
+    if sparse.issparse(X):
+        inputs = as_csr("X", X, network.dtype)
     try:
         for rows, z in objective.logit_blocks(network.layers, network.activations, inputs):
             part = answer(z)
             if answers is None:
+                each = part.nbytes // len(part)
+                check_answers(shape, X.shape[0], each, more)
                 answers = np.empty((X.shape[0], *part.shape[1:]), dtype=part.dtype)
             answers[rows] = part
     except ValueError:
@@ -147,25 +179,46 @@ def merge_repeated(samples: Samples) -> Samples:
     """
     if samples.weight is not None:
         samples = samples.take(np.flatnonzero(samples.weight))
-    X, Y, weight = samples.X, samples.Y + 0.0, samples.weight  # -0.0 becomes 0.0
+    X, Y, weight = samples.X, samples.Y, samples.weight
     if sparse.issparse(X):
         keys = _sparse_keys(X, Y)
     else:
-        X = X + 0.0
-        rows = np.ascontiguousarray(np.hstack([X, Y]))
+        rows = np.hstack([X, Y])
+        rows += 0.0  # -0.0 becomes 0.0
         keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        X, Y = rows[:, : X.shape[1]], rows[:, X.shape[1] :]
+    order = np.argsort(keys, kind="stable")
+    new = np.ones(len(Y), dtype=bool)
+    for start in range(1, len(Y), ROWS):
+        some, before = order[start : start + ROWS], order[start - 1 : start - 1 + ROWS]
+        new[start : start + ROWS] = keys[some] != keys[before[: len(some)]]
+    first = order[new]
     if weight is not None or len(first) < len(Y):
+        group = np.empty(len(Y), dtype=np.intp)
+        group[order] = np.cumsum(new) - 1
         each = np.ones(len(Y)) if weight is None else weight.astype(np.float64)
         # summed from the smallest, so that the order of the samples does not matter
         order = np.lexsort((each, group))
         sums = np.bincount(group[order], weights=each[order]).astype(Y.dtype)
         weight = None if (sums == 1).all() else sums
-    return Samples(X[first], Y[first], weight)
+    return Samples(X[first], np.ascontiguousarray(Y[first] + 0.0), weight)
+
+
+def merging_bytes(X: Matrix, sizes: SampleSizes) -> int:
+    """What `merge_repeated` takes: targets, keys, and the new samples."""
+    keys = sizes.all
+    if sparse.issparse(X):
+        keys += 8 * X.nnz + 100 * X.shape[0]
+    return sizes.Y + keys + sizes.all
+
+
+def places(Y: Array) -> Array:
+    """The class of each sample: the place of the largest target, or the only target itself."""
+    return Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
 
 
 def _sparse_keys(X: Matrix, Y: Array) -> Array:
-    keys = np.empty(len(Y), dtype=object)
+    keys, Y = np.empty(len(Y), dtype=object), Y + 0.0
     for i in range(len(Y)):
         row = slice(X.indptr[i], X.indptr[i + 1])
         stored = X.data[row] + 0.0
@@ -219,8 +272,12 @@ def _standard_deviations(X: Matrix) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(X):
             mean = np.asarray(X.mean(axis=0)).ravel()
-            squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+            squares = np.asarray(objective.squared(X).mean(axis=0)).ravel()
             deviations = np.sqrt(np.maximum(squares - mean**2, 0))
         else:
-            deviations = X.std(axis=0, dtype=np.float64)
+            mean = X.mean(axis=0, dtype=np.float64)
+            squares = np.zeros_like(mean)
+            for start in range(0, len(X), ROWS):
+                squares += ((X[start : start + ROWS] - mean) ** 2).sum(axis=0)
+            deviations = np.sqrt(squares / len(X))
     return deviations[np.isfinite(deviations)]

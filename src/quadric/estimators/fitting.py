@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from quadric.arrays import Array, Matrix
@@ -21,7 +22,13 @@ from quadric.estimators.messages import (
 )
 from quadric.estimators.selection import Candidate
 from quadric.initial_values import draw_layer
-from quadric.memory import check_memory
+from quadric.memory_needs import (
+    SampleSizes,
+    Shape,
+    check_training,
+    compressed_bytes,
+    matrix_bytes,
+)
 from quadric.network import Network
 from quadric.training import objective
 from quadric.training.objective import Samples
@@ -31,26 +38,26 @@ from quadric.training.train import train
 
 __all__ = ["Task", "fit_network", "set_attributes", "starts_anew"]
 
-# How many copies of all parameters a solver holds at once, its memory and temporaries included, as
-# measured with tracemalloc. L-BFGS: ten pairs of vectors and SciPy's workspace of the same size.
-COPIES = {"adam": 8.0, "sgd": 10.0, "lbfgs": 45.0}
 GROWTH = 10.0  # times the loss at the start: a step was too long
 KEPT_LOSSES = 10_000  # of `partial_fit`, which may be called for ever
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is learned: encoded targets, loss and last activation, score and strata.
+    """What is learned: targets, loss and last activation, score and strata.
 
-    `score` of (logits, targets, weights) is for early stopping; `standardise` asks for targets in
+    `encode(dtype)` makes the targets, shape (n_samples, n_outputs): they may be much larger than y,
+    so that memory is asked for first. `score` of (logits, targets, weights) is for early stopping,
+    which holds out a part of every class if asked to `stratify`. `standardise` asks for targets in
     units of their own standard deviation ('lbfgs'), so that the penalty is independent of units.
     """
 
-    Y: Array
+    encode: Callable[[np.dtype[Any]], Array]
+    n_outputs: int
     loss: str
     last: str
     score: Callable[[Array, Array, Array | None], float]
-    strata: Array | None = None
+    stratify: bool = False
     standardise: bool = False
 
 
@@ -72,19 +79,33 @@ def starts_anew(estimator: Any, *, incremental: bool) -> bool:
 
 
 def fit_network(
-    estimator: Any, X: Matrix, weight: Array | None, task: Task, *, incremental: bool
+    estimator: Any,
+    X: Matrix,
+    weight: Array | None,
+    task: Task,
+    *,
+    incremental: bool,
+    converted: int = 0,
 ) -> None:
-    """Train the estimator's network on checked data, and set its fitted attributes."""
+    """Train the estimator's network on checked data, and set its fitted attributes.
+
+    `converted` is the bytes that checking X has taken.
+    """
     plan = _plan(estimator, X, task, incremental=incremental)
-    samples = data.as_samples(X, task.Y, weight, plan.dtype)
+    _check_memory(estimator, X, task, plan, converted)
+    if plan.among:
+        data.warn_about_scales(X, type(estimator).__name__)
+        estimator._state = TrainingState()
+    samples = data.as_samples(X, task.encode(plan.dtype), weight, plan.dtype)
     if plan.solver == "lbfgs":
+        samples = data.merge_repeated(samples)
         _minimise(estimator, samples, task, plan)
     else:
         _run_epochs(estimator, samples, task, plan)
 
 
 def _plan(estimator: Any, X: Matrix, task: Task, *, incremental: bool) -> _Plan:
-    """Choose the solver; check that a new network fits into memory, or that the old one serves."""
+    """Choose the solver; check that the old network serves if it is to be trained on."""
     if incremental and estimator.early_stopping:
         raise ValueError("partial_fit does not support early_stopping=True")
     rng, (n_samples, n_inputs) = check_random_state(estimator.random_state), X.shape
@@ -100,19 +121,45 @@ def _plan(estimator: Any, X: Matrix, task: Task, *, incremental: bool) -> _Plan:
     dtype = np.dtype(estimator.dtype or X.dtype)
     alpha = None if estimator.alpha == "auto" else float(estimator.alpha)
     among = selection.candidates(selection.hidden_sizes(estimator), alpha, n_inputs, solver)
-    itemsize = 8 if solver == "lbfgs" else dtype.itemsize
-    for candidate in among:  # before anything looks at the data
-        shape = selection.shape_of(estimator, candidate, task.Y.shape[1])
-        check_memory(n_inputs, shape, itemsize, COPIES[solver])
-    data.warn_about_scales(X, type(estimator).__name__)
+    for candidate in among:  # layer_kinds that mean nothing are told first of all
+        selection.shape_of(estimator, candidate, task.n_outputs)
     seed = int(rng.randint(np.iinfo(np.int32).max))
-    estimator._state = TrainingState()
     return _Plan(solver, incremental, rng, dtype, among, seed)
+
+
+def _check_memory(estimator: Any, X: Matrix, task: Task, plan: _Plan, converted: int) -> None:
+    """Raise MemoryLimitError before anything is made of the data."""
+    N, size = X.shape[0], plan.dtype.itemsize
+    if plan.among:
+        layers = [selection.shape_of(estimator, one, task.n_outputs) for one in plan.among]
+        shapes = [Shape(X.shape[1], one, size) for one in layers]
+    else:
+        shapes = [Shape.of(estimator.network_.layers)]
+    shape = max(shapes, key=lambda one: one.n_parameters)
+    sizes = SampleSizes.of(X, task.n_outputs, size, converted)
+    own = sum(one.n_parameters for one in shapes) * size
+    own += shape.drawing_bytes(estimator.init) if plan.among else 0
+    as_it_is = X.dtype == plan.dtype and not sparse.issparse(X) and X.flags.c_contiguous
+    cast = 0 if as_it_is else sizes.X
+    if plan.solver == "lbfgs":
+        scaling = sizes.all + sizes.Y + 3 * N * task.n_outputs * 8 if task.standardise else 0
+        held = sizes.all + (sizes.Y if task.standardise else 0)
+        held += sizes.all if len(shapes) > 1 else 0  # kept and held out while one is chosen
+        training = held + max(own, matrix_bytes(X, 8), shape.solver_bytes("lbfgs", N))
+        check_training(shape, sizes, max(data.merging_bytes(X, sizes) + cast, scaling, training))
+        return
+    held = cast + sizes.Y + (2 * sizes.all if estimator.early_stopping else 0)
+    batch = selection.BATCH_SIZE if estimator.batch_size == "auto" else estimator.batch_size
+    held += min(batch, N) * (X.shape[1] + task.n_outputs) * size
+    solver = plan.solver
+    if solver == "sgd" and batch == 1 and estimator.momentum == 0:
+        solver = "per sample"
+        held += compressed_bytes(X, size)
+    check_training(shape, sizes, held + max(own, shape.solver_bytes(solver, N)))
 
 
 def _minimise(estimator: Any, samples: Samples, task: Task, plan: _Plan) -> None:
     """L-BFGS, after a choice among the candidates."""
-    samples = data.merge_repeated(samples)
     options = _options(estimator, plan, len(samples))
     among, used = plan.among, 0
     if not selection.worth_choosing(among, len(samples), options):
@@ -154,7 +201,8 @@ def _run_epochs(estimator: Any, samples: Samples, task: Task, plan: _Plan) -> No
     """Epochs of 'sgd' or 'adam', with early stopping if asked for."""
     validate = None
     if estimator.early_stopping:
-        samples, held = data.hold_out(samples, task.strata, estimator.validation_fraction, plan.rng)
+        strata = data.places(samples.Y) if task.stratify else None
+        samples, held = data.hold_out(samples, strata, estimator.validation_fraction, plan.rng)
 
         def validate() -> float:
             network = estimator.network_
@@ -213,7 +261,7 @@ def _build(
 ) -> Network:
     """A new network; all candidates draw from the same seed."""
     rng, n, layers = np.random.default_rng(plan.seed), samples.X.shape[1], []
-    for kind, m in selection.shape_of(estimator, candidate, task.Y.shape[1]):
+    for kind, m in selection.shape_of(estimator, candidate, task.n_outputs):
         layers.append(draw_layer(kind, n, m, init=estimator.init, rng=rng, dtype=plan.dtype))
         n = m
     return Network(layers, [estimator.activation] * len(candidate.hidden) + [task.last])
@@ -275,12 +323,12 @@ def _check_continuation(estimator: Any, task: Task) -> None:
     widths = [layer.n_outputs for layer in network.layers[:-1]]
     hidden = selection.hidden_sizes(estimator)
     same_shape = isinstance(estimator.hidden_layer_sizes, str) or hidden == widths
-    if same_shape and (task.Y.shape[1], task.last) == (network.n_outputs, network.activations[-1]):
+    if same_shape and (task.n_outputs, task.last) == (network.n_outputs, network.activations[-1]):
         return
     raise ValueError(
         "warm_start and partial_fit continue with the network of the last call, which has hidden "
         f"layers {tuple(widths)}, {network.n_outputs} outputs and the last activation "
         f"{network.activations[-1]!r}. The parameters and y ask for hidden layers "
-        f"{hidden if hidden is None else tuple(hidden)}, {task.Y.shape[1]} outputs and "
+        f"{hidden if hidden is None else tuple(hidden)}, {task.n_outputs} outputs and "
         f"{task.last!r}. Use a new estimator, or warm_start=False."
     )

@@ -19,7 +19,9 @@ from quadric.estimators.data import (
     ACCEPTED,
     as_samples,
     check_weight,
+    converted_bytes,
     merge_repeated,
+    merging_bytes,
     sound,
     warn_about_scales,
     with_class_weight,
@@ -27,7 +29,7 @@ from quadric.estimators.data import (
 from quadric.estimators.messages import progress, warn_not_converged
 from quadric.estimators.probabilities import LogitsToClasses
 from quadric.layers import Quadratic
-from quadric.memory import check_memory
+from quadric.memory_needs import SampleSizes, Shape, check_training
 from quadric.network import Network
 from quadric.training.options import Options
 from quadric.training.state import TrainingState
@@ -147,7 +149,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
         """
-        X, y = validate_data(self, sound(X), unmasked("y", y), **ACCEPTED)
+        given = sound(X)
+        X, y = validate_data(self, given, unmasked("y", y), **ACCEPTED)
         weight = check_weight(sample_weight, X)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
@@ -159,13 +162,16 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
             )
         weight = with_class_weight(self.class_weight, y, weight)
         neurons = 1 if len(classes) == 2 else len(classes)
-        check_memory(X.shape[1], [("quadratic", neurons)], 8, copies=25.0 + 2 * LBFGS_PAIRS)
+        if self.solver == "lbfgs":
+            _check_memory(X, neurons, converted_bytes(given, X))
         warn_about_scales(X, type(self).__name__)
         self.classes_ = classes
         if self.solver == "sgd":
             self._fit_sgd(X, y, weight)
         else:
-            self._fit_lbfgs(X, np.eye(len(classes))[index][:, -neurons:], weight)
+            Y = np.zeros((len(index), neurons))
+            Y[np.arange(len(index)), index if neurons > 1 else 0] = index if neurons == 1 else 1
+            self._fit_lbfgs(X, Y, weight)
         neuron = self.network_.layers[0]
         self.coef_, self.intercept_ = neuron.W, neuron.b
         return self
@@ -237,3 +243,12 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _check_memory(X: Matrix, neurons: int, converted: int) -> None:
+    """Raise MemoryLimitError before anything is made of the data, in float64."""
+    N, n = X.shape
+    shape = Shape(n, [("quadratic", neurons)], 8)
+    sizes = SampleSizes.of(X, neurons, 8, converted)
+    training = sizes.all + max(sizes.X, shape.solver_bytes("lbfgs", N, LBFGS_PAIRS))
+    check_training(shape, sizes, max(sizes.X + merging_bytes(X, sizes), training))

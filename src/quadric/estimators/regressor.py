@@ -12,9 +12,16 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from quadric.arrays import Array, unmasked
+from quadric.arrays import Array
 from quadric.estimators.base import QuadraticNetworkEstimator
-from quadric.estimators.data import ACCEPTED, check_weight, network_answers, sound
+from quadric.estimators.data import (
+    ACCEPTED,
+    check_weight,
+    converted_bytes,
+    network_answers,
+    sound,
+    sound_targets,
+)
 from quadric.estimators.fitting import Task, fit_network, starts_anew
 
 __all__ = ["QuadraticRegressor"]
@@ -61,8 +68,8 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticRegressor:
         anew = starts_anew(self, incremental=incremental)
-        y = unmasked("y", y)
-        X, y = validate_data(self, sound(X), y, reset=anew, multi_output=True, **ACCEPTED)
+        y, given = sound_targets(y), sound(X)
+        X, y = validate_data(self, given, y, reset=anew, multi_output=True, **ACCEPTED)
         weight = check_weight(sample_weight, X)
         y = np.asarray(y, dtype=np.float64)
         if y.ndim == 2 and y.shape[1] == 1:
@@ -73,8 +80,12 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
                 f"y has {Y.shape[1]} outputs, but this {type(self).__name__} was fitted with "
                 f"{self.n_outputs_}."
             )
-        task = Task(Y, "squared_error", "identity", _r2, standardise=True)
-        fit_network(self, X, weight, task, incremental=incremental)
+        task = Task(
+            lambda dtype: Y.astype(dtype), Y.shape[1], "squared_error", "identity", _r2,
+            standardise=True,
+        )  # fmt: skip
+        more = converted_bytes(given, X) + (y.nbytes if y.ndim == 2 else 0)
+        fit_network(self, X, weight, task, incremental=incremental, converted=more)
         return self
 
     def predict(self, X: Any) -> Array:

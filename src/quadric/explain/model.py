@@ -12,6 +12,7 @@ from quadric.arrays import Array
 from quadric.convert.layers import layer_to_quadratic
 from quadric.geometry import Quadric
 from quadric.layers import Layer, Linear
+from quadric.memory import check_limit
 from quadric.network import Network
 from quadric.pipelines.affine import (
     Map,
@@ -85,6 +86,12 @@ def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None
     steps = [step for _, step in named_steps]
     network = estimator if isinstance(estimator, Network) else _network_of(estimator)
     l = _chosen_layer(network, layer, type(estimator).__name__)
+    n, m = network.layers[l].n_inputs, network.layers[l].n_outputs
+    check_limit(
+        5 * 8 * m * n * n,
+        f"{m:,} neurons of {n:,} inputs as matrices",
+        "Explain a model of fewer inputs.",
+    )
     before = list(zip(network.layers[:l], network.activations[:l], strict=True))
     if all(isinstance(layer, Linear) and g == "identity" for layer, g in before):
         given = getattr(model, "feature_names_in_", None)

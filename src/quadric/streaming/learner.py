@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.arrays import Array
-from quadric.errors import TableError
+from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators.data import scale_outputs
 from quadric.estimators.fitting import set_attributes
 from quadric.tables.preprocessing import fitted_to_moments
@@ -78,8 +78,8 @@ class Learner:
                 estimator.partial_fit(Z, y, classes=np.array(self.schema.classes))
             else:
                 estimator.partial_fit(Z, y)
-        except MemoryError as error:
-            raise TableError(too_large(str(error))) from None
+        except MemoryLimitError as error:
+            raise TableError(too_large(error)) from None
         if not estimator._state.epochs:  # the estimator ends its epoch quietly, the run must not
             raise KeyboardInterrupt
 

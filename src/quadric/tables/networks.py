@@ -103,6 +103,10 @@ class TableNetwork:
         """The network's outputs as they are, one a class; of a single one also 1 less it."""
         return self._probabilities(self._outputs(X))
 
+    def decision_function(self, X: Any) -> Array:
+        """The pre-activations of the last layer, for pictures of regions."""
+        return self.network_.logits(np.asarray(X, dtype=np.float64))
+
     def _probabilities(self, outputs: Array) -> Array:
         assert self.classes_ is not None
         if outputs.shape[1] == len(self.classes_):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.pipeline import Pipeline
 
 from quadric.errors import TableError
 from quadric.tables.columns import Counts, complete_rows, empty_rows, features, match
@@ -20,6 +21,7 @@ from quadric.tables.writing import write_batches
 __all__ = ["Predicted", "predict"]
 
 BATCH = 20_000
+BATCH_NUMBERS = 2**24  # inputs of the network, dense
 
 
 @dataclass
@@ -85,7 +87,7 @@ def predict(
     )
 
     def frames() -> Iterator[pl.DataFrame]:
-        for frame in source.batches(BATCH):
+        for frame in source.batches(_rows_at_once(model)):
             X = features(schema, frame, done.rows, done.counts)
             empty = empty_rows(X) if done.imputes else ~complete_rows(X)
             done.rows += len(frame)
@@ -100,6 +102,12 @@ def predict(
 
     done.formulas = write_batches(path, frames(), raw_csv=raw_csv)
     return done
+
+
+def _rows_at_once(model: Any) -> int:
+    """Rows of a batch: fewer where a model encodes many categories densely."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return max(1, min(BATCH, BATCH_NUMBERS // last.n_features_in_))
 
 
 def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl.DataFrame:

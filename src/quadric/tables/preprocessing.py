@@ -20,7 +20,8 @@ MISSING_CATEGORY = "missing"
 def preprocessing(schema: Schema) -> list[Any]:
     """The steps before the estimator, not fitted yet.
 
-    Numbers alone take two affine steps, so that a model can be explained in the user's units.
+    Numbers alone take two affine steps, so that a model can be explained in the user's units. The
+    inputs are sparse if less than three in ten are not zero, as with many categories.
     """
     if schema.all_numbers:
         return _number_steps()
@@ -28,7 +29,7 @@ def preprocessing(schema: Schema) -> list[Any]:
     categories = [column.name for column in schema.columns if column.kind == "category"]
     encode = make_pipeline(
         SimpleImputer(missing_values=None, strategy="constant", fill_value=MISSING_CATEGORY),
-        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+        OneHotEncoder(handle_unknown="ignore"),
     )
     parts = [("categories", encode, categories)]
     if numbers:

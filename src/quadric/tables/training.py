@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.arrays import Array
-from quadric.errors import TableError
+from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.tables.columns import features, labels, take
 from quadric.tables.preprocessing import preprocessing
@@ -117,14 +117,13 @@ def _fit(X: pl.DataFrame, y: Array, rows: Array, schema: Schema, settings: Setti
     estimator = make_estimator(schema, settings, verbose=settings.verbose)
     try:
         return make_pipeline(*steps, estimator).fit(take(X, rows), y[rows])
-    except MemoryError as error:
-        raise TableError(too_large(str(error))) from None
+    except MemoryLimitError as error:
+        raise TableError(too_large(error)) from None
 
 
-def too_large(message: str) -> str:
+def too_large(error: MemoryLimitError) -> str:
     """The estimator's words, in the command line's."""
-    fact = message.split(" Two ways out")[0].split(" Make this layer")[0]
-    return f"{fact} Use --kind reduced, --hidden 30, or fewer columns (--drop)."
+    return f"{error.fact} Use --kind reduced, --hidden 30, or fewer columns (--drop)."
 
 
 def _split(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array]:

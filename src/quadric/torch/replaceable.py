@@ -9,8 +9,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from quadric.config import get_config
-from quadric.memory import SHARE, available_bytes, readable
+from quadric.memory import check_limit
 from quadric.torch.inspection import has_hooks, has_own_forward, lacks_values
 
 __all__ = ["check_memory", "check_replaceable"]
@@ -87,15 +86,11 @@ def check_memory(n: int, m: int, weight: torch.Tensor) -> None:
     """MemoryError before anything is allocated: of many inputs, Q is larger than one expects."""
     numbers = m * n * (n + 1) // 2
     needed = numbers * weight.itemsize
-    if weight.device.type != "cpu" or needed < 2**26:
-        return
-    limit = get_config()["max_memory"] or int(SHARE * available_bytes())
-    if needed > limit:
-        raise MemoryError(
-            f"a quadratic head of {n:,} inputs and {m:,} neurons has {numbers:,} entries of Q, "
-            f"{readable(needed)}; the limit is {readable(limit)}. Take kind='reduced', or put a "
-            "Linear with fewer neurons in front of the head. The limit is set by "
-            "quadric.set_config(max_memory=...)."
+    if weight.device.type == "cpu":
+        check_limit(
+            needed,
+            f"a quadratic head of {n:,} inputs and {m:,} neurons has {numbers:,} entries of Q; it",
+            "Take kind='reduced', or put a Linear with fewer neurons in front of the head.",
         )
 
 

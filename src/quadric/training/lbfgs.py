@@ -188,6 +188,6 @@ def _multiplicities(n: int) -> Array:
 def _input_squares(X: Matrix) -> Array:
     """The mean square of each input."""
     with np.errstate(over="ignore"):
-        squares = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+        squares = objective.squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
         means = np.asarray(squares.mean(axis=0), dtype=np.float64).ravel()
     return np.where(np.isfinite(means), means, 1.0)

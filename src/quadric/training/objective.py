@@ -30,7 +30,12 @@ __all__ = [
 ]
 
 BLOCK_ROWS = 1536
-BLOCK_NUMBERS = 2**22  # in one array of a block: fewer rows where layers have thousands of neurons
+BLOCK_NUMBERS = 2**21  # in one array of a block: fewer rows where layers have thousands of neurons
+
+
+def squared(X: Matrix) -> Matrix:
+    """The squares of a CSR matrix's entries; SciPy's own product takes three times the memory."""
+    return sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
 
 
 @dataclass(frozen=True)
