@@ -536,9 +536,9 @@ def test_a_million_small_batches():
 # ---- kills ---------------------------------------------------------------------------------
 
 
-def kill(count):
+def kill(count, rows):
     result = subprocess.run(
-        [sys.executable, "-m", "tests.killed_streams", str(count), "0"],
+        [sys.executable, "-m", "tests.killed_streams", str(count), "0", str(rows)],
         capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -548,12 +548,12 @@ def kill(count):
 
 
 def test_killed_streams_give_the_same_bytes():
-    kill(2)
+    kill(2, 5000)
 
 
 @pytest.mark.full
 def test_30_killed_streams(capsys):
-    outcome = kill(30)
+    outcome = kill(30, 30_000)
     with capsys.disabled():
         print(f"\n30 killed streams: {json.dumps(outcome)}")
     assert outcome["stages"]["second pass"] > 5
