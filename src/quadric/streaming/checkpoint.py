@@ -16,9 +16,10 @@ from quadric.arrays import Array
 from quadric.errors import ModelFileError, TableError
 from quadric.model_file import container
 from quadric.model_file.json_text import canonical, parse
+from quadric.tables.plain import check_fields, require
 from quadric.whole_files import remove_leftovers, write_whole
 
-__all__ = ["Checkpoint", "DamagedError", "checkpoint_path"]
+__all__ = ["Checkpoint", "checkpoint_path"]
 
 FORM = container.Form(
     "checkpoint", "quadric_checkpoint", frozenset({"versions"}),
@@ -26,10 +27,6 @@ FORM = container.Form(
 )  # fmt: skip
 LONGEST_NAME = 255  # bytes, in the file systems of today
 STATE = "state"
-
-
-class DamagedError(ValueError):
-    """A checkpoint holds a state that no run can have."""
 
 
 class Checkpoint:
@@ -94,7 +91,7 @@ class Checkpoint:
         self._ours = self._found()
 
     def remove(self) -> None:
-        """When the run is over: the file that this run has written, and what is left of others."""
+        """Remove the file that this run has written, and temporary files that it left behind."""
         with contextlib.suppress(OSError):
             if self._ours is not None and self._found() == self._ours:
                 self.path.unlink()
@@ -140,14 +137,11 @@ class Checkpoint:
         except ModelFileError as error:
             raise TableError(str(error)) from None
         try:
-            if STATE not in arrays or arrays[STATE].dtype != np.uint8:
-                raise DamagedError("it holds no state")
+            require(STATE in arrays and arrays[STATE].dtype == np.uint8, "its state")
             described = parse(arrays.pop(STATE).tobytes().decode("ascii"))
-            if not isinstance(described, dict) or set(described) != {"run", "state"}:
-                raise DamagedError("its state is not that of a run")
+            check_fields(described, ("run", "state"), "its state")
             run, state = described["run"], described["state"]
-            if not isinstance(run, dict) or not isinstance(state, dict):
-                raise DamagedError("its state is not that of a run")
+            require(isinstance(run, dict) and isinstance(state, dict), "its state")
         except ValueError as error:  # of the text, of its JSON, or of what is in it
             raise self.damaged(error) from None
         run |= {"versions": description["versions"]}
