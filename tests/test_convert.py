@@ -199,6 +199,13 @@ def test_from_ellipsoids():
     np.testing.assert_allclose(network.logits(np.array([[0, 0], [10, 0]])).diagonal(), 3.0)
 
 
+def test_an_ellipsoid_too_far_from_the_origin_is_refused():
+    far = ellipsoid([0, 0], np.eye(2)).transform(1.0, [1e9, 0])
+    assert far.is_ellipsoid
+    with pytest.raises(ValueError, match=r"ellipsoids\[0\] is so far from the origin"):
+        from_ellipsoids([far])
+
+
 def test_bad_input():
     with pytest.raises(TypeError, match=r"fitted .*QuadraticDiscriminantAnalysis.*call fit first"):
         from_qda(QuadraticDiscriminantAnalysis())

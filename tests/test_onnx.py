@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
+    OrdinalEncoder,
     PolynomialFeatures,
     QuantileTransformer,
     RobustScaler,
@@ -300,6 +301,16 @@ def test_infinite_logits_of_two_classes_are_sure():
     assert np.isnan(out["probabilities"][1]).all()
 
 
+def test_inputs_that_overflow_give_nan_where_the_model_raises():
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype("float32")
+    model = QuadraticClassifier((), alpha=0.1, random_state=0).fit(X, np.arange(60) % 3)
+    far = np.array([[1e30, 1e30], [-1e30, 1e30]], dtype="float32")
+    with pytest.raises(ValueError, match="so large"):
+        model.predict(far)
+    assert np.isnan(run(export(model), far)["probabilities"]).all()
+    assert np.isfinite(run(export(model, dtype="float64"), far, "float64")["probabilities"]).all()
+
+
 def test_a_large_mean_costs_no_digits():
     X, y = load_iris(return_X_y=True)
     X = (X * 16).round() / 16 + 2**14 + 1 / 16  # float32 holds these; their means it does not
@@ -433,6 +444,20 @@ def test_encoders(table, colour):
     assert_same(model, frame)
     if getattr(colour, "handle_unknown", None) == "infrequent_if_exist":
         assert_same(model, frame.assign(colour="never seen"))
+
+
+def test_unknown_categories_where_the_encoder_would_raise(table):
+    frame, y = table
+    unknown = frame.assign(colour="never seen")
+    model = mixed(filled()).fit(frame, y)
+    with pytest.raises(ValueError, match="unknown categories"):
+        model.predict(unknown)
+    found = run(export(model), unknown)["probabilities"]
+    model[0].named_transformers_["colour"][-1].handle_unknown = "ignore"
+    np.testing.assert_allclose(found, model.predict_proba(unknown), atol=1e-5)
+    ordinal = make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder())
+    model = mixed(ordinal).fit(frame, y)
+    assert np.isnan(run(export(model), unknown)["probabilities"]).all()
 
 
 def test_encoder_of_numbers():
