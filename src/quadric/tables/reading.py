@@ -34,6 +34,8 @@ class Source:
     Attributes
     ----------
     path : Path
+    version : Version
+        Of the file when it was opened; it must stay the same.
     columns : tuple of str
         One without a name is called "column 3 (no name)".
     unnamed : tuple of str
