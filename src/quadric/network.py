@@ -135,7 +135,8 @@ class Network:
             checks.check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
             m = checks.check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
             shapes.append((kind, m, activation))
-        check_creation(Shape(n, [shape[:2] for shape in shapes], wanted.itemsize), init)
+        if shapes:  # a network without layers is refused below
+            check_creation(Shape(n, [shape[:2] for shape in shapes], wanted.itemsize), init)
         drawn: list[Layer] = []
         for kind, m, _ in shapes:
             layer = draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted)
