@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.timing import best_seconds
 from quadric import Quadratic
-from quadric.training.optimizers import SGD
-from quadric.training.options import Options
-from quadric.training.state import TrainingState
+from quadric.training._optimizers import SGD
+from quadric.training._options import Options
+from quadric.training._state import TrainingState
 
 B, N, M, RATE = 128, 64, 64, np.float32(1e-6)
 

@@ -11,8 +11,8 @@ import shutil
 from pathlib import Path
 
 from quadric import datasets
-from quadric.experiments import mnist
-from quadric.sweep import Recipe, Store
+from quadric.paper.experiments import _mnist as mnist
+from quadric.paper.sweep import Recipe, Store
 
 
 def main() -> None:

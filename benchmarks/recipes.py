@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from quadric import datasets
-from quadric.experiments import mnist
-from quadric.sweep import Recipe, Store, run_sweep, table_tasks
+from quadric.paper.experiments import _mnist as mnist
+from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
 
 VARIANTS = {
     "default: pixel/255 - 0.5, N(0, 0.005²), rate 0.01": {},

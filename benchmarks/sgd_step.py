@@ -11,7 +11,7 @@ from scipy import sparse
 from benchmarks import numpy_baseline
 from benchmarks.timing import best_seconds
 from quadric import Network
-from quadric.training.per_sample import PerSample
+from quadric.training._per_sample import PerSample
 
 SAMPLES, NUMPY_SAMPLES, RATE = 10_000, 400, 0.01
 KINDS = ("linear", "quadratic", "reduced")

@@ -11,6 +11,6 @@ settings.load_profile("checks")
 @pytest.fixture
 def small_files(monkeypatch, tmp_path):
     """Tables of small files in place of MNIST's; no source is asked, the user's cache not seen."""
-    from tests.small_files import put_in_place
+    from tests.support.small_files import put_in_place
 
     put_in_place(monkeypatch, tmp_path)

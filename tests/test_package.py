@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import quadric
-from tests.helpers import output_of
+from tests.support.networks import output_of
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("sklearn", "numba", "torch", "matplotlib", "polars", "pandas", "scipy", "typer")
@@ -34,7 +34,7 @@ def test_the_command_line_is_light():
 
 def test_the_tests_above_can_fail():
     assert heavy_modules_after("import quadric\nquadric.Network") == ["scipy"]
-    assert "numba" in heavy_modules_after("import quadric.kernels.sgd")
+    assert "numba" in heavy_modules_after("import quadric.kernels._sgd")
 
 
 def test_without_torch():

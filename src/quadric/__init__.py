@@ -13,28 +13,28 @@ if TYPE_CHECKING:
         QuadraticLogisticRegression,
         QuadraticRegressor,
     )
-    from quadric.layers import Linear, Quadratic, Reduced
+    from quadric.core._layers import Linear, Quadratic, Reduced
     from quadric.model_file import load, save
     from quadric.network import Network
-    from quadric.separation import separate
+    from quadric.convert._separation import separate
 
 __version__ = "0.1.0"
 
 # Names are imported when first used (PEP 562): `import quadric` stays quick.
 _HOMES = {
     "DivergenceError": "quadric.errors",
-    "Linear": "quadric.layers",
+    "Linear": "quadric.core._layers",
     "ModelFileError": "quadric.errors",
     "Network": "quadric.network",
-    "Quadratic": "quadric.layers",
+    "Quadratic": "quadric.core._layers",
     "QuadraticClassifier": "quadric.estimators",
     "QuadraticLogisticRegression": "quadric.estimators",
     "QuadraticRegressor": "quadric.estimators",
-    "Reduced": "quadric.layers",
+    "Reduced": "quadric.core._layers",
     "get_config": "quadric.config",
     "load": "quadric.model_file",
     "save": "quadric.model_file",
-    "separate": "quadric.separation",
+    "separate": "quadric.convert._separation",
     "set_config": "quadric.config",
 }
 

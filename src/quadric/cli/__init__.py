@@ -10,16 +10,16 @@ from typing import Annotated
 import typer
 
 import quadric
-from quadric.cli.complexity import complexity
-from quadric.cli.data import data
-from quadric.cli.explain import explain
-from quadric.cli.export import export
-from quadric.cli.info import info
-from quadric.cli.plot import plot
-from quadric.cli.predict import predict
-from quadric.cli.reproduce import reproduce
-from quadric.cli.train import train
-from quadric.text import visible
+from quadric.cli._complexity import complexity
+from quadric.cli._data import data
+from quadric.cli._explain import explain
+from quadric.cli._export import export
+from quadric.cli._info import info
+from quadric.cli._plot import plot
+from quadric.cli._predict import predict
+from quadric.cli._reproduce import reproduce
+from quadric.cli._train import train
+from quadric._utils.text import visible
 
 __all__ = ["app", "main"]
 

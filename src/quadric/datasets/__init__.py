@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quadric.datasets.bundled import digits
-from quadric.datasets.image_data import ImageData
-from quadric.datasets.images import fashion_mnist, mnist
-from quadric.datasets.points import clusters, xor
+from quadric.datasets._bundled import digits
+from quadric.datasets._image_data import ImageData
+from quadric.datasets._images import fashion_mnist, mnist
+from quadric.datasets._points import clusters, xor
 from quadric.errors import DatasetError
 
 __all__ = [

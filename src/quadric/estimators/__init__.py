@@ -1,7 +1,7 @@
 """Quadratic networks behind scikit-learn's interface."""
 
-from quadric.estimators.classifier import QuadraticClassifier
-from quadric.estimators.logistic import QuadraticLogisticRegression
-from quadric.estimators.regressor import QuadraticRegressor
+from quadric.estimators._classifier import QuadraticClassifier
+from quadric.estimators._logistic import QuadraticLogisticRegression
+from quadric.estimators._regressor import QuadraticRegressor
 
 __all__ = ["QuadraticClassifier", "QuadraticLogisticRegression", "QuadraticRegressor"]

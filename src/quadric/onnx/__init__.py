@@ -5,8 +5,8 @@ from importlib.util import find_spec
 if find_spec("onnx") is None:
     raise ImportError('ONNX graphs need the package onnx: pip install "quadric[onnx]"')
 
-from quadric.onnx.exporting import export
-from quadric.onnx.registration import register
+from quadric.onnx._exporting import export
+from quadric.onnx._registration import register
 
 __all__ = ["export", "register"]
 

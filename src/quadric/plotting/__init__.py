@@ -1,12 +1,12 @@
 """Pictures (matplotlib): functions take an `ax` and return it, or return a figure of several."""
 
-from quadric.plotting.animation import animate
-from quadric.plotting.conics import plot_conic
-from quadric.plotting.history import plot_history
-from quadric.plotting.images import plot_eigenvectors
-from quadric.plotting.regions import plot_clusters, plot_points, plot_regions
-from quadric.plotting.slices import plot_slice, plot_slices
-from quadric.plotting.surfaces import plot_surface
+from quadric.plotting._animation import animate
+from quadric.plotting._conics import plot_conic
+from quadric.plotting._history import plot_history
+from quadric.plotting._images import plot_eigenvectors
+from quadric.plotting._regions import plot_clusters, plot_points, plot_regions
+from quadric.plotting._slices import plot_slice, plot_slices
+from quadric.plotting._surfaces import plot_surface
 
 __all__ = [
     "animate",

@@ -11,8 +11,8 @@ that counts its multiplications can run through it (see `counting`).
 - `counts`: how many multiplications each step takes, printed and counted.
 """
 
-from quadric.reference.algorithm1 import gradients_qnn, train_qnn
-from quadric.reference.algorithm2 import gradients_rpqnn, train_rpqnn
-from quadric.reference.logistic import train_logistic
+from quadric.reference._algorithm1 import gradients_qnn, train_qnn
+from quadric.reference._algorithm2 import gradients_rpqnn, train_rpqnn
+from quadric.reference._logistic import train_logistic
 
 __all__ = ["gradients_qnn", "gradients_rpqnn", "train_logistic", "train_qnn", "train_rpqnn"]

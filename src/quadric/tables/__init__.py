@@ -3,11 +3,11 @@
 The only importer of Polars.
 """
 
-from quadric.tables.networks import TableNetwork
-from quadric.tables.prediction import Predicted, predict
-from quadric.tables.reading import Source, open_table
-from quadric.tables.schema import Schema, Wishes
-from quadric.tables.training import Settings, Trained, train
+from quadric.tables._networks import TableNetwork
+from quadric.tables._prediction import Predicted, predict
+from quadric.tables._reading import Source, open_table
+from quadric.tables._schema import Schema, Wishes
+from quadric.tables._training import Settings, Trained, train
 
 __all__ = [
     "Predicted",

@@ -13,10 +13,10 @@ if find_spec("torch") is None:
     raise ImportError('quadric.torch needs PyTorch: pip install "quadric[torch]"')
 
 from quadric.torch import functional
-from quadric.torch.heads import replace_head
-from quadric.torch.layers import Linear, Quadratic, Reduced
-from quadric.torch.networks import from_network, to_network
-from quadric.torch.recurrent import QuadraticRNN, QuadraticRNNCell
+from quadric.torch._heads import replace_head
+from quadric.torch._layers import Linear, Quadratic, Reduced
+from quadric.torch._networks import from_network, to_network
+from quadric.torch._recurrent import QuadraticRNN, QuadraticRNNCell
 
 __all__ = [
     "Linear",

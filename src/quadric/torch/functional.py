@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from quadric.torch.packed import pack, unpack
-from quadric.torch.quadratic_form import quadratic_form
+from quadric.torch._packed import pack, unpack
+from quadric.torch._quadratic_form import quadratic_form
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]
 

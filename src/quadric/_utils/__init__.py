@@ -1,0 +1,1 @@
+"""Helpers without mathematics: checks of arrays and options, files, memory, text, threads."""

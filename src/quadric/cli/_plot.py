@@ -1,0 +1,70 @@
+"""`quadric plot`: a picture of what a model has learned."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quadric.cli._console import fail, names, one_line, output_path, print_line, say
+from quadric.cli._explain import inputs_from
+from quadric.cli._models import open_model
+
+__all__ = ["plot"]
+
+
+def plot(
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
+    data: Annotated[
+        Path | None, typer.Argument(readable=False, help="A table whose points are drawn, too.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
+    ] = Path("model.png"),
+    classes: Annotated[
+        str | None, typer.Option(help="For more than two inputs: the two classes, as a,b.")
+    ] = None,
+    image_shape: Annotated[
+        str | None, typer.Option(help="For inputs that are pixels: rows x columns, as 8x8.")
+    ] = None,
+) -> None:
+    """Draw a classifier: its regions (two inputs), or slices of the boundary of two classes.
+
+    With --image-shape, what each class looks for in an image: the eigenvectors of its Q.
+    """
+    path = output_path(output, inputs=[model, data])
+    if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
+        raise typer.BadParameter(f"a picture ends with .png, .svg or .pdf. Got {path.name!r}.")
+    with one_line():
+        opened = open_model(model, data)
+        say(opened.notes)
+        X, y = inputs_from(opened)
+        try:
+            figure = _draw(opened.model, opened.schema, X, y, names(classes), image_shape)
+        except (ValueError, TypeError) as error:
+            fail(" ".join(str(error).split()))
+        from quadric.plotting._pictures import picture_bytes
+        from quadric._utils.whole_files import write_whole
+
+        write_whole(path, picture_bytes(figure, path.suffix))
+    print_line(f"Picture: {path}")
+
+
+def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
+    from quadric.plotting import _pictures as pictures
+
+    if image_shape is not None:
+        match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
+        if match is None:
+            raise typer.BadParameter(
+                f"--image-shape is rows x columns, as 8x8. Got {image_shape!r}."
+            )
+        shape = (int(match[1]), int(match[2]))
+        if schema is None:
+            return pictures.of_images(model, shape)
+        return pictures.of_images(model, shape, schema.places, len(schema.order))
+    figure, said = pictures.of_classes(model, X, y, pair)
+    say(said)
+    return figure

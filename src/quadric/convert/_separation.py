@@ -1,0 +1,252 @@
+"""The cluster theorem as a tool: one ellipsoid around each class, one neuron for each ellipsoid.
+
+The paper states that C bounded clusters are separated by one layer of C quadratic neurons. That
+holds where every class has an ellipsoid that keeps the others out; it is certain where the
+ellipsoids are disjoint. It does not hold for all bounded clusters: two interleaved moons can not
+be separated by any conic, which `separating_quadric` proves by linear programming.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from quadric._utils import checks
+from quadric._utils.arrays import Array, as_numbers, unmasked
+from quadric.convert import from_ellipsoids
+from quadric.geometry import Quadric
+from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
+from quadric.network import Network
+
+__all__ = ["QuadricSeparation", "Separation", "separate", "separating_quadric"]
+
+FLOAT = np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Classes and the ellipsoids around them.
+
+    Attributes
+    ----------
+    classes : array
+    ellipsoids : list of Quadric
+        The smallest one around each class.
+    network : Network
+        One logistic neuron for each class, above 1/2 exactly inside its ellipsoid.
+    overlapping : list of pairs of classes
+        Those whose ellipsoids have points in common.
+    intruding : list of pairs of classes
+        (a, b) where points of b lie inside the ellipsoid of a.
+    """
+
+    classes: Array
+    ellipsoids: list[Quadric]
+    network: Network
+    overlapping: list[tuple[Any, Any]]
+    intruding: list[tuple[Any, Any]]
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no two ellipsoids meet: then the classes are separated with certainty."""
+        return not self.overlapping
+
+    @property
+    def separates(self) -> bool:
+        """Whether every given point is inside the ellipsoid of its own class and no other."""
+        return not self.intruding
+
+    def predict(self, X: Any) -> Array:
+        """The class whose neuron is largest."""
+        return self.classes[self.network.logits(X).argmax(axis=1)]
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.classes)} classes, one ellipsoid around each."]
+        if self.disjoint:
+            lines.append("No two ellipsoids meet: the separation is certain.")
+        elif self.separates:
+            lines.append("Ellipsoids meet, but no given point is in the wrong one.")
+        else:
+            lines.append("Not separated: points of one class lie in the ellipsoid of another.")
+        if self.overlapping:
+            pairs = ", ".join(f"{a} and {b}" for a, b in self.overlapping)
+            lines.append(f"These ellipsoids overlap: {pairs}.")
+        if self.intruding:
+            pairs = ", ".join(f"{b} in {a}" for a, b in self.intruding)
+            lines.append(f"Points inside another class's ellipsoid: {pairs}.")
+        return "\n".join(lines)
+
+
+def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0) -> Separation:
+    """The smallest ellipsoid around each class, as a layer of quadratic neurons.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        Labels of two classes or more.
+    tolerance : float
+        Of Khachiyan's algorithm; see `quadric.geometry._ellipsoids.smallest_ellipsoid`.
+    sharpness : float
+        How steeply a neuron falls from the inside of its ellipsoid to the outside.
+
+    Notes
+    -----
+    Disjoint ellipsoids are sufficient, not necessary: overlapping ones may still keep the given
+    points apart (`separates`), and where they do not, another quadric may (`separating_quadric`).
+
+    Examples
+    --------
+    >>> from quadric.convert._separation import separate
+    >>> result = separate([[0, 0], [1, 0], [0, 1], [5, 5], [6, 5], [5, 6]], list("aaabbb"))
+    >>> print(result)
+    2 classes, one ellipsoid around each.
+    No two ellipsoids meet: the separation is certain.
+    """
+    X, y = _labelled(X, y)
+    checks.check_number("sharpness", sharpness, above=0)
+    classes, index = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least 2 classes. Got only {classes.tolist()}.")
+    ellipsoids = [
+        smallest_ellipsoid(X[index == k], tolerance=tolerance) for k in range(len(classes))
+    ]
+    labels = classes.tolist()
+    overlapping = [
+        (labels[i], labels[j])
+        for i, j in itertools.combinations(range(len(labels)), 2)
+        if not disjoint(ellipsoids[i], ellipsoids[j])
+    ]
+    intruding = [
+        (labels[i], labels[j])
+        for i, j in itertools.permutations(range(len(labels)), 2)
+        if ellipsoids[i].encloses(X[index == j]).any()
+    ]
+    network = from_ellipsoids(ellipsoids, sharpness)
+    z = network.logits(X)
+    own = index[:, None] == np.arange(len(classes))
+    # z is rounded more than F is: points on the edge of their own ellipsoid are taken in again
+    network.layers[0].b[...] += 2 * np.maximum(0.0, -np.where(own, z, np.inf).min(axis=0))
+    enclosed = np.column_stack([quadric.encloses(X) for quadric in ellipsoids])
+    if ((network.logits(X) >= 0) != enclosed).any():
+        raise ValueError(
+            "the data are so far from the origin, beside their size, that float64 cannot hold the "
+            "neurons' coefficients. Subtract the mean first: separate(X - X.mean(axis=0), y)."
+        )
+    return Separation(classes, ellipsoids, network, overlapping, intruding)
+
+
+@dataclass(frozen=True)
+class QuadricSeparation:
+    """Whether one quadric separates two classes, with the proof either way.
+
+    Attributes
+    ----------
+    quadric : Quadric or None
+        Positive on the second class, negative on the first, with the widest margin.
+    margin : float
+        The least |F| on the points, for coefficients between -1 and 1 in an orthogonal basis of
+        the quadratic functions on them; 0 where no quadric separates them.
+    weights : array of shape (n_samples,) or None
+        The proof that there is none: non-negative weights, 1 in sum for each class, for which the
+        two classes have the same means, and the same means of all squares and products. So every
+        quadratic function has the same weighted mean on both classes, and cannot be positive on
+        one and negative on the other.
+    """
+
+    quadric: Quadric | None
+    margin: float
+    weights: Array | None
+
+
+def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
+    """A quadric that separates two classes, or the proof that there is none.
+
+    A linear program in the coefficients of F: maximise the margin t subject to F >= t on the
+    second class and F <= -t on the first. If t = 0 is the best, the program's dual solution is
+    the proof.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        Labels of two classes.
+    """
+    X, y = _labelled(X, y)
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(f"y must hold exactly 2 classes. Got {classes.tolist()}.")
+    mean, scale = X.mean(axis=0), X.std(axis=0)
+    scale[scale == 0] = 1.0
+    Z = (X - mean) / scale
+    n = Z.shape[1]
+    rows, columns = np.triu_indices(n)
+    monomials = np.column_stack([Z[:, rows] * Z[:, columns], Z, np.ones(len(Z))])
+    sign = np.where(y == classes[1], 1.0, -1.0)
+    # an orthogonal basis of the quadratic functions on these points: nothing is nearly dependent
+    sizes = np.linalg.norm(monomials, axis=0)
+    sizes[sizes == 0] = 1.0
+    U, sigma, Vt = np.linalg.svd(monomials / sizes, full_matrices=False)
+    kept = sigma > 1e-14 * sigma[0]
+    basis = U[:, kept] * np.sqrt(len(Z))
+    for weighted in (False, True):
+        # the second time each point by its own size: those with small values are not drowned
+        row_sizes = np.linalg.norm(basis, axis=1) if weighted else np.ones(len(Z))
+        scaled = basis / np.where(row_sizes > 0, row_sizes, 1.0)[:, None]
+        coefficients, margin, weights = _widest_margin(scaled, sign)
+        F = sign * (basis @ coefficients)
+        noise = 1e-13 * (np.abs(basis) @ np.abs(coefficients))
+        if (noise < F).all():
+            solution = (Vt[kept].T @ (coefficients * np.sqrt(len(Z)) / sigma[kept])) / sizes
+            Q = np.zeros((n, n))
+            Q[rows, columns] = solution[: len(rows)]
+            quadric = Quadric(Q, solution[len(rows) : -1], solution[-1]).transform(scale, mean)
+            if (sign * quadric.value(X) > 0).all():
+                return QuadricSeparation(quadric, margin, None)
+        weights = weights / np.where(row_sizes > 0, row_sizes, 1.0)
+        shares = [np.where(sign == s, weights, 0.0) for s in (1.0, -1.0)]
+        if all(share.sum() > 0 for share in shares):
+            shares = [share / share.sum() for share in shares]
+            gap = np.abs((shares[0] - shares[1]) @ monomials)
+            if (gap <= 1e-13 * ((shares[0] + shares[1]) @ np.abs(monomials))).all():
+                return QuadricSeparation(None, 0.0, shares[0] + shares[1])
+    raise ArithmeticError(
+        "undecided: neither a separating quadric nor a proof that there is none was found that "
+        "stands beyond rounding errors. The points are too close to both."
+    )
+
+
+def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
+    """Coefficients between -1 and 1 of the widest margin; the margin; the dual weights."""
+    A = np.column_stack([-sign[:, None] * basis, np.ones(len(basis))])  # t - sign F <= 0
+    cost = np.zeros(A.shape[1])
+    cost[-1] = -1.0
+    bounds = [(-1.0, 1.0)] * basis.shape[1] + [(0.0, None)]
+    result = optimize.linprog(
+        cost, A_ub=A, b_ub=np.zeros(len(basis)), bounds=bounds, method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )  # fmt: skip
+    if result.status != 0:
+        raise ArithmeticError(f"the linear program was not solved: {result.message}")
+    return result.x[:-1], float(result.x[-1]), np.maximum(-result.ineqlin.marginals, 0.0)
+
+
+def _labelled(X: Any, y: Any) -> tuple[Array, Array]:
+    X = as_numbers("X", X, FLOAT)
+    y = np.asarray(unmasked("y", y))
+    if y.dtype.kind == "O":
+        missing = [label for label in y.ravel() if label is None or label != label]
+        if missing or len({type(label) for label in y.ravel()}) > 1:
+            raise ValueError("y must hold labels of one type, none of them missing.")
+    elif y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("y must hold labels, none of them missing. Got a NaN.")
+    if X.ndim != 2 or not X.size or y.shape != (len(X),):
+        raise ValueError(
+            "X must have shape (n_samples, n_features) and y (n_samples,). "
+            f"Got {X.shape} and {y.shape} instead."
+        )
+    return X, y

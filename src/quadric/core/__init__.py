@@ -1,0 +1,1 @@
+"""The mathematics of a layer: activations, losses, layers, initial values, packed triangles."""

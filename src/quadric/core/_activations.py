@@ -1,0 +1,76 @@
+"""Activation functions g and their slopes g', by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+
+__all__ = ["ACTIVATIONS", "Activation", "exp", "get_activation"]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """g and its derivative, the latter as a function of a = g(z), which is all that is kept."""
+
+    function: Callable[[Array], Array]
+    slope: Callable[[Array], Array] | None
+
+
+def exp(z: Array) -> Array:
+    """exp(z), for finite z."""
+    return _apply("exp", z)
+
+
+def _softmax(z: Array) -> Array:
+    e = exp(z - z.max(axis=1, keepdims=True))
+    e /= e.sum(axis=1, keepdims=True)
+    return e
+
+
+# What is computed where numba is told not to compile.
+_NUMPY: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "logistic": lambda z: 1 / (1 + np.exp(-z)),
+    "tanh": np.tanh,
+}
+
+
+def _apply(name: str, z: Array) -> Array:
+    compiled = _compiled()
+    if compiled is None:
+        with np.errstate(over="ignore"):
+            return _NUMPY[name](z)
+    return compiled.apply(name, z)
+
+
+@cache
+def _compiled() -> Any:
+    from quadric.kernels import _compiling as compiling
+    from quadric.kernels import _elementwise as elementwise  # numba: only when it is needed
+
+    return elementwise if compiling.ALLOWED else None
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "identity": Activation(lambda z: z, np.ones_like),
+    "logistic": Activation(partial(_apply, "logistic"), lambda a: a * (1 - a)),
+    "tanh": Activation(partial(_apply, "tanh"), lambda a: 1 - a * a),
+    "relu": Activation(lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(a.dtype)),
+    # softmax couples the neurons of a layer: it stands last, with cross_entropy (see losses)
+    "softmax": Activation(_softmax, None),
+}
+
+
+def get_activation(name: str) -> Activation:
+    """The activation of that name."""
+    try:
+        return ACTIVATIONS[name]
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, ACTIVATIONS))
+        raise ValueError(f"activation must be one of {known}. Got {name!r} instead.") from None

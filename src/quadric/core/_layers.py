@@ -1,0 +1,270 @@
+"""The three neurons, a layer of each: linear, quadratic and reduced.
+
+A layer holds its parameters and knows its own equations, for a batch of inputs X of shape
+(batch, n). `forward` returns the pre-activations z and a cache; `backward` turns
+``delta = dL/dz`` and that cache into the gradients (a layer of the same kind that holds
+dL/dW in the place of W, and so on) and dL/dX.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from quadric.core import _quadratic_form as quadratic_form
+from quadric.core import _triangle as triangle
+from quadric._utils.arrays import Array, Matrix, unmasked
+
+__all__ = ["LAYERS", "Layer", "Linear", "Quadratic", "Reduced"]
+
+
+class Layer(ABC):
+    """What the three kinds share: named parameter arrays of fixed shape and dtype.
+
+    Assigning to a parameter copies the values into it: the shape must fit and the values must be
+    finite.
+    """
+
+    kind: ClassVar[str]
+    fields: ClassVar[tuple[str, ...]]
+    weights: ClassVar[tuple[str, ...]]  # the fields under an L2 penalty: all but the biases
+    W: Array
+    b: Array
+
+    def __init__(self, **parameters: Any) -> None:
+        W = np.asarray(unmasked("W", parameters["W"]))
+        if W.ndim != 2 or 0 in W.shape:
+            raise ValueError(
+                f"W must have shape (neurons, inputs), neither zero. Got {W.shape} instead."
+            )
+        dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        for name, shape in self.shapes(W.shape[1], W.shape[0]).items():
+            self.__dict__[name] = np.zeros(shape, dtype=dtype)
+        for name, value in parameters.items():
+            setattr(self, name, value)
+
+    @classmethod
+    def shapes(cls, n: int, m: int) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter of m neurons with n inputs."""
+        packed = n * (n + 1) // 2, m
+        shapes = {"W": (m, n), "b": (m,), "packed": packed, "U": (m, n), "c": (m,)}
+        return {name: shapes[name] for name in cls.fields}
+
+    @classmethod
+    def of(cls, **arrays: Array) -> Self:
+        """A layer around these very arrays, unchecked: for results computed here."""
+        layer = cls.__new__(cls)
+        layer.__dict__.update(arrays)
+        return layer
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.fields:
+            held = self.__dict__[name]
+            held[...] = _checked(name, value, held.shape, held.dtype)
+        elif isinstance(getattr(type(self), name, None), property):
+            super().__setattr__(name, value)
+        else:
+            raise AttributeError(f"a {self.kind} layer has {', '.join(self.fields)}; not {name}")
+
+    @property
+    def n_inputs(self) -> int:
+        return int(self.W.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.W.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.W.dtype
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters, all of them independent."""
+        return sum(array.size for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, Array]:
+        """The parameter arrays themselves, for code that updates them in place."""
+        return {name: self.__dict__[name] for name in self.fields}
+
+    def copy(self) -> Self:
+        return type(self).of(**{name: array.copy() for name, array in self.arrays().items()})
+
+    def penalty(self) -> float:
+        """Half the sum of squares of the weights; the biases are left out."""
+        total = 0.0
+        for name in self.weights:
+            array = self.__dict__[name].astype(np.float64, copy=False)
+            total += float(np.vdot(array, array)) / 2
+        return total
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_inputs} -> {self.n_outputs}, {self.dtype.name})"
+
+    @abstractmethod
+    def forward(self, X: Matrix) -> tuple[Array, Any]:
+        """z of shape (batch, m), and what `backward` will need."""
+
+    @abstractmethod
+    def backward(
+        self, delta: Array, cache: Any, *, inputs: bool = True
+    ) -> tuple[Self, Array | None]:
+        """The gradients, summed over the batch, and dL/dX (None where `inputs` is false)."""
+
+    @abstractmethod
+    def shifted(self, o: Array) -> Self:
+        """The layer whose output for s is this one's output for s + o."""
+
+
+class Linear(Layer):
+    """z = W a + b. The ordinary neuron; n + 1 parameters each."""
+
+    kind = "linear"
+    fields = ("W", "b")
+    weights = ("W",)
+
+    def __init__(self, W: Any, b: Any) -> None:
+        super().__init__(W=W, b=b)
+
+    def forward(self, X: Matrix) -> tuple[Array, Any]:
+        z = X @ self.W.T
+        z += self.b
+        return z, X
+
+    def backward(
+        self, delta: Array, cache: Any, *, inputs: bool = True
+    ) -> tuple[Self, Array | None]:
+        X = cache
+        gradients = self.of(W=(X.T @ delta).T, b=delta.sum(axis=0))
+        return gradients, delta @ self.W if inputs else None
+
+    def shifted(self, o: Array) -> Self:
+        return self.of(W=self.W, b=self.b + self.W @ o)
+
+
+class Quadratic(Layer):
+    """z = a'Q a + W a + b, Q symmetric (QNN); n(n+1)/2 + n + 1 parameters each.
+
+    Parameters
+    ----------
+    W, b : arrays of shapes (m, n) and (m,)
+    Q : array of shape (m, n, n), optional
+        An unsymmetric one is replaced by (Q + Q')/2, which is the same function.
+    packed : array of shape (n(n+1)/2, m), optional
+        The entries q_ij, i <= j, in the place of Q; see `triangle`. One of the two is needed.
+
+    Notes
+    -----
+    The layer stores `packed`. `Q` is built from it on request, as a read-only array; assign a
+    whole array to change it. In a layer of gradients, `packed` holds the derivatives by the
+    independent entries, delta_k M(a), where M(a) is 2 a a' with its diagonal halved, and `Q`
+    the same as symmetric matrices.
+    """
+
+    kind = "quadratic"
+    fields = ("W", "b", "packed")
+    weights = ("W", "packed")
+    packed: Array
+
+    def __init__(self, W: Any, b: Any, Q: Any = None, *, packed: Any = None) -> None:
+        if (Q is None) == (packed is None):
+            raise TypeError("a quadratic layer needs either Q or packed.")
+        super().__init__(W=W, b=b, **({"packed": packed} if Q is None else {"Q": Q}))
+
+    @property
+    def Q(self) -> Array:
+        """The symmetric matrices, shape (m, n, n), read-only."""
+        Q = triangle.unpack(self.packed)
+        Q.flags.writeable = False
+        return Q
+
+    @Q.setter
+    def Q(self, value: Any) -> None:
+        m, n = self.W.shape
+        Q = _checked("Q", value, (m, n, n), self.dtype)
+        half = Q * self.dtype.type(0.5)  # halved first, so that the sum cannot overflow
+        self.packed[...] = triangle.pack(half + half.transpose(0, 2, 1))
+
+    def forward(self, X: Matrix) -> tuple[Array, Any]:
+        X = X.toarray() if sparse.issparse(X) else X
+        z = X @ self.W.T
+        z += self.b
+        z += quadratic_form.values(X, self.packed)
+        return z, X
+
+    def backward(
+        self, delta: Array, cache: Any, *, inputs: bool = True
+    ) -> tuple[Self, Array | None]:
+        X = cache
+        gradients = self.of(
+            W=delta.T @ X, b=delta.sum(axis=0), packed=quadratic_form.packed_gradient(X, delta)
+        )
+        if not inputs:
+            return gradients, None
+        d_input = quadratic_form.input_gradient(X, self.packed, delta)
+        d_input += delta @ self.W
+        return gradients, d_input
+
+    def shifted(self, o: Array) -> Self:
+        Qo = self.Q @ o
+        return self.of(W=self.W + 2 * Qo, b=self.b + (self.W + Qo) @ o, packed=self.packed)
+
+
+class Reduced(Layer):
+    """z = (W a + b)(U a + c), elementwise (RPQNN); 2n + 2 parameters each.
+
+    Notes
+    -----
+    ``v1 = W a + b`` and ``v2 = U a + c`` are kept for the backward pass. The boundary z = 0 is
+    always a pair of hyperplanes, never an ellipsoid.
+    """
+
+    kind = "reduced"
+    fields = ("W", "b", "U", "c")
+    weights = ("W", "U")
+    U: Array
+    c: Array
+
+    def __init__(self, W: Any, b: Any, U: Any, c: Any) -> None:
+        super().__init__(W=W, b=b, U=U, c=c)
+
+    def forward(self, X: Matrix) -> tuple[Array, Any]:
+        v1 = X @ self.W.T + self.b
+        v2 = X @ self.U.T + self.c
+        return v1 * v2, (X, v1, v2)
+
+    def backward(
+        self, delta: Array, cache: Any, *, inputs: bool = True
+    ) -> tuple[Self, Array | None]:
+        X, v1, v2 = cache
+        to_W, to_U = delta * v2, delta * v1
+        gradients = self.of(
+            W=(X.T @ to_W).T, b=to_W.sum(axis=0), U=(X.T @ to_U).T, c=to_U.sum(axis=0)
+        )
+        return gradients, to_U @ self.U + to_W @ self.W if inputs else None
+
+    def shifted(self, o: Array) -> Self:
+        return self.of(W=self.W, b=self.b + self.W @ o, U=self.U, c=self.c + self.U @ o)
+
+
+LAYERS: dict[str, type[Linear] | type[Quadratic] | type[Reduced]] = {
+    layer.kind: layer for layer in (Linear, Quadratic, Reduced)
+}
+
+
+def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """The value as a finite array of that shape and dtype."""
+    array = np.asarray(unmasked(name, value))
+    if array.shape != shape or array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must be an array of numbers of shape {shape}. "
+            f"Got dtype {array.dtype} and shape {array.shape} instead."
+        )
+    with np.errstate(over="ignore"):
+        array = array.astype(dtype)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite in {dtype}. Got an infinite or undefined entry.")
+    return array

@@ -1,0 +1,111 @@
+"""Losses, computed from the logits z so that |z| = 1e4 gives finite, right values.
+
+Each is summed over the outputs; the average over samples is taken where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from quadric.core._activations import exp, get_activation
+from quadric._utils.arrays import Array
+
+__all__ = ["LOSSES", "Loss", "get_loss", "infer_loss"]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One loss: its value for each sample with delta = dL/dz, and what it goes with."""
+
+    value_and_delta: Callable[[str, Array, Array], tuple[Array, Array]]
+    activations: tuple[str, ...]
+    check_targets: Callable[[Array], None]
+
+    def value(self, activation: str, z: Array, y: Array) -> Array:
+        """The loss of each sample, shape (n_samples,)."""
+        return self.value_and_delta(activation, z, y)[0]
+
+
+def _binary_cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
+    """-sum_p [y ln(yhat) + (1 - y) ln(1 - yhat)], where -ln(yhat) = ln(1 + exp(-z)).
+
+    One exponential, e = exp(-|z|) <= 1, serves the value and yhat = logistic(z).
+    """
+    size, positive = np.abs(z), z >= 0
+    e = exp(-size)
+    value = np.log1p(e) + size * np.where(positive, 1 - y, y)
+    return value.sum(axis=1), np.where(positive, 1, e) / (1 + e) - y
+
+
+def _cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
+    """-sum_p y ln softmax(z) = ln sum_p exp(z) - sum_p y z, for y that sums to 1."""
+    shifted = np.ascontiguousarray(z.T)  # NumPy's sums and maxima are faster over the first axis
+    shifted -= shifted.max(axis=0)
+    e = exp(shifted)
+    total = e.sum(axis=0)
+    value = np.log(total) * np.einsum("bp->b", y) - np.einsum("bp,pb->b", y, shifted)
+    e /= total
+    return value, e.T - y
+
+
+def _squared_error(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
+    """1/2 sum_p (yhat - y)^2."""
+    g = get_activation(activation)
+    assert g.slope is not None  # softmax is refused before this
+    a = g.function(z)
+    residual = a - y
+    return 0.5 * np.einsum("bp,bp->b", residual, residual), residual * g.slope(a)
+
+
+def _check_probabilities(Y: Array) -> None:
+    if Y.size and (Y.min() < 0 or Y.max() > 1):
+        raise ValueError(
+            "Y must lie in [0, 1] for loss='binary_cross_entropy'. "
+            f"Got values from {Y.min():g} to {Y.max():g}; encode labels as 0 and 1."
+        )
+
+
+def _check_distributions(Y: Array) -> None:
+    if Y.size and (Y.min() < 0 or np.abs(np.einsum("bp->b", Y) - 1).max() > 1e-5):
+        raise ValueError(
+            "Y must have rows that are non-negative and sum to 1 for loss='cross_entropy'. "
+            f"Got values from {Y.min():g} and row sums from {Y.sum(axis=1).min():g} to "
+            f"{Y.sum(axis=1).max():g}; turn class labels into rows with np.eye(n_classes)[labels]."
+        )
+
+
+def _accept(Y: Array) -> None:
+    """Every finite target is in the domain of the squared error."""
+
+
+LOSSES: dict[str, Loss] = {
+    "binary_cross_entropy": Loss(_binary_cross_entropy, ("logistic",), _check_probabilities),
+    "cross_entropy": Loss(_cross_entropy, ("softmax",), _check_distributions),
+    "squared_error": Loss(_squared_error, ("identity", "logistic", "tanh", "relu"), _accept),
+}
+
+
+def infer_loss(last_activation: str) -> str:
+    """The first loss that goes with the last layer's activation."""
+    return next(name for name, loss in LOSSES.items() if last_activation in loss.activations)
+
+
+def get_loss(name: str | None, last_activation: str) -> tuple[str, Loss]:
+    """The loss of that name (None: inferred), if it goes with the last layer's activation."""
+    if name is None:
+        name = infer_loss(last_activation)
+    try:
+        loss = LOSSES[name]
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, LOSSES))
+        raise ValueError(f"loss must be one of {known}, or None. Got {name!r} instead.") from None
+    if last_activation not in loss.activations:
+        wanted = " or ".join(map(repr, loss.activations))
+        raise ValueError(
+            f"loss={name!r} needs a last layer with activation {wanted}. "
+            f"Got {last_activation!r} instead; loss={infer_loss(last_activation)!r} goes with it."
+        )
+    return name, loss

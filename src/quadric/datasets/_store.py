@@ -1,0 +1,17 @@
+"""Writing the files of a data set: each is there whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quadric.datasets._directories import Contents
+from quadric._utils.whole_files import write_whole
+
+__all__ = ["write_all"]
+
+
+def write_all(directory: Path, contents: Contents) -> None:
+    """Write every file; OSError where the directory does not allow it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_whole(directory / name, content)

@@ -1,0 +1,285 @@
+"""A model taken apart: steps before the network, the layer to look at, and its coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+from quadric.convert._layers import layer_to_quadratic
+from quadric.geometry import Quadric
+from quadric.core._layers import Layer, Linear
+from quadric._utils.memory import check_limit
+from quadric.network import Network
+from quadric.pipelines._affine import (
+    Map,
+    NotAffineError,
+    PartlyAffine,
+    affine_map,
+    fill_values,
+    partly_affine,
+)
+from quadric.pipelines._table import find, split
+
+__all__ = ["Parts", "Space", "take_apart"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The coordinates in which the surfaces of a layer are stated.
+
+    Attributes
+    ----------
+    kind : str
+        'inputs', 'features' (what comes out of the last step that is not affine) or 'hidden' (the
+        activations before the layer).
+    names : list of str
+    note : str
+        In a sentence, what the coordinates are.
+    undone : tuple of Map
+        The affine steps between the coordinates and the layer, the first one first.
+    reach : callable
+        Takes the user's X to the coordinates.
+    typical : (means, standard deviations) or None
+        What a scaler right after the coordinates has learned of them.
+    """
+
+    kind: str
+    names: list[str]
+    note: str
+    undone: tuple[Map, ...]
+    reach: Callable[[Any], Array]
+    typical: tuple[Array, Array] | None = None
+
+    def restate(self, surface: Quadric) -> Quadric:
+        """A surface in the layer's inputs, restated in the coordinates."""
+        for step in reversed(self.undone):
+            surface = step.undo(surface)
+        return surface
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model taken apart: the network inside, the layer to look at, and its coordinates."""
+
+    name: str
+    network: Network
+    layer: int
+    classes: Array | None
+    multilabel: bool
+    space: Space
+
+    def functions(self) -> tuple[Array, Array, Array]:
+        """Q, W and b of the layer's neurons, in float64, whatever its kind."""
+        layer = layer_to_quadratic(self.network.astype("float64").layers[self.layer])
+        return layer.Q, layer.W, layer.b
+
+
+def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None = None) -> Parts:
+    """The network inside a model, and how its layer's inputs come from the user's."""
+    if isinstance(model, Layer):
+        model = Network([model], ["identity"])
+    named_steps, estimator = split(model)
+    steps = [step for _, step in named_steps]
+    network = estimator if isinstance(estimator, Network) else _network_of(estimator)
+    l = _chosen_layer(network, layer, type(estimator).__name__)
+    n, m = network.layers[l].n_inputs, network.layers[l].n_outputs
+    check_limit(
+        5 * 8 * m * n * n,
+        f"{m:,} neurons of {n:,} inputs as matrices",
+        "Explain a model of fewer inputs.",
+    )
+    before = list(zip(network.layers[:l], network.activations[:l], strict=True))
+    if all(isinstance(layer, Linear) and g == "identity" for layer, g in before):
+        given = getattr(model, "feature_names_in_", None)
+        space = _space_before(steps, network, l, given if names is None else names, given)
+    else:
+        space = _hidden_space(steps, network, l)
+    return Parts(
+        type(estimator).__name__, network, l, getattr(estimator, "classes_", None),
+        bool(getattr(estimator, "_is_multilabel", False)), space,
+    )  # fmt: skip
+
+
+def _hidden_space(steps: Sequence[Any], network: Network, l: int) -> Space:
+    width = network.layers[l].n_inputs
+
+    def reach(X: Any) -> Array:
+        hidden = Network(network.layers[:l], network.activations[:l])
+        return hidden.forward(_through(steps, X)).astype(np.float64)
+
+    return Space(
+        "hidden",
+        [f"h{i + 1}" for i in range(width)],
+        f"The equations are in h1 ... h{width}, the activations of the hidden layer before these "
+        "neurons: behind a hidden layer there is no equation of the second degree in the inputs.",
+        (),
+        reach,
+    )
+
+
+def _space_before(
+    steps: Sequence[Any],
+    network: Network,
+    l: int,
+    names: Sequence[str] | None,
+    fitted_names: Sequence[str] | None,
+) -> Space:
+    """As far back from layer l as affine steps lead.
+
+    `names` are for people; `fitted_names` those of the columns in `fit`.
+    """
+    undone = [Map(layer.W.astype(float), layer.b.astype(float)) for layer in network.layers[:l]]
+    encoded: PartlyAffine | None = None
+    first, obstacle = len(steps), ""
+    while first and not obstacle:
+        try:
+            undone.insert(0, affine_map(steps[first - 1]))
+            first -= 1
+        except NotAffineError as error:
+            obstacle = str(error)
+            encoded = partly_affine(steps[first - 1])
+    if encoded is not None:
+        first, obstacle = first - 1, "some columns are encoded"
+        undone.insert(0, encoded.map)
+
+    def reach(X: Any) -> Array:
+        Z = _through(steps[:first], X) if first else _in_order(X, fitted_names)
+        if encoded is not None:
+            outputs = _through([steps[first]], Z if first else X)
+            return _coordinates(encoded, fill_values(steps[first:]), Z, outputs)
+        if first == len(steps):
+            return np.asarray(Z, dtype=float)
+        return _filled(_numbers(Z, undone[0]), fill_values(steps[first:]))
+
+    used = [step for step in steps[first:] if type(step).__name__ != "SimpleImputer"]
+    typical = find(used[0]).typical(used[0]) if used else None
+    if not obstacle:
+        n = steps[0].n_features_in_ if steps else network.n_inputs
+        note = "The equations are in the model's inputs."
+        if steps:
+            undone_names = ", ".join(type(step).__name__ for step in steps)
+            note = f"The equations are in your own units ({undone_names} undone)."
+        return Space("inputs", _names(names, n), note, tuple(undone), reach, typical)
+    width = undone[0].A.shape[-1] if undone else network.n_inputs
+    found = _output_names(steps[:first], names)
+    if encoded is not None:
+        found = _coordinate_names(encoded, steps[first], found if first else names)
+    note = (
+        f"The equations are in the {width} features that the preprocessing makes of the inputs "
+        f"({obstacle})."
+    )
+    if encoded is not None:
+        typical = None
+    return Space("features", _names(found, width), note, tuple(undone), reach, typical)
+
+
+def _names(given: Any, n: int) -> list[str]:
+    if given is None:
+        return [f"x{i + 1}" for i in range(n)]
+    if len(given) != n:
+        raise ValueError(f"names must hold {n} names, one a feature. Got {len(given)}.")
+    return [str(name) for name in given]
+
+
+def _in_order(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns of a table in the order of fit, by their names.
+
+    One that is not there is empty: a ColumnTransformer that drops it does not need it.
+    """
+    columns = getattr(X, "columns", None)
+    if columns is None or names is None or not set(names) & set(columns):
+        return X
+    if set(names) <= set(columns):
+        return X[list(names)]
+    empty = np.full(len(X), None, dtype=object)
+    there = set(columns)
+    return np.column_stack(
+        [np.asarray(X[name], dtype=object) if name in there else empty for name in names]
+    )
+
+
+def _through(steps: Sequence[Any], X: Any) -> Any:
+    for step in steps:
+        X = step.transform(X)
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def _network_of(estimator: Any) -> Network:
+    network = getattr(estimator, "network_", None)
+    if network is None:
+        raise TypeError(
+            "model must be a Network, a layer, a fitted quadric estimator, or a Pipeline that ends "
+            f"with one. Got {type(estimator).__name__}" + _advice(estimator)
+        )
+    return network
+
+
+def _advice(estimator: Any) -> str:
+    if hasattr(estimator, "best_estimator_"):
+        return "; pass its best_estimator_."
+    if type(estimator).__module__.startswith("quadric"):
+        return "; call fit first."
+    return "."
+
+
+def _chosen_layer(network: Network, layer: int | None, name: str) -> int:
+    curved = [l for l, kind in enumerate(network.layers) if not isinstance(kind, Linear)]
+    if layer is None:
+        if not curved:
+            raise ValueError(
+                f"this {name} has no quadratic or reduced layer, so there are no quadrics: all its "
+                "boundaries are made of planes. Its weights are in layers[l].W."
+            )
+        return curved[-1]
+    count = len(network.layers)
+    if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
+        raise ValueError(f"layer must be one of the network's {count} layers. Got {layer!r}.")
+    return int(layer) % count
+
+
+def _output_names(steps: Sequence[Any], names: Any) -> list[str] | None:
+    try:
+        for step in steps:
+            names = step.get_feature_names_out(names)
+    except (AttributeError, ValueError, TypeError):
+        return None
+    return None if names is None else list(names)
+
+
+def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]:
+    """The step's names of its inputs and outputs, as far as they are coordinates."""
+    inputs = _names(names, step.n_features_in_)
+    outputs = _output_names([step], names)
+    if outputs is None:
+        outputs = [f"z{i + 1}" for i in range(len(encoded.map.t))]
+    sources = {"input": inputs, "output": outputs}
+    return [sources[source][i] for source, i in encoded.origins]
+
+
+def _coordinates(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) -> Array:
+    """Columns of X where a step is affine, columns of its outputs where it is not."""
+    outputs = np.asarray(outputs, dtype=float)
+    given = np.asarray(X, dtype=object)
+    columns = [
+        _filled(given[:, i].astype(float), fill[i]) if source == "input" else outputs[:, i]
+        for source, i in encoded.origins
+    ]
+    return np.column_stack(columns)
+
+
+def _numbers(X: Any, step: Map) -> Array:
+    """X as real numbers; a column that the step does not use may hold anything, and becomes 0."""
+    unused = ~(step.A.any(axis=0) if step.A.ndim == 2 else np.ones(len(step.A), dtype=bool))
+    if not unused.any():
+        return np.asarray(X, dtype=float)
+    numbers = np.array(X, dtype=object)
+    numbers[:, unused] = 0.0
+    return numbers.astype(float)
+
+
+def _filled(X: Array, fill: Array) -> Array:
+    return np.where(np.isnan(X), fill, X)

@@ -1,0 +1,104 @@
+"""The exponential, the activations and their slopes, on blocks of lanes."""
+
+from __future__ import annotations
+
+import math
+
+from quadric.kernels._compiling import block, inline
+from quadric.kernels._lanes import (
+    is_double,
+    lane_count,
+    larger,
+    load,
+    multiply_add,
+    nearest_integer,
+    power_of_two,
+    smaller,
+    splat,
+    store,
+    total,
+    where_positive,
+)
+from quadric.kernels._layout import LOGISTIC, RELU, TANH
+
+
+@inline
+def _expm1_and_power(x):
+    """(expm1(r), 2**k) with x = k ln 2 + r and |r| <= ln(2)/2, so exp(x) = 2**k (1 + expm1(r))."""
+    limit = splat(708.0, x) if is_double(x) else splat(87.0, x)
+    x = larger(smaller(x, limit), splat(0.0, x) - limit)
+    k = nearest_integer(x * splat(1.4426950408889634, x))
+    # ln 2 in two pieces, the first with trailing zero bits, so that k * piece is exact
+    if is_double(x):
+        r = multiply_add(k, splat(-6.93147180369123816490e-01, x), x)
+        r = multiply_add(k, splat(-1.90821492927058770002e-10, x), r)
+        p = splat(1.0 / 6227020800.0, x)
+        p = multiply_add(p, r, splat(1.0 / 479001600.0, x))
+        p = multiply_add(p, r, splat(1.0 / 39916800.0, x))
+        p = multiply_add(p, r, splat(1.0 / 3628800.0, x))
+        p = multiply_add(p, r, splat(1.0 / 362880.0, x))
+        p = multiply_add(p, r, splat(1.0 / 40320.0, x))
+        p = multiply_add(p, r, splat(1.0 / 5040.0, x))
+    else:
+        r = multiply_add(k, splat(-0.693359375, x), x)
+        r = multiply_add(k, splat(2.12194440e-4, x), r)
+        p = splat(1.0 / 5040.0, x)
+    p = multiply_add(p, r, splat(1.0 / 720.0, x))
+    p = multiply_add(p, r, splat(1.0 / 120.0, x))
+    p = multiply_add(p, r, splat(1.0 / 24.0, x))
+    p = multiply_add(p, r, splat(1.0 / 6.0, x))
+    p = multiply_add(p, r, splat(0.5, x))
+    return multiply_add(p * r, r, r), power_of_two(k)
+
+
+@inline
+def exp(x):
+    """exp(x), to about one unit in the last place; arguments out of range are clamped."""
+    e, power = _expm1_and_power(x)
+    return multiply_add(e, power, power)
+
+
+@inline
+def activate(code, z):
+    """g(z), for the activations that act on each neuron by itself; z for all others."""
+    one = splat(1.0, z)
+    if code == LOGISTIC:
+        return one / (one + exp(splat(0.0, z) - z))
+    if code == TANH:  # expm1(2z) / (expm1(2z) + 2), without cancellation at small z
+        e, power = _expm1_and_power(z + z)
+        e = multiply_add(e, power, power - one)
+        return e / (e + splat(2.0, z))
+    if code == RELU:
+        return larger(z, splat(0.0, z))
+    return z
+
+
+@inline
+def times_slope(code, a, d):
+    """d * g'(z), written with a = g(z)."""
+    if code == LOGISTIC:
+        return d * a * (splat(1.0, a) - a)
+    if code == TANH:
+        return d * (splat(1.0, a) - a * a)
+    if code == RELU:
+        return where_positive(a, d)
+    return d
+
+
+@block
+def softmax(z, a, m, pad, zero):
+    """a = softmax(z); returns (largest z, sum of exp(z - largest))."""
+    peak = z[0]
+    for k in range(1, m):
+        peak = max(peak, z[k])
+    for k in range(m, pad):
+        z[k] = -math.inf  # padded lanes get no probability
+    s = zero
+    for col in range(0, pad, lane_count(zero)):
+        e = exp(load(z, col, zero) - splat(peak, zero))
+        store(a, col, e)
+        s = s + e
+    sum_exp = total(s)
+    for col in range(0, pad, lane_count(zero)):
+        store(a, col, load(a, col, zero) / splat(sum_exp, zero))
+    return peak, sum_exp

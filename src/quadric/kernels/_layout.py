@@ -1,0 +1,142 @@
+"""The memory layout of per-sample SGD: codes, the record of a layer, and groups of arguments.
+
+Every inner loop runs over whole SIMD registers of neurons. Parameters are therefore stored
+input-major, in rows of ``pad`` numbers: one for each of the m neurons, then zeros up to a multiple
+of one register. Every array starts at such a multiple. As an example, a reduced layer with a folded
+input offset (layer 0), then a quadratic layer (layer 1)::
+
+    theta   | W   U   | W   Q   | u r u r   || b   c   | b       |
+            | layer 0 | layer 1 | of layer 0|| layer 0 | layer 1 |
+            |<---- n_penalised numbers ---->|
+                 stored divided by scale
+
+    W and U   neuron  0    1  .. m-1  padding    Q    neuron  0      1    .. padding
+    input 0         w_00 w_10         0 .. 0     pair 0,0   q_0,00 q_1,00    0 .. 0
+    input 1         w_01 w_11         0 .. 0     pair 0,1   q_0,01 q_1,01    0 .. 0
+    ..                                           ..
+    input n-1                         0 .. 0     pair 1,1   q_0,11 q_1,11    0 .. 0
+
+    work    | x      | z a delta v1 v2 | z a delta V monomials |
+            | sample | layer 0         | layer 1               |
+
+    where   | 0 1 2 .. | 2 5 7 ..                            |
+            | hidden   | features of the sample's non-zeros  |
+
+- A sparse sample touches only the rows of its non-zero features.
+- Q is stored as its upper triangle, a row for each pair i <= j: half the memory of the square, and
+  symmetric by construction.
+- The inputs of a layer are a list of (index, value), see `Inputs`: the non-zero features of the
+  sample for the first layer, all activations of the layer below for the others.
+- With an L2 penalty the weights are ``scale`` times what is stored. A step multiplies one number
+  instead of every weight, so that rows of zero inputs are not touched.
+- With an input offset o, the weights of a linear or reduced first layer are ``W = W~ + u o'``, and
+  ``r = W~ o`` is kept. ``x = s + o`` then costs as much as the sparse ``s``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quadric.kernels._compiling import inline
+from quadric.kernels._lanes import advance
+
+# Codes stand for names in compiled code.
+LINEAR, QUADRATIC, REDUCED = range(3)
+IDENTITY, LOGISTIC, TANH, RELU, SOFTMAX = range(5)
+BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR = range(3)
+DENSE, CSR = range(2)
+NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
+
+# One layer: a row of the table. Places are counted in numbers; -1: the layer has no such array.
+LAYER = np.dtype(
+    [
+        ("kind", np.int64),  # LINEAR, QUADRATIC or REDUCED
+        ("activation", np.int64),  # IDENTITY, LOGISTIC, TANH, RELU or SOFTMAX
+        ("n_in", np.int64),  # n, the number of inputs
+        ("n_out", np.int64),  # m, the number of neurons
+        ("pad", np.int64),  # length of a stored row: m, rounded up to whole registers
+        # places in `theta`
+        ("W", np.int64),  # n rows
+        ("b", np.int64),  # 1 row
+        ("Q", np.int64),  # quadratic: n (n + 1) / 2 rows
+        ("U", np.int64),  # reduced: n rows
+        ("c", np.int64),  # reduced: 1 row
+        ("W_u", np.int64),  # folded offset, 1 row: W = W~ + u o'
+        ("W_r", np.int64),  # folded offset, 1 row: r = W~ o
+        ("U_u", np.int64),  # the same for U
+        ("U_r", np.int64),
+        # places in `work`
+        ("x", np.int64),  # inputs: the sample's, or the activations of the layer below
+        ("z", np.int64),  # pad numbers
+        ("a", np.int64),  # pad numbers: a = g(z)
+        ("delta", np.int64),  # pad numbers: dL/dz
+        ("v1", np.int64),  # reduced, pad numbers: W x + b; after the backward pass delta v1
+        ("v2", np.int64),  # reduced, pad numbers: U x + c; after the backward pass delta v2
+        ("V", np.int64),  # quadratic and not first, n rows: V_i = sum_j q_ij x_j
+        ("monomials", np.int64),  # quadratic and not first, n (n + 1) / 2 numbers: M(x)
+        # place in `where`
+        ("where", np.int64),  # indices of the inputs
+    ],
+    align=True,
+)
+
+
+class Memory(NamedTuple):
+    """The buffers of a stack of layers, as arrays or as addresses; updated in place."""
+
+    theta: Any  # parameters
+    scale: Any  # one number: the first n_penalised parameters are scale[0] times what is stored
+    n_penalised: Any  # number of parameters under the L2 penalty
+    work: Any  # values of the sample at hand
+    where: Any  # indices of inputs
+
+
+class Samples(NamedTuple):
+    """The training data, as arrays or as addresses."""
+
+    form: Any  # DENSE or CSR
+    indptr: Any  # CSR: where each row starts
+    indices: Any  # CSR: columns
+    data: Any  # CSR: values; DENSE: rows, one after the other
+    Y: Any  # targets, a row for each sample
+    weights: Any  # weights of samples, which multiply the learning rate
+    offset_use: Any  # NO_OFFSET, ADDED_TO_INPUTS or FOLDED_INTO_WEIGHTS
+    offset: Any  # o, added to every input
+    offset_dots: Any  # FOLDED_INTO_WEIGHTS: o's of each sample s
+
+
+class Step(NamedTuple):
+    """What a step minimises, and how far it goes."""
+
+    loss: Any  # BINARY_CROSS_ENTROPY, CROSS_ENTROPY or SQUARED_ERROR
+    rate: Any  # learning rate
+    l2: Any  # L2 penalty
+    clip: Any  # largest norm of a gradient; infinite: no clipping
+
+
+class Inputs(NamedTuple):
+    """The inputs of one layer as a list: input where[p] is x[p], for p < size; others are 0."""
+
+    where: Any
+    x: Any
+    size: Any
+    offset_dot: Any  # o's, if the offset o is folded into the weights, else 0
+    offset_square: Any  # o'o, if the offset o is folded into the weights, else 0
+
+
+class Rates(NamedTuple):
+    """What multiplies a gradient before it is added to what is stored."""
+
+    weights: Any  # -rate / scale
+    biases: Any  # -rate
+
+
+@inline
+def inputs_of(memory, layer, is_first, sample):
+    """Return the inputs of a layer: the listed `sample`, or all activations of the layer below."""
+    if is_first:
+        return sample
+    x = advance(memory.work, layer.x)
+    return Inputs(advance(memory.where, layer.where), x, layer.n_in, 0.0, 0.0)

@@ -1,0 +1,1 @@
+"""Reproduction of the paper: experiments, sweeps of training runs, and the report."""

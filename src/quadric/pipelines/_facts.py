@@ -1,0 +1,148 @@
+"""The facts that define a fitted step, and what they must be to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+
+__all__ = ["FactError", "Facts", "all_different", "attributes"]
+
+MOST = 2**53  # counts are exact in float64 up to here
+
+
+class FactError(ValueError):
+    """Facts that no fitted step has."""
+
+
+def all_different(values: Array) -> bool:
+    """Whether no value occurs twice; found by sorting, which takes less memory than a set."""
+    ordered = np.sort(values)
+    return bool((ordered[1:] != ordered[:-1]).all())
+
+
+def attributes(*names: str) -> Callable[[Any], dict[str, Any]]:
+    """A function that returns these attributes of a step, where it has them."""
+
+    def facts(step: Any) -> dict[str, Any]:
+        return {name: getattr(step, name) for name in names if hasattr(step, name)}
+
+    return facts
+
+
+class Facts:
+    """What a file says about one step. Every method returns a checked value or raises FactError.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the step's class, for messages.
+    values : mapping
+        By name; arrays are the reader's own copies.
+
+    Attributes
+    ----------
+    unasked : set of str
+        The facts that nobody has asked for yet.
+    """
+
+    def __init__(self, owner: str, values: Mapping[str, Any]) -> None:
+        self.owner = owner
+        self.values = values
+        self.unasked = {name for name, value in values.items() if value is not None}
+
+    def get(self, name: str) -> Any:
+        """The value as it is, or None."""
+        self.unasked.discard(name)
+        return self.values.get(name)
+
+    def expect(self, name: str, true: object, expected: str) -> None:
+        """Raise FactError unless `true`."""
+        if not true:
+            raise FactError(f"{name} of {self.owner} must be {expected}")
+
+    def count(self, name: str, least: int = 0) -> int:
+        """A whole number, of any type that holds one."""
+        value = self.get(name)
+        whole = (
+            isinstance(value, (int, float, np.integer, np.floating))
+            and not isinstance(value, bool)
+            and least <= value <= MOST
+            and value == int(value)
+        )
+        self.expect(name, whole, f"a whole number from {least} up")
+        return int(value)
+
+    def flag(self, name: str) -> bool:
+        """True or False."""
+        value = self.get(name)
+        self.expect(name, isinstance(value, (bool, np.bool_)), "true or false")
+        return bool(value)
+
+    def number(self, name: str) -> Any:
+        """One finite number, of its own type."""
+        value = self.get(name)
+        plain = isinstance(value, (int, float, np.integer, np.floating))
+        self.expect(name, plain and not isinstance(value, bool), "a number")
+        self.expect(name, np.isfinite(value), "finite")
+        return value
+
+    def vector(
+        self,
+        name: str,
+        n: int | None = None,
+        *,
+        least: float = -np.inf,
+        nan: bool = False,
+        whole: bool = False,
+    ) -> Array:
+        """A vector of n finite numbers, none below `least`; `nan`: some may be NaN."""
+        array = self.array(name, 1, whole=whole)
+        if n is not None:
+            self.expect(name, len(array) == n, f"a vector of {n} numbers")
+        there = array[~np.isnan(array)] if nan and not whole else array
+        self.expect(name, np.isfinite(there).all(), "finite")
+        self.expect(name, (there >= least).all(), f"at least {least:g}")
+        return array
+
+    def matrix(self, name: str, columns: int | None = None) -> Array:
+        """A matrix of finite numbers with at least one row."""
+        array = self.array(name, 2)
+        self.expect(name, array.size, "a matrix with rows and columns")
+        if columns is not None:
+            self.expect(name, array.shape[1] == columns, f"a matrix with {columns} columns")
+        self.expect(name, np.isfinite(array).all(), "finite")
+        return array
+
+    def array(self, name: str, ndim: int, *, whole: bool = False) -> Array:
+        """An array of numbers."""
+        value = self.get(name)
+        kinds = "iu" if whole else "f"
+        right = isinstance(value, np.ndarray) and value.ndim == ndim and value.dtype.kind in kinds
+        what = "whole numbers" if whole else "real numbers"
+        self.expect(name, right, f"an array of {what} with {ndim} dimensions")
+        return value
+
+    def samples_seen(self, name: str, n: int) -> Any:
+        """How many samples a step has seen: one number, or one for each of n columns."""
+        value = self.get(name)
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            return self.vector(name, n, least=0, whole=value.dtype.kind in "iu")
+        self.expect(name, self.number(name) > 0, "positive")  # not whole, if samples had weights
+        return value  # of its own type, which partial_fit continues with
+
+    def feature_names(self, n: int) -> Array | None:
+        """The names of the n input columns, or None."""
+        names = self.get("feature_names_in_")
+        if names is None:
+            return None
+        right = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (n,)
+        self.expect("feature_names_in_", right, f"an array of {n} names")
+        self.expect(
+            "feature_names_in_", all(type(name) is str for name in names), "an array of text"
+        )
+        self.expect("feature_names_in_", all_different(names), "without a name that occurs twice")
+        return names

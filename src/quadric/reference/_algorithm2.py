@@ -1,0 +1,122 @@
+"""Algorithm 2: training a network of reduced-parameter quadratic neurons (RPQNN).
+
+A layer is a dict of W (m, n), b (m,), U (m, n) and c (m,); one without U and c is linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quadric.reference import _pieces as pieces
+from quadric.reference._pieces import Array, G, Parameters, delta_L
+
+__all__ = ["backward", "forward", "gradients_rpqnn", "train_rpqnn", "update"]
+
+
+class Cache(NamedTuple):
+    """a^0 ... a^L, and z^l, v_1^l, v_2^l for l = 1 ... L (v_2 of a linear layer is None)."""
+
+    a: list[Array]
+    z: list[Array]
+    v1: list[Array]
+    v2: list[Array | None]
+
+
+def forward(layers: Sequence[Parameters], activations: Sequence[str], x: Array) -> Cache:
+    """v1 <- W a + b;  v2 <- U a + c;  z <- v1 . v2;  a <- g(z)."""
+    cache = Cache([x], [], [], [])
+    for layer, activation in zip(layers, activations, strict=True):
+        a = cache.a[-1]
+        v1 = layer["W"] @ a + layer["b"]
+        v2 = layer["U"] @ a + layer["c"] if "U" in layer else None
+        z = v1 if v2 is None else v1 * v2
+        cache.v1.append(v1)
+        cache.v2.append(v2)
+        cache.z.append(z)
+        cache.a.append(G[activation][0](z))
+    return cache
+
+
+def backward(
+    layers: Sequence[Parameters], activations: Sequence[str], cache: Cache, y: Array, loss: str
+) -> list[Array]:
+    """delta^{l-1} <- g'(z^{l-1}) . [(U^l)'(delta^l . v1^l) + (W^l)'(delta^l . v2^l)]."""
+    delta = [delta_L(loss, activations[-1], cache.z[-1], cache.a[-1], y)]
+    for l in range(len(layers) - 1, 0, -1):
+        W, v1, v2 = layers[l]["W"], cache.v1[l], cache.v2[l]
+        if v2 is None:
+            back = W.T @ delta[0]
+        else:
+            back = layers[l]["U"].T @ (delta[0] * v1) + W.T @ (delta[0] * v2)
+        delta.insert(0, G[activations[l - 1]][1](cache.z[l - 1]) * back)
+    return delta
+
+
+def update(
+    layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
+) -> None:
+    """b takes v2 and c takes v1: Algorithm 2 prints them the other way round."""
+    if v2 is None:
+        layer["b"] = layer["b"] - eta * delta
+        layer["W"] = layer["W"] - np.outer(eta * delta, a)
+        return
+    layer["b"] = layer["b"] - eta * (delta * v2)
+    layer["c"] = layer["c"] - eta * (delta * v1)
+    layer["W"] = layer["W"] - np.outer(eta * (delta * v2), a)
+    layer["U"] = layer["U"] - np.outer(eta * (delta * v1), a)
+
+
+def gradients_rpqnn(
+    layers: Sequence[Parameters],
+    activations: Sequence[str],
+    x: Array,
+    y: Array,
+    loss: str = "binary_cross_entropy",
+) -> tuple[Any, list[Parameters]]:
+    """The loss of one sample, and its gradients by every parameter."""
+    cache = forward(layers, activations, x)
+    grads: list[Parameters] = []
+    for delta, v1, v2, a in zip(
+        backward(layers, activations, cache, y, loss),
+        cache.v1, cache.v2, cache.a[:-1], strict=True,
+    ):  # fmt: skip
+        if v2 is None:
+            grads.append({"W": np.outer(delta, a), "b": delta})
+        else:
+            grads.append(
+                {
+                    "W": np.outer(delta * v2, a),
+                    "b": delta * v2,
+                    "U": np.outer(delta * v1, a),
+                    "c": delta * v1,
+                }
+            )
+    return pieces.loss_value(loss, cache.a[-1], y), grads
+
+
+def train_rpqnn(
+    X: Array,
+    Y: Array,
+    layers: Sequence[Parameters],
+    eta: float,
+    *,
+    epochs: int = 1,
+    activations: Sequence[str] | None = None,
+    loss: str = "binary_cross_entropy",
+    l2: float = 0.0,
+    order: Any = None,
+) -> list[Parameters]:
+    """TRAIN_RPQNN(D): one update for each sample; parameters as in `train_qnn`."""
+    layers = pieces.copy(layers, "WbUc")
+    activations = ["logistic"] * len(layers) if activations is None else activations
+    for _ in range(epochs):
+        for x, y in pieces.in_turn(X, Y, order):
+            cache = forward(layers, activations, x)
+            deltas = backward(layers, activations, cache, y, loss)
+            for l, (layer, delta) in enumerate(zip(layers, deltas, strict=True)):
+                pieces.decay(layer, eta, l2)
+                update(layer, delta, cache.v1[l], cache.v2[l], cache.a[l], eta)
+    return layers

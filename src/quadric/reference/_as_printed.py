@@ -1,0 +1,109 @@
+"""Each error of the printed text, kept once: for the tests and the ablation, and nothing else.
+
+Gradients are what the printed updates subtract (``theta <- theta - eta * gradient``). The
+counts are the printed numbers of multiplications for a layer of m neurons with n inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from quadric.reference import _pieces as pieces
+from quadric.reference._algorithm2 import backward, forward
+from quadric.reference._pieces import Array, G, Parameters, sigma
+
+__all__ = [
+    "COUNTS",
+    "delta_expansion",
+    "delta_with_upper_triangular_Q",
+    "train_rpqnn",
+    "update_rpqnn",
+    "w_gradient",
+]
+
+
+def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:
+    """Section II, vector form: w <- w - eta (y - yhat) x. The sign is wrong."""
+    return (y - sigma(x @ Q @ x + w @ x + b)) * x
+
+
+def update_rpqnn(
+    layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
+) -> None:
+    """Algorithm 2: b takes delta . v1 and c takes delta . v2. They are swapped."""
+    if v2 is None:  # a linear layer, which Algorithm 2 does not speak of
+        layer["b"] = layer["b"] - eta * delta
+        layer["W"] = layer["W"] - np.outer(eta * delta, a)
+        return
+    layer["b"] = layer["b"] - eta * (delta * v1)
+    layer["c"] = layer["c"] - eta * (delta * v2)
+    layer["W"] = layer["W"] - np.outer(eta * (delta * v2), a)
+    layer["U"] = layer["U"] - np.outer(eta * (delta * v1), a)
+
+
+def train_rpqnn(
+    X: Array,
+    Y: Array,
+    layers: Sequence[Parameters],
+    eta: float,
+    *,
+    epochs: int = 1,
+    order: Any = None,
+) -> list[Parameters]:
+    """Algorithm 2 with the printed updates, for the ablation; all activations logistic."""
+    layers = pieces.copy(layers, "WbUc")
+    activations = ["logistic"] * len(layers)
+    for _ in range(epochs):
+        for x, y in pieces.in_turn(X, Y, order):
+            cache = forward(layers, activations, x)
+            deltas = backward(layers, activations, cache, y, "binary_cross_entropy")
+            for l, (layer, delta) in enumerate(zip(layers, deltas, strict=True)):
+                update_rpqnn(layer, delta, cache.v1[l], cache.v2[l], cache.a[l], eta)
+    return layers
+
+
+def delta_expansion(
+    layer: Parameters, delta: Array, a: Array, z_below: Array, activation: str
+) -> Array:
+    """The sum before delta^{l-1}'s vector form, first line: its second term lacks delta_k."""
+    W, Q = layer["W"], layer["Q"]
+    slope = G[activation][1](z_below)
+    first = sum(delta[k] * W[k] for k in range(len(delta)))
+    second = sum(2 * (Q[k] @ a) for k in range(len(delta)))
+    return slope * first + second * slope
+
+
+def delta_with_upper_triangular_Q(
+    layer: Parameters, delta: Array, a: Array, z_below: Array, activation: str
+) -> Array:
+    """Section V keeps all of a coefficient in q_ij, i < j, and sets q_ji = 0.
+
+    z is then still right, but [W' + 2V']delta with V = a'Q is not: an unsymmetric Q needs
+    a'Q and Q a, once each.
+    """
+    upper = np.triu(layer["Q"]) + np.triu(layer["Q"], 1)
+    V = np.stack([a @ Q_k for Q_k in upper])
+    return G[activation][1](z_below) * ((layer["W"].T + 2 * V.T) @ delta)
+
+
+# (kind, step): the printed count. "extra" is on top of the ANN's of the same step.
+COUNTS: dict[tuple[str, str], Any] = {
+    ("ann", "forward"): lambda m, n: m * n,
+    ("ann", "backward"): lambda m, n: m * n + n,
+    ("ann", "update"): lambda m, n: m * n + m + n,
+    ("qnn", "extra forward"): lambda m, n: m * (n * (n + 1) // 2 + n),
+    ("qnn", "extra backward"): lambda m, n: m * n,
+    ("qnn", "extra update"): lambda m, n: m * n * (n + 1) // 2 + m * n,
+    ("qnn", "extra memory"): lambda m, n: m * n * (n + 1) // 2 + 2 * m * n,
+    ("rpqnn", "extra forward"): lambda m, n: m * n + m,
+    ("rpqnn", "extra backward"): lambda m, n: m * n + 2 * m,
+    ("rpqnn", "extra update"): lambda m, n: 3 * m * n - n + 7 * m,
+    ("rpqnn", "extra memory"): lambda m, n: m * n + 3 * m,
+    ("rpqnn", "text forward"): lambda m, n: 2 * m * n + m,
+    ("rpqnn", "text backward and update"): lambda m, n: 4 * m * n + 6 * m + n,
+    ("rpqnn", "extra parameters, abstract"): lambda m, n: m * n,
+    ("rpqnn", "extra parameters, section IV"): lambda m, n: m * 2 * n,
+}

@@ -1,0 +1,40 @@
+"""Quadratic logistic regression, section II: one neuron and its SGD updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadric.reference import _pieces as pieces
+from quadric.reference._pieces import Array, M, sigma
+
+__all__ = ["gradients_logistic", "train_logistic"]
+
+
+def gradients_logistic(Q: Array, w: Array, b: Any, x: Array, y: Any) -> tuple[Array, Array, Any]:
+    """dl/dQ, dl/dw and dl/db of l = -[y ln yhat + (1 - y) ln(1 - yhat)]."""
+    y_hat = sigma(x @ Q @ x + w @ x + b)
+    return (y_hat - y) * M(x), (y_hat - y) * x, y_hat - y
+
+
+def train_logistic(
+    X: Array,
+    y: Array,
+    Q: Array,
+    w: Array,
+    b: Any,
+    eta: float,
+    *,
+    epochs: int = 1,
+    order: Any = None,
+) -> tuple[Array, Array, Any]:
+    """b <- b + eta (y - yhat);  w <- w + eta (y - yhat) x;  Q <- Q + eta (y - yhat) M(x).
+
+    The vector form of the w update is printed with a minus; its component form has this plus.
+    """
+    for _ in range(epochs):
+        for x, target in pieces.in_turn(X, y, order):
+            y_hat = sigma(x @ Q @ x + w @ x + b)
+            b = b + eta * (target - y_hat)
+            w = w + eta * (target - y_hat) * x
+            Q = Q + eta * (target - y_hat) * M(x)
+    return Q, w, b

@@ -1,6 +1,0 @@
-"""Training on tables larger than memory, killed and resumed at any moment."""
-
-from quadric.streaming.checkpoint import Checkpoint, checkpoint_path
-from quadric.streaming.run import Stream, train_stream
-
-__all__ = ["Checkpoint", "Stream", "checkpoint_path", "train_stream"]

@@ -1,0 +1,45 @@
+"""What a user's module does besides what its class says: hooks, a forward of its own, no values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from quadric.torch._sharding import is_sharded
+
+__all__ = ["has_forward_hooks", "has_hooks", "has_own_forward", "lacks_values"]
+
+
+def has_own_forward(module: nn.Module, of: type[nn.Module]) -> bool:
+    """Whether `module` computes something else than class `of` does."""
+    forward: Any = type(module).forward
+    return "forward" in vars(module) or forward is not of.forward
+
+
+def has_forward_hooks(module: nn.Module) -> bool:
+    """Whether something else runs, too, when the module does."""
+    return bool(module._forward_pre_hooks or module._forward_hooks)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether something else runs, too, forwards or backwards."""
+    backward = module._backward_pre_hooks or module._backward_hooks
+    return bool(backward) or has_forward_hooks(module)
+
+
+def lacks_values(tensor: Tensor) -> str:
+    """Why the numbers of a parameter cannot be copied, and what to do; empty where they can."""
+    if is_lazy(tensor):
+        return "has no shape yet: run a batch through the model first"
+    if is_sharded(tensor):
+        return (
+            "is sharded, its numbers are not all here: do this before sharding, or load the full "
+            "tensors, full_tensor() of each in state_dict(), into a module that is not sharded"
+        )
+    if tensor.is_meta:
+        return "is on the meta device, without numbers: load or initialise the model first"
+    if not tensor.is_floating_point():
+        return f"must hold real floating-point numbers. Got {tensor.dtype} instead"
+    return ""

@@ -1,0 +1,90 @@
+"""z_k = x'Q_k x for a batch, forwards and backwards, from packed triangles of Q.
+
+There are two ways to compute it, with the same result up to rounding:
+
+- by compiled loops, which unpack and keep nothing: for ordinary tensors on the CPU;
+- by torch's own operations, on matrices that are unpacked first: for other devices and dtypes, for
+  second derivatives, and wherever somebody follows the operations (torch.func, compilers, tracers,
+  dispatch modes, forward mode).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from quadric.torch import _loops as loops
+from quadric.torch._packed import places
+
+__all__ = ["quadratic_form"]
+
+
+def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
+    """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m)."""
+    if loops.is_transformed():
+        return _values(x, P)
+    if not torch.is_grad_enabled():
+        return _compute(x, P)
+    z: Tensor = _QuadraticForm.apply(x, P)  # type: ignore[no-untyped-call]
+    return z
+
+
+class _QuadraticForm(Function):
+    """Saves x and P and nothing else, however it is computed.
+
+    A checkpoint may meet a dispatch mode in only one of its two passes, and compares what they
+    save.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, P: Tensor) -> Tensor:
+        ctx.save_for_backward(x, P)
+        return _compute(x, P)
+
+    @staticmethod
+    def backward(ctx: Any, dz: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, P = ctx.saved_tensors
+        wants_dx, wants_dP = ctx.needs_input_grad
+        if torch.is_grad_enabled() or not loops.can_take(x, P, dz):
+            return (
+                _input_gradient(x, P, dz) if wants_dx else None,
+                _packed_gradient(x, dz) if wants_dP else None,
+            )
+        return (
+            loops.backward_x(x, P, dz) if wants_dx else None,
+            loops.backward_P(x, dz) if wants_dP else None,
+        )
+
+
+def _compute(x: Tensor, P: Tensor) -> Tensor:
+    return loops.forward(x, P) if loops.can_take(x, P) else _values(x, P)
+
+
+def _values(x: Tensor, P: Tensor) -> Tensor:
+    """z by torch's operations: V_k = Q_k x for all neurons, then x'V_k."""
+    return torch.bmm(x[:, None, :], _V(x, P)).squeeze(1)
+
+
+def _input_gradient(x: Tensor, P: Tensor, dz: Tensor) -> Tensor:
+    """dL/dx = 2 sum_k dz_k V_k."""
+    return 2 * torch.bmm(_V(x, P), dz[:, :, None]).squeeze(2)
+
+
+def _packed_gradient(x: Tensor, dz: Tensor) -> Tensor:
+    """dL/dP: sum over the batch of dz_k x_i x_j, twice that off the diagonal."""
+    (B, n), m = x.shape, dz.shape[1]
+    D = (x[:, :, None] * dz[:, None, :]).reshape(B, n * m)
+    outer = (x.t() @ D).reshape(n * n, m)
+    rows, columns = torch.triu_indices(n, n, device=x.device).unbind()
+    twice = (1 + (rows != columns).to(x.dtype))[:, None]
+    return outer.index_select(0, rows * n + columns) * twice
+
+
+def _V(x: Tensor, P: Tensor) -> Tensor:
+    """V = Q x, shape (B, n, m)."""
+    (B, n), m = x.shape, P.shape[1]
+    Q = P.index_select(0, places(n, x.device)).reshape(n, n * m)
+    return (x @ Q).reshape(B, n, m)

@@ -1,0 +1,200 @@
+"""Recurrent layers of quadratic neurons: `QuadraticRNNCell`, one step, and `QuadraticRNN`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from quadric._utils.checks import check_choice, check_flag, check_integer, check_number
+from quadric.torch._recurrent_cell import (
+    NONLINEARITIES,
+    QuadraticRNNCell,
+    check_features,
+    check_state,
+)
+
+__all__ = ["QuadraticRNN", "QuadraticRNNCell"]
+
+
+class QuadraticRNN(nn.Module):
+    """h_t = g(u'Q_k u + w_k'u + b_k), u = [x_t, h_(t-1)]: `torch.nn.RNN` of quadratic neurons.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+    num_layers : int
+        Each layer but the first reads the states of the one before.
+    nonlinearity : {'tanh', 'relu'}
+    bias : bool
+    batch_first : bool
+        Whether batched inputs and outputs are (B, T, ...) instead of (T, B, ...). The states
+        `h_0` and `h_n` are not concerned.
+    dropout : float
+        The probability with which, in training, states are set to zero on their way from one
+        layer to the next.
+    bidirectional : bool
+        Whether every layer also reads the sequence from its end, with neurons of its own.
+    device, dtype
+        As in `torch.nn.RNN`.
+
+    Attributes
+    ----------
+    cells : ModuleList of QuadraticRNNCell
+        In the order of `h_n`: layer by layer and, within a layer, forwards before backwards. Their
+        initial values are those of `QuadraticRNNCell`.
+
+    Examples
+    --------
+    >>> rnn = QuadraticRNN(3, 5, num_layers=2)
+    >>> output, h_n = rnn(torch.randn(7, 4, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([7, 4, 5]), torch.Size([2, 4, 5]))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+        bidirectional: bool = False, device: Any = None, dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.input_size = check_integer("input_size", input_size, at_least=1)
+        self.hidden_size = check_integer("hidden_size", hidden_size, at_least=1)
+        self.num_layers = check_integer("num_layers", num_layers, at_least=1)
+        self.nonlinearity = check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
+        self.bias = check_flag("bias", bias)
+        self.batch_first = check_flag("batch_first", batch_first)
+        self.dropout = check_number("dropout", dropout, at_least=0)
+        self.bidirectional = check_flag("bidirectional", bidirectional)
+        if self.dropout > 1:
+            raise ValueError(f"dropout must be a number from 0 to 1. Got {dropout!r} instead.")
+        if self.dropout and self.num_layers == 1:
+            warnings.warn(
+                f"dropout={dropout} does nothing with num_layers=1: it acts between layers.",
+                stacklevel=2,
+            )
+        directions = 1 + self.bidirectional
+        self.cells = nn.ModuleList(
+            QuadraticRNNCell(
+                self.hidden_size * directions if layer else self.input_size, self.hidden_size,
+                self.bias, self.nonlinearity, device, dtype,
+            )
+            for layer in range(self.num_layers)
+            for _ in range(directions)
+        )  # fmt: skip
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new initial values, those of `QuadraticRNNCell`."""
+        for cell in self.cells:
+            cell.reset_parameters(generator)  # type: ignore[operator]
+
+    def forward(
+        self, x: Tensor | PackedSequence, h_0: Tensor | None = None
+    ) -> tuple[Tensor | PackedSequence, Tensor]:
+        """The states of the last layer at every step, and those of every layer after the last step.
+
+        Parameters
+        ----------
+        x : Tensor of shape (T, n), (T, B, n) or, with `batch_first`, (B, T, n); or PackedSequence
+        h_0 : Tensor of shape (L, m) or (L, B, m), optional
+            The first states, L = num_layers, twice that if `bidirectional`. Zeros if not given.
+
+        Returns
+        -------
+        output : as x, with m features, 2m if `bidirectional`
+        h_n : as h_0
+        """
+        if isinstance(x, PackedSequence):
+            rows, h_n = self._run(x.data, x.batch_sizes.tolist(), h_0, x.sorted_indices)
+            if x.unsorted_indices is not None:
+                h_n = h_n.index_select(1, x.unsorted_indices)
+            return x._replace(data=rows), h_n
+        if x.ndim not in (2, 3):
+            raise ValueError(f"input must have 2 or 3 dimensions. Got shape {tuple(x.shape)}.")
+        if h_0 is not None and h_0.ndim != x.ndim:
+            raise RuntimeError(
+                f"h_0 must have {x.ndim} dimensions, like the input. Got shape {tuple(h_0.shape)}."
+            )
+        batched = x.ndim == 3
+        if not batched:
+            x, h_0 = x.unsqueeze(1), None if h_0 is None else h_0.unsqueeze(1)
+        elif self.batch_first:
+            x = x.transpose(0, 1)
+        T, B, n = x.shape
+        if T == 0:
+            raise RuntimeError("input must have at least one step. Got a sequence of length 0.")
+        rows, h_n = self._run(x.reshape(T * B, n), [B] * T, h_0)
+        output = rows.reshape(T, B, rows.shape[1])
+        if not batched:
+            return output.squeeze(1), h_n.squeeze(1)
+        return output.transpose(0, 1) if self.batch_first else output, h_n
+
+    def _run(
+        self, rows: Tensor, sizes: list[int], h_0: Tensor | None, order: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """All layers, over rows of which `sizes[t]` belong to step t."""
+        check_features(rows, self.input_size)
+        cell: Any = self.cells[0]
+        dtype = cell.neurons.packed.dtype
+        if rows.dtype != dtype and not torch.is_autocast_enabled(rows.device.type):
+            raise ValueError(
+                f"input must have the dtype of the weights, {dtype}. Got {rows.dtype}: "
+                f"convert it, x.to({dtype}), or use torch.autocast."
+            )
+        shape = (len(self.cells), sizes[0], self.hidden_size)
+        if h_0 is None:
+            h_0 = rows.new_zeros(shape)
+        check_state("h_0", h_0, shape, rows)
+        if order is not None:
+            h_0 = h_0.index_select(1, order)
+        directions = 1 + self.bidirectional
+        last = []
+        for first in range(0, len(self.cells), directions):
+            steps = rows.split_with_sizes(sizes)
+            states, h = _forwards(self.cells[first], steps, h_0[first])
+            rows = torch.cat(states)
+            last.append(h)
+            if self.bidirectional:
+                states, h = _backwards(self.cells[first + 1], steps, h_0[first + 1])
+                rows = torch.cat([rows, torch.cat(states)], dim=1)
+                last.append(h)
+            if self.dropout and first + directions < len(self.cells):
+                rows = nn.functional.dropout(rows, self.dropout, self.training)
+        return rows, torch.stack(last)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
+            f"nonlinearity={self.nonlinearity!r}, batch_first={self.batch_first}, "
+            f"dropout={self.dropout:g}, bidirectional={self.bidirectional}"
+        )
+
+
+def _forwards(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The state at each step and the last of each sequence; later steps may have fewer rows."""
+    states, ended = [], []
+    for x in steps:
+        if len(x) < len(h):  # the sequences that are over are the last rows
+            ended.append(h[len(x) :])
+            h = h[: len(x)]
+        h = cell(x, h)
+        states.append(h)
+    return states, torch.cat([h, *reversed(ended)]) if ended else h
+
+
+def _backwards(
+    cell: nn.Module, steps: Sequence[Tensor], h_0: Tensor
+) -> tuple[list[Tensor], Tensor]:
+    """As `_forwards` from the last step to the first: a sequence joins in at its own end."""
+    states = []
+    h = h_0[: len(steps[-1])]
+    for x in reversed(steps):
+        if len(x) > len(h):
+            h = torch.cat([h, h_0[len(h) : len(x)]])
+        h = cell(x, h)
+        states.append(h)
+    return states[::-1], h

@@ -1,0 +1,122 @@
+"""When training has diverged: a value is not finite, or the loss has grown.
+
+A loss is compared only with the loss of the same samples at the start of the same call. New data
+in `partial_fit`, or a warm start on other targets, can therefore not be taken for a divergence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from quadric.errors import DivergenceError
+from quadric.core._layers import Layer
+from quadric.core._losses import Loss
+from quadric.training import _objective as objective
+from quadric.training._objective import Samples
+from quadric.training._options import Options
+from quadric.training._state import TrainingState
+
+__all__ = ["LossGrewError", "NonFiniteError", "Watch"]
+
+RECOVERIES = 12  # how often the rate is lowered before giving up
+LOWER_BY = 10.0
+MOST_ROWS = 1000  # on which the network's loss is computed at the start and at the end
+SMALL_LOSS = 1e-3  # growth below this is no divergence
+
+
+class NonFiniteError(Exception):
+    """A stepper met a number that is not finite."""
+
+    def __init__(self, *, sample: int | None, layer: int | None) -> None:
+        super().__init__()
+        self.sample, self.layer = sample, layer
+
+
+class LossGrewError(Exception):
+    """An epoch's mean loss was far above the loss at the start."""
+
+    def __init__(self, loss: float, reference: float) -> None:
+        super().__init__()
+        self.loss, self.reference = loss, reference
+
+
+class Watch:
+    """The divergence rule of one call of `train`.
+
+    With ``options.growth`` an epoch's loss is compared with the larger of two losses at the start:
+    that of the network, on up to 1000 of the samples, and that of logits of zero, on all of them.
+
+    Parameters
+    ----------
+    l2 : float
+        The factor of the penalty in the losses that the stepper reports.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        activations: Sequence[str],
+        loss: Loss,
+        samples: Samples,
+        options: Options,
+        state: TrainingState,
+        l2: float,
+    ) -> None:
+        self.layers, self.activations, self.loss = layers, activations, loss
+        self.options, self.state, self.l2 = options, state, l2
+        self.reference: float | None = None
+        self.at_start = [layer.copy() for layer in layers] if options.recover else []
+        self.in_a_row = 0
+        if options.growth is None:
+            return
+        weight = samples.weight
+        if weight is not None and options.by_weight and not options.per_sample:
+            weight = weight / weight.mean(dtype=np.float64)
+        self.weighted = Samples(samples.X, samples.Y, weight, samples.offset)
+        state.loss_at_start = self.current_loss()
+        with np.errstate(over="ignore", invalid="ignore"):
+            zero = objective.mean_loss(loss, activations[-1], None, samples.Y, weight)
+        losses = [state.loss_at_start, zero + objective.penalty(layers, l2), SMALL_LOSS]
+        self.reference = max(value for value in losses if np.isfinite(value))
+
+    def current_loss(self) -> float:
+        """The objective on up to 1000 samples, evenly spaced."""
+        n_samples = len(self.weighted)
+        some = self.weighted.take(np.arange(0, n_samples, -(-n_samples // MOST_ROWS)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = objective.logits(self.layers, self.activations, some.X)
+            value = objective.mean_loss(self.loss, self.activations[-1], z, some.Y, some.weight)
+        return value + objective.penalty(self.layers, self.l2)
+
+    def check(self, loss: float) -> None:
+        """Raise LossGrewError if the loss of a finished epoch has grown too much."""
+        if self.reference is not None:
+            assert self.options.growth is not None
+            if loss > self.options.growth * self.reference:
+                raise LossGrewError(loss, self.reference)
+        self.in_a_row = 0
+
+    def recover(self, failure: NonFiniteError | LossGrewError) -> None:
+        """Lower the rate after a failed epoch was taken back, or raise DivergenceError."""
+        state = self.state
+        state.forget()  # the optimiser's memory is as bad as the step was
+        if not self.options.recover or state.recoveries == RECOVERIES:
+            self._give_up(failure)
+        state.recoveries += 1
+        self.in_a_row += 1
+        if self.in_a_row > 1:  # the epoch before had begun to blow up already
+            objective.copy_into(self.layers, self.at_start)
+        state.damping /= LOWER_BY
+
+    def _give_up(self, failure: NonFiniteError | LossGrewError) -> NoReturn:
+        facts = dict.fromkeys(("sample", "layer", "loss", "reference"))
+        raise DivergenceError(
+            epoch=self.state.epochs,
+            learning_rate=self.state.next_rate(self.options),
+            recoveries=self.state.recoveries,
+            history=self.state.history,
+            **facts | vars(failure),
+        ) from None

@@ -1,0 +1,193 @@
+"""L-BFGS over the flat vector of all parameters (SciPy's implementation)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import optimize, sparse
+
+from quadric._utils.arrays import Array, Matrix
+from quadric.errors import DivergenceError
+from quadric.core._layers import Layer
+from quadric.core._losses import Loss
+from quadric.training import _objective as objective
+from quadric.training._objective import Samples
+from quadric.training._options import Options
+from quadric.training._state import Epoch, TrainingState
+
+__all__ = ["run_lbfgs"]
+
+
+class _OutOfEvaluationsError(Exception):
+    """SciPy checks the limit after a line search only; this ends the search itself."""
+
+
+def run_lbfgs(
+    layers: Sequence[Layer],
+    activations: Sequence[str],
+    loss: Loss,
+    samples: Samples,
+    options: Options,
+    state: TrainingState,
+    *,
+    validate: Callable[[], float] | None = None,
+    callback: Callable[[Epoch], object] | None = None,
+) -> None:
+    """Minimise mean loss and penalty; an iteration counts as an epoch.
+
+    The problem is convex for a single linear or quadratic layer with either cross-entropy, and the
+    optimum is found. Otherwise a local optimum is found.
+
+    Notes
+    -----
+    SciPy works on the parameters times `scales`, about the root of the objective's curvature.
+    Inputs of any scale then need the same number of iterations.
+    """
+    X, weight, l2 = samples.X, samples.weight, options.l2
+    if samples.offset is not None:
+        X = (X.toarray() if sparse.issparse(X) else X) + samples.offset
+    total = float(len(samples) if weight is None else weight.sum(dtype=np.float64))
+    if options.by_weight:
+        l2 /= total
+        weight = None if weight is None else weight / weight.dtype.type(total / len(samples))
+    else:
+        l2 *= total / len(samples)
+    diagonal = l2 * _penalty_diagonal(layers, options.penalty)
+    scales = _scales(layers, X, diagonal)
+    fixed = _spread(layers, lambda layer, name: name in options.fixed).astype(bool)
+    most = 15 * options.epochs + 20 if options.max_evaluations is None else options.max_evaluations
+    history, start = state.history, time.perf_counter()
+    finished_at, value = _to_vector(layers), np.nan
+
+    def evaluate(scaled: Array) -> tuple[float, Array]:
+        nonlocal value
+        if state.evaluations == most:
+            raise _OutOfEvaluationsError
+        state.evaluations += 1
+        theta = scaled / scales
+        _from_vector(layers, theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, grads = objective.gradients(layers, activations, loss, X, samples.Y, weight)
+            gradient = _to_vector(grads)
+            del grads
+            pull = diagonal * theta
+            value = mean + 0.5 * float(pull @ theta)
+            gradient += pull
+            gradient /= scales
+        gradient[fixed] = 0
+        return value, gradient
+
+    def finish(intermediate_result: optimize.OptimizeResult) -> None:
+        nonlocal start, finished_at
+        finished_at = intermediate_result.x / scales
+        seconds = time.perf_counter() - start
+        if validate is not None or callback is not None:
+            _from_vector(layers, finished_at)
+        score = None if validate is None else validate()
+        epoch = Epoch(state.epochs, float(intermediate_result.fun), score, seconds)
+        state.add(epoch, layers, options)
+        start = time.perf_counter()
+        if callback is not None and callback(epoch):
+            history.stopped = True
+            raise StopIteration
+
+    settings = {"maxiter": options.epochs, "maxfun": most, "maxcor": options.pairs}
+    try:
+        result = optimize.minimize(
+            evaluate,
+            finished_at * scales,
+            method="L-BFGS-B",
+            jac=True,
+            callback=finish,
+            options={**settings, "gtol": options.tol, "ftol": 0.0},
+        )
+        if history.stopped:
+            return  # the callback may have left the network as it wants it
+        finished_at, value = result.x / scales, float(result.fun)
+        history.exhausted = result.status == 1
+        if not (np.isfinite(value) and np.isfinite(finished_at).all()):
+            raise DivergenceError(epoch=state.epochs, history=history)
+    except _OutOfEvaluationsError:
+        history.exhausted = True
+        if not np.isfinite(value):
+            raise DivergenceError(epoch=state.epochs, history=history) from None
+    finally:
+        if not history.stopped:
+            _from_vector(layers, finished_at)
+    if not state.epochs:  # it started at an optimum, or could not leave the start
+        seconds = time.perf_counter() - start
+        state.add(Epoch(0, value, None, seconds), layers, options)
+
+
+def _to_vector(layers: Sequence[Layer]) -> Array:
+    """All parameters, layer by layer in the order of the fields, as float64."""
+    arrays = [array for layer in layers for array in layer.arrays().values()]
+    return np.concatenate([array.ravel().astype(np.float64, copy=False) for array in arrays])
+
+
+def _from_vector(layers: Sequence[Layer], vector: Array) -> None:
+    """Write such a vector into the layers' arrays."""
+    start = 0
+    for layer in layers:
+        for array in layer.arrays().values():
+            array[...] = vector[start : start + array.size].reshape(array.shape)
+            start += array.size
+
+
+def _spread(layers: Sequence[Layer], value: Callable[[Layer, str], Any]) -> Array:
+    """value(layer, name) for each entry of each array, as such a vector."""
+    return np.concatenate(
+        [
+            np.broadcast_to(value(layer, name), array.shape).ravel()
+            for layer in layers
+            for name, array in layer.arrays().items()
+        ]
+    )
+
+
+def _penalty_diagonal(layers: Sequence[Layer], penalty: str) -> Array:
+    """1 where the penalty is on the entry, 4 where it is on the coefficient 2 q_ij of x_i x_j."""
+
+    def entry(layer: Layer, name: str) -> Any:
+        if name == "packed" and penalty == "monomials":
+            return _multiplicities(layer.n_inputs) ** 2
+        return float(name in layer.weights)
+
+    return _spread(layers, entry)
+
+
+def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
+    """The root of a parameter's curvature, about: mean square of dz/dtheta / 4, plus the penalty.
+
+    Inputs of later layers count as 1.
+    """
+    squares = _input_squares(X)
+
+    def mean_square(layer: Layer, name: str) -> Any:
+        s = squares if layer is layers[0] else np.ones(layer.n_inputs)
+        if name == "packed":
+            i, j = np.triu_indices(layer.n_inputs)
+            return _multiplicities(layer.n_inputs) ** 2 * (s[i] * s[j])[:, None]
+        return s if name in layer.weights else 1.0
+
+    with np.errstate(over="ignore"):
+        means = _spread(layers, mean_square)
+        curvature = np.where(np.isfinite(means), means, 1.0) / 4 + diagonal
+    return np.sqrt(np.where(curvature > 0, curvature, 1.0))
+
+
+def _multiplicities(n: int) -> Array:
+    """How often x_i x_j is met in x'Qx: once for i = j, else twice; shape (n(n+1)/2, 1)."""
+    i, j = np.triu_indices(n)
+    return np.where(i == j, 1.0, 2.0)[:, None]
+
+
+def _input_squares(X: Matrix) -> Array:
+    """The mean square of each input."""
+    with np.errstate(over="ignore"):
+        squares = objective.squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+        means = np.asarray(squares.mean(axis=0), dtype=np.float64).ravel()
+    return np.where(np.isfinite(means), means, 1.0)

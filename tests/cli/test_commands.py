@@ -1,0 +1,311 @@
+"""The command line, as a process."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import quadric
+from quadric import datasets
+from quadric.cli import app
+from quadric.datasets import _fetching as fetching
+from quadric.datasets._commands import UnavailableError
+from quadric.datasets._fetching import Source
+from tests.support.small_files import CONTENTS, LABELS, fill
+
+
+def run(*arguments, cwd=None, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "quadric", *arguments],
+        capture_output=True, text=True, cwd=cwd, check=False, env=os.environ | environment,
+    )  # fmt: skip
+
+
+def test_reproduce_xor(tmp_path):
+    result = run("reproduce", "xor", "--seeds", "3", "--out", "pictures", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "ellipse 3" in result.stdout
+    assert "hyperbola 3" in result.stdout
+    assert "Report: pictures/index.html" in result.stdout
+    assert "ellipse 3" in (tmp_path / "pictures" / "index.html").read_text()
+    picture = tmp_path / "pictures" / "xor.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 10_000
+
+
+def test_json_is_for_machines(tmp_path):
+    result = run("reproduce", "xor", "--seeds", "2", "--json", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    (xor,) = json.loads(result.stdout)["experiments"]
+    assert xor["tables"]["xor"][0]["ours"] == "ellipse 2"
+    assert [claim["holds"] for claim in xor["claims"]] == [True, True]
+
+
+def test_unwritable_output_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("reproduce", "xor", "--out", str(tmp_path / "file"))
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: cannot write to")
+    assert "--out" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_usage_mistakes():
+    assert run("reproduce", "nonsense").returncode == 2
+    assert run("reproduce", "xor", "--seeds", "0").returncode == 2
+
+
+def test_help_and_version():
+    assert "xor" in run("reproduce", "--help").stdout
+    assert run("--version").stdout == f"quadric {quadric.__version__}\n"
+
+
+def test_mnist_that_is_not_to_be_had(tmp_path, monkeypatch):
+    """Said aloud; the same grid runs on digits, and the report says so."""
+
+    def nothing(collection):
+        raise UnavailableError("no network")
+
+    monkeypatch.setitem(fetching.SOURCES, "mnist", (Source("a network", nothing),))
+    monkeypatch.setenv("QUADRIC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("QUADRIC_DATA", raising=False)
+    arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path / "report")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "MNIST is not to be had" in result.stderr
+    assert "no network" in result.stderr
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "This is not MNIST" in page
+    assert "Images: <strong>digits</strong>" in page
+    assert (tmp_path / "report" / "digits_table.csv").exists()
+
+
+def test_a_bad_data_directory_is_not_passed_over(tmp_path):
+    """The user named it: nothing else is tried."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = run("reproduce", "mnist", "--data-dir", str(empty), "--out", str(tmp_path / "r"))
+    assert result.returncode == 1
+    assert str(empty) in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "r" / "index.html").exists()
+
+
+def test_choices_that_the_paper_leaves_open_are_checked(tmp_path):
+    result = run("reproduce", "xor", "--scaling", "huge", "--out", str(tmp_path))
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: scaling must be one of 'centered', 'unit'")
+    assert run("reproduce", "xor", "--rate", "fast", "--out", str(tmp_path)).returncode == 2
+
+
+def test_a_store_that_is_none_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "runs.sqlite").write_text("these are not runs, they are a text of mine")
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    result = CliRunner().invoke(app, ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "runs.sqlite" in result.stderr
+    assert (tmp_path / "runs.sqlite").read_text().endswith("a text of mine")
+
+
+def test_interrupted_and_resumed(tmp_path):
+    """Ctrl-C in mid-run: a clean stop that says how to go on; the second run repeats nothing."""
+    code = (
+        "import sys, quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
+        "from quadric.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "reproduce", "mnist", "--seeds", "8", "--out", "report"]
+    first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    store = tmp_path / "report" / "runs.sqlite"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (store.exists() and stored(store) > 5):
+        time.sleep(0.02)
+    first.send_signal(signal.SIGINT)
+    _, stderr = first.communicate(timeout=60)
+    assert first.returncode == 130, stderr
+    assert "the same command goes on" in stderr
+    before = stored(store)
+    assert 5 < before < 240
+    second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert second.returncode == 0, second.stderr
+    assert stored(store) == 240
+    assert (tmp_path / "report" / "index.html").exists()
+
+
+def stored(path):
+    """How many runs a store holds."""
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            return connection.execute("SELECT count(*) FROM runs").fetchone()[0]
+    except sqlite3.Error:
+        return 0
+    finally:
+        if "connection" in locals():
+            connection.close()
+
+
+def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    for arguments, words in (
+        (["--dask", "nonsense"], "is no address of a Dask scheduler"),
+        (["--rate", "1e30"], "smaller --rate"),
+        (["--store", str(tmp_path / "no" / "where")], "where"),
+    ):
+        command = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path), *arguments]
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 1, result.output
+        assert words in result.stderr
+        assert "Traceback" not in result.stderr
+    too_large = ["reproduce", "mnist", "--first-seed", "9" * 25, "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, too_large).exit_code == 2
+
+
+def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
+    from quadric.paper.experiments import _complexity as complexity
+
+    def broken(**options):
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    monkeypatch.setattr(complexity, "run", broken)
+    monkeypatch.setattr("quadric.paper.experiments._clusters.run", lambda **options: xor_outcome())
+    result = CliRunner().invoke(app, ["reproduce", "--seeds", "1", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "no more" in result.stderr
+    page = (tmp_path / "index.html").read_text()
+    assert "Incomplete:" in page
+    assert "complexity, theorem, ablation not finished" in page
+    assert "XOR with one neuron" in page
+
+
+def xor_outcome():
+    from quadric.paper.experiments import _xor as xor
+
+    return xor.run(seeds=1)
+
+
+def test_odd_directory_names(tmp_path):
+    result = run("reproduce", "xor", "--seeds", "1", "--out", "a[/b] [red]x[/red]", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "Report: a[/b] [red]x[/red]/index.html" in result.stdout
+    plain = run("reproduce", "xor", "--seeds", "1", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert plain.returncode == 0, plain.stderr
+
+
+# ---- quadric data --------------------------------------------------------------------------
+
+
+def data(*arguments):
+    """Within this process, so that small files can stand in for the real ones."""
+    return CliRunner().invoke(app, ["data", *map(str, arguments)])
+
+
+@pytest.fixture
+def source(monkeypatch):
+    """A source that is there."""
+    good = Source("a friend", lambda collection: dict(CONTENTS[collection.name]))
+    for name in CONTENTS:
+        monkeypatch.setitem(fetching.SOURCES, name, (good,))
+
+
+@pytest.mark.usefixtures("small_files")
+def test_data_list(tmp_path):
+    cache = fill(tmp_path / "cache" / "mnist")
+    result = data("list", "--json")
+    assert result.exit_code == 0
+    mnist, fashion = json.loads(result.stdout)["rows"]
+    size = sum(map(len, CONTENTS["mnist"].values()))
+    assert mnist == {
+        "name": "mnist", "where": str(cache), "size": size, "verified": True, "problem": None
+    }  # fmt: skip
+    assert (fashion["name"], fashion["where"]) == ("fashion_mnist", None)
+    assert "not here" in data("list").stdout
+    (cache / LABELS).write_bytes(b"bad")
+    row = json.loads(data("list", "--json").stdout)["rows"][0]
+    assert not row["verified"]
+    assert "ends within the header" in row["problem"]
+    assert "fetch mnist --force" in data("list").stdout
+
+
+@pytest.mark.usefixtures("small_files", "source")
+def test_data_fetch_and_verify(tmp_path):
+    result = data("fetch", "mnist")
+    assert result.exit_code == 0, result.stderr
+    cache = tmp_path / "cache" / "mnist"
+    assert {path.name: path.read_bytes() for path in cache.iterdir()} == CONTENTS["mnist"]
+    assert "it came from a friend" in result.stdout
+    assert "was there already" in data("fetch", "mnist").stdout
+
+    result = data("verify", "mnist")
+    assert result.exit_code == 0
+    assert result.stdout.count(": ok, md5 ") == 4
+    assert "fashion_mnist: not here" in data("verify").stdout
+
+    (cache / LABELS).write_bytes(b"bad")
+    for arguments in (["verify"], ["verify", "mnist"], ["fetch", "mnist"]):
+        result = data(*arguments)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {cache / LABELS} is not MNIST's {LABELS}")
+        assert result.stderr.count("\n") == 1
+    (cache / LABELS).unlink()
+    result = data("verify")
+    assert result.exit_code == 1
+    assert f"{cache / LABELS} is not there" in result.stderr
+
+    (cache / LABELS).write_bytes(b"bad")
+    assert data("fetch", "mnist", "--force").exit_code == 0
+    assert data("verify", "mnist").exit_code == 0
+    assert "it came from a friend" in data("fetch", "mnist", "--force").stdout
+
+
+@pytest.mark.usefixtures("small_files", "source")
+def test_data_fetch_into_a_directory(tmp_path, monkeypatch):
+    result = data("fetch", "fashion_mnist", "--data-dir", tmp_path / "own")
+    assert result.exit_code == 0, result.stderr
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.setenv("QUADRIC_DATA", str(tmp_path / "own"))
+    assert data("verify", "fashion_mnist").stdout.count(": ok, md5 ") == 4
+    bad = tmp_path / "own" / "fashion_mnist" / LABELS
+    bad.write_bytes(b"bad")
+    result = data("fetch", "fashion_mnist", "--data-dir", tmp_path / "own")
+    assert f"--data-dir {tmp_path / 'own'} --force" in result.stderr
+    (tmp_path / "[file]").write_text("")
+    result = data("fetch", "mnist", "--data-dir", tmp_path / "[file]")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: cannot write to {tmp_path / '[file]'}")
+    assert "Choose another directory with --data-dir" in result.stderr
+
+
+@pytest.mark.usefixtures("small_files")
+def test_data_that_cannot_be_had(monkeypatch):
+    def closed(collection):
+        raise UnavailableError("closed")
+
+    monkeypatch.setitem(fetching.SOURCES, "mnist", (Source("a shop", closed),))
+    result = data("fetch", "mnist")
+    assert result.exit_code == 1
+    assert "Tried: a shop (closed)." in result.stderr
+    assert result.stderr.count("\n") == 1
+    for arguments in (["verify"], ["verify", "mnist"]):
+        result = data(*arguments)
+        assert result.exit_code == 1
+        assert "quadric data fetch mnist" in result.stderr
+
+
+def test_data_as_a_process(tmp_path):
+    elsewhere = {"QUADRIC_CACHE": str(tmp_path), "QUADRIC_DATA": ""}
+    result = run("data", "verify", "mnist", **elsewhere)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert result.stderr.startswith("error: there is nothing to verify")
+    fill(tmp_path / "mnist")  # small files, which the real table refuses
+    result = run("data", "verify", "mnist", **elsewhere)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "6bbc9ace898e44ae57da46a324031adb" in result.stderr
+    assert run("data", "fetch", "nonsense").returncode == 2
+    assert run("data", "verify", "nonsense").returncode == 2
+    assert "Example: " in run("data", "fetch", "--help").stdout

@@ -1,0 +1,210 @@
+"""The cluster theorem as a tool: smallest ellipsoids, disjoint or not, and the counter-example."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris, make_moons
+
+from quadric import datasets, separate
+from quadric.geometry import Quadric
+from quadric.geometry._ellipsoids import disjoint, ellipsoid, smallest_ellipsoid
+from quadric.convert._separation import separating_quadric
+
+
+def volume(q):
+    return np.prod(q.axes.half_lengths)
+
+
+def test_smallest_ellipsoid_by_hand():
+    simplex = smallest_ellipsoid(np.array([[0, 0], [2, 0], [1, np.sqrt(3)]]))  # its circumcircle
+    np.testing.assert_allclose(simplex.center, [1, 1 / np.sqrt(3)], atol=1e-6)
+    np.testing.assert_allclose(simplex.axes.half_lengths, 2 / np.sqrt(3), rtol=1e-6)
+    box = smallest_ellipsoid(np.array([[x, y] for x in (-3, 3) for y in (-1, 1)]))
+    np.testing.assert_allclose(box.axes.half_lengths, [3 * np.sqrt(2), np.sqrt(2)], rtol=1e-6)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 6))
+def test_smallest_ellipsoid_encloses_and_is_smallest(seed, n):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rng.integers(n + 2, 60), n)) @ rng.normal(size=(n, n))
+    q = smallest_ellipsoid(X)
+    assert q.is_ellipsoid if n > 1 else q.kind == "two points"
+    assert q.value(X).max() <= 0
+    # every affine image has the image of the ellipsoid
+    scale, shift = rng.uniform(0.1, 10, n), rng.normal(size=n) * 5
+    image = smallest_ellipsoid(X * scale + shift)
+    assert volume(image) == pytest.approx(volume(q) * np.prod(scale), rel=1e-5)
+    # any other ellipsoid around the points is larger: blow up some random ones until they fit
+    for _ in range(5):
+        A = q.Q + 0.3 * np.abs(q.Q).max() * np.outer(*[rng.normal(size=n)] * 2)
+        center = q.center + 0.1 * rng.normal(size=n) * q.axes.half_lengths.min()
+        far = np.einsum("ij,jk,ik->i", X - center, A, X - center).max()
+        assert volume(ellipsoid(center, np.linalg.inv(A) * far)) >= volume(q) * (1 - 1e-6)
+
+
+def test_flat_classes_get_a_thin_ellipsoid():
+    line = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2.0]])
+    q = smallest_ellipsoid(line)
+    assert q.kind == "ellipsoid"
+    np.testing.assert_allclose(q.axes.half_lengths[0], np.sqrt(3), rtol=1e-6)
+    np.testing.assert_allclose(q.axes.half_lengths[1:], np.sqrt(3) * 1e-3, rtol=1e-5)
+    assert q.encloses(line).all()
+    single = smallest_ellipsoid([[5.0, 7.0]])
+    np.testing.assert_allclose(single.axes.half_lengths, 1e-3)
+    assert single.encloses([5, 7])
+
+
+def test_disjoint_ellipsoids():
+    unit = ellipsoid([0, 0], np.eye(2))
+    assert disjoint(unit, ellipsoid([2.01, 0], np.eye(2)))
+    assert not disjoint(unit, ellipsoid([1.99, 0], np.eye(2)))
+    assert not disjoint(unit, ellipsoid([0, 0], 100 * np.eye(2)))  # one inside the other
+    assert not disjoint(ellipsoid([0, 0], 100 * np.eye(2)), unit)
+    thin = ellipsoid([0, 1.5], [[100, 0], [0, 0.01]])
+    assert disjoint(unit, thin)
+    assert disjoint(thin, unit)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_disjoint_agrees_with_points(seed):
+    """Points of one inside the other prove that they meet; a separating plane that they do not."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    shapes = []
+    for _ in range(2):
+        A = rng.normal(size=(n, n))
+        shapes.append((rng.normal(size=n) * 2, A @ A.T + 0.05 * np.eye(n)))
+    (c1, S1), (c2, S2) = shapes
+    first, second = ellipsoid(c1, S1), ellipsoid(c2, S2)
+    answer = disjoint(first, second)
+    assert answer == disjoint(second, first)
+    directions = rng.normal(size=(4000, n))
+    gaps = directions @ (c2 - c1) - np.sqrt(np.einsum("ij,jk,ik->i", directions, S1, directions))
+    gaps -= np.sqrt(np.einsum("ij,jk,ik->i", directions, S2, directions))
+    ball = directions / np.linalg.norm(directions, axis=1)[:, None] * rng.random((4000, 1))
+    inside = c1 + ball @ np.linalg.cholesky(S1).T
+    if gaps.max() > 1e-9:
+        assert answer
+    if second.encloses(inside).any():
+        assert not answer
+
+
+def test_the_papers_clusters():
+    X, y = datasets.clusters(rng=0)
+    result = separate(X, y)
+    assert result.disjoint
+    assert result.separates
+    assert [q.kind for q in result.ellipsoids] == ["ellipse"] * 6
+    for k, q in enumerate(result.ellipsoids):
+        assert q.encloses(X[y == k]).all()
+        assert not q.encloses(X[y != k]).any()
+    assert ((result.network.forward(X) > 0.5) == np.eye(6, dtype=bool)[y]).all()
+    assert (result.predict(X) == y).all()
+    assert "the separation is certain" in str(result)
+    new, labels = datasets.clusters(500, rng=1)
+    assert (result.predict(new) == labels).mean() > 0.999
+
+
+def test_overlapping_classes_are_named():
+    data = load_iris()
+    result = separate(data.data, data.target_names[data.target])
+    assert result.overlapping == [("versicolor", "virginica")]
+    assert not result.disjoint
+    assert not result.separates
+    assert ("versicolor", "virginica") in result.intruding
+    assert "overlap: versicolor and virginica" in str(result)
+
+
+def monomials(X):
+    rows, columns = np.triu_indices(X.shape[1])
+    return np.column_stack([X[:, rows] * X[:, columns], X, np.ones(len(X))])
+
+
+def test_no_conic_separates_two_moons():
+    X, y = make_moons(200, noise=0.0, random_state=0)
+    assert not separate(X, y).disjoint
+    result = separating_quadric(X, y)
+    assert result.quadric is None
+    # the proof stands by itself: equal weighted means of every monomial on both classes
+    weights = result.weights
+    assert (weights >= 0).all()
+    for label in (0, 1):
+        assert weights[y == label].sum() == pytest.approx(1)
+    first, second = (weights[y == k] @ monomials(X[y == k]) for k in (0, 1))
+    np.testing.assert_allclose(first, second, atol=1e-9)
+
+
+def test_a_conic_that_separates_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) * [1000, 0.001] + [5, 7]  # very different units
+    radius = np.hypot((X[:, 0] - 5) / 1000, (X[:, 1] - 7) / 0.001)
+    keep = np.abs(radius - 1) > 0.05
+    X, y = X[keep], np.where(radius[keep] < 1, "in", "out")
+    result = separating_quadric(X, y)
+    assert result.weights is None
+    assert ((result.quadric.value(X) > 0) == (y == "out")).all()
+    assert result.margin > 0
+    assert result.quadric.kind == "ellipse"
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        separate([[0.0, 1], [1, 0]], [1, 1])
+    with pytest.raises(ValueError, match="exactly 2 classes"):
+        separating_quadric([[0.0], [1], [2]], [0, 1, 2])
+    with pytest.raises(ValueError, match=r"y \(n_samples,\)"):
+        separate([[0.0, 1], [1, 0]], [1])
+    with pytest.raises(ValueError, match="X must be finite"):
+        separate([[0.0, np.nan], [1, 0]], [1, 0])
+    with pytest.raises(ValueError, match="positive definite"):
+        ellipsoid([0, 0], [[1, 0], [0, -1]])
+    with pytest.raises(ValueError, match="both must be ellipsoids"):
+        disjoint(ellipsoid([0, 0], np.eye(2)), Quadric([[1, 0], [0, -1]], [0, 0], 1))
+
+
+def test_far_from_the_origin():
+    """Edges rounded in the network's coefficients still leave every point inside its own."""
+    X, y = datasets.clusters(300, rng=0)
+    result = separate(X + 1e5, y)
+    assert result.separates
+    assert ((result.network.logits(X + 1e5) >= 0) == np.eye(6, dtype=bool)[y]).all()
+
+
+def test_points_that_leave_no_doubt_and_some_that_do():
+    clear = separating_quadric([[0, 0], [1e-5, 0], [2e-5, 0], [1, 1], [1, -1]], [0, 1, 0, 0, 0])
+    assert clear.weights is None
+    assert clear.quadric is not None
+    with pytest.raises(ArithmeticError, match="undecided"):  # never a false proof
+        separating_quadric([[0.0], [1.0], [2.0], [1e5]], [0, 1, 0, 0])
+
+
+def test_data_too_far_from_the_origin_is_refused():
+    A = np.random.default_rng(0).normal(size=(50, 2))
+    X = np.column_stack([np.vstack([A, A + np.array([10, 0])]), np.full(100, 1e7)])
+    with pytest.raises(ValueError, match=r"(so far|much farther) from the origin"):
+        separate(X, [0] * 50 + [1] * 50)
+    assert separate(X - X.mean(axis=0), [0] * 50 + [1] * 50).disjoint
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9, 0.0])
+def test_almost_collinear_points(noise):
+    t = np.arange(20.0)
+    P = np.column_stack([t, t]) + np.random.default_rng(0).normal(size=(20, 2)) * noise
+    q = smallest_ellipsoid(P)
+    assert q.is_ellipsoid
+    assert q.encloses(P).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_fewer_points_than_dimensions(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 11))
+    P = rng.normal(size=(rng.integers(1, n + 1), n))
+    assert smallest_ellipsoid(P).encloses(P).all()
+
+
+def test_missing_labels_are_refused():
+    for labels in ([0.0, np.nan], [None, "a"]):
+        with pytest.raises(ValueError, match="none of them missing"):
+            separate([[0.0, 1], [1, 0]], labels)

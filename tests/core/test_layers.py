@@ -1,0 +1,132 @@
+"""Layers: parameters, symmetry, packing, shifting."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quadric import Linear, Network, Quadratic, Reduced
+from quadric.core import _triangle as triangle
+from quadric.model_file._layers import from_tensors, to_tensors
+from tests.support.networks import KINDS, make_network, targets
+
+RNG = np.random.default_rng(0)
+
+
+def symmetric_bits(net):
+    for layer in net.layers:
+        if layer.kind == "quadratic":
+            assert np.array_equal(layer.Q, layer.Q.transpose(0, 2, 1))
+    return True
+
+
+def test_unsymmetric_Q_becomes_the_same_function():
+    Q = RNG.normal(size=(2, 3, 3))
+    layer = Quadratic(np.zeros((2, 3)), np.zeros(2), Q)
+    x = RNG.normal(size=(5, 3))
+    np.testing.assert_allclose(layer.forward(x)[0], np.einsum("bi,kij,bj->bk", x, Q, x))
+    assert np.array_equal(layer.Q, layer.Q.transpose(0, 2, 1))
+    layer.Q = 2 * Q
+    np.testing.assert_allclose(layer.forward(x)[0], np.einsum("bi,kij,bj->bk", x, 2 * Q, x))
+
+
+def test_symmetrising_does_not_overflow():
+    big = np.finfo(np.float64).max
+    layer = Quadratic(np.zeros((1, 2)), np.zeros(1), np.full((1, 2, 2), big))
+    assert np.isfinite(layer.Q).all()
+
+
+def test_single_entries_of_Q_cannot_be_written():
+    layer = Quadratic(np.zeros((1, 2)), np.zeros(1), np.zeros((1, 2, 2)))
+    with pytest.raises(ValueError, match="read-only"):
+        layer.Q[0, 0, 1] = 1.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"l2": 0.1, "clip": 1.0},
+        {"batch_size": 7, "momentum": 0.9, "nesterov": True},
+        {"batch_size": 7, "solver": "adam", "l2": 0.01},
+        {"solver": "lbfgs", "l2": 0.01},
+        {"offset": 0.3},
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_Q_stays_exactly_symmetric(options, dtype):
+    net = make_network(("quadratic", "quadratic"), "tanh", "logistic", n=6, dtype=dtype)
+    X, Y = RNG.normal(size=(40, 6)), targets("binary_cross_entropy", 40, 2, RNG)
+    _, grads = net.gradients(X, Y)
+    assert symmetric_bits(net)
+    assert all(np.array_equal(g.Q, g.Q.transpose(0, 2, 1)) for g in grads)
+    net.fit(X, Y, epochs=5, learning_rate=0.05, **options)
+    assert symmetric_bits(net)
+    assert symmetric_bits(net.copy())
+    assert symmetric_bits(net.astype("float32"))
+
+
+@given(st.integers(1, 6), st.integers(1, 4))
+def test_triangle_round_trip(n, m):
+    packed = np.random.default_rng(n).normal(size=(n * (n + 1) // 2, m))
+    Q = triangle.unpack(packed)
+    assert np.array_equal(Q, Q.transpose(0, 2, 1))
+    assert np.array_equal(triangle.pack(Q), packed)
+    # row-major upper triangle: q_11, q_12, ..., q_1n, q_22, ...
+    assert np.array_equal(Q[:, 0, :], packed[:n].T)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stored_tensors_give_the_same_layer_and_count(kind):
+    net = make_network([kind], "tanh", "identity", n=5, widths=(3,))
+    (layer,) = net.layers
+    again = from_tensors(kind, 5, 3, to_tensors(layer))
+    for name, array in layer.arrays().items():
+        assert np.array_equal(again.arrays()[name], array)
+    per_neuron = {"linear": 5 + 1, "quadratic": 15 + 5 + 1, "reduced": 2 * 5 + 2}[kind]
+    assert layer.n_parameters == 3 * per_neuron
+    assert layer.n_parameters == sum(a.size for a in to_tensors(layer).values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shifted(kind):
+    (layer,) = make_network([kind], "tanh", "identity", n=4, widths=(3,)).layers
+    s, o = RNG.normal(size=(6, 4)), RNG.normal(size=4)
+    np.testing.assert_allclose(layer.shifted(o).forward(s)[0], layer.forward(s + o)[0], atol=1e-13)
+
+
+def test_penalty_counts_independent_entries_once():
+    Q = np.array([[[1.0, 2.0], [2.0, 3.0]]])
+    layer = Quadratic([[4.0, 0.0]], [100.0], Q)
+    assert layer.penalty() == pytest.approx((1 + 4 + 9 + 16) / 2)
+    reduced = Reduced([[1.0]], [9.0], [[2.0]], [9.0])
+    assert reduced.penalty() == pytest.approx((1 + 4) / 2)
+
+
+def test_wrong_parameters_are_refused_and_change_nothing():
+    layer = Linear(np.ones((2, 3)), np.zeros(2))
+    with pytest.raises(ValueError, match=r"W must be an array of numbers of shape \(2, 3\)"):
+        layer.W = np.ones((3, 2))
+    with pytest.raises(ValueError, match="b must be finite"):
+        layer.b = [np.nan, 0]
+    with pytest.raises(AttributeError, match="a linear layer has W, b; not Q"):
+        layer.Q = np.zeros((2, 3, 3))
+    with pytest.raises(ValueError, match="neither zero"):
+        Linear(np.ones((0, 3)), np.zeros(0))
+    assert np.array_equal(layer.W, np.ones((2, 3)))
+    assert np.array_equal(layer.b, np.zeros(2))
+    assert repr(layer) == "Linear(3 -> 2, float64)"
+
+
+def test_network_refuses_layers_that_do_not_fit():
+    a, b = Linear(np.ones((2, 3)), np.zeros(2)), Linear(np.ones((1, 3)), np.zeros(1))
+    with pytest.raises(ValueError, match=r"layers\[1\] must have 2 inputs.*Got 3"):
+        Network([a, b], ["tanh", "logistic"])
+    with pytest.raises(ValueError, match="same length"):
+        Network([a], [])
+    with pytest.raises(ValueError, match=r"softmax.*last layer"):
+        Network([a, Linear(np.ones((1, 2)), [0])], ["softmax", "logistic"])
+    with pytest.raises(ValueError, match="same dtype"):
+        Network([a, Linear(np.ones((1, 2), np.float32), np.zeros(1))], ["tanh", "logistic"])
+    with pytest.raises(TypeError, match=r"layers\[0\] must be a Linear"):
+        Network(["linear"], ["tanh"])

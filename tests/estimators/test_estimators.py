@@ -1,0 +1,835 @@
+"""The estimators: scikit-learn's own checks, and what its users would try."""
+
+import copy
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import quadric
+from quadric import (
+    DivergenceError,
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+)
+from quadric.datasets import clusters
+from quadric.estimators._data import hold_out, with_class_weight
+from quadric.training._objective import Samples
+from quadric.training._options import Options
+
+RNG = np.random.default_rng(0)
+PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
+
+# ---- scikit-learn's checks -----------------------------------------------------------------
+
+CHECKED = [
+    QuadraticClassifier(),
+    QuadraticClassifier(solver="adam", max_iter=50),
+    QuadraticClassifier(solver="sgd", hidden_layer_sizes=(10,), learning_rate_init=0.05),
+    QuadraticClassifier(hidden_layer_sizes=(), loss="binary_cross_entropy", alpha=1.0),
+    QuadraticClassifier(hidden_layer_sizes=(8,), layer_kinds="reduced", alpha=1.0),
+    QuadraticClassifier(hidden_layer_sizes=(5,), layer_kinds="quadratic", loss="cross_entropy"),
+    QuadraticClassifier(hidden_layer_sizes=(), **PAPER, learning_rate_init=0.02, alpha=1e-4),
+    QuadraticRegressor(),
+    QuadraticRegressor(solver="adam", hidden_layer_sizes=(), learning_rate_init=0.05, max_iter=300),
+    QuadraticRegressor(hidden_layer_sizes=(8,), layer_kinds=["reduced", "linear"], alpha=1.0),
+    QuadraticRegressor(hidden_layer_sizes=(), **PAPER, learning_rate_init=0.01, max_iter=300),
+    QuadraticLogisticRegression(),
+    QuadraticLogisticRegression(loss="one-vs-rest", C=0.5),
+    QuadraticLogisticRegression(solver="sgd", max_iter=200),
+]
+
+
+def excused(estimator):
+    """One sample at a time, a repeated sample is two steps and a weighted one a longer step."""
+    one_at_a_time = estimator.solver == "sgd" and getattr(estimator, "batch_size", 1) == 1
+    if not one_at_a_time:
+        return {}
+    reason = "batches of one sample: two steps are not one step of twice the length"
+    return {
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
+    }
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks train on purpose-made, badly scaled data
+@parametrize_with_checks(CHECKED, expected_failed_checks=excused)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+# ---- a drop-in for MLPClassifier -----------------------------------------------------------
+
+
+def test_every_parameter_and_attribute_of_mlp_is_there():
+    ours, theirs = QuadraticClassifier().get_params(), MLPClassifier().get_params()
+    assert set(theirs) <= set(ours)
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    settings = {"hidden_layer_sizes": (5,), "max_iter": 20, "random_state": 0, "solver": "adam"}
+    for options in (settings, settings | {"early_stopping": True}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            mlp, mine = MLPClassifier(**options).fit(X, y), QuadraticClassifier(**options).fit(X, y)
+        for name in vars(mlp):
+            if name.endswith("_") and not name.startswith("_"):
+                assert hasattr(mine, name), name
+        assert [c.shape for c in mine.coefs_] == [c.shape for c in mlp.coefs_]
+        assert [b.shape for b in mine.intercepts_] == [b.shape for b in mlp.intercepts_]
+        assert mine.n_layers_ == mlp.n_layers_ == 3
+        assert mine.out_activation_ == mlp.out_activation_ == "softmax"
+        assert mine.t_ == mine.n_iter_ * (135 if options.get("early_stopping") else 150)
+        assert len(mine.loss_curve_) == mine.n_iter_
+
+
+def test_adam_is_mlps_adam_for_linear_layers():
+    """The same steps from the same start: alpha, batches, Adam and loss mean the same."""
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    options = {
+        "hidden_layer_sizes": (6,), "activation": "tanh", "alpha": 0.3, "batch_size": 50,
+        "max_iter": 1, "shuffle": False, "random_state": 0, "warm_start": True, "solver": "adam",
+    }  # fmt: skip
+    weight = RNG.integers(1, 4, len(y)).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mine = QuadraticClassifier(layer_kinds="linear", **options).fit(X, y, weight)
+        mlp = MLPClassifier(**options).fit(X, y, weight)
+        for layer, W, b in zip(mine.network_.layers, mlp.coefs_, mlp.intercepts_, strict=True):
+            W[...], b[...] = layer.W.T, layer.b
+        mine.fit(X, y, weight)
+        mlp.fit(X, y, weight)
+    for mine_W, W in zip(mine.coefs_, mlp.coefs_, strict=True):
+        np.testing.assert_allclose(mine_W, W, atol=1e-12)
+    for mine_b, b in zip(mine.intercepts_, mlp.intercepts_, strict=True):
+        np.testing.assert_allclose(mine_b, b, atol=1e-12)
+
+
+# ---- kinds of targets ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["auto", "cross_entropy", "binary_cross_entropy"])
+def test_binary_and_multiclass_probabilities(loss):
+    for data in (load_iris, load_breast_cancer):
+        X, y = data(return_X_y=True)
+        names = np.array(["a", "b", "c"])[y]
+        model = make_pipeline(
+            StandardScaler(), QuadraticClassifier(hidden_layer_sizes=(), loss=loss, alpha=1.0)
+        ).fit(X, names)
+        p, log_p = model.predict_proba(X), model.predict_log_proba(X)
+        n_classes = len(set(y))
+        assert p.shape == (len(y), n_classes)
+        np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+        np.testing.assert_allclose(np.log(p), log_p, atol=1e-9)
+        assert (model.classes_[p.argmax(axis=1)] == model.predict(X)).all()
+        decision = model.decision_function(X)
+        assert decision.shape == ((len(y),) if n_classes == 2 else (len(y), n_classes))
+        assert model.score(X, names) > 0.96
+
+
+def test_one_sigmoid_a_class_far_from_all_classes():
+    """All sigmoids are tiny there; their normalised probabilities are still numbers."""
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier(hidden_layer_sizes=(), loss="binary_cross_entropy").fit(X, y)
+    model.network_.layers[-1].b = [-2000.0, -2001.0, -2002.0]
+    p = model.predict_proba(X)
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    assert np.isfinite(model.predict_log_proba(X)).all()
+
+
+def test_multilabel():
+    X = RNG.normal(size=(300, 3))
+    Y = np.stack([X[:, 0] * X[:, 1] > 0, (X**2).sum(axis=1) < 2], axis=1).astype(int)
+    model = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1).fit(X, Y)
+    assert model.predict(X).shape == model.predict_proba(X).shape == (300, 2)
+    assert model.score(X, Y) > 0.95
+    with pytest.raises(ValueError, match="exclusive classes"):
+        QuadraticClassifier(loss="cross_entropy").fit(X, Y)
+
+
+@pytest.mark.parametrize("kinds", ["auto", "reduced"])
+def test_multi_output_regression_in_any_unit(kinds):
+    X = RNG.normal(size=(300, 3))
+    Y = np.stack([1e4 + 300 * X[:, 0] * X[:, 1], 1e-3 * (X[:, 2] ** 2 - 1)], axis=1)
+    model = QuadraticRegressor(hidden_layer_sizes=(), layer_kinds=kinds, alpha=0.1, random_state=0)
+    if kinds == "reduced":
+        Y = np.stack([300 * X[:, 0] * X[:, 1], 1e-3 * (X[:, 2] ** 2 - 1)], axis=1)
+    model.fit(X, Y)
+    assert model.predict(X).shape == (300, 2)
+    assert model.score(X, Y) > 0.99
+    np.testing.assert_array_equal(model.predict(X), model.network_.forward(X))
+
+
+@pytest.mark.parametrize(
+    "estimator", [QuadraticClassifier(random_state=0), QuadraticLogisticRegression()]
+)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(estimator, library):
+    frames = pytest.importorskip(library)
+    X, y = load_iris(return_X_y=True)
+    names = ["a", "b", "c", "d"]
+    frame = frames.DataFrame(dict(zip(names, X.T, strict=True)))
+    model = estimator.fit(frame, y)
+    assert list(model.feature_names_in_) == names
+    np.testing.assert_array_equal(model.predict(frame), clone(estimator).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["b", "a", "c", "d"]])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        QuadraticClassifier(hidden_layer_sizes=(6,), alpha=1.0, random_state=0, max_iter=30),
+        QuadraticClassifier(hidden_layer_sizes=(6,), solver="adam", random_state=0, max_iter=30),
+        QuadraticClassifier(hidden_layer_sizes=(6,), **PAPER, random_state=0, max_iter=5),
+        QuadraticLogisticRegression(tol=1e-8),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sparse_equals_dense(estimator):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300, ::4] / 16, y[:300]
+    dense = clone(estimator).fit(X, y).predict_proba(X)
+    for form in (sparse.csr_matrix, sparse.csr_array, sparse.csc_array):
+        model = clone(estimator).fit(form(X), y)
+        assert (model.predict_proba(form(X)).argmax(axis=1) == dense.argmax(axis=1)).mean() > 0.99
+
+
+# ---- the habits of scikit-learn's users ----------------------------------------------------
+
+
+def test_works_inside_scikit_learns_tools():
+    X, y = load_wine(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), QuadraticClassifier((), alpha=1.0, random_state=0))
+    assert cross_val_score(pipeline, X, y, n_jobs=2).mean() > 0.95
+    search = GridSearchCV(pipeline, {"quadraticclassifier__alpha": [0.1, 10.0]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.95
+    calibrated = CalibratedClassifierCV(pipeline, cv=3).fit(X, y)
+    assert calibrated.score(X, y) > 0.95
+    importance = permutation_importance(pipeline.fit(X, y), X, y, n_repeats=2, random_state=0)
+    assert importance.importances_mean.shape == (13,)
+    for again in (pickle.loads(pickle.dumps(pipeline)), copy.deepcopy(pipeline)):
+        np.testing.assert_array_equal(again.predict_proba(X), pipeline.predict_proba(X))
+    assert clone(pipeline)[-1].get_params() == pipeline[-1].get_params()
+    with pytest.raises(NotFittedError):
+        clone(pipeline).predict(X)
+
+
+def test_metadata_routing_of_sample_weight():
+    X, y = load_iris(return_X_y=True)
+    weight = np.where(y == 2, 0.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        model = QuadraticClassifier((), alpha=1.0).set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weight)
+    assert set(pipeline.predict(X)) == {0, 1}  # class 2 had no weight
+
+
+def test_warm_start_and_early_stopping():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = QuadraticClassifier((6,), solver="adam", max_iter=5, warm_start=True, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        first = model.fit(X, y).loss_
+    with pytest.warns(ConvergenceWarning):
+        assert model.fit(X, y).loss_ < first
+    with pytest.raises(ValueError, match="warm_start can only be used where `y` has the same"):
+        model.fit(X, np.where(y == 2, 1, y))
+    model = QuadraticClassifier(
+        (20,), early_stopping=True, random_state=0, learning_rate_init=0.05, max_iter=500
+    ).fit(X, y)
+    assert model.n_iter_ < 500
+    assert len(model.validation_scores_) == model.n_iter_
+    assert model.best_validation_score_ == max(model.validation_scores_)
+    assert model.best_loss_ is None
+
+
+def test_learning_rate_schedules():
+    X, y = load_diabetes(return_X_y=True)
+    y = (y - y.mean()) / y.std()
+    rates = {}
+    for schedule in ("constant", "invscaling", "adaptive"):
+        model = QuadraticRegressor(
+            (), solver="sgd", learning_rate=schedule, learning_rate_init=0.01, tol=0.1,
+            n_iter_no_change=2, max_iter=60, random_state=0, batch_size=100,
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y)
+        options = Options(learning_rate=0.01, schedule=schedule)
+        rates[schedule] = model._state.next_rate(options)
+        if schedule == "invscaling":
+            assert rates[schedule] == pytest.approx(0.01 / (model.t_ + 1) ** 0.5)
+    assert rates["constant"] == 0.01
+    assert rates["adaptive"] < 0.01
+
+
+def test_verbose_writes_lines_into_a_file(capfd):
+    X, y = load_iris(return_X_y=True)
+    for options in ({"solver": "adam", "tol": 10.0, "n_iter_no_change": 2}, {}):
+        model = QuadraticClassifier(verbose=True, **options).fit(X, y)
+        captured = capfd.readouterr()
+        assert captured.out == ""
+        lines = captured.err.splitlines()
+        assert lines[0].startswith("QuadraticClassifier: epoch 1 of")
+        assert lines[-1].endswith(f"loss {model.loss_:.4g}")
+        assert len(lines) == len(model.loss_curve_)
+    options = {"max_iter": 1000, "n_iter_no_change": 1000, "random_state": 0}
+    with pytest.warns(ConvergenceWarning):
+        QuadraticClassifier((2,), solver="adam", verbose=True, **options).fit(X, y)
+    lines = capfd.readouterr().err.splitlines()
+    assert 100 <= len(lines) <= 102
+    assert "epoch 1000 of 1000" in lines[-1]
+
+
+def test_verbose_is_a_bar_on_a_terminal_and_needs_no_rich(capfd, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for there in (True, False):
+        if not there:
+            monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        QuadraticClassifier((), solver="adam", verbose=True, tol=10.0).fit(X, y)
+        shown = capfd.readouterr().err
+        assert "loss" in shown
+        assert ("epoch 1 of 100" in shown) is not there
+
+
+# ---- weights and chunks --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        QuadraticLogisticRegression(tol=1e-9),
+        QuadraticLogisticRegression(loss="one-vs-rest", tol=1e-9, max_iter=5000),
+        QuadraticClassifier(hidden_layer_sizes=(), alpha=1.0, random_state=0),
+        QuadraticClassifier(random_state=0),
+    ],
+)
+def test_integer_weights_equal_repetition(estimator):
+    X, y = load_iris(return_X_y=True)
+    weights = RNG.integers(0, 4, len(y))
+    order = RNG.permutation(np.repeat(np.arange(len(y)), weights))
+    weighted = clone(estimator).fit(X, y, sample_weight=weights).predict_proba(X)
+    repeated = clone(estimator).fit(X[order], y[order]).predict_proba(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-7)
+
+
+@pytest.mark.parametrize("kinds", ["linear", "quadratic", "reduced"])
+def test_weighted_loss_and_gradient_equal_repetition(kinds):
+    from tests.support.networks import make_network, targets
+
+    net = make_network((kinds, kinds), "tanh", "softmax")
+    X, Y = RNG.normal(size=(20, 3)), targets("cross_entropy", 20, 2, RNG)
+    weights = RNG.integers(0, 4, 20)
+    repeated = np.repeat(np.arange(20), weights)
+    value, grads = net.gradients(X, Y, sample_weight=weights)
+    other, others = net.gradients(X[repeated], Y[repeated])
+    factor = weights.mean()  # the one divides by 20, the other by the sum of the weights
+    assert value == pytest.approx(factor * other, rel=1e-12)
+    for one, two in zip(grads, others, strict=True):
+        for name, array in one.arrays().items():
+            np.testing.assert_allclose(array, factor * two.arrays()[name], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"solver": "adam", "hidden_layer_sizes": (7,)},
+        {"solver": "sgd", "layer_kinds": "reduced", "hidden_layer_sizes": (4,)},
+        {"solver": "sgd", "momentum": 0.0, "batch_size": 1, "alpha": 0.1},
+    ],
+)
+@pytest.mark.parametrize("model", [QuadraticClassifier, QuadraticRegressor])
+def test_partial_fit_over_chunks_equals_fit(model, options):
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(1).permutation(150)
+    X, y = StandardScaler().fit_transform(X)[order], y[order]
+    settings = {"shuffle": False, "max_iter": 1, "batch_size": 10, "random_state": 3} | options
+    whole, chunks = model(**settings), model(**settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole.fit(X, y)
+    first = {"classes": np.unique(y)} if model is QuadraticClassifier else {}
+    for start, stop in ((0, 50), (50, 60), (60, 150)):
+        chunks.partial_fit(X[start:stop], y[start:stop], **(first if start == 0 else {}))
+    for one, other in zip(whole.network_.layers, chunks.network_.layers, strict=True):
+        for name, array in one.arrays().items():
+            assert np.array_equal(array, other.arrays()[name]), name
+    # what the solver remembers persists, through pickle too
+    again = pickle.loads(pickle.dumps(chunks))
+    chunks.partial_fit(X, y)
+    again.partial_fit(X, y)
+    assert np.array_equal(chunks.coefs_[0], again.coefs_[0])
+
+
+def test_partial_fit_refuses_what_it_cannot_do():
+    X, y = load_iris(return_X_y=True)
+    assert not hasattr(QuadraticClassifier(solver="lbfgs"), "partial_fit")
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        QuadraticClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="early_stopping"):
+        QuadraticClassifier(early_stopping=True).partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="class_weight 'balanced' is not supported"):
+        QuadraticClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
+
+
+def test_class_weight():
+    X = RNG.normal(size=(400, 2))
+    y = (RNG.random(400) < 0.1).astype(int)  # nothing to learn but the prior
+    plain = QuadraticClassifier((), alpha=1.0).fit(X, y).predict_proba(X)[:, 1].mean()
+    for weights in ("balanced", {0: 1.0, 1: (y == 0).sum() / (y == 1).sum()}):
+        balanced = QuadraticClassifier((), alpha=1.0, class_weight=weights).fit(X, y)
+        assert balanced.predict_proba(X)[:, 1].mean() == pytest.approx(0.5, abs=0.05)
+        logistic = QuadraticLogisticRegression(class_weight=weights).fit(X, y)
+        assert logistic.predict_proba(X)[:, 1].mean() == pytest.approx(0.5, abs=0.05)
+    assert plain < 0.2
+
+
+@pytest.mark.parametrize(
+    "model",
+    [QuadraticClassifier((), alpha=1.0, random_state=0), QuadraticLogisticRegression(tol=1e-9)],
+)
+def test_balanced_classes_count_samples_by_their_weight(model):
+    X, y = load_iris(return_X_y=True)
+    weights = np.random.default_rng(0).integers(0, 4, len(y)) * (1 + (y == 1))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    model = model.set_params(class_weight="balanced")
+    weighted = clone(model).fit(X, y, sample_weight=weights).predict_proba(X)
+    wanted = clone(model).fit(X[repeated], y[repeated]).predict_proba(X)
+    np.testing.assert_allclose(weighted, wanted, atol=1e-6)
+
+
+def test_balanced_labels_are_scikit_learns_without_weights():
+    rng = np.random.default_rng(0)
+    for y in (rng.integers(0, 3, 50), (rng.random((50, 2)) < [0.2, 0.7]).astype(int)):
+        np.testing.assert_allclose(
+            with_class_weight("balanced", y, None), compute_sample_weight("balanced", y)
+        )
+    weight = np.array([1.0, 1.0, 0.0])  # a class without weight is not counted
+    assert with_class_weight("balanced", np.array([0, 0, 1]), weight).tolist() == [1.0, 1.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_early_stopping_with_tiny_classes():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    rows = np.r_[0:50, 50:51, 100:150]  # one versicolor
+    model = QuadraticClassifier((), early_stopping=True, random_state=0, max_iter=3)
+    for seed in range(5):
+        model.set_params(random_state=seed).fit(X[rows], names[y[rows]])
+        assert model.t_ == 3 * 91  # ten held out, and never the only one of a class
+    few = np.arange(0, 150, 8)[:20]
+    assert set(model.fit(X[few], names[y[few]]).classes_) == set(names)
+    assert len(model.validation_scores_) == 3
+    model.set_params(validation_fraction=0.2)
+    assert model.fit(X[::15], np.arange(10)).n_iter_ == 3  # every class has one member
+    with pytest.raises(ValueError, match="The validation set is too small"):
+        model.fit(X[::50], y[::50])
+
+
+# ---- quadratic logistic regression ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_equals_polynomial_features_and_logistic_regression(data, C):
+    X, y = data(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = QuadraticLogisticRegression(C=C, tol=1e-10, max_iter=20000).fit(X, y)
+    theirs = make_pipeline(
+        PolynomialFeatures(2, include_bias=False),
+        LogisticRegression(C=C, tol=1e-10, solver="newton-cholesky"),
+    ).fit(X, y)
+    difference = np.abs(ours.predict_proba(X) - theirs.predict_proba(X)).max()
+    assert difference < 1e-6
+    # the coefficients themselves: w, then q_ii and 2 q_ij in the order of the triangle
+    n = X.shape[1]
+    rows, columns = np.triu_indices(n)
+    monomials = ours.Q_[:, rows, columns] * np.where(rows == columns, 1, 2)
+    np.testing.assert_allclose(
+        np.hstack([ours.coef_, monomials]), theirs[-1].coef_, atol=1e-4 * max(1, C)
+    )
+
+
+def test_one_vs_rest_equals_binary_fits():
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    together = QuadraticLogisticRegression(loss="one-vs-rest", tol=1e-9).fit(X, y)
+    for k in range(3):
+        alone = QuadraticLogisticRegression(tol=1e-9).fit(X, y == k)
+        np.testing.assert_allclose(together.coef_[k], alone.coef_[0], atol=1e-4)
+        np.testing.assert_allclose(
+            together.decision_function(X)[:, k], alone.decision_function(X), atol=1e-3
+        )
+
+
+def test_without_an_intercept_and_warm():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = QuadraticLogisticRegression(fit_intercept=False, warm_start=True).fit(X, y)
+    assert model.intercept_ == [0.0]
+    first = model.n_iter_
+    assert model.fit(X, y).n_iter_ < first / 2
+
+
+def test_sgd_follows_the_papers_updates():
+    from quadric.datasets import xor
+
+    X, y = xor()
+    model = QuadraticLogisticRegression(solver="sgd", C=1e6, learning_rate_init=0.1, random_state=0)
+    assert (model.fit(X, y).predict(X) == y).all()
+    assert model.Q_.shape == (1, 2, 2)
+    assert model.Q_[0, 0, 1] < 0
+
+
+def test_wide_data_is_never_expanded():
+    """784 features would make 308 504 columns; what is held is Q and a few times its triangle."""
+    import tracemalloc
+
+    X = RNG.random((200, 784)).astype(np.float32) * (RNG.random((200, 784)) < 0.2)
+    y = RNG.integers(0, 2, 200)
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        QuadraticLogisticRegression(max_iter=3).fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    expanded = 200 * (784 * 787 // 2) * 8
+    assert peak < expanded / 2
+
+
+# ---- memory, divergence, scale -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        QuadraticClassifier((), solver="adam"),
+        QuadraticClassifier(()),
+        QuadraticRegressor(()),
+        QuadraticLogisticRegression(),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The features' standard deviations")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_hundred_thousand_features_are_refused_at_once(model):
+    X = sparse.random_array((20, 100_000), density=1e-4, rng=0, format="csr")
+    with pytest.raises(MemoryError) as caught:
+        model.fit(X, np.arange(20) % 2)
+    message = str(caught.value)
+    assert "layer 0 (quadratic, 100,000 inputs, 1 neurons)" in message
+    assert "GB" in message or "TB" in message
+    assert "'reduced'" in message
+    assert "smaller layer in front" in message
+    # the two ways out
+    QuadraticClassifier((), layer_kinds="reduced", solver="adam", max_iter=2, tol=1e9).fit(
+        X, np.arange(20) % 2
+    )
+    if not isinstance(model, QuadraticLogisticRegression):
+        smaller = clone(model).set_params(hidden_layer_sizes=(3,), max_iter=1)
+        assert smaller.fit(X, np.arange(20) % 2).n_iter_ == 1
+
+
+def test_available_memory_is_a_sensible_number():
+    from quadric._utils.memory import available_bytes
+
+    assert 2**20 < available_bytes() < 2**50
+
+
+def test_the_limit_can_be_set():
+    X, y = load_digits(return_X_y=True)
+    model = QuadraticClassifier((), solver="adam", max_iter=1, tol=1e9)
+    try:
+        quadric.set_config(max_memory="1 MB")
+        QuadraticClassifier((3,), solver="adam", tol=1e9, n_iter_no_change=1).fit(X[:50], y[:50])
+        wide = np.tile(X[:50], 10)
+        with pytest.raises(MemoryError, match=r"the limit is 1\.0 MB"):
+            model.fit(wide, y[:50])
+        with pytest.raises(ValueError, match="max_memory must be"):
+            quadric.set_config(max_memory="plenty")
+        assert quadric.get_config() == {"max_memory": 2**20}
+    finally:
+        quadric.set_config(max_memory=None)
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("options", [{"solver": "sgd"}, PAPER])
+def test_divergence_is_recovered_from_or_raised(options):
+    rng = np.random.default_rng(3)
+    X = 1000 * rng.normal(size=(100, 3))
+    y = (X**2).sum(axis=1) / 1e6
+    settings = options | {"hidden_layer_sizes": (), "max_iter": 20, "random_state": 0}
+    settings["learning_rate_init"] = 1e-8 if options is PAPER else 1e-3
+    with pytest.raises(DivergenceError) as caught:
+        QuadraticRegressor(**settings, on_divergence="raise").fit(X, y)
+    assert caught.value.learning_rate == settings["learning_rate_init"]
+    with pytest.warns(ConvergenceWarning, match=r"diverged \d+ time.*learning rate lowered"):
+        model = QuadraticRegressor(**settings).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert model._state.damping < 1
+
+
+def test_a_hopeless_case_ends():
+    X, y = np.full((10, 2), 1e300), np.arange(10) % 2
+    X[::2] *= -1
+    with pytest.raises(DivergenceError, match="not finite"):
+        QuadraticLogisticRegression().fit(X, y)
+    outcomes = set()
+    for seed in range(4):
+        for solver in ("sgd", "lbfgs"):
+            model = QuadraticClassifier((), solver=solver, random_state=seed)
+            try:
+                model.fit(X, y)
+            except DivergenceError:
+                outcomes.add("an error")
+            else:  # Q starts at zero; the linear part alone may tell these classes apart at once
+                assert np.isfinite(model.predict_proba(X)).all()
+                assert model.score(X, y) == 1.0
+    assert outcomes == {"an error"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_warning_suggests_scaling():
+    X, y = load_wine(return_X_y=True)
+    X[:, 0] *= 1e5
+    for model in (QuadraticClassifier(()), QuadraticLogisticRegression(max_iter=5)):
+        with pytest.warns(UserWarning, match=r"StandardScaler\(\), Quadratic"):
+            model.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        QuadraticClassifier(()).fit(StandardScaler().fit_transform(X), y)
+
+
+# ---- odd data ------------------------------------------------------------------------------
+
+
+def test_single_class():
+    X, y = RNG.normal(size=(10, 2)), np.full(10, "only")
+    model = QuadraticClassifier(()).fit(X, y)
+    assert (model.predict(X) == "only").all()
+    assert model.predict_proba(X).tolist() == [[1.0]] * 10
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        QuadraticLogisticRegression().fit(X, y)
+
+
+def test_one_sample_and_constant_features():
+    model = QuadraticRegressor().fit([[1.0, 2.0]], [3.0])
+    assert model.predict([[1.0, 2.0]]) == pytest.approx([3.0], abs=1e-3)
+    X = np.hstack([RNG.normal(size=(50, 2)), np.full((50, 1), 7.0)])
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    assert QuadraticClassifier((), alpha=0.1).fit(X, y).score(X, y) > 0.9
+    assert QuadraticLogisticRegression(C=10).fit(X, y).score(X, y) > 0.9
+
+
+def test_denormal_values():
+    X = 1e-310 * RNG.normal(size=(40, 2))
+    y = np.arange(40) % 2
+    model = QuadraticClassifier((), alpha=1.0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_read_only_mapped_and_fortran_arrays(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    for options in ({}, {"solver": "adam", "tol": 1e9, "n_iter_no_change": 1}):
+        wanted = QuadraticClassifier(random_state=0, **options).fit(X, y).predict_proba(X)
+        for form in (mapped, read_only, np.asfortranarray(X), X[:, ::-1][:, ::-1]):
+            model = QuadraticClassifier(random_state=0, **options).fit(form, y)
+            np.testing.assert_array_equal(model.predict_proba(form), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", None])
+def test_dtype(dtype):
+    X, y = load_iris(return_X_y=True)
+    for given in (np.float32, np.float64):
+        model = QuadraticClassifier((4,), dtype=dtype).fit(X.astype(given), y)
+        assert model.network_.dtype == np.dtype(dtype or given)
+        assert model.predict_proba(X.astype(given)).dtype == model.network_.dtype
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": -1}, "The 'alpha' parameter of QuadraticClassifier must be"),
+        ({"layer_kinds": "cubic"}, "layer_kinds must be 'auto', one of 'linear'"),
+        (
+            {"hidden_layer_sizes": (3,), "layer_kinds": ["linear"]},
+            "of length 2 .hidden layers and output.. Got",
+        ),
+        ({"hidden_layer_sizes": (3, 0)}, "hidden_layer_sizes must be > 0"),
+        ({"on_divergence": "ignore"}, "The 'on_divergence' parameter of QuadraticClassifier"),
+    ],
+)
+def test_wrong_settings(options, message):
+    with pytest.raises(ValueError, match=message):
+        QuadraticClassifier(**options).fit([[0.0], [1.0]], [0, 1])
+
+
+# ---- the paper's six clusters --------------------------------------------------------------
+
+
+def accuracies(model, X, y):
+    """(by argmax, by thresholds: every neuron says just what it should)."""
+    z = model.decision_function(X)
+    thresholded = ((z > 0) == np.eye(6, dtype=bool)[y]).all(axis=1).mean()
+    return (z.argmax(axis=1) == y).mean(), thresholded
+
+
+def test_six_clusters():
+    results = {"quadratic": [], "linear": [], "linear, softmax": []}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        (X, y), (X_new, y_new) = clusters(2000, rng), clusters(500, rng)
+        for name, options in (
+            ("quadratic", {"loss": "binary_cross_entropy"}),
+            ("linear", {"loss": "binary_cross_entropy", "layer_kinds": "linear"}),
+            ("linear, softmax", {"layer_kinds": "linear"}),
+        ):
+            model = QuadraticClassifier(hidden_layer_sizes=(), random_state=seed, **options)
+            results[name].append(accuracies(model.fit(X, y), X_new, y_new))
+    median = {name: np.median(values, axis=0) for name, values in results.items()}
+    assert (median["quadratic"] >= 0.999).all(), median
+    assert median["linear"][0] > 0.99  # by argmax a linear layer does it, too
+    assert median["linear"][1] < 0.7  # but its neurons by themselves do not
+    assert median["linear, softmax"][0] > 0.99
+
+
+# ---- settings changed between calls, and other corners -------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_settings_changed_between_warm_starts():
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = QuadraticClassifier((4,), solver="lbfgs", warm_start=True, alpha=1e-3).fit(X, y)
+    small = np.abs(model.coefs_[0]).max()
+    model.set_params(alpha=1e4).fit(X, y)
+    assert np.abs(model.coefs_[0]).max() < small / 10  # the new penalty is felt
+    for early, scores in ((True, list), (False, type(None))):
+        model.set_params(solver="adam", early_stopping=early, max_iter=3).fit(X, y)
+        assert isinstance(model.validation_scores_, scores)
+    for change in ({"hidden_layer_sizes": (5,)}, {"loss": "binary_cross_entropy"}):
+        other = copy.deepcopy(model).set_params(**change)
+        with pytest.raises(ValueError, match="continue with the network of the last call"):
+            other.fit(X, y)
+
+
+def test_early_stopping_stratifies_two_classes():
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(200, 2)), (np.arange(200) < 20).astype(float)
+    weights = np.zeros(200)
+    weights[::5] = 1  # rows without weight are in neither part
+    for weight, most in ((None, 20), (weights, 4)):
+        kept, held = hold_out(Samples(X, y[:, None], weight), y, 0.25, rng)
+        assert held.Y.sum() == most / 4
+        assert kept.Y.sum() == most - most / 4
+    model = QuadraticClassifier(early_stopping=True, random_state=0, max_iter=1, tol=10.0)
+    with pytest.warns(ConvergenceWarning):
+        assert model.fit(X, y, sample_weight=weights).n_iter_ == 1
+
+
+def test_no_intercept_means_none():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = QuadraticLogisticRegression(warm_start=True).fit(X, y)
+    assert model.set_params(fit_intercept=False).fit(X, y).intercept_ == [0.0]
+    with pytest.raises(ValueError, match="fit_intercept=False needs solver='lbfgs'"):
+        model.set_params(solver="sgd").fit(X, y)
+
+
+def test_no_penalty():
+    X = RNG.normal(size=(100, 2))
+    y = RNG.integers(0, 2, 100)
+    free = QuadraticLogisticRegression(C=np.inf, tol=1e-8).fit(X, y)
+    weak = QuadraticLogisticRegression(C=1e8, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(free.predict_proba(X), weak.predict_proba(X), atol=1e-4)
+
+
+def test_finite_input_that_overflows_is_an_error_and_not_nan():
+    X, y = load_iris(return_X_y=True)
+    for model in (QuadraticLogisticRegression(), QuadraticClassifier(())):
+        with pytest.raises(ValueError, match="Scale the features"):
+            model.fit(X, y).predict_proba(np.full((1, 4), 1e200) * [1, -1, 1, 1])
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_targets_of_any_size(unit):
+    X = RNG.normal(size=(200, 2))
+    y = X[:, 0] * X[:, 1] + 3
+    model = QuadraticRegressor((), alpha=0.1).fit(X, unit * y)
+    np.testing.assert_allclose(model.predict(X) / unit, y, atol=0.05)
+
+
+def test_the_budget_covers_the_choosing():
+    X, y = load_iris(return_X_y=True)
+    for max_iter in (3, 20, 100):
+        assert QuadraticClassifier(max_iter=max_iter).fit(X, y).n_iter_ <= max_iter
+    with pytest.warns(ConvergenceWarning, match="max_fun"):
+        QuadraticClassifier((5,), alpha=1.0, solver="lbfgs", max_fun=3).fit(X, y)
+
+
+def test_layer_kinds_as_an_array():
+    X, y = load_iris(return_X_y=True)
+    kinds = np.array(["linear", "reduced"])
+    model = QuadraticClassifier((4,), layer_kinds=kinds, alpha=1.0).fit(X, y)
+    assert [layer.kind for layer in model.network_.layers] == ["linear", "reduced"]
+
+
+# ---- numbers that stay right ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kinds", ["quadratic", "reduced", "linear"])
+def test_predictions_do_not_depend_on_batches_or_threads(dtype, kinds):
+    from threadpoolctl import threadpool_limits
+
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(dtype)
+    model = QuadraticClassifier((20,), layer_kinds=("linear", kinds), max_iter=10, random_state=0)
+    model.fit(X, y)
+    whole = model.predict_proba(X)
+    assert whole.dtype == dtype
+    rounding = 200 * np.finfo(dtype).eps
+    for size in (1, 7, 500):
+        parts = [model.predict_proba(X[i : i + size]) for i in range(0, 900, size)]
+        np.testing.assert_allclose(np.vstack(parts)[:900], whole[:900], atol=rounding)
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            np.testing.assert_allclose(model.predict_proba(X), whole, atol=rounding)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_probabilities_of_huge_inputs_are_probabilities(dtype):
+    """z may be of any finite size: no overflow in sigmoid, softmax or logarithm."""
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X).astype(dtype)
+    for labels, loss in ((y, "auto"), (y > 0, "auto"), (y, "binary_cross_entropy")):
+        model = QuadraticClassifier((), loss=loss, random_state=0).fit(X, labels)
+        for size in (1e3, 1e10, 1e17):
+            probabilities = model.predict_proba(X * np.asarray(size, dtype=dtype))
+            assert np.isfinite(probabilities).all()
+            np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+            assert not np.isnan(model.predict_log_proba(X * np.asarray(size, dtype=dtype))).any()

@@ -1,0 +1,335 @@
+"""Surfaces, ties and ranked terms of models; whatever affine steps stand before them are undone."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+from quadric import (
+    Network,
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+    Reduced,
+)
+from quadric.explain import boundary, explain, quadrics
+from tests.support.networks import make_network
+
+X, Y = load_wine(return_X_y=True)
+X[:, -1] /= 100  # proline: the others are between 0.1 and 160
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+STEPS = {
+    "none": [],
+    "standard": [StandardScaler()],
+    "standard, no mean": [StandardScaler(with_mean=False)],
+    "standard, no std": [StandardScaler(with_std=False), MinMaxScaler()],
+    "min-max": [MinMaxScaler((-1, 2))],
+    "max-abs": [MaxAbsScaler()],
+    "robust": [RobustScaler()],
+    "robust, centred only": [RobustScaler(with_scaling=False), StandardScaler()],
+    "pca": [StandardScaler(), PCA(5)],
+    "whitened pca": [PCA(5, whiten=True)],
+    "svd": [StandardScaler(), TruncatedSVD(4, random_state=0)],
+    "imputer, passthrough": [SimpleImputer(), "passthrough", StandardScaler()],
+    "selection": [SelectKBest(k=6), StandardScaler()],
+    "identity": [FunctionTransformer(), StandardScaler()],
+    "nested": [make_pipeline(SimpleImputer(), make_pipeline(StandardScaler(), PCA(4)))],
+    "columns": [
+        ColumnTransformer(
+            [("a", StandardScaler(), [3, 1]), ("b", MinMaxScaler(), slice(4, 8)), ("c", "drop", 0)],
+            remainder="passthrough",
+        ),
+        StandardScaler(),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_boundary_in_the_users_units(steps):
+    scale = 1e-3 if steps == "none" else 1.0
+    data = X * scale
+    model = make_pipeline(*STEPS[steps], QuadraticLogisticRegression(max_iter=60)).fit(data, Y)
+    z = model.decision_function(data)
+    for i, j in ((0, 1), (2, 0)):
+        surface = boundary(model, i, j)
+        assert surface.n_dims == 13
+        np.testing.assert_allclose(surface.value(data), z[:, i] - z[:, j], rtol=1e-7, atol=1e-7)
+    for k, surface in enumerate(quadrics(model)):
+        np.testing.assert_allclose(surface.value(data), z[:, k], rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(surface.Q, surface.Q.T)
+
+
+def test_columns_that_are_encoded():
+    pd = pytest.importorskip("pandas")
+    data = load_iris(as_frame=True)
+    frame = data.data.iloc[:, :3].copy()
+    frame["size"] = pd.cut(data.data.iloc[:, 3], 3, labels=["s", "m", "l"]).astype(str)
+    columns = make_column_transformer(
+        (StandardScaler(), list(frame.columns[:3])), (OneHotEncoder(), ["size"])
+    )
+    model = make_pipeline(columns, QuadraticLogisticRegression()).fit(frame, data.target)
+    explanation = explain(model, frame)
+    assert explanation.space == "features"
+    assert explanation.names[:3] == list(frame.columns[:3])  # their scaler is undone
+    assert explanation.names[3:] == [f"onehotencoder__size_{size}" for size in "lms"]
+    assert "some columns are encoded" in explanation.note
+    encoded = np.column_stack([frame.iloc[:, :3], [[v == s for s in "lms"] for v in frame["size"]]])
+    z = model.decision_function(frame)
+    np.testing.assert_allclose(
+        explanation[1].surface.value(encoded.astype(float)), z[:, 1] - z.mean(axis=1), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "step", [PolynomialFeatures(2), QuantileTransformer(n_quantiles=20), MinMaxScaler(clip=True)]
+)
+def test_steps_that_are_not_affine(step):
+    features = step.fit_transform(X[:, :3])
+    model = make_pipeline(step, StandardScaler(), QuadraticLogisticRegression(max_iter=50))
+    model.fit(X[:, :3], Y)
+    explanation = explain(model, X[:, :3])
+    assert explanation.space == "features"
+    assert "features that the preprocessing makes" in explanation.note
+    z = model.decision_function(X[:, :3])
+    surface = boundary(model, 0, 1)
+    np.testing.assert_allclose(surface.value(features), z[:, 0] - z[:, 1], atol=1e-6)
+
+
+def test_binary_boundary_and_signs():
+    data = load_breast_cancer()
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(C=0.01))
+    model.fit(data.data, data.target_names[data.target])
+    z = model.decision_function(data.data)  # positive: 'malignant', the second class
+    towards = boundary(model, "malignant", "benign").value(data.data)
+    np.testing.assert_allclose(towards, z, rtol=1e-8, atol=1e-8)
+    back = boundary(model, "benign", "malignant").value(data.data)
+    np.testing.assert_allclose(back, -z, rtol=1e-8, atol=1e-8)
+    assert explain(model).classes[0].label == "malignant"
+
+
+def test_reduced_neurons_are_pairs_of_planes():
+    rng = np.random.default_rng(0)
+    layer = Reduced(*(rng.normal(size=shape) for shape in ((4, 3), (4,), (4, 3), (4,))))
+    points = rng.normal(size=(20, 3))
+    for k, surface in enumerate(quadrics(layer)):
+        assert surface.kind == "crossing planes"
+        np.testing.assert_allclose(surface.value(points), layer.forward(points)[0][:, k])
+
+
+def test_behind_a_hidden_layer():
+    model = make_pipeline(StandardScaler(), QuadraticClassifier((6,), random_state=0)).fit(X, Y)
+    explanation = explain(model, X)
+    assert explanation.space == "hidden"
+    assert explanation.names == [f"h{i}" for i in range(1, 7)]
+    assert "behind a hidden layer there is no equation" in explanation.note
+    hidden = np.tanh(
+        model[0].transform(X) @ model[-1].network_.layers[0].W.T + model[-1].network_.layers[0].b
+    )
+    z = model.decision_function(X)
+    np.testing.assert_allclose(boundary(model, 0, 2).value(hidden), z[:, 0] - z[:, 2], atol=1e-9)
+
+
+def test_a_linear_hidden_layer_is_affine():
+    network = make_network(("linear", "quadratic"), "identity", "softmax")
+    points = np.random.default_rng(0).normal(size=(20, 3))
+    surfaces = quadrics(network)
+    assert explain(network).space == "inputs"
+    for k, surface in enumerate(surfaces):
+        np.testing.assert_allclose(surface.value(points), network.logits(points)[:, k], atol=1e-12)
+
+
+def test_a_hidden_quadratic_layer_by_number():
+    network = make_network(("quadratic", "linear"), "tanh", "softmax")
+    points = np.random.default_rng(0).normal(size=(20, 3))
+    assert len(quadrics(network)) == len(quadrics(network, 0)) == 4
+    z, _ = network.layers[0].forward(points)
+    np.testing.assert_allclose(quadrics(network)[2].value(points), z[:, 2])
+    assert explain(network).classes[3].label == "neuron 3"
+
+
+def test_effects_are_standard_deviations_of_terms():
+    rng = np.random.default_rng(0)
+    points = rng.gamma(2.0, size=(400, 3)) * [1, 10, 0.1] + [0, 100, 5]
+    network = make_network(("quadratic",), "tanh", "logistic", widths=(1,))
+    (item,) = explain(network, points, top=99).classes
+    q, centred = item.surface, points - points.mean(axis=0)
+    assert len(item.terms) == 6 + 3
+    for term in item.terms:
+        if term.kind == "linear":
+            values = (
+                q.gradient(points.mean(axis=0))[term.features[0]] * centred[:, term.features[0]]
+            )
+        else:
+            i, j = term.features[0], term.features[-1]
+            values = term.coefficient * centred[:, i] * centred[:, j]
+            assert term.coefficient == pytest.approx(q.Q[i, j] * (1 if i == j else 2))
+        assert term.effect == pytest.approx(values.std())
+    effects = [term.effect for term in item.terms if term.kind != "linear"]
+    assert effects == sorted(effects, reverse=True)
+
+
+def test_ranking_goes_by_effect_and_not_by_coefficient():
+    """The largest coefficient belongs to a feature that hardly varies."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(300, 3)) * [0.001, 1, 1]
+    network = Network.create(3, [("quadratic", 1, "logistic")], rng=0)
+    network.layers[0].Q = [np.diag([50.0, 1.0, 0.1])]
+    assert str(explain(network, points).classes[0].terms[0]) == "x2²"
+    assert str(explain(network).classes[0].terms[0]) == "x1²"
+
+
+def test_without_data_the_scaler_is_asked():
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, Y)
+    given, assumed = explain(model, X), explain(model)
+    assert "178 samples" in given.ranked_by
+    assert "scaler" in assumed.ranked_by
+    # on standardised data the assumed effects are of the right size
+    for item, other in zip(given.classes, assumed.classes, strict=True):
+        assert 0.3 < other.terms[0].effect / item.terms[0].effect < 3
+
+
+def test_text_json_and_names():
+    data = load_iris(as_frame=True)
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression())
+    model.fit(data.data, data.target_names[data.target])
+    explanation = explain(model, data.data, top=2)
+    text = str(explanation)
+    for part in (
+        "your own units (StandardScaler undone)", "setosa: ", "[petal length (cm)]", "effect",
+        "Where two classes tie:", "setosa and virginica: ", " = 0",
+    ):  # fmt: skip
+        assert part in text
+    again = json.loads(json.dumps(explanation.to_dict()))
+    assert [item["label"] for item in again["classes"]] == ["setosa", "versicolor", "virginica"]
+    assert len(again["classes"][0]["terms"]) == 4
+    assert explain(model, data.data, names=list("abcd")).names == list("abcd")
+    with pytest.raises(KeyError):
+        explanation["rose"]
+
+
+def test_eigenvectors():
+    digits, labels = load_digits(return_X_y=True)
+    model = QuadraticLogisticRegression(C=0.01, tol=1e-2).fit(digits / 16, labels)
+    item = explain(model).classes[3]
+    values, vectors = item.eigenvectors(4)
+    assert (np.diff(np.abs(values)) <= 0).all()
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(4), atol=1e-10)
+    np.testing.assert_allclose(item.surface.Q @ vectors.T, vectors.T * values, atol=1e-10)
+
+
+def test_regressor_and_multilabel():
+    target = X[:, 0] ** 2 + X[:, 1]
+    model = make_pipeline(StandardScaler(), QuadraticRegressor((), random_state=0)).fit(X, target)
+    (item,) = explain(model, X).classes
+    np.testing.assert_allclose(item.surface.value(X), model.predict(X), rtol=1e-6)
+    assert item.label == "neuron 0"
+    with pytest.raises(ValueError, match="'identity' outputs"):
+        boundary(model, 0, 1)
+    labels = np.column_stack([Y == 0, Y > 0, X[:, 0] > 13]).astype(int)
+    multi = QuadraticClassifier((), random_state=0).fit(StandardScaler().fit_transform(X), labels)
+    assert not explain(multi).boundaries
+    with pytest.raises(ValueError, match="do not exclude each other"):
+        boundary(multi, 0, 1)
+
+
+def test_what_cannot_be_explained_says_so():
+    linear = QuadraticClassifier((4,), layer_kinds="linear", random_state=0).fit(X, Y)
+    for function in (explain, quadrics):
+        with pytest.raises(ValueError, match="no quadratic or reduced layer"):
+            function(linear)
+    with pytest.raises(TypeError, match="call fit first"):
+        explain(QuadraticClassifier())
+    with pytest.raises(TypeError, match="must be a Network, a layer, a fitted quadric estimator"):
+        explain("model.quadric")
+    model = QuadraticLogisticRegression(max_iter=5).fit(X / 1000, Y)
+    with pytest.raises(ValueError, match=r"the classes are \[0, 1, 2\]. Got 7"):
+        boundary(model, 0, 7)
+    with pytest.raises(ValueError, match=r"different classes. Got 1 twice"):
+        boundary(model, 1, 1)
+    with pytest.raises(ValueError, match="names must hold 13 names"):
+        explain(model, names=["a"])
+    with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 13\)"):
+        explain(model, X[:, :4])
+    with pytest.raises(ValueError, match="X must be finite"):
+        explain(model, np.full((3, 13), np.nan))
+    with pytest.raises(ValueError, match="layer must be one of the network's 1 layers"):
+        quadrics(model, 3)
+
+
+def test_classes_by_label():
+    strings = QuadraticLogisticRegression(max_iter=5).fit(X / 1000, np.array(list("pqr"))[Y])
+    assert boundary(strings, "p", "r").b == boundary(strings, 0, 2).b
+    numbers = QuadraticLogisticRegression(max_iter=5).fit(X / 1000, Y + 5)
+    assert boundary(numbers, 5, 7).b == boundary(strings, "p", "r").b
+    with pytest.raises(ValueError, match=r"the classes are \[5, 6, 7\]"):
+        boundary(numbers, 0, 1)
+    bools = QuadraticLogisticRegression(max_iter=5).fit(X / 1000, Y > 1)
+    assert boundary(bools, True, False).b == -boundary(bools, False, True).b
+    network = make_network(("quadratic",), "tanh", "softmax", widths=(3,))
+    assert boundary(network, 2, 0).b == network.layers[0].b[2] - network.layers[0].b[0]
+
+
+def test_equal_neurons_cancel_to_a_plane():
+    """What rounding leaves of equal Q is not named: one covariance gives planes."""
+    from quadric.convert import from_gaussians
+
+    C = np.array([[2, 0.3, 0.1], [0.3, 1.1, 0.2], [0.1, 0.2, 0.7]])
+    network = from_gaussians(np.random.default_rng(0).normal(size=(5, 3)), [C] * 5)
+    assert {item.kind for item in explain(network).classes} == {"plane"}
+    assert set(explain(network).boundaries.values()) == {"plane"}
+
+
+def test_columns_are_found_by_name():
+    data = load_iris(as_frame=True)
+    model = QuadraticLogisticRegression().fit(data.data, data.target)
+    reordered = data.data[data.data.columns[::-1]]
+    assert str(explain(model, reordered)) == str(explain(model, data.data))
+
+
+def test_boundaries_are_stated_in_the_same_coordinates():
+    data, labels = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), PCA(2), QuadraticLogisticRegression()).fit(data, labels)
+    for (i, j), kind in explain(model).boundaries.items():
+        assert kind == boundary(model, i, j).kind
+
+
+def test_an_imputer_of_ordinary_values_is_not_undone():
+    data = np.where(np.median(X, axis=0) > X, 0.0, X)
+    model = make_pipeline(
+        SimpleImputer(missing_values=0.0), QuadraticLogisticRegression(max_iter=5)
+    )
+    model.fit(data, Y)
+    assert explain(model).space == "features"
+
+
+def test_timestamps_beside_small_numbers():
+    """Columns reordered, scales 1e9 and 1: the boundary is the same ellipse either way."""
+    rng = np.random.default_rng(0)
+    seconds, value = 1.6e9 + rng.uniform(0, 86400, 300), rng.normal(size=300)
+    inside = ((seconds - 1.6e9 - 43200) / 2e4) ** 2 + value**2 < 1
+    table = np.column_stack([seconds, value])
+    lengths = []
+    for step in (StandardScaler(), ColumnTransformer([("s", StandardScaler(), [1, 0])])):
+        model = make_pipeline(step, QuadraticLogisticRegression()).fit(table, inside)
+        surface = boundary(model, True, False)
+        assert surface.kind == "ellipse"
+        np.testing.assert_allclose(surface.value(table), model.decision_function(table), atol=1e-8)
+        lengths.append(surface.axes.half_lengths)
+    np.testing.assert_allclose(*lengths, rtol=1e-6)

@@ -1,0 +1,179 @@
+"""The compiled loops of the quadratic form, called by address: right, and not a byte outside."""
+
+import ctypes
+import mmap
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from quadric.kernels import _quadratic_form as loops
+from quadric.core._quadratic_form import PythonThreads
+
+PAGE = mmap.PAGESIZE
+MARK = 0xA5
+libc = ctypes.CDLL(None)
+libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class Guarded:
+    """Numbers next to a page that cannot be touched, and marked memory on the other side."""
+
+    def __init__(self, numbers, *, at_the_end):
+        size = numbers.nbytes
+        inner = -(-size // PAGE) * PAGE
+        memory = mmap.mmap(-1, inner + 2 * PAGE)
+        start = PAGE + (inner - size if at_the_end else 0)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        everything = np.frombuffer(memory, np.uint8)
+        everything[:] = MARK
+        self.outside = everything[PAGE:start], everything[start + size : -PAGE]
+        self.numbers = everything[start : start + size].view(numbers.dtype)
+        self.numbers[:] = numbers.reshape(-1)
+        self.address = base + start
+        for page in (base, base + PAGE + inner):
+            assert libc.mprotect(page, PAGE, 0) == 0
+
+    def untouched_outside(self):
+        return all((part == MARK).all() for part in self.outside)
+
+
+class GuardedNumPy:
+    """NumPy for the module of the loops: the work memory of each call is guarded.
+
+    The loops allocate one unit more than they need, to align the rest. It is left out here: guarded
+    memory is aligned.
+    """
+
+    dtype = staticmethod(np.dtype)
+
+    def __init__(self, *, at_the_end):
+        self.at_the_end, self.allocated = at_the_end, []
+
+    def empty(self, count, dtype):
+        needed = count - loops.UNIT_BYTES // np.dtype(dtype).itemsize
+        memory = Guarded(np.full(needed, np.nan, dtype), at_the_end=self.at_the_end)
+        assert memory.address % loops.UNIT_BYTES == 0
+        self.allocated.append(memory)
+        return SimpleNamespace(ctypes=SimpleNamespace(data=memory.address))
+
+
+class Team(PythonThreads):
+    """As many threads as there are tickets at most, each of which is given work."""
+
+    worth = 1
+
+    def __init__(self, count):
+        super().__init__(lambda: count)
+
+
+SAMPLES = [0, 1, 7, 15, 16, 17, 31, 32, 33, 127, 128, 129, 255, 256, 257, 385, 513, 600]
+INPUTS = [127, 128, 129, 131, 250, 255, 256, 257, 263, 300]  # across blocks of J_BLOCK
+
+
+def random_case(rng):
+    B, kind = int(rng.choice(SAMPLES)), rng.random()
+    n = int(rng.integers(1, 14) if kind < 0.5 else rng.integers(1, 128))
+    m = int(rng.integers(1, 8) if rng.random() < 0.7 else rng.integers(1, 40))
+    if kind > 0.8:
+        n, m = int(rng.choice(INPUTS)), int(rng.integers(1, 8))
+    if B * n * n * m > 3e7:
+        B %= 40
+    # whole rows, columns of a wider array, one row for all samples
+    stride = int(rng.choice([n, n, n + 1, n + 7, 0]))
+    return B, n, m, stride, int(rng.choice([1, 2, 3, 5, 17]))
+
+
+def check(rng):
+    """One random case of all three loops: the numbers of einsum, and nothing beside them."""
+    dtype = str(rng.choice(["float32", "float64"]))
+    B, n, m, stride, tickets = random_case(rng)
+    pairs = n * (n + 1) // 2
+    at_the_end = bool(rng.random() < 0.5)
+    numpy = GuardedNumPy(at_the_end=at_the_end)
+
+    def guarded(numbers):
+        return Guarded(numbers.astype(dtype), at_the_end=at_the_end)
+
+    x = guarded(rng.normal(size=(B - 1) * stride + n if B else 0))
+    P, dz = guarded(rng.normal(size=(pairs, m))), guarded(rng.normal(size=(B, m)))
+    z, dx, dP = (guarded(np.full(size, np.nan)) for size in ((B, m), (B, n), (pairs, m)))
+    given = [(buffer, buffer.numbers.copy()) for buffer in (x, P, dz)]
+
+    batch = loops.Batch(dtype, B, n, m, x.address, stride, tickets, Team(tickets).run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "np", numpy)
+        loops.forward(batch, P.address, z.address)
+        loops.backward_x(batch, P.address, dz.address, dx.address)
+        if B:
+            loops.backward_P(batch, dz.address, dP.address)
+    assert len(numpy.allocated) == (3 if B else 2)
+    assert all(buffer.untouched_outside() for buffer in (x, P, dz, z, dx, dP, *numpy.allocated))
+    assert all(np.array_equal(buffer.numbers, before) for buffer, before in given)
+
+    at = stride * np.arange(B)[:, None] + np.arange(n)
+    numbers = x.numbers[at], P.numbers.reshape(pairs, m), dz.numbers.reshape(B, m)
+    numbers = [array.astype(float) for array in numbers]
+    wanted, sizes = exact(*numbers), exact(*map(np.abs, numbers))  # the sums, and of what sizes
+    tolerance = 1e-6 if dtype == "float32" else 2e-15
+    for found, true, size in zip((z, dx, dP), wanted, sizes, strict=True):
+        if B:
+            assert (np.abs(found.numbers - true.reshape(-1)) <= tolerance * size.reshape(-1)).all()
+
+
+def exact(X, P, D):
+    """z, dx and dP."""
+    (B, n), m = X.shape, P.shape[1]
+    rows, columns = np.triu_indices(n)
+    Q = np.zeros((n, n, m))
+    Q[rows, columns] = Q[columns, rows] = P
+    V = (X @ Q.reshape(n, n * m)).reshape(B, n, m)
+    monomials = X[:, rows] * X[:, columns] * np.where(rows == columns, 1, 2)
+    return np.einsum("bik,bi->bk", V, X), 2 * np.einsum("bik,bk->bi", V, D), monomials.T @ D
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.full)])
+def test_numbers_and_memory(count):
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        check(rng)
+
+
+@pytest.mark.parametrize("loop", ["forward", "backward_x", "backward_P"])
+def test_work_is_shared(loop):
+    """As many tickets as there are threads, tiles of samples (rows for dP) and work for them."""
+    asked = []
+
+    class Counting(Team):
+        def run(self, function, arguments):
+            asked.append(arguments[loops.TICKETS])
+            super().run(function, arguments)
+            assert arguments[0] == 2 * arguments[loops.TICKETS]  # each thread looked for one more
+
+    B, n, m = 200, 6, 2
+    x, P, z, dx = (np.ones(shape) for shape in ((B, n), (21, m), (B, m), (B, n)))
+    addresses = {"forward": (P, z), "backward_x": (P, z, dx), "backward_P": (z, P)}[loop]
+    addresses = [array.ctypes.data for array in addresses]
+
+    def run(count, worth=1):
+        team = Counting(count)
+        team.worth = worth
+        threads = team.threads_for(B * 21 * m)
+        batch = loops.Batch("float64", B, n, m, x.ctypes.data, n, threads, team.run)
+        getattr(loops, loop)(batch, *addresses)
+
+    tiles = -(-B // loops._lanes(loops.Batch("float64", B, n, m, 0, n, 1, None)))
+    work = B * 21 * m
+    run(3)
+    run(40)
+    run(40, worth=work // 2)
+    run(40, worth=work)  # one ticket: no thread is started
+    run(1)
+    assert asked == [3, n if loop == "backward_P" else tiles, 2]
+
+
+def test_the_guards_would_notice():
+    guarded = Guarded(np.zeros(5), at_the_end=True)
+    assert guarded.untouched_outside()
+    ctypes.memset(guarded.address - 1, 0, 1)
+    assert not guarded.untouched_outside()

@@ -1,0 +1,93 @@
+"""Forged model files are refused, or give models that work; and whatever else happened is seen."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.forging.attacks import ATTACKS
+from tests.support.forging.uses import COMMANDS, USES
+
+
+def run(*command):
+    result = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=False, timeout=3600
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads(result.stdout)
+
+
+def forge(count, seed):
+    outcome = run("-m", "tests.support.forged_model_files", str(count), str(seed))
+    causes = [
+        f"{found['count']} x {cause}\n  --replay {found['seed']} ({found['name']}): {found['said']}"
+        for cause, found in outcome.pop("causes").items()
+    ]
+    assert not causes, "\n".join(causes)
+    assert outcome["failed"] == 0
+    assert outcome["memory"] < 10
+    assert outcome["files"] == outcome["refused"] + outcome["works"] == count + len(ATTACKS)
+    return outcome
+
+
+def test_forged_files_are_refused_or_give_models_that_work():
+    outcome = forge(150, 0)
+    assert outcome["refused"] > 60
+    assert outcome["works"] > 5
+    assert set(outcome["uses"]) == {*USES, *COMMANDS}  # else the test has proved little
+
+
+@pytest.mark.full
+def test_20_000_forged_files(capsys):
+    outcome = forge(20_000, 3)
+    assert outcome["works"] > 1000
+    with capsys.disabled():
+        print(f"\n20 000 forged model files: {json.dumps(outcome)}")
+
+
+# ---- the examination itself ----
+
+HARM = {
+    "raise KeyError('x')": "KeyError",
+    "raise ValueError('who knows')": "ValueError",
+    "open('/tmp/quadric_harm', 'w')": "open",
+    "os.makedirs('/tmp/quadric_harm')": "os.mkdir",
+    "os.system('true')": "os.system",
+    "subprocess.run(['true'])": "subprocess.Popen",
+    "os.fork() or time.sleep(60)": "os.fork",
+    "multiprocessing.resource_tracker.ensure_running()": "a process was started",
+    "socket.socket()": "socket",
+    "importlib.import_module('antigravity')": "import",
+    "eval('1 + 1')": "compile",
+    "pickle.loads(b'cos\\nsystem\\n.')": "pickle.find_class",
+    "faulthandler._sigsegv()": "died of SIGSEGV",
+    "bytearray(2**31)": "MemoryError",
+    "time.sleep(60)": "died of SIGALRM",
+    "any(i < 0 for i in itertools.count())": "died of SIG",  # whichever clock is first
+    "[0] * 10**6": "times the file's size in memory",
+}
+SCRIPT = """
+import faulthandler, importlib, itertools, json, multiprocessing.resource_tracker, os, pickle
+import socket, subprocess, sys, time, warnings
+warnings.simplefilter("ignore")
+from tests.support.forging import originals, workers
+
+originals.FEW = ()
+files = originals.originals(0)
+workers.SECONDS, workers.PATIENCE, workers.COMMANDS = 1, 4, {}
+workers._warm_up_commands = lambda *_: None
+seen = []
+for code in json.loads(sys.argv[1]):
+    exec(f"def harm(path): {code}")
+    workers.quadric.load = harm
+    (outcome,) = workers.outcomes([0], files)
+    seen.append([cause for cause, _ in outcome["failures"]])
+print(json.dumps(seen))
+"""
+
+
+def test_harm_is_seen():
+    seen = run("-c", SCRIPT, json.dumps(list(HARM)))
+    for (harm, sign), causes in zip(HARM.items(), seen, strict=True):
+        assert any(sign in cause for cause in causes), (harm, causes)

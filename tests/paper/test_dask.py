@@ -1,0 +1,389 @@
+"""Sweeps on a Dask cluster whose workers and schedulers are killed: the same table, or one line."""
+
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quadric import datasets
+from quadric.cli import app
+from quadric.paper.experiments import _mnist as mnist
+from quadric.paper.sweep import Recipe, Store, run_sweep
+from quadric.paper.sweep import _cluster as cluster
+from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, table
+
+distributed = pytest.importorskip("distributed")
+psutil = pytest.importorskip("psutil")
+
+ROOT = Path(__file__).parent.parent
+DATA = images()
+FEW, HALF = TASKS[:6], TASKS[::2]
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "runs.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The table of TASKS, made on this machine."""
+    with Store(tmp_path_factory.mktemp("expected") / "runs.sqlite") as opened:
+        return table(run_sweep(TASKS, RECIPE, DATA, opened))
+
+
+class Cluster:
+    """A scheduler and its workers, each a process that can be killed."""
+
+    def __init__(self, directory, **environment):
+        self.directory, self.environment = directory, environment
+        self.workers = []
+        self._names = itertools.count()
+        told = directory / f"scheduler {id(self)}.json"
+        options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
+        self.scheduler = self._start("scheduler", *options, "--scheduler-file", str(told))
+        deadline = time.monotonic() + 60
+        while not told.exists() or not told.read_text().endswith("}"):
+            assert time.monotonic() < deadline
+            assert self.scheduler.poll() is None
+            time.sleep(0.05)
+        self.address = json.loads(told.read_text())["address"]
+
+    def _start(self, part, *options):
+        log = self.directory / f"{part} {id(self)} {next(self._names)}.log"
+        with open(log, "wb") as file:
+            return subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.dask_{part}", *options],
+                cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+            )  # fmt: skip
+
+    def add_worker(self, nanny="--no-nanny"):
+        name = f"worker{next(self._names)}"
+        options = ("--name", name, "--nthreads", "2", nanny, "--no-dashboard")
+        options = (*options, "--host", "127.0.0.1", "--memory-limit", "0")
+        options = (*options, "--local-directory", str(self.directory / name))
+        self.workers.append(self._start("worker", self.address, *options))
+        return self
+
+    def wait(self, count=1):
+        with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+        return self
+
+    def close(self):
+        for process in (*self.workers, self.scheduler):
+            for child in children(process):
+                child.kill()
+            process.kill()
+            process.wait()
+
+
+def children(process):
+    try:
+        return psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill_behind_nanny(nanny):
+    """Kill the worker's process; False if there is none at the moment."""
+    for child in children(nanny):
+        try:
+            if "spawn_main" in " ".join(child.cmdline()):
+                child.kill()
+                return True
+        except psutil.Error:
+            pass
+    return False
+
+
+@pytest.fixture
+def new_cluster(tmp_path):
+    """Makes clusters, and ends what is left of them."""
+    made = []
+
+    def make(**environment):
+        made.append(Cluster(tmp_path, **environment))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+# ---- workers that are killed ---------------------------------------------------------------
+
+
+def test_a_killed_dask_worker_changes_nothing(new_cluster, store, expected, monkeypatch):
+    workers = new_cluster().add_worker().add_worker().wait(2)
+    address = workers.address
+
+    data = images()
+    data.largest = "none"  # a run fails on the worker
+    data.checksum = "broken"
+    with pytest.raises(TypeError, match="largest must be a finite number above 0") as caught:
+        run_sweep(FEW, RECIPE, data, store, dask=address)
+    assert caught.value.__notes__[-1].startswith("In the run with 900 images, 4 hidden")
+
+    with monkeypatch.context() as other:
+        other.setattr(cluster, "ENGINE", "another")
+        with pytest.raises(RuntimeError, match=r"engine another, as here. Got .*, engine 1 on tcp"):
+            run_sweep(TASKS, RECIPE, DATA, store, dask=address)
+    assert store.rows(RECIPE, DATA.checksum) == []
+
+    left = []
+
+    def kill_one(row, done, total):
+        if done == 3:
+            workers.workers[0].kill()
+            workers.workers[0].wait()
+        left.append(total - done)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_sweep(FEW, RECIPE, DATA, store, dask=address, on_result=lambda *told: 1 / 0)
+    assert caught.value.args
+    assert len(store.rows(RECIPE, DATA.checksum)) == 1
+
+    rows = run_sweep(TASKS, RECIPE, DATA, store, dask=address, on_result=kill_one)
+    assert workers.workers[0].returncode == -signal.SIGKILL
+    assert left == list(range(len(TASKS) - 2, -1, -1))
+    assert table(rows) == expected
+    assert table(store.rows(RECIPE, DATA.checksum)) == expected
+
+
+def test_the_only_worker_is_killed_behind_its_nanny(new_cluster, store, expected):
+    """The data are lost with it, and all runs that were waiting are cancelled."""
+    workers = new_cluster().add_worker("--nanny").wait()
+
+    def kill(row, done, total):
+        if done == 2:
+            assert kill_behind_nanny(workers.workers[0])
+
+    rows = run_sweep(HALF, RECIPE, DATA, store, dask=workers.address, on_result=kill)
+    assert table(rows) == {task: expected[task] for task in HALF}
+
+
+def test_all_workers_are_replaced(new_cluster, store, expected):
+    workers = new_cluster().add_worker().wait()
+
+    def replace(row, done, total):
+        if done == 2:
+            workers.workers[0].kill()
+            workers.add_worker()
+
+    rows = run_sweep(HALF, RECIPE, DATA, store, dask=workers.address, on_result=replace)
+    assert table(rows) == {task: expected[task] for task in HALF}
+
+
+class Killer(threading.Thread):
+    """Kills workers at random moments until it is told to stop, and has them started again."""
+
+    def __init__(self, workers, nanny, seed):
+        super().__init__(daemon=True)
+        self.workers, self.nanny, self.rng = workers, nanny, random.Random(seed)
+        self.killed, self.limit, self.results = 0, 0, 0
+        self.over = threading.Event()
+
+    def run(self):
+        waited = True
+        while not self.over.is_set():
+            # often after a result, when runs are under way; sometimes while it is all set up
+            waited = not waited or self.rng.random() < 0.6
+            before = self.results
+            while waited and self.results == before and not self.over.is_set():
+                time.sleep(0.01)
+            self.over.wait(self.rng.uniform(0, 1 if waited else 4))
+            if self.killed < self.limit and not self.over.is_set():
+                self.killed += self.kill()
+
+    def kill(self):
+        if self.nanny:
+            return kill_behind_nanny(self.workers.workers[0])
+        worker = self.workers.workers.pop(self.rng.randrange(2))
+        worker.kill()
+        worker.wait()
+        self.workers.add_worker()
+        return True
+
+
+@pytest.mark.parametrize("nanny", [False, True])
+@pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.full)])
+def test_workers_killed_at_random_moments(kills, nanny, new_cluster, expected, tmp_path):
+    workers = new_cluster().add_worker("--nanny" if nanny else "--no-nanny")
+    if not nanny:
+        workers.add_worker()
+    workers.wait(len(workers.workers))
+    killer = Killer(workers, nanny, seed=kills)
+    killer.limit = kills
+    killer.start()
+
+    def count(row, done, total):
+        killer.results += 1
+
+    try:
+        for number in itertools.count():
+            with Store(tmp_path / f"{number}.sqlite") as opened:
+                rows = run_sweep(TASKS, RECIPE, DATA, opened, dask=workers.address, on_result=count)
+                assert table(rows) == table(opened.rows(RECIPE, DATA.checksum)) == expected
+            if killer.killed >= kills:
+                break
+    finally:
+        killer.over.set()
+        killer.join()
+    print(f"{killer.killed} workers killed, {number + 1} tables, {killer.results} results")
+
+
+def test_a_cluster_that_loses_its_workers_for_good(new_cluster, store, monkeypatch):
+    monkeypatch.setattr(cluster, "SECONDS_WITHOUT_WORKERS", 2)
+    workers = new_cluster().add_worker().wait()
+
+    def kill(row, done, total):
+        workers.workers[0].kill()
+
+    with pytest.raises(RuntimeError) as caught:
+        run_sweep(TASKS, RECIPE, DATA, store, dask=workers.address, on_result=kill)
+    assert str(caught.value) == (
+        f"the Dask cluster at {workers.address} has had no workers for 2 seconds. The runs that "
+        "had finished are stored; start workers with `dask worker ADDRESS`, then run the same "
+        "command again."
+    )
+    assert store.rows(RECIPE, DATA.checksum)
+
+
+def test_runs_that_end_their_workers_are_not_tried_for_ever(new_cluster, store, monkeypatch):
+    monkeypatch.setattr(cluster, "run_remotely", end_the_worker)
+    monkeypatch.setattr(cluster, "ROUNDS_WITHOUT_RESULT", 2)
+    workers = new_cluster(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
+    workers.add_worker().add_worker().add_worker().wait(3)
+    with pytest.raises(RuntimeError) as caught:
+        run_sweep(FEW[:1], RECIPE, DATA, store, dask=workers.address)
+    assert str(caught.value).startswith(
+        f"the Dask cluster at {workers.address} finished none of 1 runs in 2 attempts (KilledWorker"
+    )
+    assert str(caught.value).endswith("see to its workers, then run the same command again.")
+    assert "\n" not in str(caught.value)
+
+
+# ---- schedulers that are killed ------------------------------------------------------------
+
+
+COMMAND = (
+    "import quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
+    "from quadric.paper.sweep import cluster; cluster.SECONDS_TO_CONNECT = 3;"
+    "from quadric.cli import main; main()"
+)
+
+
+@contextmanager
+def reproduce(out, address, seeds):
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "reproduce", "mnist", "--seeds", str(seeds), "--out",
+         str(out), "--dask", address],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def stored(out):
+    path = out / "runs.sqlite"
+    if not path.exists():
+        return {}
+    with Store(path, read_only=True) as opened:
+        return table(opened.rows(Recipe(), datasets.digits().checksum))
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.full)])
+def test_a_killed_scheduler_is_one_line_and_the_table_the_same(kills, new_cluster, tmp_path):
+    data, rng, seeds = datasets.digits(), random.Random(kills), kills
+    tasks = mnist.tasks_for(data, full=False, seeds=seeds, first_seed=0)
+    with Store(tmp_path / "expected.sqlite") as opened:
+        wanted = table(run_sweep(tasks, Recipe(), data, opened))
+    out, killed = tmp_path / "report", 0
+    while True:
+        workers = new_cluster().add_worker().wait()
+        with reproduce(out, workers.address, seeds) as process:
+            before = len(stored(out))
+            if killed < kills:
+                aim = before + rng.randint(1, max(1, (len(tasks) - before) // (kills + 1)))
+                while len(stored(out)) < aim and process.poll() is None:
+                    time.sleep(0.05)
+                time.sleep(rng.uniform(0, 0.2))
+                workers.scheduler.kill()
+            output, errors = process.communicate(timeout=120)
+        told = [line for line in errors.splitlines() if not line.startswith(("mnist ...", "About"))]
+        if process.returncode == 0:
+            break
+        killed += 1
+        assert process.returncode == 1, errors
+        assert output == ""
+        assert told == [
+            f"error: the connection to the Dask scheduler at {workers.address} was lost. The runs "
+            "that had finished are stored; start a scheduler and workers, then run the same "
+            "command again with the address that the scheduler prints."
+        ]
+        assert wanted.items() >= stored(out).items()
+        workers.close()
+    assert killed >= kills
+    assert told == []
+    assert stored(out) == wanted
+
+
+def test_a_cluster_without_workers_or_scheduler(store, monkeypatch):
+    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr(cluster, "SECONDS_TO_FIRST_WORKER", 0.5)
+    with pytest.raises(ConnectionError, match=r"answered at 'tcp://127.0.0.1:1'"):
+        run_sweep(FEW, RECIPE, DATA, store, dask="tcp://127.0.0.1:1")
+    with pytest.raises(ConnectionError, match="'nonsense://x' is no address of a Dask scheduler"):
+        run_sweep(FEW, RECIPE, DATA, store, dask="nonsense://x")
+    with (
+        distributed.LocalCluster(
+            n_workers=0, host="127.0.0.1", scheduler_port=0, dashboard_address=None
+        ) as empty,
+        pytest.raises(
+            RuntimeError,
+            match=r"has had no workers for 0.5 seconds.*start workers with `dask worker",
+        ),
+    ):
+        run_sweep(FEW, RECIPE, DATA, store, dask=empty.scheduler_address)
+
+
+@pytest.mark.parametrize("error", [OSError("Stream is closed"), MemoryError("a\nb")])
+def test_an_error_in_a_run_is_one_line(error, tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    monkeypatch.setattr(mnist, "run", broken)
+    arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == f"error: {' '.join(str(error).split())}"
+
+
+def test_the_extra_that_is_missing_is_named(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r'pip install "quadric\[dask\]"'):
+        run_sweep(FEW, RECIPE, DATA, store, dask="tcp://127.0.0.1:1")
+
+
+def test_a_worker_that_joins_late_with_another_engine_is_refused():
+    with pytest.raises(RuntimeError, match="a worker that joined later"):
+        cluster.run_remotely(FEW[0], RECIPE, DATA, ("0.0.1", "0"))
+    with pytest.raises(RuntimeError, match=r"no usable quadric \(ModuleNotFoundError"):
+        raise RuntimeError(cluster._mismatch(("1", "1"), {"w": ModuleNotFoundError("quadric")}))

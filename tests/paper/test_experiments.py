@@ -1,0 +1,259 @@
+"""The experiments: what they count and claim, on small or made-up runs."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quadric import datasets
+from quadric.paper.experiments import _ablation as ablation
+from quadric.paper.experiments import _clusters as clusters
+from quadric.paper.experiments import _complexity as complexity
+from quadric.paper.experiments import _mnist as mnist
+from quadric.paper.experiments import _theorem as theorem
+from quadric.paper.experiments import _timing as timing
+from quadric.paper.experiments import _xor as xor
+from quadric.paper.experiments._outcome import Table
+from quadric.reference._counted import count_layer
+from quadric.paper.sweep import Environment, Recipe, Result, Row, Store, Task
+
+ROOT = Path(__file__).parents[1]
+HERE = Environment("a processor", "0", "0", "0", "0")
+
+
+def rows_of(means):
+    """Runs whose accuracies after 5, 10 and 20 epochs are the given means, one seed."""
+    rows = []
+    for size, hidden, model in sorted({(key[0], key[2], key[3]) for key in means}):
+        accuracies = tuple(means[size, epochs, hidden, model] / 100 for epochs in (5, 10, 20))
+        task = Task(size, hidden, mnist.MODELS[model], 0)
+        rows.append(Row(task, Result(accuracies, 1.0, 20 * size), HERE, "now"))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return mnist.paper_table()
+
+
+# ---- the MNIST table -----------------------------------------------------------------------
+
+
+def test_the_papers_table_has_its_180_cells(paper):
+    assert len(paper) == 4 * 3 * 5 * 3
+    assert paper[600, 5, 10, "qnn"] == {"mean": 72.68, "std": 3.16, "best": 77.38, "worst": 65.51}
+
+
+def test_claims_judged_on_the_papers_own_numbers(paper):
+    """Known from the notes on the paper: 60 of 60 rows for QNN, 52 for RPQNN; the widths."""
+    means = {key: cell["mean"] for key, cell in paper.items()}
+    cells = mnist.cells_of(rows_of(means), Recipe(), paper)
+    assert len(cells) == 180
+    assert all(cell.within_2_sigmas and cell.near for cell in cells)
+    claims = {
+        claim.text.split(" in every")[0]: claim for claim in mnist.claims_of(cells, compared=True)
+    }
+    assert claims["the table can be reproduced"].ours.startswith("180 of 180 means")
+    for text, wins in (("QNN beats ANN", 60), ("QNN beats RPQNN", 60), ("RPQNN beats ANN", 52)):
+        assert claims[text].paper == claims[text].ours == f"{wins} of 60"
+        assert claims[text].holds is (wins == 60)
+        assert claims[text].paper_holds is (wins == 60)
+    widths = {row[:2]: row[2:] for row in mnist.smallest_widths(cells)}
+    expected = {
+        600: (10, 10, 10), 1200: (10, 10, 20), 6000: (15, 20, 20), 60000: (20, 20, 25)
+    }  # fmt: skip
+    for size, found in expected.items():
+        for epochs, width in zip((5, 10, 20), found, strict=True):
+            assert widths[size, epochs] == (width, width)
+
+
+def test_a_cell_that_differs_is_named(paper):
+    means = {key: cell["mean"] for key, cell in paper.items()}
+    means[600, 5, 10, "qnn"] += 2.5 * 3.16  # 2.5 printed standard deviations
+    means[60000, 20, 30, "ann"] += 4.0  # far off
+    cells = {cell.key: cell for cell in mnist.cells_of(rows_of(means), Recipe(), paper)}
+    off = cells[600, 5, 10, "qnn"]
+    assert (off.within_2_sigmas, off.near) == (False, True)
+    assert off.sigmas == pytest.approx(2.5)
+    far = cells[60000, 20, 30, "ann"]
+    assert (far.within_2_sigmas, far.near) == (False, False)
+    claim = mnist.claims_of(list(cells.values()), compared=True)[0]
+    assert claim.ours.startswith("178 of 180 means within 2")
+    assert "179 within 3" in claim.ours
+
+
+def test_statistics_of_a_cell():
+    rows = [
+        Row(Task(600, 10, "linear", seed), Result((a, a, a), 1.0, 1), HERE, "now")
+        for seed, a in enumerate((0.1, 0.2, 0.4))
+    ]
+    cell = mnist.cells_of(rows, Recipe(), {})[0]
+    assert cell.mean == pytest.approx(70 / 3)
+    assert cell.std == pytest.approx(np.std([10, 20, 40], ddof=1))
+    assert (cell.best, cell.worst) == (pytest.approx(40), pytest.approx(10))
+    assert cell.sigmas is None
+    assert cell.within_2_sigmas is None
+
+
+def test_parameters_of_the_networks():
+    from quadric import Network
+
+    for model, kind in mnist.MODELS.items():
+        net = Network.create(784, [("linear", 15, "logistic"), (kind, 10, "logistic")], rng=0)
+        assert mnist.parameters(15, model) == net.n_parameters
+
+
+def test_tasks_and_estimate():
+    data = datasets.digits()
+    tasks = mnist.tasks_for(data, full=True)
+    assert {task.size for task in tasks} == {600, 1200}  # no more images are there
+    assert len(tasks) == 2 * 5 * 3 * 25
+    quick = mnist.tasks_for(data, full=False, seeds=2, first_seed=7)
+    assert {task.seed for task in quick} == {7, 8}
+    one, two = (mnist.estimate(tasks, Recipe(), jobs) for jobs in (1, 2))
+    assert one == 2 * two > 0
+
+
+def test_the_grid_on_digits_is_labelled(tmp_path):
+    data = datasets.digits()
+    seen = []
+    with Store(tmp_path / "runs.sqlite") as store:
+        tasks = [task for task in mnist.tasks_for(data, full=False, seeds=2) if task.size == 600]
+        outcome = mnist.run(data, store, tasks=tasks, progress=lambda *state: seen.append(state))
+        again = mnist.run(data, store, tasks=tasks)
+    assert outcome.name == "digits"
+    assert "This is not MNIST" in outcome.summary
+    assert "digits" in outcome.summary
+    assert seen[-1][0] == pytest.approx(seen[-1][1])
+    assert again.tables[0].rows == outcome.tables[0].rows
+    assert again.facts["steps a second, this run"] is None  # all were stored
+    assert not any("can be reproduced" in claim.text for claim in outcome.claims)
+    table = next(table for table in outcome.tables if table.name == "digits_table")
+    assert tuple(table.columns) == (
+        "train_size", "epochs", "hidden", "model", "mean", "std", "best", "worst"
+    )  # fmt: skip
+    assert len(table.rows) == 45
+
+
+def test_timing_gives_ratios():
+    outcome = timing.run(datasets.digits())
+    (table,) = outcome.tables
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    assert rows["ANN"]["ratio"] == 1.0
+    assert rows["QNN"]["paper, ratio"] is None  # these are not the paper's data
+    assert [claim.holds for claim in outcome.claims] == [None, None]
+    assert "This is not MNIST" in outcome.summary
+    assert all(row["seconds"] > 0 for row in rows.values())
+
+
+def test_the_committed_table_is_in_the_papers_form():
+    """results/mnist_table.csv: 180 cells, and as near to the paper as results/mnist.md says."""
+    path = ROOT / "results" / "mnist_table.csv"
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert list(rows[0]) == [
+        "train_size", "epochs", "hidden", "model", "mean", "std", "best", "worst"
+    ]  # fmt: skip
+    paper = mnist.paper_table()
+    keys = [(int(r["train_size"]), int(r["epochs"]), int(r["hidden"]), r["model"]) for r in rows]
+    assert set(keys) == set(paper)
+    cells = [
+        mnist.Cell(*key, *(float(r[n]) for n in ("mean", "std", "best", "worst")),
+                   paper[key]["mean"], paper[key]["std"])
+        for key, r in zip(keys, rows, strict=True)
+    ]  # fmt: skip
+    within = sum(bool(cell.within_2_sigmas) for cell in cells)
+    near = sum(bool(cell.near) for cell in cells)
+    assert within >= 171
+    assert near >= 176
+    text = (ROOT / "results" / "mnist.md").read_text()
+    assert f"{within} of 180" in text
+    assert f"{near} of 180" in text
+    for cell in cells:
+        if not cell.within_2_sigmas:
+            size, epochs, hidden, model = cell.key
+            assert f"| {size} | {epochs} | {hidden} | {model} |" in text
+
+
+# ---- the others ----------------------------------------------------------------------------
+
+
+def test_clusters():
+    row = clusters.layer_row("quadratic", 0, epochs=100)
+    assert row.argmax > 99
+    assert row.thresholded > 90
+    linear = clusters.layer_row("linear", 0, epochs=100)
+    assert linear.thresholded < 75 < linear.argmax
+    hidden = [clusters.hidden_row(width, 0) for width in clusters.WIDTHS]
+    outcome = clusters.outcome(
+        [row, linear, clusters.layer_row("linear, softmax", 0, 20), *hidden], 100
+    )
+    assert hidden[-1].thresholded > 99
+    assert hidden[0].thresholded < 90
+    assert [claim.holds for claim in outcome.claims] == [None, True, True]
+    assert "clusters" in outcome.figures
+
+
+@pytest.mark.parametrize(("C", "d"), [(2, 2), (7, 3), (5, 12)])
+def test_theorem_by_construction_and_by_training(C, d):
+    X, y, X_new, y_new = theorem.bounded_clusters(C, d, np.random.default_rng(0))
+    assert X.shape == X_new.shape == (C * (30 + 10 * d), d)
+    assert len(np.unique(y)) == len(np.unique(y_new)) == C
+    row = theorem.train(C, d, 0)
+    assert row.disjoint
+    assert row.constructed == 100
+    assert row.trained == 100
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 2), (4, 6)])
+def test_counts_come_from_counting(m, n):
+    for row in complexity.multiplications(m, n):
+        if row[4] is not None:
+            assert row[3] == row[4], row  # formula and count
+    counted = {(row[0], row[1]): row[4] for row in complexity.multiplications(m, n)}
+    assert counted["QNN", "forward"] == count_layer("qnn", m, n)["forward"] == m * n * n + m * n
+    assert counted["RPQNN", "update"] == 2 * m * n + 8 * m
+
+
+def test_memory_is_what_the_layers_hold():
+    rows = {row[0]: row[1:] for row in complexity.held(10, 30)}
+    m, n = 10, 30
+    assert rows["QNN"][1] == m * n * (n + 1) // 2  # Q as its triangle
+    assert rows["QNN"][0] - rows["QNN"][1] == 2 * m * n  # the paper counts V, twice
+    assert rows["RPQNN"][0] == rows["RPQNN"][1] == m * n + 3 * m
+    assert rows["QNN"][2] == 4 * m * (n * (n + 1) // 2 + n + 1)
+    assert rows["ANN"][1] == 0
+
+
+def test_complexity_claims():
+    outcome = complexity.run()
+    holds = [claim.holds for claim in outcome.claims]
+    assert holds == [False, True, True, False]
+    wrong = {(row[0], row[1]) for row in outcome.tables[0].rows if row[5]}
+    assert wrong == {("ANN", "update"), ("QNN", "forward"), ("QNN", "update"), ("RPQNN", "update")}
+    assert all(row[6] for row in outcome.tables[0].rows if row[5])  # each with a reason
+
+
+def test_ablation_shows_what_the_errors_cost():
+    with np.errstate(over="ignore"):
+        strip = ablation.train_strip(1, 4)[-1]
+        sign = ablation.train_sign(0, 2)[-1]
+    assert strip.corrected > strip.printed + 10
+    assert sign.corrected > 90 > 50 > sign.printed
+
+
+def test_xor_outcome():
+    outcome = xor.run(seeds=2)
+    assert [claim.holds for claim in outcome.claims] == [True, True]
+    assert outcome.tables[0].rows[0][-1] == "ellipse 2"
+    assert outcome.tables[0].rows[1][-1] == "hyperbola 2"
+
+
+def test_cells_of_a_table_as_text():
+    table = Table("t", "T", ("a", "b"), [(1.234, None)], formats={"a": ".1f"})
+    assert table.text(0, 1.26) == "1.3"
+    assert table.text(1, None) == "-"
+    assert table.text(1, True) == "yes"
+    assert json.dumps(table.rows)

@@ -1,0 +1,111 @@
+"""The report: one page that needs nothing else, in a real browser; CSV and PNG beside it."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from matplotlib.figure import Figure
+
+from quadric.paper.experiments._outcome import Claim, Outcome, Table
+from quadric.paper.report import write_report
+from quadric.paper.report._about import about_this_run
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture
+def outcome():
+    figure = Figure(figsize=(2, 2))
+    figure.subplots().plot([0, 1], [0, 1])
+    table = Table(
+        "numbers", "Numbers & <signs>", ("name", "value", "good"),
+        [("b", 10.0, True), ("a", 9.0, False), ("c", 200.0, None)], "A note.", {"value": ".1f"},
+    )  # fmt: skip
+    claims = [
+        Claim("it <holds>", "said", "seen", True, True),
+        Claim("it does not", "said", "not seen", False, False),
+        Claim("nothing to judge", "-", "-", None),
+    ]
+    facts = {"data": "digits", "source": "scikit-learn"}
+    return Outcome("sample", "A sample", "What was done.", [table], claims, {"line": figure}, facts)
+
+
+@pytest.fixture
+def page(outcome, tmp_path):
+    return write_report([outcome], tmp_path, about_this_run(12.3))
+
+
+def test_files(page, tmp_path):
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"index.html", "numbers.csv", "line.png"}  # and no temporary ones
+    with (tmp_path / "numbers.csv").open() as file:
+        assert list(csv.reader(file)) == [
+            ["name", "value", "good"], ["b", "10.0", "True"], ["a", "9.0", "False"],
+            ["c", "200.0", ""],
+        ]  # fmt: skip
+    assert (tmp_path / "line.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_stands_alone(page):
+    html = page.read_text()
+    assert "it &lt;holds&gt;" in html  # nothing is taken for markup
+    assert "Numbers &amp; &lt;signs&gt;" in html
+    assert "<strong>1 of 2</strong>" in html  # claims that hold, of those judged
+    assert "digits" in html  # which data were used
+    assert "scikit-learn" in html
+    sources = re.findall(r'(?:src|href)="([^"]*)"', html)
+    assert sources
+    assert all(source.startswith(("data:image/png;base64,", "#")) for source in sources)
+    assert "http" not in re.sub(r"data:image[^\"]*", "", html)
+    for word in ("command", "processor", "numpy"):
+        assert word in html
+
+
+def test_an_old_report_stays_whole_if_writing_fails(page, outcome, tmp_path, monkeypatch):
+    before = page.read_bytes()
+    monkeypatch.setattr("os.replace", lambda *a: (_ for _ in ()).throw(OSError(28, "No space")))
+    with pytest.raises(OSError, match="No space"):
+        write_report([outcome], tmp_path, {})
+    assert page.read_bytes() == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+PROBE = """
+<pre id="probe"></pre>
+<script>
+window.addEventListener("load", () => {
+  const body = document.querySelector("table.sortable").tBodies[0];
+  const names = () => [...body.rows].map(row => row.cells[0].textContent).join("");
+  const heads = document.querySelectorAll("table.sortable th");
+  const seen = {images: [...document.images].map(i => i.complete && i.naturalWidth > 0)};
+  seen.before = names();
+  heads[1].click(); seen.ascending = names();
+  heads[1].click(); seen.descending = names();
+  heads[0].click(); seen.byName = names();
+  document.getElementById("probe").textContent = JSON.stringify(seen);
+});
+</script>
+"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_in_a_real_browser(page, tmp_path):
+    """Figures are shown, and a click on a heading sorts: numbers as numbers."""
+    probe = tmp_path / "probe.html"
+    probe.write_text(page.read_text().replace("</body>", PROBE + "</body>"))
+    result = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
+         f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probe.as_uri()],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    found = re.search(r'<pre id="probe">(.*?)</pre>', result.stdout, re.DOTALL)
+    assert found, result.stderr[-2000:]
+    seen = json.loads(found[1].replace("&quot;", '"'))
+    assert seen["images"] == [True]
+    assert seen["before"] == "bac"
+    assert seen["ascending"] == "abc"  # 9, 10, 200
+    assert seen["descending"] == "cba"
+    assert seen["byName"] == "abc"

@@ -1,0 +1,428 @@
+"""Sweeps: the same numbers by any road, and nothing lost or done twice whatever happens."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quadric import Network
+from quadric.paper.sweep import Recipe, Result, Store, Task, run_sweep, run_task, table_tasks
+from quadric.paper.sweep import _prepared as prepared
+from quadric.paper.sweep import _runner as runner
+from quadric.paper.sweep import _task as task_module
+from quadric.paper.sweep._prepared import prepare
+from tests.support.sweep_process import RECIPE, TASKS, images, table
+
+ROOT = Path(__file__).parent.parent
+DATA = images()
+FEW = TASKS[:6]
+QUICK = replace(RECIPE, epochs=(1, 2))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "runs.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The table of TASKS, made in one go by one thread: {task: (accuracies, steps)}."""
+    with Store(tmp_path_factory.mktemp("expected") / "runs.sqlite") as opened:
+        return table(run_sweep(TASKS, RECIPE, DATA, opened, jobs=1))
+
+
+def committed(path):
+    with Store(path, read_only=True) as opened:
+        return {row.task: row for row in opened.rows(RECIPE, DATA.checksum)}
+
+
+# ---- recipes and tasks ---------------------------------------------------------------------
+
+
+def test_the_recipe_is_that_of_the_notes():
+    assert json.loads(Recipe().key()) == {
+        "scaling": "centered", "init": "normal", "init_scale": 0.005, "learning_rate": 0.01,
+        "batch_size": 1, "epochs": [5, 10, 20], "hidden_activation": "logistic",
+        "output_activation": "logistic", "loss": "binary_cross_entropy", "order": "new",
+        "images": "first", "dtype": "float32",
+    }  # fmt: skip
+    assert set(asdict(Recipe())) == set(json.loads(Recipe().key()))
+
+
+def test_the_key_is_the_same_for_the_same_recipe_only():
+    same = Recipe(epochs=[5, 10, 20], learning_rate=np.float64(0.01), dtype=np.float32)
+    assert same.key() == Recipe().key()
+    assert Recipe(init_scale=1).key() == Recipe(init_scale=1.0).key()
+    assert Recipe(learning_rate=0.02).key() != Recipe().key()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scaling": "none"}, "scaling must be one of 'centered', 'unit'. Got 'none'"),
+        ({"epochs": (10, 5)}, "epochs must be one or more whole numbers, each larger"),
+        ({"epochs": ()}, "epochs must be one or more"),
+        ({"epochs": (0, 5)}, "epochs must be a whole number of at least 1"),
+        ({"learning_rate": 0}, "learning_rate must be a finite number above 0"),
+        ({"order": "old"}, "order must be one of 'new', 'given'"),
+        ({"images": "last"}, "images must be one of 'first', 'random'"),
+        ({"dtype": "int8"}, "dtype must be 'float32' or 'float64'"),
+    ],
+)
+def test_recipes_that_mean_nothing(options, message):
+    with pytest.raises(ValueError, match=message):
+        Recipe(**options)
+
+
+def test_tasks_of_the_table():
+    tasks = table_tasks(range(25))
+    assert len(set(tasks)) == len(tasks) == 4 * 5 * 3 * 25
+    with pytest.raises(ValueError, match="kind must be one of"):
+        Task(600, 10, "cubic", 0)
+    with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
+        Task(0, 10, "linear", 0)
+
+
+# ---- one run -------------------------------------------------------------------------------
+
+
+def by_hand(task, recipe, epochs):
+    """The accuracy after so many epochs, of a run of its own on dense data."""
+    start, order, choice = np.random.default_rng(task.seed).spawn(3)
+    X = DATA.X_train / 255 - (0.5 if recipe.scaling == "centered" else 0)
+    Y = np.eye(5)[DATA.y_train]
+    rows = np.arange(task.size)
+    if recipe.images == "random":
+        rows = choice.permutation(len(X))[: task.size]
+    net = Network.create(
+        100,
+        [("linear", task.hidden, "logistic"), (task.kind, 5, "logistic")],
+        init=recipe.init, scale=recipe.init_scale, rng=start, dtype=recipe.dtype,
+    )  # fmt: skip
+    net.fit(
+        X[rows], Y[rows], "binary_cross_entropy", learning_rate=recipe.learning_rate,
+        epochs=epochs, rng=order, shuffle=recipe.order == "new",
+    )  # fmt: skip
+    T = DATA.X_test / 255 - (0.5 if recipe.scaling == "centered" else 0)
+    return float((net.logits(T).argmax(axis=1) == DATA.y_test).mean())
+
+
+@pytest.mark.parametrize("kind", ["linear", "quadratic", "reduced"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"scaling": "unit"}, {"order": "given"}, {"images": "random"}, {"dtype": "float64"}],
+)
+def test_accuracies_are_those_of_runs_by_hand(kind, options):
+    recipe = replace(RECIPE, **options)
+    task = Task(700, 8, kind, 3)
+    result = run_task(task, recipe, DATA)
+    wanted = [by_hand(task, recipe, epochs) for epochs in recipe.epochs]
+    assert len(set(wanted)) > 1
+    assert 0.3 < wanted[-1] < 1
+    # The sparse path sums in another order: in float32 an image on the edge may fall either way,
+    # in float64 the differences are far too small for that.
+    allowed = 2 if recipe.dtype == "float32" else 0
+    np.testing.assert_allclose(result.accuracies, wanted, rtol=0, atol=(allowed + 0.1) / 300)
+    assert result.steps == 700 * 40
+    assert result.seconds > 0
+
+
+def test_a_run_that_asks_for_too_many_images(store):
+    with pytest.raises(ValueError, match="size must be at most 1500, the number of training"):
+        run_task(Task(1501, 4, "linear", 0), QUICK, DATA)
+    with pytest.raises(ValueError, match="tasks must ask for at most 1500 training images"):
+        run_sweep([Task(1501, 4, "linear", 0)], QUICK, DATA, store)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("X_train", np.zeros((4, 3)), "X_train must be bytes of shape"),
+        ("y_train", np.zeros(4, int), "y_train must be 1500 whole numbers"),
+        ("y_test", -np.ones(300, int), "y_test must be 300 whole numbers, none negative"),
+        ("X_test", np.zeros((300, 99), np.uint8), "must have the same number of pixels"),
+    ],
+)
+def test_data_of_the_wrong_form(name, value, message):
+    data = images()
+    data.checksum = "wrong"
+    setattr(data, name, value)
+    with pytest.raises(ValueError, match=message):
+        prepare(data, "float32")
+
+
+def test_the_matrix_is_the_images_and_a_part_is_made_once():
+    ready = prepare(DATA, "float64")
+    assert np.array_equal(ready.train.toarray(), DATA.X_train / 255)
+    assert np.array_equal(ready.test, DATA.X_test / 255)
+    assert ready.train.indices.dtype == ready.train.indptr.dtype == np.int32
+    X, Y = ready.first(100)
+    assert np.array_equal(X.toarray(), DATA.X_train[:100] / 255)
+    assert np.array_equal(Y.argmax(axis=1), DATA.y_train[:100])
+    assert ready.first(100)[0] is X
+    assert np.shares_memory(Y, ready.targets)
+    assert np.shares_memory(ready.first(1500)[0].data, ready.train.data)
+
+
+def test_data_are_prepared_once_for_all_threads(store, monkeypatch):
+    built = []
+    build = prepared._build
+    monkeypatch.setattr(prepared, "_build", lambda *args: built.append(args) or build(*args))
+    data = images(seed=7)
+    run_sweep(table_tasks([0], sizes=[100, 200], widths=[4]), QUICK, data, store, jobs=3)
+    assert len(built) == 1
+    assert prepare(images(seed=7), "float32") is prepare(data, "float32")
+
+
+def test_blas_has_one_thread_until_the_last_run_has_left():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    from quadric._utils.blas_threads import one_blas_thread
+
+    def numbers():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = numbers()
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert numbers() == {1}
+        second.__exit__(None, None, None)
+        assert numbers() == before
+
+
+# ---- sweeps on one machine -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_same_bits_for_any_number_of_jobs(jobs, expected, tmp_path, monkeypatch):
+    weights = []
+    accuracy = task_module._accuracy
+
+    def recorded(net, *arguments):
+        weights.append(b"".join(a.tobytes() for l in net.layers for a in l.arrays().values()))
+        return accuracy(net, *arguments)
+
+    monkeypatch.setattr(task_module, "_accuracy", recorded)
+    seen = []
+    for count in (1, jobs):
+        with Store(tmp_path / f"{count}.sqlite") as opened:
+            rows = run_sweep(TASKS, RECIPE, DATA, opened, jobs=count)
+        assert table(rows) == expected
+        seen.append(sorted(weights))
+        weights.clear()
+    assert len(set(seen[0])) == len(TASKS) * 3
+    assert seen[0] == seen[1]
+
+
+def test_the_longest_run_is_begun_first_and_progress_is_told(store):
+    told = []
+    tasks = [*TASKS, *TASKS[:3]]  # some twice
+    rows = run_sweep(tasks, QUICK, DATA, store, jobs=1, on_result=lambda *args: told.append(args))
+    costs = [row.task.cost for row, _, _ in told]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > costs[-1]
+    assert [done for _, done, _ in told] == list(range(1, len(TASKS) + 1))
+    assert {total for _, _, total in told} == {len(TASKS)}
+    assert [row.task for row in rows] == TASKS
+    assert {row.task: row for row, _, _ in told} == {row.task: row for row in rows}
+
+
+def test_what_is_stored_is_not_run_again(store, monkeypatch):
+    first = run_sweep(FEW[:4], QUICK, DATA, store)
+    ran = []
+
+    def recorded(task, *arguments, **options):
+        ran.append(task)
+        return run_task(task, *arguments, **options)
+
+    monkeypatch.setattr(runner, "run_task", recorded)
+    told = []
+    again = run_sweep(FEW, QUICK, DATA, store, on_result=lambda *args: told.append(args[1:]))
+    assert again[:4] == first
+    assert sorted(ran) == sorted(FEW[4:])
+    assert told == [(5, 6), (6, 6)]
+    # another recipe, other data, another engine: other runs
+    run_sweep(FEW[:1], replace(QUICK, learning_rate=0.5), DATA, store)
+    run_sweep(FEW[:1], QUICK, images(seed=1), store)
+    assert len(ran) == 4
+    assert store.rows(QUICK, DATA.checksum, engine="0") == []
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_in_a_run_names_it_and_keeps_the_others(store, monkeypatch, jobs):
+    order = sorted(FEW, key=lambda task: (-task.cost, task))
+
+    def failing(task, *arguments, **options):
+        if task == order[-1]:
+            raise ArithmeticError("diverged")
+        return run_task(task, *arguments, **options)
+
+    monkeypatch.setattr(runner, "run_task", failing)
+    with pytest.raises(ArithmeticError, match="diverged") as caught:
+        run_sweep(FEW, QUICK, DATA, store, jobs=jobs)
+    assert caught.value.__notes__ == [
+        f"In the run with {order[-1]}. The runs that had finished are stored."
+    ]
+    kept = {row.task for row in store.rows(QUICK, DATA.checksum)}
+    # of the last two, which run together, the other may be stopped
+    assert kept >= set(order[:-jobs])
+    assert order[-1] not in kept
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupted_sweep_stops_soon_and_goes_on_later(store, expected, jobs):
+    def interrupt(row, done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(TASKS, RECIPE, DATA, store, jobs=jobs, on_result=interrupt)
+    kept = store.rows(RECIPE, DATA.checksum)
+    assert len(kept) == 2
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+    rows = run_sweep(TASKS, RECIPE, DATA, store, jobs=jobs)
+    assert table(rows) == expected
+    assert {row.task: row for row in rows}.items() >= {row.task: row for row in kept}.items()
+
+
+@pytest.mark.parametrize("end", ["error", "interrupt"])
+def test_long_runs_are_stopped_when_the_sweep_ends(store, monkeypatch, end):
+    endless = replace(RECIPE, epochs=(1, 10**7))
+    order = sorted(TASKS, key=lambda task: (-task.cost, task))
+    begun = []
+
+    def fake(task, recipe, data, *, cancelled):
+        if task != order[1]:
+            begun.append(task)
+            return run_task(task, recipe, data, cancelled=cancelled)
+        while not begun:  # until the other thread is busy
+            time.sleep(0.001)
+        if end == "error":
+            raise ArithmeticError
+        return Result((0.5, 0.5), 1.0, 1)
+
+    def interrupt(*told):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "run_task", fake)
+    before, start = threading.active_count(), time.monotonic()
+    with pytest.raises(ArithmeticError if end == "error" else KeyboardInterrupt):
+        run_sweep(TASKS, endless, DATA, store, jobs=2, on_result=interrupt)
+    while threading.active_count() > before and time.monotonic() < start + 10:
+        time.sleep(0.01)
+    assert time.monotonic() < start + 10
+    assert begun[0] == order[0]
+    assert len(store.rows(endless, DATA.checksum)) == (end == "interrupt")
+
+
+def test_a_cancelled_run_ends_with_its_epoch():
+    asked = []
+    with pytest.raises(task_module.CancelledError):
+        run_task(FEW[0], RECIPE, DATA, cancelled=lambda: asked.append(1) or len(asked) > 3)
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, True])
+def test_jobs_that_mean_nothing(store, jobs):
+    with pytest.raises((TypeError, ValueError), match="jobs must be a whole number of at least 1"):
+        run_sweep(FEW, QUICK, DATA, store, jobs=jobs)
+
+
+# ---- processes that are killed -------------------------------------------------------------
+
+
+def start_sweep(path, log):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.support.sweep_process", str(path), str(log)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def finish(process, timeout=120):
+    try:
+        return process.communicate(timeout=timeout)[0]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def lines(log):
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def wait_for_lines(process, log, count, timeout=60):
+    deadline = time.monotonic() + timeout
+    while len(lines(log)) < count and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def check_resumed(path, log, before):
+    """Nothing that had been stored was begun again, or changed."""
+    begun = lines(log)
+    assert not set(begun) & {str(task) for task in before}
+    after = committed(path) if path.exists() else {}
+    assert {task: after.get(task) for task in before} == before
+    return after
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.full)])
+def test_killed_at_any_moment_the_table_is_the_same(kills, expected, tmp_path):
+    rng = np.random.default_rng(kills)
+    killed, tables, attempts = 0, 0, 0
+    while tables == 0 or killed < kills:
+        path, before = tmp_path / f"{tables}.sqlite", {}
+        while True:
+            attempts += 1
+            log = tmp_path / f"{attempts}.log"
+            process = start_sweep(path, log)
+            try:
+                if killed < kills:
+                    if attempts % 5 == 0:  # while it starts, and makes the file
+                        time.sleep(rng.uniform(0, 2))
+                    else:  # after some runs have begun, anywhere within one or in its storing
+                        wait_for_lines(process, log, int(rng.integers(1, 8)))
+                        time.sleep(rng.uniform(0, 0.1))
+                    process.send_signal(signal.SIGKILL)
+                output = finish(process)
+            finally:
+                process.kill()
+            before = check_resumed(path, log, before)
+            if process.returncode == 0:
+                break
+            assert process.returncode == -signal.SIGKILL, output
+            killed += 1
+        tables += 1
+        assert table(before.values()) == expected
+    assert killed >= kills
+    left = {file.suffix for file in tmp_path.iterdir()}
+    assert left <= {".sqlite", ".log", ".new"}  # the last, if it was killed while it made a store
+
+
+def test_ctrl_c_ends_the_process_and_keeps_what_is_finished(expected, tmp_path):
+    path, log = tmp_path / "runs.sqlite", tmp_path / "log"
+    process = start_sweep(path, log)
+    wait_for_lines(process, log, 6)
+    process.send_signal(signal.SIGINT)
+    output = finish(process, timeout=20)
+    assert process.returncode == -signal.SIGINT, output
+    assert output.splitlines()[-1] == "KeyboardInterrupt"
+    kept = committed(path)
+    assert 0 < len(kept) < len(TASKS)
+    with Store(path) as opened:
+        assert table(run_sweep(TASKS, RECIPE, DATA, opened)) == expected

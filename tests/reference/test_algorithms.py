@@ -1,0 +1,267 @@
+"""The paper's page: its printed errors fail where the corrected forms pass; its counts."""
+
+import numpy as np
+import pytest
+
+from quadric.reference import _algorithm1 as qnn
+from quadric.reference import _algorithm2 as rpqnn
+from quadric.reference import gradients_qnn, gradients_rpqnn, train_logistic, train_qnn, train_rpqnn
+from quadric.reference import _as_printed as as_printed
+from quadric.reference import _counts as counts
+from quadric.reference._counted import count_layer
+from quadric.reference._counting import Counter
+from quadric.reference._logistic import gradients_logistic
+from quadric.reference._pieces import A, M, sigma
+
+EPSILON = 1e-6
+
+
+def difference(function, array, *, symmetric=False):
+    """Central differences of function() by the entries of `array`, which is moved in place."""
+    result = np.empty_like(array)
+    for index in np.ndindex(array.shape):
+        places = {index}
+        if symmetric:
+            places.add((*index[:-2], index[-1], index[-2]))
+        value, sides = array[index], []
+        for moved in (value + EPSILON, value - EPSILON):
+            for place in places:
+                array[place] = moved
+            sides.append(function())
+        for place in places:
+            array[place] = value
+        result[index] = (sides[0] - sides[1]) / (2 * EPSILON)
+    return result
+
+
+@pytest.fixture
+def neuron():
+    rng = np.random.default_rng(0)
+    Q = rng.normal(size=(3, 3))
+    x, y = rng.normal(size=3), 1.0
+    parts = (Q + Q.T) / 2, rng.normal(size=3), np.array([0.3])
+
+    def loss():
+        y_hat = sigma(x @ parts[0] @ x + parts[1] @ x + parts[2][0])
+        return -(y * np.log(y_hat) + (1 - y) * np.log(1 - y_hat))
+
+    return parts, x, y, loss
+
+
+@pytest.fixture
+def two_layers():
+    """Layers 3 -> 4 -> 2 whose second is quadratic and has what Algorithm 2 needs, too."""
+    rng = np.random.default_rng(1)
+    Q = rng.normal(size=(2, 4, 4))
+    first = {"W": rng.normal(size=(4, 3)), "b": rng.normal(size=4)}
+    quadratic = {
+        "W": rng.normal(size=(2, 4)),
+        "b": rng.normal(size=2),
+        "Q": (Q + Q.transpose(0, 2, 1)) / 2,
+    }
+    reduced = {
+        "W": rng.normal(size=(2, 4)), "b": rng.normal(size=2),
+        "U": rng.normal(size=(2, 4)), "c": rng.normal(size=2),
+    }  # fmt: skip
+    return first, quadratic, reduced, rng.normal(size=3), np.array([0.0, 1.0])
+
+
+# ---- the four gradient errors --------------------------------------------------------------
+
+
+def test_w_update_of_section_2(neuron):
+    (Q, w, b), x, y, loss = neuron
+    wanted = difference(loss, w)
+    np.testing.assert_allclose(gradients_logistic(Q, w, b[0], x, y)[1], wanted, atol=1e-8)
+    printed = as_printed.w_gradient(Q, w, b[0], x, y)
+    assert np.abs(printed - wanted).max() > 0.01
+    np.testing.assert_allclose(printed, -wanted, atol=1e-8)  # its only error is the sign
+
+
+def test_bias_updates_of_algorithm_2(two_layers):
+    first, _, reduced, x, y = two_layers
+    layers = [first, reduced]
+    activations = ["logistic", "logistic"]
+
+    def loss():
+        return gradients_rpqnn(layers, activations, x, y)[0]
+
+    cache = rpqnn.forward(layers, activations, x)
+    delta = rpqnn.backward(layers, activations, cache, y, "binary_cross_entropy")[1]
+    wanted = {name: difference(loss, reduced[name]) for name in ("W", "b", "U", "c")}
+    for update, right in ((rpqnn.update, True), (as_printed.update_rpqnn, False)):
+        layer = dict(reduced)
+        update(layer, delta, cache.v1[1], cache.v2[1], cache.a[1], 1.0)
+        errors = {n: np.abs(reduced[n] - layer[n] - wanted[n]).max() for n in wanted}
+        assert errors["W"] < 1e-8
+        assert errors["U"] < 1e-8
+        assert (max(errors["b"], errors["c"]) < 1e-8) == right
+        if not right:
+            assert errors["b"] > 0.01
+            assert errors["c"] > 0.01
+            np.testing.assert_allclose(reduced["b"] - layer["b"], wanted["c"], atol=1e-8)
+
+
+def _delta_below(two_layers):
+    first, quadratic, _, x, y = two_layers
+    layers, activations = [first, quadratic], ["tanh", "logistic"]
+    cache = qnn.forward(layers, activations, x)
+    deltas = qnn.backward(layers, activations, cache, y, "binary_cross_entropy")
+    # delta^1 = dL/dz^1 = dL/db^1
+    wanted = difference(lambda: gradients_qnn(layers, activations, x, y)[0], first["b"])
+    return quadratic, deltas, cache, wanted
+
+
+def test_expansion_of_delta(two_layers):
+    layer, deltas, cache, wanted = _delta_below(two_layers)
+    np.testing.assert_allclose(deltas[0], wanted, atol=1e-8)
+    printed = as_printed.delta_expansion(layer, deltas[1], cache.a[1], cache.z[0], "tanh")
+    assert np.abs(printed - wanted).max() > 0.01
+
+
+def test_upper_triangular_Q_of_section_5(two_layers):
+    layer, deltas, cache, wanted = _delta_below(two_layers)
+    printed = as_printed.delta_with_upper_triangular_Q(
+        layer, deltas[1], cache.a[1], cache.z[0], "tanh"
+    )
+    assert np.abs(printed - wanted).max() > 0.01
+    # the pre-activations themselves are the same for the unsymmetric Q
+    upper = np.triu(layer["Q"]) + np.triu(layer["Q"], 1)
+    a = cache.a[1]
+    z = layer["b"] + layer["W"] @ a + np.einsum("i,kij,j->k", a, upper, a)
+    np.testing.assert_allclose(z, cache.z[1], atol=1e-13)
+
+
+# ---- right gradients, by differences -------------------------------------------------------
+
+
+def test_logistic_gradients(neuron):
+    (Q, w, b), x, y, loss = neuron
+    dQ, dw, db = gradients_logistic(Q, w, b[0], x, y)
+    np.testing.assert_allclose(dQ, difference(loss, Q, symmetric=True), atol=1e-7)
+    np.testing.assert_allclose(dw, difference(loss, w), atol=1e-8)
+    np.testing.assert_allclose([db], difference(loss, b), atol=1e-8)
+
+
+def test_logistic_training_is_algorithm_1_with_one_neuron(neuron):
+    (Q, w, b), *_ = neuron
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(20, 3)), rng.integers(0, 2, 20).astype(float)
+    order = rng.permutation(20)
+    Q1, w1, b1 = train_logistic(X, y, Q, w, b[0], 0.1, epochs=3, order=order)
+    layer = {"W": w[None], "b": b, "Q": Q[None]}
+    (trained,) = train_qnn(X, y[:, None], [layer], 0.1, epochs=3, order=order)
+    np.testing.assert_allclose(trained["Q"][0], Q1, atol=1e-13)
+    np.testing.assert_allclose(trained["W"][0], w1, atol=1e-13)
+    np.testing.assert_allclose(trained["b"], [b1], atol=1e-13)
+
+
+def test_training_leaves_its_arguments_alone(two_layers):
+    first, quadratic, reduced, x, y = two_layers
+    before = {name: array.copy() for name, array in quadratic.items()}
+    train_qnn(x[None], y[None], [first, quadratic], 0.1)
+    train_rpqnn(x[None], y[None], [first, reduced], 0.1)
+    for name, array in before.items():
+        np.testing.assert_array_equal(quadratic[name], array)
+
+
+def test_the_papers_matrices():
+    a = np.array([2.0, 3.0])
+    np.testing.assert_array_equal(A(a, 2), [[2, 3, 0, 0], [0, 0, 2, 3]])
+    np.testing.assert_array_equal(M(a), [[4, 12], [12, 9]])
+
+
+# ---- counts --------------------------------------------------------------------------------
+
+SIZES = [(1, 1), (2, 3), (3, 2), (4, 4), (5, 3)]  # (m, n)
+
+
+@pytest.mark.parametrize("kind", ["ann", "qnn", "rpqnn"])
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_formulas_equal_counts(kind, m, n):
+    counted = count_layer(kind, m, n)
+    for step in ("forward", "backward", "update"):
+        assert counted[step] == counts.COUNTS[kind, step](m, n), step
+
+
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_dense_block_product(m, n):
+    counted = count_layer("qnn", m, n)
+    products_of_V = counted["forward"] - m * n + counted["forward, by structural zeros"]
+    assert products_of_V == counts.QNN_FORWARD_DENSE_BLOCKS(m, n)
+
+
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_triangular_forward(m, n):
+    rng = np.random.default_rng(4)
+    counter = Counter()
+    Q, a = counter.wrap(rng.normal(size=(m, n, n))), counter.wrap(rng.normal(size=n))
+    for k in range(m):  # a'Qa with the whole coefficient in the upper triangle
+        for i in range(n):
+            _ = a[i] * sum(Q[k, i, j] * a[j] for j in range(i, n))
+    assert counter.multiplications == counts.QNN_FORWARD_TRIANGULAR(m, n)
+    assert counter.multiplications == as_printed.COUNTS["qnn", "extra forward"](m, n)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_logistic_regression_runs_on_counting_numbers(n):
+    rng = np.random.default_rng(5)
+    counter = Counter()
+    X, y = counter.wrap(rng.normal(size=(1, n))), counter.wrap([1.0])
+    Q, w, b = counter.wrap(np.eye(n)), counter.wrap(np.zeros(n)), counter.wrap([0.0])[0]
+    trained = train_logistic(X, y, Q, w, b, 0.1)
+    # z: n^2 + n + n; b: 1; w: 1 + n; Q: 1 + n^2 and M(x): n^2
+    assert counter.multiplications == (n * n + 2 * n) + 1 + (1 + n) + (1 + n * n + n * n)
+    plain = train_logistic(X.astype(float), y.astype(float), np.eye(n), np.zeros(n), 0.0, 0.1)
+    np.testing.assert_allclose(trained[0].astype(float), plain[0], atol=1e-15)
+
+
+def test_layers_of_another_algorithm_are_refused(two_layers):
+    first, quadratic, reduced, x, y = two_layers
+    with pytest.raises(ValueError, match="layer 1 has U, c"):
+        train_qnn(x[None], y[None], [first, reduced], 0.1)
+    with pytest.raises(ValueError, match="layer 1 has Q"):
+        train_rpqnn(x[None], y[None], [first, quadratic], 0.1)
+
+
+def test_where_print_and_count_differ():
+    m, n = 10, 30
+    printed, counted = as_printed.COUNTS, counts.COUNTS
+
+    def extra(kind, step):
+        return counted[kind, step](m, n) - counted["ann", step](m, n)
+
+    # the same
+    assert printed["ann", "forward"](m, n) == counted["ann", "forward"](m, n)
+    assert printed["ann", "backward"](m, n) == counted["ann", "backward"](m, n)
+    assert printed["qnn", "extra backward"](m, n) == extra("qnn", "backward")
+    assert printed["rpqnn", "extra forward"](m, n) == extra("rpqnn", "forward")
+    assert printed["rpqnn", "extra backward"](m, n) == extra("rpqnn", "backward")
+    assert printed["rpqnn", "text forward"](m, n) == counted["rpqnn", "forward"](m, n)
+    # not the same, and by how much
+    assert printed["ann", "update"](m, n) - counted["ann", "update"](m, n) == n - m
+    assert extra("qnn", "forward") == m * n * n  # V; the printed count does not produce it
+    assert extra("qnn", "update") == n * n + m * n * (n + 1) // 2
+    assert printed["qnn", "extra update"](m, n) - extra("qnn", "update") == m * n - n * n
+    # the notes count extra against the printed ANN update, mn + m + n: then it is mn - n + 7m
+    over_printed = counted["rpqnn", "update"](m, n) - printed["ann", "update"](m, n)
+    assert over_printed == m * n - n + 7 * m
+    assert printed["rpqnn", "extra update"](m, n) - over_printed == 2 * m * n
+    both = counted["rpqnn", "backward"](m, n) + counted["rpqnn", "update"](m, n)
+    assert both - printed["rpqnn", "text backward and update"](m, n) == 4 * m
+
+
+def test_memory_and_parameters():
+    m, n = 10, 30
+    Q_and_V = m * n * (n + 1) // 2 + m * n
+    assert as_printed.COUNTS["qnn", "extra memory"](m, n) - Q_and_V == m * n
+    ann, reduced = counts.PARAMETERS["ann"](m, n), counts.PARAMETERS["rpqnn"](m, n)
+    assert reduced - ann == m * (n + 1)
+    assert as_printed.COUNTS["rpqnn", "extra parameters, abstract"](m, n) == m * n
+    assert as_printed.COUNTS["rpqnn", "extra parameters, section IV"](m, n) == 2 * m * n
+
+
+def test_sums_from_layer_2_drop_the_largest_update():
+    # A_BP and R_BP sum from l = 2; for 784-30-10 layer 1's update is the largest term of all
+    update = counts.COUNTS["ann", "update"]
+    assert update(30, 784) > 30 * update(10, 30)

@@ -1,0 +1,306 @@
+"""Thousands of damaged checkpoints, each resumed from.
+
+    python -m tests.support.damaged_checkpoints COUNT SEED
+
+prints, as JSON, how many were refused with one line and how many gave the very same model. Anything
+else that may come of one ends the process with an error. As many again are forged: values that a
+run could have had, with the right hash. These may give another model.
+"""
+
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from quadric.errors import DivergenceError, ModelFileError, TableError
+from quadric.model_file import _container as container
+from quadric.model_file._describe import describe
+from quadric.model_file._json_text import canonical
+from quadric.tables.streaming._checkpoint import FORM
+from tests.support import mutated_model_files as bytes_of
+from tests.support.streams import StopError, go, parameters, stop_after, write_table
+
+ROWS = 300
+STAGES = {"first": ("first pass", 2), "early": ("second pass", 3), "late": ("third pass", 1)}
+
+
+class Originals:
+    """A table, the model that comes of it, and checkpoints of the run."""
+
+    def __init__(self, directory):
+        from quadric.tables.streaming import Stream
+
+        self.table = write_table(directory / "table.csv", ROWS)
+        self.path = self.table.with_suffix(".checkpoint")
+        self.stream = Stream(buffer=50, epochs=2, every=1)
+        whole = go(self.table, stream=self.stream)
+        self.expected, self.bytes = parameters(whole), content_of(whole)
+        self.contents = {}
+        for name, (stage, calls) in STAGES.items():
+            try:
+                go(self.table, stream=self.stream, progress=stop_after(calls, stage))
+            except StopError:
+                self.contents[name] = self.path.read_bytes()
+
+    def put(self, content):
+        self.path.unlink(missing_ok=True)
+        self.path.write_bytes(content)
+
+    def resume(self):
+        return go(self.table, stream=self.stream, resume=True)
+
+    def outcome_of(self, damage, seed):
+        """'refused' and what was said, 'same', or 'another model'."""
+        rng = random.Random(f"{damage.__name__} {seed}")
+        content = self.contents[rng.choice(sorted(self.contents))]
+        self.put(damage(content, rng, list(self.contents.values())))
+        try:
+            trained = self.resume()
+        except TableError as error:
+            return ("refused" if "\n" not in str(error) else "two lines"), str(error)
+        except DivergenceError as error:
+            return ("refused" if damage is forge else "diverged"), str(error)
+        same = content_of(trained) == self.bytes
+        return ("same" if same else "another model"), damage.__name__
+
+
+def content_of(trained):
+    """The model file, as the command line would write it."""
+    extra = {"table": trained.schema.to_dict(), "report": trained.report.to_dict()}
+    return container.to_bytes(*describe(trained.model, extra))
+
+
+def parts(content):
+    """What is in a checkpoint: versions, run and state, arrays."""
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(content)
+        description, arrays = container.read(file.name, FORM)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    return description, json.loads(arrays.pop("state").tobytes()), arrays
+
+
+def whole(description, described, arrays):
+    """A checkpoint with the right hash."""
+    state = {} if described is None else {
+        "state": np.frombuffer(canonical(described).encode(), dtype=np.uint8)
+    }  # fmt: skip
+    try:
+        return container.to_bytes(description, {**arrays, **state}, FORM)
+    except ModelFileError:
+        return b""
+
+
+def with_arrays(content, rng, others):
+    """One that has arrays, so that these can be damaged."""
+    for one in [content, *others]:
+        description, described, arrays = parts(one)
+        if arrays:
+            return description, described, arrays
+    raise AssertionError("no checkpoint has arrays")
+
+
+def missing_array(content, rng, others):
+    description, described, arrays = with_arrays(content, rng, others)
+    for _ in range(rng.choice((1, 1, 3, len(arrays)))):
+        del arrays[rng.choice(sorted(arrays))]
+    return whole(description, described, arrays)
+
+
+def extra_array(content, rng, others):
+    description, described, arrays = parts(content)
+    name = rng.choice(("more", "model.more", "model.memory.mean.99", "linear.layers.7.W", "x.loss"))
+    return whole(description, described, {**arrays, name: np.zeros(rng.randrange(4))})
+
+
+def ill_shaped_array(content, rng, others):
+    description, described, arrays = with_arrays(content, rng, others)
+    name = rng.choice([name for name in sorted(arrays) if arrays[name].size])
+    array = arrays[name]
+    arrays[name] = rng.choice(
+        (array.ravel()[:-1], array[..., None], array[None], np.concatenate([array, array]).T)
+    )
+    return whole(description, described, arrays)
+
+
+def array_of_another_dtype(content, rng, others):
+    description, described, arrays = with_arrays(content, rng, others)
+    name = rng.choice(sorted(arrays))
+    arrays[name] = arrays[name].view("<i8") if rng.randrange(2) else arrays[name].astype("<f4")
+    return whole(description, described, arrays)
+
+
+def numbers_that_are_not_finite(content, rng, others):
+    description, described, arrays = with_arrays(content, rng, others)
+    names = [name for name in sorted(arrays) if arrays[name].size and "numbers" not in name]
+    array = arrays[rng.choice(names)].reshape(-1)
+    array[rng.randrange(array.size)] = rng.choice((np.nan, np.inf, -np.inf))
+    return whole(description, described, arrays)
+
+
+def counters_out_of_range(content, rng, others):
+    """Of the eleven, in the order of their names; those of which any value is legal stay."""
+    description, described, arrays = with_arrays(content, rng, others)
+    name = rng.choice(("model.numbers", "linear.numbers"))
+    place = rng.choice([2, 3, 4, 5, 6, 8, 9, 10])
+    arrays[name][place] = rng.choice((-1.0, -0.5, np.inf, -np.inf, -1e300))
+    return whole(description, described, arrays)
+
+
+def negative_squares(content, rng, others):
+    description, described, arrays = with_arrays(content, rng, others)
+    name = rng.choice([name for name in sorted(arrays) if ".square." in name])
+    arrays[name].reshape(-1)[0] = -1.0
+    return whole(description, described, arrays)
+
+
+def swapped_models(content, rng, others):
+    """The arrays of the baseline as those of the model."""
+    description, described, arrays = with_arrays(content, rng, others)
+    names = {"model": "linear", "linear": "model"}
+    swapped = {}
+    for name, array in arrays.items():
+        first, _, rest = name.partition(".")
+        swapped[f"{names[first]}.{rest}"] = array
+    return whole(description, described, swapped)
+
+
+def states_of_other_stages(content, rng, others):
+    """The state of one checkpoint with the arrays of another stage."""
+    all_of_them = [parts(one) for one in others]
+    without = [one for one in all_of_them if not one[2]]
+    with_some = [one for one in all_of_them if one[2]]
+    one, other = rng.choice(without), rng.choice(with_some)
+    if rng.randrange(2):
+        one, other = other, one
+    return whole(one[0], one[1], other[2])
+
+
+def field_removed_or_added(content, rng, others):
+    """In the state, the schema, a column, a profile or the run."""
+    description, described, arrays = parts(content)
+    places = [described["state"], described["run"], described]
+    state = described["state"]
+    if "schema" in state:
+        places += [state["schema"], state["schema"]["columns"][0]]
+    else:
+        places += [rng.choice(state["profiles"])]
+    node = rng.choice(places)
+    if rng.randrange(2):
+        del node[rng.choice(sorted(node))]
+    else:
+        node["more"] = rng.choice((None, 1, "x", []))
+    if "schema" in state and "order" not in state["schema"]:
+        node["more"] = 1  # optional in a model file
+    return whole(description, described, arrays)
+
+
+def value_of_another_type(content, rng, others):
+    description, described, arrays = parts(content)
+    state = described["state"]
+    nodes = [state]
+    if "schema" in state:
+        nodes += [state["schema"], rng.choice(state["schema"]["columns"])]
+    else:
+        nodes += [rng.choice(state["profiles"])]
+    node = rng.choice(nodes)
+    key = rng.choice(sorted(node))
+    node[key] = rng.choice([junk for junk in ([[]], {"a": {}}, -7, -1.5, 10**300, [None])
+                            if type(junk) is not type(node[key]) or junk == -7])  # fmt: skip
+    if key in ("m2", "mean", "target_mean") and node[key] in (-7, -1.5):
+        node[key] = "x"
+    return whole(description, described, arrays)
+
+
+def counts_that_contradict(content, rng, others):
+    description, described, arrays = parts(content)
+    state = described["state"]
+    if "schema" in state:
+        schema = state["schema"]
+        match rng.randrange(5):
+            case 0:
+                schema["class_counts"][0] += rng.choice((-1, 1))
+            case 1:
+                schema["rows"] += 1
+            case 2:
+                schema["classes"].reverse()
+            case 3:
+                schema["columns"].pop()
+            case 4:
+                state["buffers"] = rng.choice((0, 10**6))
+    else:
+        profile = rng.choice(state["profiles"])
+        match rng.randrange(4):
+            case 0:
+                profile["rows"] += 1
+            case 1:
+                profile["missing"] = profile["rows"] + 1
+            case 2:
+                profile["numeric"] = profile["rows"] + 1
+            case 3:
+                state["profiles"].pop()
+    return whole(description, described, arrays)
+
+
+def another_run(content, rng, others):
+    description, described, arrays = parts(content)
+    run = described["run"]
+    run[rng.choice(sorted(run))] = rng.choice(("x", -3, [1], None, {}))
+    if run == parts(content)[1]["run"]:
+        run["seed"] = 99
+    return whole(description, described, arrays)
+
+
+def no_state(content, rng, others):
+    description, _, arrays = parts(content)
+    if rng.randrange(2):
+        return whole(description, None, arrays)
+    arrays["state"] = rng.choice(
+        (np.zeros(3), np.zeros(5, np.uint8), np.frombuffer(b"[" * 900, np.uint8),
+         np.frombuffer(b'{"run":NaN,"state":{}}', np.uint8), np.frombuffer(b"[]", np.uint8))
+    )  # fmt: skip
+    return whole(description, None, arrays)
+
+
+def forge(content, rng, others):
+    """Any one thing in the state replaced by any other, or another number among the arrays."""
+    description, described, arrays = parts(content)
+    if arrays and rng.randrange(4) == 0:
+        array = arrays[rng.choice([name for name in sorted(arrays) if arrays[name].size])]
+        array.reshape(-1)[0] *= rng.choice((-1, 0, 2, 1e9, 1e200))
+    else:
+        described["state"] = bytes_of.alter(described["state"], rng)
+    return whole(description, described, arrays)
+
+
+DAMAGES = (
+    bytes_of.flip_bits, bytes_of.flip_header, bytes_of.set_bytes, bytes_of.cut, bytes_of.lengthen,
+    bytes_of.swap_headers, bytes_of.swap_bodies, bytes_of.huge_header, bytes_of.change_entry,
+    bytes_of.other_formats, missing_array, extra_array, ill_shaped_array, array_of_another_dtype,
+    numbers_that_are_not_finite, counters_out_of_range, negative_squares, swapped_models,
+    states_of_other_stages, field_removed_or_added, value_of_another_type,
+    counts_that_contradict, another_run, no_state,
+)  # fmt: skip
+
+
+def run(count, seed):
+    result = {"refused": 0, "same": 0, "kinds": {}, "forged": {}}
+    with tempfile.TemporaryDirectory() as directory:
+        originals = Originals(Path(directory))
+        for i in range(count):
+            damage = DAMAGES[i % len(DAMAGES)]
+            outcome, said = originals.outcome_of(damage, f"{seed} {i}")
+            assert outcome in ("refused", "same"), (said, seed, i)
+            result[outcome] += 1
+            kinds = result["kinds"].setdefault(damage.__name__, {})
+            kinds[outcome] = kinds.get(outcome, 0) + 1
+        for i in range(count):
+            outcome, _ = originals.outcome_of(forge, f"{seed} {i}")
+            result["forged"][outcome] = result["forged"].get(outcome, 0) + 1
+    return result
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))

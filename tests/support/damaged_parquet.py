@@ -1,0 +1,208 @@
+"""Thousands of damaged Parquet files, read in a process with little memory that may die of them.
+
+    python -m tests.support.damaged_parquet COUNT SEED
+
+prints, as JSON, how many were refused with one line, how many were read as they were before, and
+how many as another table: bytes of a value that are changed leave a file in order. Whatever else
+comes of a file ends the program with an error: a traceback, a signal, anything on stderr, or a
+table with another number of rows than the file promises.
+"""
+
+import io
+import json
+import random
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+MOST_MEMORY = 6 * 2**30  # of addresses: threads reserve many that they do not use
+SECONDS = 120  # for one file, before it counts as a hang
+ROWS = 120
+OPTIONS = (
+    {}, {"compression": "uncompressed"}, {"compression": "snappy", "row_group_size": 40},
+    {"compression": "gzip", "statistics": "full"}, {"compression": "lz4", "data_page_size": 200},
+    {"compression": "brotli"}, {"compression": "uncompressed", "statistics": False},
+)  # fmt: skip
+LARGE = (b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x40", b"\xfe\xff\x7f")
+
+
+def originals():
+    """The same table in the ways that Parquet has to write it."""
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=ROWS)
+    frame = pl.DataFrame(
+        {
+            "x": [None if i % 11 == 3 else value for i, value in enumerate(x)],
+            "z": rng.normal(size=ROWS).astype(np.float32),
+            "k": rng.integers(0, 5, ROWS),
+            "flag": rng.random(ROWS) < 0.5,
+            "colour": rng.choice(["red", "green", "blue"], ROWS).tolist(),
+            "cat": pl.Series(rng.choice(["a", "b"], ROWS).tolist(), dtype=pl.Categorical),
+            "day": pl.Series(range(ROWS)).cast(pl.Date),
+            "list": [[i, i] for i in range(ROWS)],
+            "price": pl.Series([i / 4 for i in range(ROWS)]).cast(pl.Decimal(10, 2)),
+            "label": np.where(x > 0, "in", "out"),
+        }
+    )
+    contents = []
+    for options in OPTIONS:
+        stream = io.BytesIO()
+        frame.write_parquet(stream, **options)
+        contents.append(stream.getvalue())
+    return contents
+
+
+def footer(content):
+    """Where the description begins that ends the file."""
+    (length,) = struct.unpack("<I", content[-8:-4])
+    return len(content) - 8 - length
+
+
+def with_length(content, begin):
+    return content[:-8] + struct.pack("<I", len(content) - 8 - begin) + content[-4:]
+
+
+def flip_bits(content, rng):
+    changed = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def flip_footer(content, rng):
+    changed = bytearray(content)
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        changed[rng.randrange(footer(content), len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def set_byte_of_footer(content, rng):
+    changed = bytearray(content)
+    changed[rng.randrange(footer(content), len(changed))] = rng.choice((0, 1, 127, 128, 254, 255))
+    return bytes(changed)
+
+
+def cut(content, rng):
+    return content[: rng.randrange(4, len(content))]
+
+
+def large_number_in_footer(content, rng):
+    begin = footer(content)
+    place = rng.randrange(begin, len(content) - 8)
+    number = rng.choice((*LARGE, rng.randbytes(3)))
+    return with_length(content[:place] + number + content[place + rng.randrange(5) :], begin)
+
+
+def large_number_in_pages(content, rng):
+    place, number = rng.randrange(4, footer(content)), rng.choice(LARGE)
+    return content[:place] + number + content[place + len(number) :]
+
+
+def replace_bytes(content, rng):
+    place = rng.randrange(len(content))
+    new = rng.randbytes(rng.randrange(60))
+    return content[:place] + new + content[place + rng.randrange(1, 60) :]
+
+
+def other_length_of_footer(content, rng):
+    length = rng.choice((0, 1, len(content) - 8, 2**31, 2**32 - 1, rng.randrange(len(content))))
+    return content[:-8] + struct.pack("<I", length) + content[-4:]
+
+
+def zeros(content, rng):
+    place = rng.randrange(4, footer(content))
+    count = min(rng.randrange(1, 300), len(content) - place)
+    return content[:place] + bytes(count) + content[place + count :]
+
+
+DAMAGES = (
+    flip_bits, flip_bits, flip_footer, set_byte_of_footer, cut, large_number_in_footer,
+    large_number_in_pages, replace_bytes, other_length_of_footer, zeros,
+)  # fmt: skip
+
+
+def read_all():
+    """The other process: for each path on stdin, a line of JSON."""
+    from quadric.errors import TableError
+    from quadric.tables import open_table
+
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    for line in sys.stdin:
+        try:
+            source = open_table(line.rstrip("\n"))
+            frame = source.read()
+            said = {"rows": len(frame), "promised": source.rows, "content": repr(frame.rows())}
+        except TableError as error:
+            said = {"refused": str(error)}
+        print(json.dumps(said), flush=True)
+
+
+class Reader:
+    """That process, and a file for what it writes to stderr."""
+
+    def __init__(self, errors):
+        self.errors = errors
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.damaged_parquet"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            cwd=Path(__file__).parent.parent,
+        )  # fmt: skip
+
+    def read(self, path):
+        self.process.stdin.write(f"{path}\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def end(self):
+        self.process.stdin.close()
+        code = self.process.wait(SECONDS)
+        self.errors.seek(0)
+        return code, self.errors.read().decode(errors="replace")
+
+
+def run(count, seed):
+    rng = random.Random(seed)
+    contents = originals()
+    result = {"refused": 0, "same": 0, "another table": 0, "reasons": {}}
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile() as errors_file:
+        reader = Reader(errors_file)
+        path = Path(directory) / "table.parquet"
+        expected = []
+        for content in contents:
+            path.write_bytes(content)
+            expected.append(reader.read(path)["content"])
+        for i in range(count):
+            which, damage = rng.randrange(len(contents)), DAMAGES[i % len(DAMAGES)]
+            path.write_bytes(damage(contents[which], rng))
+            said = reader.read(path)
+            if said is None:
+                raise AssertionError((damage.__name__, i, reader.end()))
+            if "refused" in said:
+                assert "\n" not in said["refused"], said
+                assert str(path) in said["refused"], said
+                outcome = "refused"
+                reason = said["refused"].replace(str(path), "FILE")[:60]
+                result["reasons"][reason] = result["reasons"].get(reason, 0) + 1
+            else:
+                assert said["rows"] == said["promised"], (damage.__name__, i, said)
+                outcome = "same" if said["content"] == expected[which] else "another table"
+            result[outcome] += 1
+        code, errors = reader.end()
+        assert (code, errors) == (0, ""), (code, errors)
+    result["reasons"] = dict(sorted(result["reasons"].items(), key=lambda item: -item[1])[:20])
+    return result
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        read_all()
+    else:
+        print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))

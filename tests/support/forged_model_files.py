@@ -1,0 +1,79 @@
+"""Thousands of forged model files, each loaded and used in a process that may do no harm.
+
+    python -m tests.support.forged_model_files COUNT SEED
+    python -m tests.support.forged_model_files --replay SEED [FILE]
+
+prints, as JSON, how many were refused, how many gave a model that works, and for each cause of a
+failure an example. A file that does anything else, ends the process or takes too long is a failure.
+The costly uses (fit, plot, commands) are made of some of the files, see `tests.support.forging.uses`.
+SEED 0 takes a few models only. `--replay` does again what was done with one file and prints the
+tracebacks; its SEED is one of the summary's, or the name of an attack in `tests.support.forging.attacks`.
+The forged file is written to FILE.
+"""
+
+import json
+import os
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+if __name__ == "__main__":  # before NumPy starts any: a process with threads cannot fork safely
+    threads = ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
+    os.environ.update({f"{name}_NUM_THREADS": "1" for name in threads})
+    os.environ.update(POLARS_MAX_THREADS="1", MPLBACKEND="Agg")
+
+from tests.support.forging.attacks import ATTACKS
+from tests.support.forging.files import forged
+from tests.support.forging.originals import SMALL_SEEDS, originals
+from tests.support.forging.workers import outcomes, warm_up
+
+
+def run(count, seed):
+    """The attacks and `count` forged files."""
+    files = originals(seed * SMALL_SEEDS)
+    warm_up(files)
+    first = seed * SMALL_SEEDS
+    result = {"files": 0, "refused": 0, "works": 0, "failed": 0, "memory": 0.0}
+    uses, told, causes = Counter(), Counter(), {}
+    for outcome in outcomes([*ATTACKS, *range(first, first + count)], files):
+        result["files"] += 1
+        result["memory"] = max(result["memory"], outcome["memory"])
+        uses.update(outcome["uses"])
+        told.update(outcome["told"])
+        kind = "failed" if outcome["failures"] else "refused" if "refused" in outcome else "works"
+        result[kind] += 1
+        for cause, trace in outcome["failures"]:
+            _add(causes.setdefault(cause, {"count": 0, "seeds": []}), outcome, trace)
+    causes = dict(sorted(causes.items(), key=lambda item: -item[1]["count"]))
+    return {**result, "uses": dict(uses), "told": dict(told), "causes": causes}
+
+
+def _add(found, outcome, trace):
+    """Of each cause: how often, some seeds, and the example with the fewest changes."""
+    found["count"] += 1
+    found["seeds"] = [*found["seeds"], outcome["seed"]][:5]
+    if "said" not in found or len(outcome["said"]) < len(found["said"]):
+        found.update({key: outcome[key] for key in ("seed", "name", "said")}, trace=trace)
+
+
+def replay(seed, keep=None):
+    """One file again; prints all that is known of it."""
+    seed = seed if seed in ATTACKS else int(seed)
+    files = originals(0 if seed in ATTACKS else seed)
+    if keep is not None:
+        Path(keep).write_bytes(forged(seed, files)[1])
+    warm_up(files)
+    for outcome in outcomes([seed], files):
+        failures = outcome.pop("failures")
+        print(json.dumps(outcome, indent=1))
+        for cause, trace in failures:
+            print(cause, trace, sep="\n")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if sys.argv[1] == "--replay":
+        replay(*sys.argv[2:])
+    else:
+        print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2])), indent=1))

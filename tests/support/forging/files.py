@@ -1,0 +1,67 @@
+"""A forged file: some mutations of a model file, and the hash that belongs to them."""
+
+import copy
+import random
+import re
+from unittest import mock
+
+from quadric.errors import ModelFileError
+from quadric.model_file import _container as container
+from tests.support.forging import descriptions, tensors
+from tests.support.forging.attacks import ATTACKS
+from tests.support.forging.descriptions import RAW
+
+__all__ = ["forged", "seal"]
+
+MUTATIONS = descriptions.MUTATIONS + tensors.MUTATIONS
+TRIES = 20
+
+
+def forged(seed, originals):
+    """The original, the content of a forged file, and in words what was changed.
+
+    `seed` is a number, or the name of an attack.
+    """
+    if seed in ATTACKS:
+        fixture, attack = ATTACKS[seed]
+        original = next(file for file in originals if file.name == f"forgery_{fixture}")
+        description, arrays = copy.deepcopy(original.description), dict(original.tensors)
+        attack(description, arrays)
+        return original, seal(description, arrays), [f"attack: {seed}"]
+    rng = random.Random(seed)
+    while True:
+        original, other = rng.choice(originals), rng.choice(originals)
+        content, said = _mutated(original, other, rng)
+        if content is not None and said:
+            return original, content, said
+
+
+def _mutated(original, other, rng):
+    description, arrays = copy.deepcopy(original.description), dict(original.tensors)
+    said, wanted = [], rng.choice((1, 1, 1, 1, 2, 2, 3, 5))
+    for _ in range(TRIES):
+        mutation = rng.choice(MUTATIONS)
+        what = mutation(description, arrays, rng, (other.description, other.tensors))
+        if what:
+            said.append(f"{mutation.__name__}: {what}")
+        if len(said) == wanted or not arrays or not description:
+            break
+    return seal(description, arrays), said
+
+
+def seal(description, arrays):
+    """The bytes of a file with the right hash; None if no such file can be written.
+
+    A text that begins with `RAW` is written as the number after it: 1e999 reads as infinity.
+    """
+    canonical = container.canonical
+
+    def raw(value):
+        return re.sub(rf'"\\u{ord(RAW):04x}([^"]*)"', r"\1", canonical(value))
+
+    unchecked = mock.patch.object(container, "_check_cost")  # an attacker does not ask
+    with mock.patch.object(container, "canonical", raw), unchecked:
+        try:
+            return container.to_bytes(description, arrays)
+        except (ModelFileError, RecursionError):
+            return None

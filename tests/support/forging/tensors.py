@@ -1,0 +1,170 @@
+"""What a forger may change in the tensors, and in the numbers of a description that go with them.
+
+The arguments and results of a mutation are those of `tests.support.forging.descriptions`.
+"""
+
+import numpy as np
+
+from tests.support.forging.trees import places, whole
+
+__all__ = ["MUTATIONS"]
+
+EXTREMES = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e30, -1.0, 0.0, -0.0, 5e-324, 1e-300)
+WHOLE_EXTREMES = (0, -1, 1, 2, 2**31, 2**62, 2**63 - 1, -(2**63))
+
+
+def _tensor(tensors, rng, wanted=lambda array: True):
+    found = [name for name, array in tensors.items() if wanted(array)]
+    return rng.choice(found) if found else None
+
+
+def values(description, tensors, rng, other):
+    """One number or all of them: not finite, huge, negative, zero, denormal."""
+    name = _tensor(tensors, rng, lambda array: array.size)
+    if name is None:
+        return None
+    array = np.array(tensors[name])
+    which = slice(None) if rng.random() < 0.4 else rng.randrange(array.size)
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            new = array.dtype.type(rng.choice(EXTREMES))
+    elif array.dtype.kind == "i":
+        new = rng.choice(WHOLE_EXTREMES)
+    else:
+        new = rng.choice((0, 1)) if array.dtype.kind == "b" else rng.randrange(256)
+    array.reshape(-1)[which] = new
+    tensors[name] = array
+    return f"{name}[{which}] = {new}"
+
+
+def signs(description, tensors, rng, other):
+    name = _tensor(tensors, rng, lambda array: array.dtype.kind in "fi")
+    if name is None:
+        return None
+    factor = rng.choice((-1, 1000, 0))
+    tensors[name] = tensors[name] * tensors[name].dtype.type(factor)
+    return f"{name} times {factor}"
+
+
+def _reshaped(array, rng):
+    first = array.shape[0] if array.ndim else 0
+    return rng.choice(
+        (
+            lambda: array.T, lambda: array[:-1], lambda: array[1:], lambda: array[:0],
+            lambda: array[None], lambda: array[..., None], lambda: array.reshape(-1),
+            lambda: array.reshape(-1)[:1].reshape(()), lambda: np.concatenate([array, array]),
+            lambda: np.concatenate([array, array[-1:]]), lambda: array[..., :-1],
+            lambda: np.concatenate([array] * 2, axis=-1), lambda: array[::-1],
+            lambda: array[rng.sample(range(first), first)], lambda: np.repeat(array[:1], first, 0),
+            lambda: array[:1],
+        )
+    )()  # fmt: skip
+
+
+def shapes(description, tensors, rng, other):
+    """Transposed, cut, longer, without length, of one dimension more; rows in another order."""
+    name = _tensor(tensors, rng)
+    try:
+        tensors[name], old = _reshaped(tensors[name], rng), tensors[name].shape
+    except (ValueError, IndexError):  # of a number there is no last row
+        return None
+    return f"{name}: {old} -> {tensors[name].shape}, or in another order"
+
+
+def resize(description, tensors, rng, other):
+    """A tensor cut or longer, and every number of the description that was its length likewise."""
+    name = _tensor(tensors, rng, lambda array: array.ndim and array.shape[0])
+    if name is None:
+        return None
+    array, axis = tensors[name], 0
+    if array.ndim > 1:
+        axis = rng.randrange(array.ndim)
+    old = array.shape[axis]
+    index = list(range(old))
+    index = rng.choice((index[:-1], [*index, index[-1]] if index else [], index[:1], []))
+    everywhere = rng.random() < 0.5
+    for other_name, found in list(tensors.items()):
+        for along in range(found.ndim):
+            if (other_name == name and along == axis) or (
+                everywhere and other_name != name and found.shape[along] == old
+            ):
+                found = np.take(found, index, axis=along)
+        tensors[other_name] = found
+    for holder, key, _ in list(places(description)):
+        if whole(holder[key]) and holder[key] == old:
+            holder[key] = len(index)
+    return f"{name} (everywhere: {everywhere}): length {old} -> {len(index)}"
+
+
+def dtypes(description, tensors, rng, other):
+    name = _tensor(tensors, rng)
+    new = rng.choice(("<f8", "<f4", "<i8", "|u1", "|b1"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        old, tensors[name] = tensors[name].dtype.str, tensors[name].astype(new)
+    names = {"<f8": "float64", "<f4": "float32", "<i8": "int64", "|u1": "uint8", "|b1": "bool"}
+    if rng.random() < 0.7:
+        for holder, key, _ in places(description):
+            if key == "dtype" and name in holder.values():
+                holder[key] = names[new]
+    return f"{name}: {old} -> {new}"
+
+
+def contents(description, tensors, rng, other):
+    """Two tensors' contents swapped, one in both places, one lost, one more."""
+    first, second = _tensor(tensors, rng), _tensor(tensors, rng)
+    match rng.randrange(4):
+        case 0:
+            tensors[first], tensors[second] = tensors[second], tensors[first]
+        case 1:
+            tensors[first] = tensors[second]
+        case 2:
+            del tensors[first]
+        case 3:
+            tensors[f"{first}.more"] = tensors[first]
+    return f"tensors {first} and {second} swapped, lost or one more"
+
+
+def texts(description, tensors, rng, other):
+    """Bytes of text that are none, pieces that repeat, pieces in another order."""
+    name = _tensor(tensors, rng, lambda array: array.dtype == np.uint8 and array.size > 1)
+    if name is None:
+        return None
+    array = np.array(tensors[name]).reshape(-1)
+    step = rng.choice([n for n in (1, 2, 3, 4, 8, 12, 16, 20) if array.size % n == 0])
+    pieces = array.reshape(-1, step)
+    i, j = rng.randrange(len(pieces)), rng.randrange(len(pieces))
+    match rng.randrange(5):
+        case 0:
+            pieces[i] = pieces[j]
+        case 1:
+            pieces[[i, j]] = pieces[[j, i]]
+        case 2:
+            pieces = pieces[::-1]
+        case 3:
+            array[i] = rng.choice((0xFF, 0xC0, 0xED, 0x80, 0, 0x1B))
+        case 4:  # half a character, and what is beyond all characters
+            last = rng.choice((b"\0\xd8\0\0", b"\0\0\x11\0", b"\0\0\0\0"))
+            array[-4:] = np.frombuffer(last, np.uint8)[-array[-4:].size :]
+    tensors[name] = np.array(pieces).reshape(tensors[name].shape)
+    return f"{name}: pieces of {step} bytes"
+
+
+def moved_sums(description, tensors, rng, other):
+    """Whole numbers of a tensor moved far apart, their sum as before."""
+    name = _tensor(tensors, rng, lambda array: array.dtype.kind == "i" and array.size > 1)
+    if name is None:
+        return None
+    array, far = np.array(tensors[name]), rng.choice((1, 2, 10**8, 2**62))
+    flat = array.reshape(-1)
+    i, j = rng.sample(range(flat.size), 2)
+    with np.errstate(over="ignore"):
+        flat[i] += far
+        flat[j] -= far
+    tensors[name] = array
+    return f"{name}: {far} from {j} to {i}"
+
+
+MUTATIONS = (
+    values, values, values, signs, shapes, shapes, resize, resize, resize, dtypes, contents, texts,
+    texts, moved_sums,
+)  # fmt: skip

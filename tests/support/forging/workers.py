@@ -1,0 +1,226 @@
+"""Files examined in processes that may die of them."""
+
+import contextlib
+import faulthandler
+import io
+import os
+import pickle
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import traceback
+import tracemalloc
+from pathlib import Path
+
+import quadric
+from quadric.errors import ModelFileError
+from tests.support.forging.attacks import ATTACKS
+from tests.support.forging.files import forged, seal
+from tests.support.forging.uses import COMMANDS, USES, info_command, told
+from tests.support.forging.watch import HarmError, Watch
+
+__all__ = ["outcomes", "warm_up"]
+
+SPARE = 2**19  # of memory, which the smallest of files may take
+MOST_MEMORY = 10  # times the file's size
+ROOM = 2**30  # of address space beyond what the process has at its start
+SECONDS = 10  # of processor time for a file
+PATIENCE = 120  # seconds on the clock, for what waits and does not compute
+FILES_PER_WORKER = 1000
+
+
+def outcomes(seeds, originals):
+    """What came of each file, from workers that are replaced when they die.
+
+    An outcome is a dict: 'seed', 'name' of the original, 'said' (what was changed), 'refused' if
+    it was, 'uses' that were made, those that were 'told' of an error, 'memory' times the file's
+    size, and 'failures', pairs of a cause and a traceback.
+    """
+    seeds = list(seeds)
+    while seeds:
+        with tempfile.TemporaryDirectory() as directory:
+            worker, stream = _start(seeds[:FILES_PER_WORKER], originals, directory)
+            at = None
+            with stream:
+                for message in _messages(stream):
+                    at = message if "use" in message else None
+                    if at is None:
+                        seeds.remove(message["seed"])
+                        yield message
+            status = os.waitpid(worker, 0)[1]
+            if at is not None:
+                seeds.remove(at["seed"])
+                yield _death(at, status, (Path(directory) / "trace").read_text())
+            elif status:
+                raise RuntimeError("a worker failed between two files")
+
+
+def _start(seeds, originals, directory):
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    worker = os.fork()
+    if worker:
+        os.close(writer)
+        return worker, open(reader, "rb")
+    code = 1
+    try:
+        os.close(reader)
+        with open(writer, "wb") as stream:
+            _work(seeds, originals, directory, stream)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _messages(stream):
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            yield pickle.load(stream)
+
+
+def _death(at, status, trace):
+    name = signal.Signals(status & 127).name if status & 127 else f"exit code {status >> 8}"
+    frames = re.findall(r'File "([^"]*)", line \d+ in (\S+)', trace)
+    where = _where(*frames[0]) if frames else ""
+    failure = (f"{at['use']}: died of {name} ({where})", trace)
+    return {**at, "uses": [], "told": [], "memory": 0.0, "failures": [failure]}
+
+
+# ---- in a worker ----
+
+
+def _work(seeds, originals, directory, stream):
+    def send(message):
+        pickle.dump(message, stream)
+        stream.flush()
+
+    path = Path(directory) / "model.quadric"
+    _warm_up_commands(originals, path)
+    trace = (Path(directory) / "trace").open("w")
+    _limit(trace)
+    watch = Watch(directory)
+    for seed in seeds:
+        trace.truncate(0)
+        send({"seed": seed, "name": "", "said": [], "use": "forge"})
+        file = forged(seed, originals)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.alarm(PATIENCE)
+        send(_examine(seed, file, path, watch, send))
+
+
+def _limit(trace):
+    """The signals of the two clocks end the process; `trace` gets what it was doing."""
+    sys.dont_write_bytecode = True
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.enable(trace, all_threads=False)
+    for number in (signal.SIGALRM, signal.SIGPROF):
+        faulthandler.register(number, trace, all_threads=False, chain=True)
+
+
+def _examine(seed, file, path, watch, send):
+    """Load a file and use it in every way, or in some ways that the seed decides on."""
+    original, content, said = file
+    path.write_bytes(content)
+    about = {"seed": seed, "name": original.name, "said": said}
+    result = {**about, "uses": [], "told": [], "failures": []}
+    rng = random.Random(f"uses of {seed}")
+
+    def attempt(use, action):
+        send({**about, "use": use})
+        watch.seen.clear()
+        try:
+            with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+                watch.on = True
+                return action()
+        except HarmError:
+            pass
+        except Exception as error:
+            watch.on = False
+            if use == "load" and isinstance(error, ModelFileError):
+                result["refused"] = str(error)
+            elif told(use, error):
+                result["told"].append(use)
+            else:
+                result["failures"].append(_failure(use, error))
+        finally:
+            watch.on = False
+            harm = [*watch.seen, *_children()]
+            result["failures"] += [(f"{use}: {_alike(what)}", what) for what in harm]
+
+    tracemalloc.start()
+    model = attempt("load", lambda: quadric.load(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    result["memory"] = (peak - SPARE) / len(content)
+    if result["memory"] > MOST_MEMORY:
+        result["failures"].append((f"load: {MOST_MEMORY} times the file's size in memory", ""))
+    for use, (action, share) in (COMMANDS if model is None else USES | COMMANDS).items():
+        if seed in ATTACKS or rng.random() < share:
+            result["uses"].append(use)
+            attempt(use, lambda action=action: action(model, original.X, original.y, path))
+    return result
+
+
+def _children():
+    """The processes that this one has started and that still run; they are ended."""
+    found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    for child in found:
+        os.kill(int(child), signal.SIGKILL)
+        os.waitpid(int(child), 0)
+    return ["a process was started"] if found else []
+
+
+def _failure(use, error):
+    """A cause, the same for all files that fail alike, and the traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inner = [frame for frame in frames if "/tests/" not in frame.filename] or frames
+    text = _alike(str(error).split("\n")[0])
+    cause = f"{use}: {type(error).__name__}: {text} ({_where(inner[-1].filename, inner[-1].name)})"
+    return cause, "".join(traceback.format_exception(error))[-3000:]
+
+
+def _where(filename, function):
+    return f"{'/'.join(Path(filename).parts[-2:])}:{function}"
+
+
+def _alike(text):
+    """Without the numbers and names that differ from file to file."""
+    text = re.sub(r"\S*/", "/", text)
+    text = re.sub(r"\d+(\.\d+)?(e[+-]?\d+)?", "N", text)
+    return re.sub(r"'[^']*'|\"[^\"]*\"|\[.*\]", "Q", text)[:90]
+
+
+# ---- before any file ----
+
+
+def warm_up(originals):
+    """Use every original once: all that will be imported is, and nothing of it may fail."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "model.quadric"
+        for name, description, tensors, X, y in originals:
+            path.write_bytes(seal(description, tensors))
+            model = quadric.load(path)
+            for use, (action, _) in USES.items():
+                try:
+                    action(model, X, y, path)
+                except Exception as error:
+                    if not told(use, error):
+                        raise AssertionError(f"{use} of the original {name}") from error
+
+
+def _warm_up_commands(originals, path):
+    """In the worker: they start threads, which a fork would not copy."""
+    for name, description, tensors, X, y in originals:
+        if name in ("forgery_trained", "forgery_network"):
+            path.write_bytes(seal(description, tensors))
+            for action, _ in COMMANDS.values():
+                action(None, X, y, path)
+    path.write_bytes(b"refused")
+    info_command(None, None, None, path)

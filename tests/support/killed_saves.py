@@ -1,0 +1,87 @@
+"""Saves that are killed halfway, by the signal that no process can catch.
+
+    python -m tests.support.killed_saves COUNT SEED
+
+A child saves one of two models over the other as fast as it can. It is killed at a random moment,
+or in every other run at a random moment of a stage that it has just reached: rename is short, and
+chance alone would miss it. The file must be one of the two, whole. Prints, as JSON, how often it
+was which, in which stage the child was, and how many saves left a part of a file behind.
+"""
+
+import json
+import mmap
+import os
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import quadric
+from quadric import Network
+
+STAGES = ("making", "writing", "renaming")
+PATIENCE = 60  # seconds, for a machine that has much else to do
+
+
+def keep_saving(models, path, stage):
+    """The interpreter announces when a file is opened and renamed; `stage` is shared memory."""
+
+    def hook(event, arguments):
+        if event == "open" and str(arguments[0]).endswith(".part"):
+            stage[0] = STAGES.index("writing")
+        elif event == "os.rename":
+            stage[0] = STAGES.index("renaming")
+
+    sys.addaudithook(hook)
+    while True:
+        for model in models:
+            stage[0] = STAGES.index("making")
+            quadric.save(model, path)
+
+
+def wait(rng, stage):
+    """Until the moment of the kill."""
+    time.sleep(0.005 + 0.05 * rng.random())
+    if rng.random() < 0.5:
+        return
+    wanted, end = rng.randrange(len(STAGES)), time.monotonic() + PATIENCE
+    while stage[0] != wanted and time.monotonic() < end:
+        pass
+    time.sleep(rng.choice((0, 0, 1e-5, 1e-4, 1e-3, 5e-3)))
+
+
+def run(count, seed):
+    rng = random.Random(seed)
+    layers = [("quadratic", 8, "logistic")]
+    models = [Network.create(200, layers, init="normal", rng=i) for i in range(2)]
+    with tempfile.TemporaryDirectory() as directory, mmap.mmap(-1, 1) as stage:
+        path = Path(directory) / "model.quadric"
+        whole = []
+        for model in models:
+            quadric.save(model, path)
+            whole.append(path.read_bytes())
+        found, stages, halfway = [0, 0], Counter(), 0
+        for _ in range(count):
+            child = os.fork()
+            if child == 0:
+                keep_saving(models, path, stage)
+            wait(rng, stage)
+            os.kill(child, signal.SIGKILL)
+            assert os.waitpid(child, 0)[1] == signal.SIGKILL  # it was saving until then
+            stages[STAGES[stage[0]]] += 1
+            found[whole.index(path.read_bytes())] += 1  # an error, if it is neither
+            assert quadric.load(path).n_inputs == 200
+            left = [other for other in path.parent.iterdir() if other != path]
+            assert all(re.fullmatch(r"\..*\.part", other.name) for other in left), left
+            halfway += len(left)
+            for other in left:
+                other.unlink()
+    return {"first": found[0], "second": found[1], **stages, "caught halfway": halfway}
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,0 +1,79 @@
+"""Processes killed while they make a store, or store runs in it.
+
+    python -m tests.support.killed_stores COUNT SEED
+
+prints, as JSON, how many were killed before and after there was a store, and how many files of
+unfinished stores are left. After each kill there is no store or a whole one, and it has every run
+that was reported as stored.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from quadric.paper.sweep import Environment, Result, Store, Task
+from tests.support.sweep_process import RECIPE
+
+HERE = Environment("a processor", "0", "0", "0", "0")
+RESULT = Result((0.25, 0.5, 0.75), 1.5, 600)
+
+
+def seeds(path):
+    with Store(path, read_only=True) as opened:
+        return [row.task.seed for row in opened.rows(RECIPE, "data")]
+
+
+def store_runs(path, pipe):
+    while True:  # opened and closed often, for these moments, too
+        with Store(path) as opened:
+            first = len(opened.rows(RECIPE, "data"))
+            for seed in range(first, first + 3):
+                opened.add(RECIPE, "data", Task(600, 10, "linear", seed), RESULT, HERE)
+                os.write(pipe, b".")
+
+
+def killed(path, seconds):
+    """How many runs a process had stored when it was killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            store_runs(path, writing)
+        finally:
+            os._exit(1)  # an error: a child ends by a kill only
+    os.close(writing)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    with open(reading, "rb") as stream:
+        return len(stream.read())
+
+
+def main(count, seed):
+    rng, outcomes = random.Random(seed), Counter()
+    with tempfile.TemporaryDirectory() as directory:
+        path, told = Path(directory) / "0.sqlite", 0
+        for number in range(count):
+            if rng.random() < 0.3:
+                path, told = Path(directory) / f"{number}.sqlite", 0
+            told += killed(path, rng.choice((0.003, 0.01, 0.05)) * rng.random() * 2)
+            found = seeds(path) if path.exists() else []
+            # the last may have been stored, and not reported any more
+            assert found == list(range(len(found)))
+            assert told <= len(found) <= told + 1, (told, len(found))
+            told = len(found)
+            outcomes["after" if path.exists() else "before"] += 1
+        outcomes["left"] = len([name for name in os.listdir(directory) if ".new" in name])
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,93 @@
+"""Streaming runs that are killed again and again, by the signal that no process can catch.
+
+    python -m tests.support.killed_streams COUNT SEED ROWS
+
+A run is started, killed at a random moment, and resumed until it is done; the model must be that of
+a run that was left alone, byte for byte. This is repeated until COUNT processes were killed.
+Prints, as JSON, how many runs and kills there were, and in which stage the kills were.
+"""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from quadric.model_file import _container as container
+from quadric.tables.streaming._checkpoint import FORM
+from tests.support.streams import write_table
+
+BUFFER, EPOCHS = 500, 3
+
+
+def start(directory, data, output):
+    return subprocess.Popen(
+        [sys.executable, "-m", "quadric", "train", data, "-t", "label", "-o", output, "--drop",
+         "size", "--stream", "--epochs", str(EPOCHS), "--buffer", str(BUFFER),
+         "--checkpoint-every", "1", "--resume"],
+        cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def finish(process):
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+
+
+def stage_of(checkpoint, rows):
+    """Where a killed run stood, by its checkpoint."""
+    if not checkpoint.exists():
+        return "no checkpoint yet"
+    _, arrays = container.read(checkpoint, FORM)  # an error, if it is not whole
+    state = json.loads(arrays["state"].tobytes())["state"]
+    return (
+        "third pass"
+        if state.get("buffers") == EPOCHS * rows // BUFFER
+        else f"{state['stage']} pass"
+    )
+
+
+def run(count, seed, rows):
+    rng = random.Random(seed)
+    result = {"kills": 0, "runs": 0, "stages": {}}
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        expected, seconds = {}, {}
+        tables = ("table.csv", "table.parquet")[: 1 + count // 10]
+        for data in tables:
+            write_table(directory / data, rows)
+            began = time.monotonic()
+            finish(start(directory, data, "whole"))
+            seconds[data] = time.monotonic() - began
+            expected[data] = (directory / "whole").read_bytes()
+        output, checkpoint = directory / "model", directory / "model.checkpoint"
+        while result["kills"] < count:
+            data = tables[result["runs"] % len(tables)]
+            output.unlink(missing_ok=True)
+            while True:
+                process = start(directory, data, "model")
+                left_alone = result["kills"] == count
+                try:
+                    process.wait(None if left_alone else seconds[data] * rng.uniform(0.2, 1.2))
+                except subprocess.TimeoutExpired:
+                    process.send_signal(signal.SIGKILL)
+                    process.communicate()
+                    result["kills"] += 1
+                    stage = stage_of(checkpoint, rows)
+                    result["stages"][stage] = result["stages"].get(stage, 0) + 1
+                else:
+                    finish(process)
+                    break
+            result["runs"] += 1
+            assert output.read_bytes() == expected[data], "another model"
+            assert not checkpoint.exists()
+            left = sorted(path.name for path in directory.iterdir())
+            assert left == ["model", *tables, "whole"], left
+    return result
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(*map(int, sys.argv[1:]))))

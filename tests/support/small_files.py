@@ -1,0 +1,81 @@
+"""Small stand-ins for the files of MNIST and Fashion-MNIST."""
+
+import gzip
+import hashlib
+
+import numpy as np
+
+from quadric.datasets import _debian as debian
+from quadric.datasets import _fetching as fetching
+from quadric.datasets import _images as images
+from quadric.datasets._fetching import Source
+from quadric.datasets._idx import pack, unpack
+from quadric.datasets._known_files import COLLECTIONS, Collection, KnownFile
+
+REAL = dict(COLLECTIONS)
+PARTS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+         "t10k-labels-idx1-ubyte")  # fmt: skip
+SHAPES = ((6, 2, 3), (6,), (4, 2, 3), (4,))
+
+LABELS = PARTS[1]
+
+SPELLINGS = {
+    "raw": lambda part: part,
+    "gz": lambda part: f"{part}.gz",
+    "dotted": lambda part: part.replace("-idx", ".idx"),
+    "dotted gz": lambda part: part.replace("-idx", ".idx") + ".gz",
+}
+
+
+def make_contents(seed):
+    rng = np.random.default_rng(seed)
+    return {
+        name: pack(rng.integers(0, 256 if len(shape) == 3 else 10, shape))
+        for name, shape in zip(PARTS, SHAPES, strict=True)
+    }
+
+
+CONTENTS = {"mnist": make_contents(0), "fashion_mnist": make_contents(1)}
+
+
+def forbidden(collection):
+    raise AssertionError("a source was asked")
+
+
+def put_in_place(monkeypatch, tmp_path):
+    """Tables of small files, no source that may be asked, and a cache of the test's own."""
+    for name, contents in CONTENTS.items():
+        files = tuple(
+            KnownFile(part, shape, hashlib.md5(contents[part]).hexdigest())
+            for part, shape in zip(PARTS, SHAPES, strict=True)
+        )
+        title = REAL[name].title
+        monkeypatch.setitem(COLLECTIONS, name, Collection(name, title, files))
+        monkeypatch.setitem(fetching.SOURCES, name, (Source("nowhere", forbidden),))
+    monkeypatch.setattr(images, "INSTALLED", tmp_path / "not installed")
+    monkeypatch.setattr(debian, "INSTALLED", tmp_path / "not installed")
+    monkeypatch.delenv("QUADRIC_DATA", raising=False)
+    monkeypatch.setenv("QUADRIC_CACHE", str(tmp_path / "cache"))
+
+
+def fill(directory, name="mnist", spelling=lambda part: part):
+    directory.mkdir(parents=True, exist_ok=True)
+    for part, content in CONTENTS[name].items():
+        path = directory / spelling(part)
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return directory
+
+
+def assert_is(data, name):
+    images_, labels, test_images, test_labels = (
+        unpack(CONTENTS[name][part], shape) for part, shape in zip(PARTS, SHAPES, strict=True)
+    )
+    assert data.name == name
+    assert np.array_equal(data.X_train, images_.reshape(6, 6))
+    assert np.array_equal(data.y_train, labels)
+    assert np.array_equal(data.X_test, test_images.reshape(4, 6))
+    assert np.array_equal(data.y_test, test_labels)
+    assert data.X_train.dtype == data.X_test.dtype == np.uint8
+    assert data.y_train.dtype == data.y_test.dtype == np.int64
+    assert data.X_train.flags.writeable
+    assert (data.largest, data.shape) == (255, (2, 3))

@@ -1,0 +1,57 @@
+"""A sweep small enough for tests, and a process: python -m tests.support.sweep_process STORE LOG
+
+Every run that begins is written to LOG, as a line, before it does anything.
+"""
+
+import os
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+
+from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
+from quadric.paper.sweep import _runner as runner
+
+RECIPE = Recipe(learning_rate=0.02, init_scale=0.05, epochs=(10, 20, 40))
+TASKS = table_tasks(range(2), sizes=[900, 1500], widths=[4, 12])
+
+
+def images(n_train=1500, n_test=300, pixels=100, classes=5, seed=0):
+    """Images of `classes` shapes, mostly black, that overlap enough to be mistaken sometimes."""
+    rng = np.random.default_rng(seed)
+    shapes = rng.random((classes, pixels)) < 0.3
+    n = n_train + n_test
+    y = rng.integers(0, classes, n)
+    seen = shapes[y] & (rng.random((n, pixels)) < 0.4) | (rng.random((n, pixels)) < 0.08)
+    X = (seen * rng.integers(1, 256, (n, pixels))).astype(np.uint8)
+    return SimpleNamespace(
+        X_train=X[:n_train], y_train=y[:n_train], X_test=X[n_train:], y_test=y[n_train:],
+        largest=255, checksum=f"images {n_train} {n_test} {pixels} {classes} {seed}",
+    )  # fmt: skip
+
+
+def table(rows):
+    """What must not depend on where and how often a sweep was run."""
+    return {row.task: (row.result.accuracies, row.result.steps) for row in rows}
+
+
+def end_the_worker(*arguments):
+    """In the place of a run on a Dask worker: one that brings it down."""
+    os._exit(1)
+
+
+def main(path, log):
+    run_task = runner.run_task
+
+    def logged(task, *arguments, **options):
+        with open(log, "a") as file:
+            file.write(f"{task}\n")
+        return run_task(task, *arguments, **options)
+
+    runner.run_task = logged
+    with Store(path) as store:
+        run_sweep(TASKS, RECIPE, images(), store, jobs=2)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

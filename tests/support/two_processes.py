@@ -1,0 +1,100 @@
+"""Two processes that talk through gloo: starting them, and running checks in both.
+
+torchrun --standalone --nproc-per-node 2 -m tests.support.two_processes sharded
+"""
+
+import faulthandler
+import gc
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def launch(*command, seconds=120):
+    """Exit code, output and errors of torchrun; nothing is left running when the time is over."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+         *command],
+        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # torchrun ends its processes before itself
+        output, errors = process.communicate(timeout=60)
+        return "timeout", output, errors
+    return process.returncode, output, errors
+
+
+def run_checks(checks, *, seconds=100):
+    """Run every check in both processes; an error or a standstill in one ends both."""
+    import torch
+    import torch.distributed as dist
+
+    warnings.simplefilter("error")
+    # said of every draw of random numbers into a sharded tensor on a CPU
+    warnings.filterwarnings("ignore", "DTensor random operators may not have complete support")
+    dist.init_process_group("gloo", timeout=timedelta(seconds=30))
+    faulthandler.dump_traceback_later(seconds, exit=True)
+    for check in checks:
+        torch.manual_seed(0)
+        check()
+        dist.barrier()
+        if dist.get_rank() == 0:
+            print("passed:", check.__name__, flush=True)
+    gc.collect()  # a model that is left would keep the group, whose threads need Python
+    dist.destroy_process_group()
+    faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def shared_directory():
+    """A temporary directory that rank 0 makes, for both processes."""
+    import torch.distributed as dist
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = [directory]
+        dist.broadcast_object_list(path)
+        yield path[0]
+        dist.barrier()
+
+
+def raises():
+    """A check that fails in process 1 only, while process 0 waits for it."""
+    import torch.distributed as dist
+
+    if dist.get_rank() == 1:
+        raise AssertionError("this is what went wrong")
+
+
+def hangs():
+    """A check that comes to no end in process 1."""
+    import torch.distributed as dist
+
+    if dist.get_rank() == 1:
+        time.sleep(60)
+
+
+def main(*names):
+    """Run one of the checks above, or all of the modules tests.NAME_process."""
+    if names == ("raises",):
+        run_checks([raises])
+    elif names == ("hangs",):  # process 0 would have more patience
+        run_checks([hangs], seconds=2 if os.environ["RANK"] == "1" else 20)
+    else:
+        modules = [importlib.import_module(f"tests.{name}_process") for name in names]
+        run_checks([check for module in modules for check in module.CHECKS])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,289 @@
+"""Checkpoints: only our own file is read, replaced or removed, and what is damaged is refused."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from quadric.cli import app
+from quadric.errors import TableError
+from quadric.model_file import _container as container
+from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
+from quadric.tables.streaming._checkpoint import FORM
+from tests.support import damaged_checkpoints
+from tests.support.streams import StopError, go, parameters, stop_after, write_table
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def place(tmp_path):
+    write_table(tmp_path / "table.csv", 600)
+    return tmp_path
+
+
+@pytest.fixture
+def no_hang():
+    def end(*_):
+        raise AssertionError("the command does not end")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(600)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def train(place, *more, output="a.quadric"):
+    arguments = ["train", place / "table.csv", "-t", "label", "-o", place / output, "--stream",
+                 "--epochs", "1", "--buffer", "100", "--checkpoint-every", "1", *more]  # fmt: skip
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def is_one_line(result, *parts):
+    assert result.exit_code == 1, (result.output, result.exception)
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    for part in parts:
+        assert part in result.stderr
+
+
+# ---- the files of others -------------------------------------------------------------------
+
+
+def text_file(path):
+    path.write_text("precious")
+
+
+def empty_file(path):
+    path.touch()
+
+
+def npz_file(path):
+    np.savez(path.with_suffix(".npz"), a=np.arange(3))
+    os.replace(path.with_suffix(".npz"), path)
+
+
+def model_file(path):
+    path.write_bytes(container.to_bytes({"versions": {}, "model": {}, "extra": {}}, {}))
+
+
+def link(path):
+    path.with_name("precious").write_text("precious")
+    path.symlink_to(path.with_name("precious"))
+
+
+def link_to_nothing(path):
+    path.symlink_to(path.with_name("nothing"))
+
+
+def link_to_a_checkpoint(path):
+    Checkpoint(path.with_name("other")).save({}, {})
+    path.symlink_to(path.with_name("other"))
+
+
+def directory(path):
+    path.mkdir()
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("resume", [(), ("--resume",)], ids=["new", "resume"])
+@pytest.mark.parametrize(
+    "make",
+    [text_file, empty_file, npz_file, model_file, link, link_to_nothing, link_to_a_checkpoint,
+     directory, pipe, device],
+)  # fmt: skip
+def test_what_is_not_our_checkpoint_stays_as_it_is(place, make, resume, no_hang):
+    path = place / "a.quadric.checkpoint"
+    make(path)
+    before = {one: (one.lstat(), one.is_file() and one.stat().st_size < 10**6 and one.read_bytes())
+              for one in place.iterdir()}  # fmt: skip
+    result = train(place, *resume)
+    is_one_line(result, "a.quadric.checkpoint ", "Move it away, or give another name with -o.")
+    after = {one: (one.lstat(), one.is_file() and one.stat().st_size < 10**6 and one.read_bytes())
+             for one in place.iterdir()}  # fmt: skip
+    assert {one: (stat.st_ino, stat.st_mtime_ns, content) for one, (stat, content)
+            in before.items()} == {one: (stat.st_ino, stat.st_mtime_ns, content)
+                                   for one, (stat, content) in after.items()}  # fmt: skip
+
+
+def test_an_older_checkpoint_of_ours_is_replaced_and_removed(place):
+    path = place / "a.quadric.checkpoint"
+    with pytest.raises(StopError):
+        go(place / "table.csv", progress=stop_after(2, "second"))
+    os.replace(place / "table.checkpoint", path)
+    result = train(place)
+    assert result.exit_code == 0, result.output
+    assert sorted(one.name for one in place.iterdir()) == ["a.quadric", "table.csv"]
+
+
+@pytest.mark.parametrize("calls", [1, 4])
+def test_a_file_that_another_puts_there_during_the_run(place, calls):
+    """Before the first checkpoint is written, and between two of them."""
+    path = place / "table.checkpoint"
+    seen = [0]
+
+    def progress(text, done, total):
+        seen[0] += 1
+        if seen[0] == calls:
+            path.unlink(missing_ok=True)
+            path.write_text("precious")
+
+    stream = Stream(buffer=100, epochs=1, every=2)
+    with pytest.raises(TableError, match="was put there by another process") as caught:
+        go(place / "table.csv", stream=stream, progress=progress)
+    assert "\n" not in str(caught.value)
+    assert path.read_text() == "precious"
+    assert sorted(one.name for one in place.iterdir()) == ["table.checkpoint", "table.csv"]
+
+
+def test_a_checkpoint_that_was_removed_is_written_again(place):
+    path = place / "table.checkpoint"
+    go(place / "table.csv", progress=lambda *_: path.unlink(missing_ok=True))
+
+
+def test_only_what_the_run_has_written_is_removed(place):
+    path, run = place / "checkpoint", {"x": 1}
+    one, other = Checkpoint(path), Checkpoint(path)
+    assert one.begin(run, resume=False) is None
+    one.remove()  # nothing was written
+    one.save({"a": 1}, {})
+    other.begin(run, resume=False)
+    other.save({"a": 2}, {})
+    one.remove()
+    assert other.begin(run, resume=True) == ({"a": 2}, {})
+    path.with_name(".quadric-note.part").write_text("precious")
+    other.remove()
+    assert sorted(file.name for file in place.iterdir()) == [".quadric-note.part", "table.csv"]
+
+
+def test_what_a_killed_writer_left_is_removed_with_the_checkpoint(place, monkeypatch):
+    path, run = place / "checkpoint", {"x": 1}
+    checkpoint = Checkpoint(path)
+    checkpoint.begin(run, resume=False)
+    checkpoint.save({}, {})
+    monkeypatch.setattr(os, "unlink", lambda path: None)  # as if killed before it
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", killed)
+    for other in (checkpoint, Checkpoint(path)):
+        other.begin(run if other is checkpoint else {"x": 2}, resume=False)
+        with pytest.raises(KeyboardInterrupt):
+            other.save({}, {})
+    monkeypatch.undo()
+    left = list(place.glob(".quadric-*.part"))
+    assert len(left) == 2
+    checkpoint.remove()
+    assert len(list(place.glob(".quadric-*.part"))) == 1  # that of the other run
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("length", [200, 244, 245, 255])
+def test_outputs_with_long_names(place, length):
+    output = "n" * length
+    path = checkpoint_path(place / output)
+    assert len(path.name) <= 255
+    assert path.name == f"{output}.checkpoint" or length > 244
+    assert path != checkpoint_path(place / ("m" * length))
+    result = train(place, output=output)
+    assert result.exit_code == 0, result.output
+    assert sorted(one.name for one in place.iterdir()) == sorted([output, "table.csv"])
+
+
+# ---- damage --------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_of_other_versions_is_refused(place, monkeypatch):
+    import quadric
+
+    with pytest.raises(StopError):
+        go(place / "table.csv", progress=stop_after(2, "second"))
+    monkeypatch.setattr(quadric, "__version__", "99")
+    with pytest.raises(TableError, match=r"belongs to another run: versions was \{.*'99'"):
+        go(place / "table.csv", resume=True)
+
+
+def test_a_checkpoint_has_the_state_of_the_moment(place):
+    """What is on the disk is what the run had: its arrays, its counters, its records."""
+    with pytest.raises(StopError):
+        go(place / "table.csv", progress=stop_after(3, "second"))
+    description, arrays = container.read(place / "table.checkpoint", FORM)
+    described = json.loads(arrays.pop("state").tobytes())
+    assert set(description) == {"format", "versions"}
+    assert described["state"]["buffers"] == 2
+    assert {name.split(".")[0] for name in arrays} == {"model", "linear"}
+    assert len(arrays["model.loss"]) == 2
+    assert described["run"]["target"] == "label"
+
+
+def test_a_state_of_any_length(place):
+    """Many columns with many categories make a long text, in many pieces."""
+    state = {"values": {f"column {i} " + "x" * 500: [1, 2, 3] for i in range(40_000)}}
+    checkpoint = Checkpoint(place / "checkpoint")
+    checkpoint.begin({"drop": [f"c{i}" for i in range(20_000)]}, resume=False)
+    checkpoint.save(state, {})
+    again = Checkpoint(place / "checkpoint")
+    stored = again.begin({"drop": [f"c{i}" for i in range(20_000)]}, resume=True)
+    assert stored == (state, {})
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    return damaged_checkpoints.Originals(tmp_path_factory.mktemp("originals"))
+
+
+@pytest.mark.parametrize("damage", damaged_checkpoints.DAMAGES, ids=lambda one: one.__name__)
+def test_damaged_checkpoints(originals, damage):
+    for seed in range(3):
+        outcome, said = originals.outcome_of(damage, seed)
+        assert outcome in ("refused", "same"), said
+        if outcome == "refused":
+            assert re.search("checkpoint", said)
+            assert "\n" not in said
+
+
+def run(count):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.damaged_checkpoints", str(count), "0"],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.full
+def test_6000_damaged_checkpoints(capsys):
+    outcome = run(6000)
+    with capsys.disabled():
+        print(f"\n6000 damaged checkpoints: {json.dumps(outcome)}")
+    assert outcome["refused"] + outcome["same"] == 6000
+
+
+def test_forged_checkpoints_give_no_traceback(originals):
+    """With the right hash, and values that a run could have had: any model, or one line."""
+    for seed in range(40):
+        outcome, said = originals.outcome_of(damaged_checkpoints.forge, seed)
+        assert outcome in ("refused", "same", "another model"), said
+
+
+def test_the_undamaged_checkpoints_give_the_same_model(originals):
+    for stage in originals.contents:
+        originals.put(originals.contents[stage])
+        for one, other in zip(originals.expected, parameters(originals.resume()), strict=True):
+            assert one.tobytes() == other.tobytes()

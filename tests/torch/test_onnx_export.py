@@ -1,0 +1,96 @@
+"""`torch.onnx.export` of the layers: run by onnxruntime, any batch, the same numbers."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+from torch import nn  # noqa: E402
+
+from quadric.torch import Quadratic, Reduced, from_network, replace_head  # noqa: E402
+from tests.support.networks import make_network  # noqa: E402
+
+# of torch's own, when it copies what it has traced
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning")
+NEAR = {torch.float32: 1e-5, torch.float64: 1e-12}
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def assert_exported(module, *shape, dtype=torch.float32):
+    """Export with one batch size, run with others; returns the graph."""
+    module = module.to(dtype).eval()
+    exported = torch.onnx.export(
+        module, (torch.randn(3, *shape, dtype=dtype),), dynamo=True, verbose=False,
+        dynamic_shapes=({0: torch.export.Dim("batch")},),
+    )  # fmt: skip
+    proto = exported.model_proto
+    onnx.checker.check_model(proto, full_check=True)
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (entry,) = session.get_inputs()
+    assert isinstance(entry.shape[0], str)  # a free size, by its name
+    for batch in (1, 2, 17):
+        x = torch.randn(batch, *shape, dtype=dtype)
+        (found,) = session.run(None, {entry.name: x.numpy()})
+        with torch.no_grad():
+            wanted = module(x).numpy()
+        assert found.dtype == wanted.dtype
+        assert found.shape == wanted.shape
+        error = np.abs(found - wanted).max() / np.abs(wanted).max()
+        assert error < NEAR[dtype], error
+    return proto
+
+
+# more than 128 inputs are cut into blocks; from 64 neurons on these are multiplied otherwise
+@pytest.mark.parametrize(("n", "m"), [(9, 3), (9, 50), (140, 3), (140, 64)])
+def test_quadratic(n, m):
+    assert_exported(Quadratic(n, m), n)
+
+
+def test_quadratic_in_float64():
+    """And nothing of what was traced stays behind in what the layers keep for later."""
+    layer = Quadratic(140, 64, dtype=torch.float64)
+    x = torch.randn(4, 140, dtype=torch.float64)
+    before = layer(x)
+    assert_exported(layer, 140, dtype=torch.float64)
+    after = layer(x)
+    assert torch.equal(before, after)
+    after.sum().backward()
+    assert layer.packed.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("options", [{"bias": False}, {"linear": False}])
+def test_quadratic_with_less(options):
+    assert_exported(Quadratic(6, 2, **options), 6)
+
+
+def test_inputs_of_more_dimensions():
+    assert_exported(Quadratic(140, 3), 5, 140)
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+def test_reduced(dtype):
+    assert_exported(Reduced(70, 50), 70, dtype=dtype)
+
+
+def test_a_cnn_with_a_quadratic_head():
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10)
+    )  # fmt: skip
+    layer = replace_head(model)[4]
+    layer.reset_parameters()  # so that there is something in Q
+    proto = assert_exported(model, 1, 8, 8)
+    assert "Conv" in {node.op_type for node in proto.graph.node}
+
+
+def test_a_network():
+    net = make_network(("linear", "quadratic", "reduced"), "tanh", "softmax", widths=(5, 4, 3))
+    assert_exported(from_network(net), 3, dtype=torch.float64)
