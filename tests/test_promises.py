@@ -12,7 +12,7 @@ NAME = re.compile(r"`([\w/]+\.py::\w+)`")
 
 
 def names_by_file():
-    """The names of the tests in each file, found by the file's own name, whatever its folder."""
+    """The names of the tests in each file, by its path in `tests`."""
     found = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         names = [
@@ -20,8 +20,7 @@ def names_by_file():
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
         ]
-        assert path.name not in found, f"two files are called {path.name}"
-        found[path.name] = set(names)
+        found[path.relative_to(ROOT / "tests").as_posix()] = set(names)
     return found
 
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadric.config import get_config, set_config
+    from quadric.convert._separation import separate
+    from quadric.core._layers import Linear, Quadratic, Reduced
     from quadric.errors import DivergenceError, ModelFileError
     from quadric.estimators import (
         QuadraticClassifier,
         QuadraticLogisticRegression,
         QuadraticRegressor,
     )
-    from quadric.core._layers import Linear, Quadratic, Reduced
     from quadric.model_file import load, save
     from quadric.network import Network
-    from quadric.convert._separation import separate
 
 __version__ = "0.1.0"
 

@@ -22,7 +22,7 @@ from quadric import Network, model_file
 from quadric.cli import app
 from quadric.reference import _counts as counts
 
-README = Path(__file__).parent.parent / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from quadric import datasets
+from quadric._utils.whole_files import write_whole
 from quadric.datasets import DatasetError
 from quadric.datasets import _debian as debian
 from quadric.datasets import _fetching as fetching
@@ -26,7 +27,6 @@ from quadric.datasets._commands import UnavailableError, run
 from quadric.datasets._fetching import Source
 from quadric.datasets._idx import unpack
 from quadric.datasets._known_files import COLLECTIONS
-from quadric._utils.whole_files import write_whole
 from tests.support.small_files import (
     CONTENTS,
     LABELS,

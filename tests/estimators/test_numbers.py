@@ -19,11 +19,11 @@ from quadric import (
     plotting,
     save,
 )
+from quadric.convert._separation import separate, separating_quadric
+from quadric.core._layers import Linear
 from quadric.errors import TableError
 from quadric.explain import explain, quadrics
 from quadric.geometry import Quadric
-from quadric.core._layers import Linear
-from quadric.convert._separation import separate, separating_quadric
 from quadric.tables import Settings, TableNetwork, Wishes, open_table, predict, train
 from tests.support.networks import make_network, max_difference
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from quadric.kernels import _quadratic_form as loops
 from quadric.core._quadratic_form import PythonThreads
+from quadric.kernels import _quadratic_form as loops
 
 PAGE = mmap.PAGESIZE
 MARK = 0xA5

@@ -15,8 +15,8 @@ from scipy import sparse
 
 import quadric
 from quadric import DivergenceError, Network
-from quadric.kernels import _sgd as sgd
 from quadric.core._losses import LOSSES
+from quadric.kernels import _sgd as sgd
 from quadric.training._divergence import NonFiniteError, Watch
 from quadric.training._epochs import run_epochs
 from quadric.training._mini_batch import MiniBatch

@@ -25,17 +25,17 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 
 import quadric
 from quadric import ModelFileError, Network, QuadraticClassifier, datasets, load, save
+from quadric._utils.whole_files import temporary_name
 from quadric.core import _triangle as triangle
-from quadric.explain import explain
 from quadric.core._layers import Quadratic
-from quadric.model_file import info
+from quadric.explain import explain
 from quadric.model_file import _container as container
 from quadric.model_file import _disk as disk
-from quadric._utils.whole_files import temporary_name
+from quadric.model_file import info
 from tests.support import mutated_model_files
 from tests.support.model_file_models import MODELS, answers, make, numbers
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 NOBODY = 65534
 
 
@@ -50,7 +50,9 @@ def saved(tmp_path_factory):
         save(model, path)
         path.with_suffix(".data").write_bytes(pickle.dumps(X))
         models[name] = (model, X, path)
-    subprocess.run([sys.executable, "-m", "tests.support.model_file_models", str(directory)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "tests.support.model_file_models", str(directory)], check=True
+    )
     return models
 
 

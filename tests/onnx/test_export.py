@@ -35,8 +35,8 @@ from quadric import (
     QuadraticRegressor,
     __version__,
 )
-from tests.support.networks import ENDS, HIDDEN, KINDS, make_network, output_of
 from tests.core.test_parity import CASES, NAMES, network
+from tests.support.networks import ENDS, HIDDEN, KINDS, make_network, output_of
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -615,7 +615,7 @@ def test_missing_packages():
 
 
 def test_the_documented_example(tmp_path):
-    page = (Path(__file__).parent.parent / "docs" / "onnx.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "onnx.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (output,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     assert output_of(example, tmp_path) == output

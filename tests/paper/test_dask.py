@@ -25,7 +25,7 @@ from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, t
 distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DATA = images()
 FEW, HALF = TASKS[:6], TASKS[::2]
 

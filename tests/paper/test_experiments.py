@@ -17,10 +17,10 @@ from quadric.paper.experiments import _theorem as theorem
 from quadric.paper.experiments import _timing as timing
 from quadric.paper.experiments import _xor as xor
 from quadric.paper.experiments._outcome import Table
-from quadric.reference._counted import count_layer
 from quadric.paper.sweep import Environment, Recipe, Result, Row, Store, Task
+from quadric.reference._counted import count_layer
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HERE = Environment("a processor", "0", "0", "0", "0")
 
 

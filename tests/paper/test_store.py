@@ -22,7 +22,7 @@ from quadric.paper.sweep import Environment, Result, Store, StoreError, Task
 from quadric.paper.sweep import _row as row_module
 from tests.support.sweep_process import RECIPE
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 NOBODY = 65534
 HERE = Environment("a processor", "0", "0", "0", "0")
 QUICK = replace(RECIPE, epochs=(1, 2))

@@ -20,7 +20,7 @@ from quadric.paper.sweep import _task as task_module
 from quadric.paper.sweep._prepared import prepare
 from tests.support.sweep_process import RECIPE, TASKS, images, table
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DATA = images()
 FEW = TASKS[:6]
 QUICK = replace(RECIPE, epochs=(1, 2))

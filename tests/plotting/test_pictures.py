@@ -217,7 +217,7 @@ def test_boundary_of_two_classes_can_be_drawn(ax):
 
 
 def test_the_pictures_of_the_documentation_are_drawn(tmp_path, monkeypatch):
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     monkeypatch.setattr("sys.argv", ["pictures.py", str(tmp_path)])
     runpy.run_path(str(root / "docs" / "pictures.py"), run_name="__main__")
     made = {path.name for path in tmp_path.iterdir()}

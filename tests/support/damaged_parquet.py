@@ -152,7 +152,7 @@ class Reader:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.damaged_parquet"], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self.errors, text=True,
-            cwd=Path(__file__).parent.parent,
+            cwd=Path(__file__).parents[2],
         )  # fmt: skip
 
     def read(self, path):

@@ -285,7 +285,9 @@ def main(count, seed):
     counts = {"refused": Counter(), "read": Counter()}
     with tempfile.TemporaryDirectory() as directory:
         base = Path(directory) / "base"
-        subprocess.run([sys.executable, "-m", "tests.support.damaged_stores", str(base)], check=False)
+        subprocess.run(
+            [sys.executable, "-m", "tests.support.damaged_stores", str(base)], check=False
+        )
         assert Path(f"{base}-wal").stat().st_size > 0
         fill(f"{base}.closed", range(10))
         written = {row for name in (base, f"{base}.closed") for row in rows(name, True)}

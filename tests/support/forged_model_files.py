@@ -5,9 +5,9 @@
 
 prints, as JSON, how many were refused, how many gave a model that works, and for each cause of a
 failure an example. A file that does anything else, ends the process or takes too long is a failure.
-The costly uses (fit, plot, commands) are made of some of the files, see `tests.support.forging.uses`.
-SEED 0 takes a few models only. `--replay` does again what was done with one file and prints the
-tracebacks; its SEED is one of the summary's, or the name of an attack in `tests.support.forging.attacks`.
+The costly uses (fit, plot, commands) are tried on some of the files only, see `forging.uses`.
+SEED 0 uses a few models only. `--replay` repeats what was done with one file and prints the
+tracebacks; its SEED is one of the summary's, or the name of an attack in `forging.attacks`.
 The forged file is written to FILE.
 """
 

@@ -13,7 +13,7 @@ import numpy as np
 from quadric import Network, save
 from tests.support.model_file_models import make
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def main():

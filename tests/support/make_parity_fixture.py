@@ -17,7 +17,7 @@ from quadric.reference import _algorithm1 as qnn
 from quadric.reference import _algorithm2 as rpqnn
 from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_rpqnn
 
-PATH = Path(__file__).parent / "fixtures" / "parity.json"
+PATH = Path(__file__).parents[1] / "fixtures" / "parity.json"
 RATE, STEPS, SAMPLES = 0.05, 200, 10
 LAST = {
     "binary_cross_entropy": "logistic",

@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 
-from quadric.tables.streaming import Checkpoint, Stream, train_stream
 from quadric.tables import Settings, Wishes, open_table
+from quadric.tables.streaming import Checkpoint, Stream, train_stream
 
 
 class StopError(Exception):

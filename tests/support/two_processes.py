@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def launch(*command, seconds=120):

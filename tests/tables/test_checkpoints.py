@@ -20,7 +20,7 @@ from quadric.tables.streaming._checkpoint import FORM
 from tests.support import damaged_checkpoints
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

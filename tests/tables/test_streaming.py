@@ -16,15 +16,15 @@ import pytest
 from quadric import QuadraticClassifier, model_file
 from quadric.errors import TableError
 from quadric.model_file import _container as container
+from quadric.tables import Settings, Wishes, open_table, train
+from quadric.tables._unchanged import Version, sample_digest
 from quadric.tables.streaming import Stream, train_stream
 from quadric.tables.streaming._checkpoint import FORM, Checkpoint
 from quadric.tables.streaming._estimator_state import put_state, state_of
-from quadric.tables import Settings, Wishes, open_table, train
-from quadric.tables._unchanged import Version, sample_digest
 from tests.support.damaged_checkpoints import content_of
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -252,8 +252,8 @@ def no_hang():
 )
 def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, no_hang):
     """One line, whatever happens to the file; no row is used that was not there at first."""
-    from quadric.tables.streaming._learner import Learner
     from quadric.tables import _reading as reading
+    from quadric.tables.streaming._learner import Learner
 
     learned = []
     original = Learner.learn

@@ -28,7 +28,7 @@ from quadric.tables._schema import Schema, decide
 from quadric.tables._writing import safe_for_spreadsheets
 from tests.support.odd_files import KINDS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def write(path, text):

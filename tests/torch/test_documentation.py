@@ -10,7 +10,7 @@ import polars as pl
 
 from tests.support.networks import output_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "torch.md"
+PAGE = Path(__file__).parents[2] / "docs" / "torch.md"
 
 
 def test_examples(tmp_path):

@@ -17,7 +17,7 @@ import quadric  # noqa: E402
 from quadric.torch import Quadratic, Reduced, replace_head  # noqa: E402
 from tests.support.one_process import one_process, shard  # noqa: E402
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "torch_head.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "torch_head.py"
 KINDS = {"quadratic": Quadratic, "reduced": Reduced}
 kinds = pytest.mark.parametrize("kind", KINDS)
 

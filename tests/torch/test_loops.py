@@ -18,9 +18,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from quadric.core._quadratic_form import PythonThreads
 from quadric.torch import Quadratic
 from quadric.torch import _loops as loops
-from quadric.torch.functional import unpack
 from quadric.torch._packed import _kept_places
 from quadric.torch._quadratic_form import quadratic_form
+from quadric.torch.functional import unpack
 
 
 def tensors(*shapes, dtype=torch.float64, seed=0):

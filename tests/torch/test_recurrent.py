@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from quadric.torch import QuadraticRNN, QuadraticRNNCell
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOUBLE = {"dtype": torch.float64}
 
 

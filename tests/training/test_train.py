@@ -31,7 +31,7 @@ from quadric.training._state import TrainingState
 from quadric.training._train import train
 from tests.support.networks import make_network, max_difference, targets
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
 
 

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from quadric import QuadraticLogisticRegression, datasets, plotting
+from quadric._utils.text import visible
 from quadric.cli import app
 from quadric.explain import explain
 from quadric.geometry import Quadric
-from quadric._utils.text import visible
 
 # what a table from a stranger may call its columns and classes
 NAMES = (

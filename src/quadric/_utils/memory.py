@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quadric.config import get_config
 from quadric._utils.control_groups import remaining_bytes
+from quadric.config import get_config
 from quadric.errors import MemoryLimitError
 
 __all__ = ["available_bytes", "check_limit", "readable"]

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import quadric
+from quadric._utils.text import visible
 from quadric.cli._complexity import complexity
 from quadric.cli._data import data
 from quadric.cli._explain import explain
@@ -19,7 +20,6 @@ from quadric.cli._plot import plot
 from quadric.cli._predict import predict
 from quadric.cli._reproduce import reproduce
 from quadric.cli._train import train
-from quadric._utils.text import visible
 
 __all__ = ["app", "main"]
 

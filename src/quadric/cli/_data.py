@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from quadric.cli._console import fail, make_console, print_line
 from quadric._utils.text import visible
+from quadric.cli._console import fail, make_console, print_line
 
 __all__ = ["data"]
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from quadric._utils.text import visible
 from quadric.cli._console import make_console, one_line
 from quadric.cli._models import describe_model, is_description
 from quadric.errors import ModelFileError
-from quadric._utils.text import visible
 
 __all__ = ["info"]
 

@@ -45,8 +45,8 @@ def plot(
             figure = _draw(opened.model, opened.schema, X, y, names(classes), image_shape)
         except (ValueError, TypeError) as error:
             fail(" ".join(str(error).split()))
-        from quadric.plotting._pictures import picture_bytes
         from quadric._utils.whole_files import write_whole
+        from quadric.plotting._pictures import picture_bytes
 
         write_whole(path, picture_bytes(figure, path.suffix))
     print_line(f"Picture: {path}")

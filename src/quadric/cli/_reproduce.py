@@ -25,9 +25,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from quadric._utils.text import visible
 from quadric.cli._console import fail, make_console, writable_directory
 from quadric.cli._outcomes import show
-from quadric._utils.text import visible
 
 if TYPE_CHECKING:
     from quadric.datasets import ImageData

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from quadric.cli._console import make_console, names, one_line, output_path, say
 from quadric._utils.text import visible
+from quadric.cli._console import make_console, names, one_line, output_path, say
 
 if TYPE_CHECKING:
     from quadric.tables import Trained

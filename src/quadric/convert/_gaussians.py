@@ -9,8 +9,8 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, as_numbers
-from quadric.geometry import Quadric
 from quadric.core._layers import Quadratic
+from quadric.geometry import Quadric
 from quadric.network import Network
 
 __all__ = ["from_ellipsoids", "from_gaussians", "from_qda"]

@@ -8,8 +8,8 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.convert._layers import layer_to_quadratic
-from quadric.geometry import Quadric
 from quadric.core._layers import Quadratic
+from quadric.geometry import Quadric
 from quadric.network import Network
 
 __all__ = ["from_polynomial_logistic", "to_polynomial_logistic"]

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from quadric._utils.arrays import Array, Matrix, unmasked
 from quadric.core import _quadratic_form as quadratic_form
 from quadric.core import _triangle as triangle
-from quadric._utils.arrays import Array, Matrix, unmasked
 
 __all__ = ["LAYERS", "Layer", "Linear", "Quadratic", "Reduced"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quadric.core._activations import exp, get_activation
 from quadric._utils.arrays import Array
+from quadric.core._activations import exp, get_activation
 
 __all__ = ["LOSSES", "Loss", "get_loss", "infer_loss"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quadric.datasets._directories import Contents
 from quadric._utils.whole_files import write_whole
+from quadric.datasets._directories import Contents
 
 __all__ = ["write_all"]
 

@@ -18,11 +18,11 @@ from sklearn.utils.validation import (
 )
 
 from quadric._utils.arrays import Array, Matrix, as_csr, check_indices, unmasked
-from quadric.estimators._messages import warn_user
-from quadric.core._layers import Layer
 from quadric._utils.memory import check_limit
-from quadric.training._memory_needs import SampleSizes, Shape, check_answers, matrix_bytes
+from quadric.core._layers import Layer
+from quadric.estimators._messages import warn_user
 from quadric.training import _objective as objective
+from quadric.training._memory_needs import SampleSizes, Shape, check_answers, matrix_bytes
 from quadric.training._objective import Samples
 
 __all__ = [

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from quadric._utils.arrays import Array, Matrix
+from quadric.core._initial_values import draw_layer
 from quadric.estimators import _data as data
 from quadric.estimators import _selection as selection
 from quadric.estimators._messages import (
@@ -22,7 +23,8 @@ from quadric.estimators._messages import (
     warn_user,
 )
 from quadric.estimators._selection import Candidate
-from quadric.core._initial_values import draw_layer
+from quadric.network import Network
+from quadric.training import _objective as objective
 from quadric.training._memory_needs import (
     SampleSizes,
     Shape,
@@ -30,8 +32,6 @@ from quadric.training._memory_needs import (
     compressed_bytes,
     matrix_bytes,
 )
-from quadric.network import Network
-from quadric.training import _objective as objective
 from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import History, TrainingState

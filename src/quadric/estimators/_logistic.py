@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from quadric._utils.arrays import Array, Matrix, unmasked
+from quadric.core._layers import Quadratic
 from quadric.estimators._classifier import QuadraticClassifier
 from quadric.estimators._data import (
     ACCEPTED,
@@ -28,9 +29,8 @@ from quadric.estimators._data import (
 )
 from quadric.estimators._messages import progress, warn_not_converged
 from quadric.estimators._probabilities import LogitsToClasses
-from quadric.core._layers import Quadratic
-from quadric.training._memory_needs import SampleSizes, Shape, check_training
 from quadric.network import Network
+from quadric.training._memory_needs import SampleSizes, Shape, check_training
 from quadric.training._options import Options
 from quadric.training._state import TrainingState
 from quadric.training._train import train

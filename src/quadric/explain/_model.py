@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.convert._layers import layer_to_quadratic
-from quadric.geometry import Quadric
-from quadric.core._layers import Layer, Linear
 from quadric._utils.memory import check_limit
+from quadric.convert._layers import layer_to_quadratic
+from quadric.core._layers import Layer, Linear
+from quadric.geometry import Quadric
 from quadric.network import Network
 from quadric.pipelines._affine import (
     Map,

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.core._layers import Quadratic
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.estimators._selection import hidden_sizes
-from quadric.core._layers import Quadratic
 from quadric.network import Network
 from quadric.pipelines._facts import Facts
 from quadric.pipelines._known import Known

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.errors import ModelFileError
 from quadric.core._layers import LAYERS, Layer
+from quadric.errors import ModelFileError
 
 __all__ = ["from_tensors", "stored_names", "to_tensors"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.errors import ModelFileError
 from quadric.core._layers import Layer
+from quadric.errors import ModelFileError
 from quadric.model_file._array_values import NUMBERS, decode_array
 from quadric.model_file._classes import CLASSES, ESTIMATORS
 from quadric.model_file._format_1 import upgrade

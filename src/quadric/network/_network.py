@@ -9,15 +9,15 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from quadric._utils import arrays
-from quadric._utils import checks
-from quadric.core._activations import ACTIVATIONS, get_activation
+from quadric._utils import arrays, checks
 from quadric._utils.arrays import Array, Matrix
-from quadric.network._gradient_check import GradientCheck, check_gradients
+from quadric._utils.memory import check_limit
+from quadric.core._activations import ACTIVATIONS, get_activation
 from quadric.core._initial_values import INITIAL_VALUES, draw_layer
 from quadric.core._layers import LAYERS, Layer
 from quadric.core._losses import Loss, get_loss
-from quadric._utils.memory import check_limit
+from quadric.network._gradient_check import GradientCheck, check_gradients
+from quadric.training import _objective as objective
 from quadric.training._memory_needs import (
     SampleSizes,
     Shape,
@@ -28,7 +28,6 @@ from quadric.training._memory_needs import (
     compressed_bytes,
     matrix_bytes,
 )
-from quadric.training import _objective as objective
 from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import Epoch, History, TrainingState

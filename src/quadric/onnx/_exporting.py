@@ -13,6 +13,7 @@ import onnx
 from onnx import helper
 
 import quadric
+from quadric._utils.whole_files import write_whole
 from quadric.network import Network
 from quadric.onnx._graph import ML, Graph, element_type
 from quadric.onnx._inputs import Input, declared_inputs, feature_names
@@ -22,7 +23,6 @@ from quadric.onnx._outputs import Output, label_values, output_nodes
 from quadric.onnx._tables import as_matrix
 from quadric.pipelines._operations import Operation
 from quadric.pipelines._table import UnknownStepError, operations, split
-from quadric._utils.whole_files import write_whole
 
 __all__ = ["export"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from quadric._utils.arrays import Array
-from quadric.geometry._arcs import Window
 from quadric._utils.text import visible
+from quadric.geometry._arcs import Window
 
 __all__ = [
     "BOUNDARY",

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import polars as pl
 
+from quadric._utils.memory import SHARE, available_bytes
 from quadric.config import get_config
 from quadric.errors import TableError
-from quadric._utils.memory import SHARE, available_bytes
 from quadric.tables._parquet_probe import BATCH, as_in_csv
 
 __all__ = ["columns_and_rows", "frames"]
 
-PROBE = Path(__file__).with_name("parquet_probe.py")
+PROBE = Path(__file__).with_name("_parquet_probe.py")
 LONGEST_REASON = 200
 
 

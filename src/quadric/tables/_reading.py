@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
+from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
 from quadric.tables import _parquet as parquet
 from quadric.tables._unchanged import Version, sample_digest
-from quadric._utils.whole_files import open_regular
 
 __all__ = ["Source", "open_table"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quadric.core import _layers as layers
 from quadric._utils.arrays import Array
+from quadric.core import _layers as layers
 
 __all__ = ["core_layer"]
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from quadric import network as core
-from quadric.core._activations import ACTIVATIONS
 from quadric._utils.checks import check_choice
+from quadric.core._activations import ACTIVATIONS
 from quadric.torch._core_layers import core_layer
 from quadric.torch._feedforward import Network
 from quadric.torch._inspection import lacks_values

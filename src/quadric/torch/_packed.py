@@ -1,7 +1,7 @@
 """Symmetric matrices as packed triangles, as differentiable functions of tensors.
 
-The layout is that of `quadric.core._triangle`: one tensor of shape (n(n+1)/2, m), whose row p holds the
-entries q_ij of m matrices for the p-th pair i <= j, row by row.
+The layout is that of `quadric.core._triangle`: one tensor of shape (n(n+1)/2, m), whose row p
+holds the entries q_ij of m matrices for the p-th pair i <= j, row by row.
 """
 
 from __future__ import annotations

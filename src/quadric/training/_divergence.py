@@ -11,9 +11,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from quadric.errors import DivergenceError
 from quadric.core._layers import Layer
 from quadric.core._losses import Loss
+from quadric.errors import DivergenceError
 from quadric.training import _objective as objective
 from quadric.training._objective import Samples
 from quadric.training._options import Options

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from quadric._utils.arrays import Matrix
-from quadric.core._layers import Layer
 from quadric._utils.memory import check_limit, readable
+from quadric.core._layers import Layer
 from quadric.training._objective import block_rows, widest
 
 __all__ = [

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from quadric.core._activations import get_activation
 from quadric._utils.arrays import Array, Matrix
+from quadric.core._activations import get_activation
 from quadric.core._layers import Layer
 from quadric.core._losses import Loss
 

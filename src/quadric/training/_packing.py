@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.core._layers import Layer
 from quadric.kernels import _lanes as lanes
 from quadric.kernels import _layout as layout
-from quadric.core._layers import Layer
 
 __all__ = ["PackedLayers"]
 

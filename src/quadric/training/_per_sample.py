@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from quadric._utils.arrays import Array, Matrix
+from quadric.core._layers import Layer
 from quadric.kernels import _layout as layout
 from quadric.kernels import _rows as rows
 from quadric.kernels import _sgd as sgd
-from quadric.core._layers import Layer
 from quadric.training import _objective as objective
 from quadric.training._divergence import NonFiniteError
 from quadric.training._packing import PackedLayers

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from quadric import Network, QuadraticClassifier, QuadraticRegressor, save
 from quadric.cli import app
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 def rows(n=40):

@@ -10,8 +10,8 @@ import numpy as np
 from quadric import datasets
 from quadric._utils.arrays import Array
 from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
-from quadric.reference import train_logistic, train_rpqnn
 from quadric.reference import _as_printed as as_printed
+from quadric.reference import train_logistic, train_rpqnn
 from quadric.reference._algorithm2 import forward
 
 if TYPE_CHECKING:

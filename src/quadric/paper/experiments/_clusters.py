@@ -12,8 +12,8 @@ from joblib import Parallel, delayed
 from quadric import datasets
 from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import one_blas_thread
-from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
 from quadric.network import Network
+from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
 from quadric.core._layers import LAYERS, Layer
 from quadric.network import Network
+from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
 from quadric.reference import _as_printed as as_printed
 from quadric.reference import _counts as counts
 from quadric.reference._counted import count_layer

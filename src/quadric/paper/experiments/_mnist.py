@@ -73,7 +73,7 @@ class Cell:
 
 def paper_table() -> dict[Key, dict[str, float]]:
     """The paper's table: mean, std, best and worst of 25 runs, in percent."""
-    text = resources.files("quadric.paper.experiments").joinpath("paper_mnist.csv").read_text()
+    text = resources.files(__package__).joinpath("paper_mnist.csv").read_text()
     table = {}
     for row in csv.DictReader(text.splitlines()):
         key = (int(row["train_size"]), int(row["epochs"]), int(row["hidden"]), row["model"])

@@ -16,9 +16,9 @@ from sklearn.datasets import make_moons
 
 from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import one_blas_thread
+from quadric.convert._separation import separate, separating_quadric
 from quadric.estimators import QuadraticClassifier
 from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
-from quadric.convert._separation import separate, separating_quadric
 
 __all__ = ["Row", "bounded_clusters", "run", "train"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadric import datasets
-from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
-from quadric.geometry import Quadric
 from quadric.core._layers import Quadratic
+from quadric.geometry import Quadric
 from quadric.network import Network
+from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from quadric.paper.experiments._outcome import Outcome, Table
 from quadric._utils.whole_files import write_whole
+from quadric.paper.experiments._outcome import Outcome, Table
 
 __all__ = ["figure_png", "table_csv", "write_report"]
 
@@ -53,7 +53,11 @@ def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    text = resources.files("quadric.paper.report").joinpath("template.html").read_text(encoding="utf-8")
+    text = (
+        resources.files("quadric.paper.report")
+        .joinpath("template.html")
+        .read_text(encoding="utf-8")
+    )
     judged = [claim for outcome in outcomes for claim in outcome.claims if claim.holds is not None]
     claims = [claim for claim in judged if not claim.erratum]
     errata = [claim for claim in judged if claim.erratum]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from quadric._utils import arrays
-from quadric._utils import checks
+from quadric._utils import arrays, checks
 from quadric.core._activations import ACTIVATIONS
 from quadric.core._initial_values import INITIAL_VALUES
 from quadric.core._losses import LOSSES

@@ -13,11 +13,11 @@ import numpy as np
 
 import quadric
 from quadric._utils.arrays import Array
+from quadric._utils.whole_files import remove_leftovers, write_whole
 from quadric.errors import ModelFileError, TableError
 from quadric.model_file import _container as container
 from quadric.model_file._json_text import canonical, parse
 from quadric.tables._plain import check_fields, require
-from quadric._utils.whole_files import remove_leftovers, write_whole
 
 __all__ = ["Checkpoint", "checkpoint_path"]
 

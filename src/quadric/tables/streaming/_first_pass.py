@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables._plain import check_fields, check_whole, require
 from quadric.tables._profile import ColumnProfile, profile_batch
 from quadric.tables._reading import Source
 from quadric.tables._schema import Schema, Wishes, decide
+from quadric.tables.streaming._checkpoint import Checkpoint
 
 __all__ = ["gather", "restored"]
 

@@ -11,10 +11,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators._data import scale_outputs
-from quadric.tables.streaming._estimator_state import check_arrays, put_state, state_of
 from quadric.tables._preprocessing import fitted_to_moments
 from quadric.tables._schema import Schema
 from quadric.tables._training import Settings, make_estimator, too_large
+from quadric.tables.streaming._estimator_state import check_arrays, put_state, state_of
 
 __all__ = ["Learner"]
 

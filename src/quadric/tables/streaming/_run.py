@@ -12,9 +12,6 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
-from quadric.tables.streaming import _first_pass as first_pass
-from quadric.tables.streaming._checkpoint import Checkpoint
-from quadric.tables.streaming._learner import Learner
 from quadric.tables._columns import features, labels, take
 from quadric.tables._plain import check_fields, check_whole, require
 from quadric.tables._profile import ColumnProfile
@@ -23,6 +20,9 @@ from quadric.tables._schema import Schema, Wishes
 from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL, Confusion, Report, Residuals
 from quadric.tables._training import Settings, Trained
 from quadric.tables._unchanged import changed
+from quadric.tables.streaming import _first_pass as first_pass
+from quadric.tables.streaming._checkpoint import Checkpoint
+from quadric.tables.streaming._learner import Learner
 
 __all__ = ["Stream", "train_stream"]
 
