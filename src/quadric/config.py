@@ -1,7 +1,5 @@
 """Settings that hold for the whole process."""
 
-from __future__ import annotations
-
 import numbers
 import re
 

@@ -1,7 +1,5 @@
 """Arrays from users: converted to what the code works on, or refused with a reason."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,21 +8,6 @@ from scipy import sparse
 
 Array: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any  # an Array of two dimensions, or a scipy.sparse CSR matrix
-
-__all__ = [
-    "Array",
-    "Matrix",
-    "as_csr",
-    "as_dtype",
-    "as_inputs",
-    "as_numbers",
-    "as_offset",
-    "as_targets",
-    "as_vector",
-    "as_weights",
-    "check_indices",
-    "unmasked",
-]
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:

@@ -1,15 +1,11 @@
 """One BLAS thread while somebody needs that, whichever of them ends first."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
-
-__all__ = ["blas_threads", "one_blas_thread"]
 
 Setting = tuple[Any, int]  # a library, and its number of threads
 

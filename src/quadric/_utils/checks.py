@@ -1,14 +1,10 @@
 """Options from users: one form of error for all of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-
-__all__ = ["as_generator", "check_choice", "check_flag", "check_integer", "check_number"]
 
 
 def check_number(

@@ -1,11 +1,7 @@
 """How much memory the control groups of this process leave it (Linux, cgroup versions 1 and 2)."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path, PurePosixPath
-
-__all__ = ["groups", "remaining_bytes"]
 
 UNLIMITED = 2**60  # version 1 has a huge number instead of "max"
 # limit, usage, and what of the usage is cache that the system takes back when it needs to

@@ -1,14 +1,10 @@
 """How much memory this process may use: the user's limit, or most of what the system leaves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from quadric._utils.control_groups import remaining_bytes
 from quadric.config import get_config
 from quadric.errors import MemoryLimitError
-
-__all__ = ["available_bytes", "check_limit", "readable"]
 
 SHARE = 0.8  # of what is available, by default
 NOT_WORTH_ASKING = 2**26  # bytes: without a limit of the user's, the system is not asked

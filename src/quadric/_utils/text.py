@@ -1,10 +1,6 @@
 """Text from others, such as names of columns and classes, made fit to be shown."""
 
-from __future__ import annotations
-
 import unicodedata
-
-__all__ = ["visible"]
 
 # Control characters, invisible ones (those that reverse the writing among them), line ends.
 OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -1,7 +1,5 @@
 """Files that are there whole or not at all, however the process or the machine may end."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib
@@ -13,8 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
-
-__all__ = ["open_regular", "remove_leftovers", "replacing", "temporary_name", "write_whole"]
 
 HOUR = 3600
 

@@ -1,7 +1,5 @@
 """The command line: one file a command; each imports what it needs when it runs."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

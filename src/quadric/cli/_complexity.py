@@ -1,7 +1,5 @@
 """`quadric complexity`: what a network costs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -10,8 +8,6 @@ import typer
 from rich.table import Table
 
 from quadric.cli._console import make_console, names
-
-__all__ = ["complexity"]
 
 KINDS = ("linear", "quadratic", "reduced")
 

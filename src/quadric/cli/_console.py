@@ -1,7 +1,5 @@
 """What the commands share: how to say that something is wrong, and where to write."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,17 +11,6 @@ from rich.console import Console
 from rich.text import Text
 
 from quadric._utils.text import visible
-
-__all__ = [
-    "fail",
-    "make_console",
-    "names",
-    "one_line",
-    "output_path",
-    "print_line",
-    "say",
-    "writable_directory",
-]
 
 
 def make_console(*, stderr: bool = False) -> Console:

@@ -1,7 +1,5 @@
 """`quadric data`: which data sets are here, fetching them, and whether their files are right."""
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +10,6 @@ from rich.table import Table
 
 from quadric._utils.text import visible
 from quadric.cli._console import fail, make_console, print_line
-
-__all__ = ["data"]
 
 data = typer.Typer(
     no_args_is_help=True,

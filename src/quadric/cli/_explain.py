@@ -1,7 +1,5 @@
 """`quadric explain`: what a model has learned."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +8,6 @@ import typer
 
 from quadric.cli._console import fail, one_line, say
 from quadric.cli._models import Opened, open_model
-
-__all__ = ["explain", "inputs_from"]
 
 
 def explain(

@@ -1,7 +1,5 @@
 """`quadric export`: a model for other runtimes."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +8,6 @@ import typer
 
 from quadric.cli._console import fail, one_line, output_path, print_line
 from quadric.cli._models import load_model
-
-__all__ = ["export"]
 
 
 def export(

@@ -1,7 +1,5 @@
 """`quadric info`: what is in a model file, without loading it whole."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +11,6 @@ from quadric._utils.text import visible
 from quadric.cli._console import make_console, one_line
 from quadric.cli._models import describe_model, is_description
 from quadric.errors import ModelFileError
-
-__all__ = ["info"]
 
 NO_MODEL = "the file describes no model. Take another copy of it, or save the model again."
 

@@ -12,8 +12,6 @@ from quadric.errors import ModelFileError
 if TYPE_CHECKING:
     from quadric.tables import Schema, Source
 
-__all__ = ["Opened", "describe_model", "is_description", "load_model", "open_model"]
-
 
 @dataclass
 class Opened:

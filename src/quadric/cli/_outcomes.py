@@ -11,7 +11,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from quadric.paper.experiments._outcome import Outcome, Table
 
-__all__ = ["show"]
 
 MOST_ROWS = 60  # on the terminal; the report has all
 

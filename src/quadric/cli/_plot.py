@@ -1,7 +1,5 @@
 """`quadric plot`: a picture of what a model has learned."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +9,6 @@ import typer
 from quadric.cli._console import fail, names, one_line, output_path, print_line, say
 from quadric.cli._explain import inputs_from
 from quadric.cli._models import open_model
-
-__all__ = ["plot"]
 
 
 def plot(

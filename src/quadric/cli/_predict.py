@@ -1,7 +1,5 @@
 """`quadric predict`: what a model says of a table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +8,6 @@ import typer
 
 from quadric.cli._console import one_line, output_path, print_line, say
 from quadric.cli._models import open_model
-
-__all__ = ["predict"]
 
 
 def predict(

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from quadric.paper.experiments._outcome import Outcome
     from quadric.paper.sweep import Recipe, Store
 
-__all__ = ["reproduce"]
-
 
 class Experiment(StrEnum):
     """What can be reproduced."""

@@ -21,7 +21,6 @@ from quadric.cli._console import make_console, names, one_line, output_path, say
 if TYPE_CHECKING:
     from quadric.tables import Trained
 
-__all__ = ["train"]
 
 MOST_SHOWN_CLASSES = 15
 

@@ -1,7 +1,5 @@
 """Gaussian classes and ellipsoids as one layer of quadratic neurons."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +10,6 @@ from quadric._utils.arrays import Array, as_numbers
 from quadric.core._layers import Quadratic
 from quadric.geometry import Quadric
 from quadric.network import Network
-
-__all__ = ["from_ellipsoids", "from_gaussians", "from_qda"]
 
 FLOAT = np.dtype(np.float64)
 

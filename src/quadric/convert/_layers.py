@@ -1,7 +1,5 @@
 """From one kind of neuron to another: to quadratic exactly, to reduced as nearly as can be."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,8 +8,6 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.core._layers import LAYERS, Layer, Linear, Quadratic, Reduced
 from quadric.network import Network
-
-__all__ = ["Reduction", "to_quadratic", "to_reduced"]
 
 Model = TypeVar("Model", Network, Layer)
 

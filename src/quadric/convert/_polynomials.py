@@ -1,7 +1,5 @@
 """PolynomialFeatures(2) + LogisticRegression is one layer of quadratic neurons."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,6 @@ from quadric.convert._layers import layer_to_quadratic
 from quadric.core._layers import Quadratic
 from quadric.geometry import Quadric
 from quadric.network import Network
-
-__all__ = ["from_polynomial_logistic", "to_polynomial_logistic"]
 
 
 def from_polynomial_logistic(pipeline: Any) -> Network:

@@ -6,8 +6,6 @@ ellipsoids are disjoint. It does not hold for all bounded clusters: two interlea
 be separated by any conic, which `separating_quadric` proves by linear programming.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +19,6 @@ from quadric.convert import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
 from quadric.network import Network
-
-__all__ = ["QuadricSeparation", "Separation", "separate", "separating_quadric"]
 
 FLOAT = np.dtype(np.float64)
 

@@ -1,7 +1,5 @@
 """Activation functions g and their slopes g', by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -10,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-
-__all__ = ["ACTIVATIONS", "Activation", "exp", "get_activation"]
 
 
 @dataclass(frozen=True)

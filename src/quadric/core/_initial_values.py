@@ -3,8 +3,6 @@
 Each draws the parameters of one layer of m neurons with n inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +10,6 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.core._layers import LAYERS, Layer
-
-__all__ = ["INITIAL_VALUES", "draw_layer", "glorot_variances"]
 
 Parameters = dict[str, Array]
 

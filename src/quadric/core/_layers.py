@@ -6,8 +6,6 @@ A layer holds its parameters and knows its own equations, for a batch of inputs 
 dL/dW in the place of W, and so on) and dL/dX.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -17,8 +15,6 @@ from scipy import sparse
 from quadric._utils.arrays import Array, Matrix, unmasked
 from quadric.core import _quadratic_form as quadratic_form
 from quadric.core import _triangle as triangle
-
-__all__ = ["LAYERS", "Layer", "Linear", "Quadratic", "Reduced"]
 
 
 class Layer(ABC):

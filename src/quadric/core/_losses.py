@@ -3,8 +3,6 @@
 Each is summed over the outputs; the average over samples is taken where they are used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,8 +10,6 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.core._activations import exp, get_activation
-
-__all__ = ["LOSSES", "Loss", "get_loss", "infer_loss"]
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 The loops are compiled; `kernels.quadratic_form` describes them. torch's layers call the same ones.
 """
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from collections.abc import Callable
@@ -15,8 +13,6 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import blas_threads
-
-__all__ = ["PythonThreads", "input_gradient", "packed_gradient", "values"]
 
 
 def values(X: Array, packed: Array) -> Array:

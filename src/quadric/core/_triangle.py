@@ -7,15 +7,11 @@ The triangles of m matrices are stored side by side in one array `packed` of sha
     pair  (1,1) (1,2) (1,3) ... (1,n) (2,2) (2,3)  ...
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-
-__all__ = ["n_inputs", "pack", "unpack"]
 
 
 def n_inputs(pairs: int) -> int:

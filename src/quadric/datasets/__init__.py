@@ -1,7 +1,5 @@
 """Data sets: points of the plane, and images with their labels."""
 
-from __future__ import annotations
-
 from quadric.datasets._bundled import digits
 from quadric.datasets._image_data import ImageData
 from quadric.datasets._images import fashion_mnist, mnist

@@ -1,12 +1,8 @@
 """Images that come with scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from quadric.datasets._image_data import ImageData
-
-__all__ = ["digits"]
 
 TRAINING = 1297
 

@@ -1,14 +1,10 @@
 """Running other programs that fetch data: within a time limit, with one line if they fail."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-
-__all__ = ["UnavailableError", "run"]
 
 # Lines of chatter that come before or around the reason.
 _CHATTER = re.compile(r"^(npm (error|ERR!) (code|syscall|errno)\b|npm (warn|notice)\b|W: |$)", re.I)

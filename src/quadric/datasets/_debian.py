@@ -1,7 +1,5 @@
 """Debian's package of Fashion-MNIST: where it is installed, and without root where it is not."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 
@@ -9,8 +7,6 @@ from quadric.datasets._commands import UnavailableError, run
 from quadric.datasets._directories import Contents, holds_all, read
 from quadric.datasets._known_files import Collection
 from quadric.errors import DatasetError
-
-__all__ = ["INSTALLED", "PACKAGE", "fetch", "read_installed"]
 
 PACKAGE = "dataset-fashion-mnist"
 INSTALLED = Path("/usr/share/datasets/fashion-mnist")

@@ -1,7 +1,5 @@
 """Directories that hold a data set's files: which ones to look in, and reading them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import TypeAlias
@@ -9,17 +7,6 @@ from typing import TypeAlias
 from quadric.datasets._idx import BadFileError, check, read_raw
 from quadric.datasets._known_files import Collection, KnownFile
 from quadric.errors import DatasetError
-
-__all__ = [
-    "Contents",
-    "cache_directory",
-    "find",
-    "holds_all",
-    "named_directory",
-    "read",
-    "read_file",
-    "within",
-]
 
 Contents: TypeAlias = dict[str, bytes]  # the raw bytes of each of the four files, by name
 

@@ -1,7 +1,5 @@
 """Where a data set may be had when it is not here: the sources in turn, and keeping it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,8 +11,6 @@ from quadric.datasets._directories import Contents
 from quadric.datasets._idx import BadFileError, check
 from quadric.datasets._known_files import Collection
 from quadric.errors import DatasetUnavailableError
-
-__all__ = ["SOURCES", "Source", "fetch"]
 
 
 class Source(NamedTuple):

@@ -20,7 +20,6 @@ from quadric.datasets._known_files import KnownFile, other_owner
 if TYPE_CHECKING:
     from quadric._utils.arrays import Array
 
-__all__ = ["BadFileError", "check", "pack", "read_raw", "unpack"]
 
 CHUNK = 1 << 20
 

@@ -12,8 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from quadric._utils.arrays import Array
 
-__all__ = ["ImageData"]
-
 
 @dataclass(frozen=True, eq=False)
 class ImageData:

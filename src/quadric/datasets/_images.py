@@ -1,7 +1,5 @@
 """MNIST and Fashion-MNIST: from the user's directory, the cache, or a source on the network."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable
@@ -24,8 +22,6 @@ from quadric.datasets._idx import unpack
 from quadric.datasets._image_data import ImageData
 from quadric.datasets._known_files import COLLECTIONS, Collection
 from quadric.datasets._store import write_all
-
-__all__ = ["bring", "fashion_mnist", "mnist", "whereabouts"]
 
 NAMED_ADVICE = (
     "Put the right file there, name another directory (data_dir or QUADRIC_DATA), or name none to "

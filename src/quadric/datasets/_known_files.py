@@ -1,11 +1,7 @@
 """The files of MNIST and Fashion-MNIST, and how to tell that one is right."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
-
-__all__ = ["COLLECTIONS", "Collection", "KnownFile", "other_owner"]
 
 
 class KnownFile(NamedTuple):

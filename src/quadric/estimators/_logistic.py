@@ -35,8 +35,6 @@ from quadric.training._options import Options
 from quadric.training._state import TrainingState
 from quadric.training._train import train
 
-__all__ = ["QuadraticLogisticRegression"]
-
 LOSS_NAMES = {"multinomial": "cross_entropy", "one-vs-rest": "binary_cross_entropy"}
 LBFGS_PAIRS = 20  # more memory than usual: fewer passes over the data
 

@@ -1,7 +1,5 @@
 """What a fit tells its user: warnings at the user's own line, and progress on stderr."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import warnings
@@ -12,14 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from quadric.training._options import Options
 from quadric.training._state import Epoch, TrainingState
-
-__all__ = [
-    "progress",
-    "warn_about_recoveries",
-    "warn_about_the_end",
-    "warn_not_converged",
-    "warn_user",
-]
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100

@@ -1,7 +1,5 @@
 """From the logits of a fitted classifier to classes and probabilities."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,6 @@ from scipy import special
 from quadric._utils.arrays import Array
 from quadric.estimators._data import network_answers
 from quadric.network import Network
-
-__all__ = ["LogitsToClasses"]
 
 
 class LogitsToClasses:

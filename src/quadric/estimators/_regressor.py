@@ -24,8 +24,6 @@ from quadric.estimators._data import (
 )
 from quadric.estimators._fitting import Task, fit_network, starts_anew
 
-__all__ = ["QuadraticRegressor"]
-
 
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
     """A regressor whose last layer is quadratic, behind scikit-learn's interface.

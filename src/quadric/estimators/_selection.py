@@ -7,8 +7,6 @@ quarter continue, and the winner is then trained on all data from where it stand
 The values were chosen by `python -m benchmarks.defaults`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,17 +20,6 @@ from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import TrainingState
 from quadric.training._train import train
-
-__all__ = [
-    "Candidate",
-    "Choice",
-    "auto_solver",
-    "candidates",
-    "hidden_sizes",
-    "select",
-    "shape_of",
-    "worth_choosing",
-]
 
 HIDDEN = (32,)
 BATCH_SIZE = 200

@@ -1,7 +1,5 @@
 """A model taken apart: steps before the network, the layer to look at, and its coordinates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +21,6 @@ from quadric.pipelines._affine import (
     partly_affine,
 )
 from quadric.pipelines._table import find, split
-
-__all__ = ["Parts", "Space", "take_apart"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """A model explained: for each class its equation, its kind, and its strongest terms."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +14,6 @@ from quadric.explain._model import Parts, take_apart
 from quadric.explain._surfaces import difference, less, n_classes
 from quadric.explain._terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
-
-__all__ = ["ClassExplanation", "Explanation", "explain"]
 
 SHOWN_TERMS = 12  # of an equation in the text
 MOST_PAIRS = 45

@@ -1,15 +1,11 @@
 """The quadrics in a model: one for each neuron, and one for each pair of classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from quadric.explain._model import Parts, take_apart
 from quadric.geometry import Quadric
-
-__all__ = ["boundary", "quadrics"]
 
 CANCELLED = 64 * float(np.finfo(np.float64).eps)
 

@@ -9,8 +9,6 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
 
-__all__ = ["Moments", "Term", "rank_terms"]
-
 
 @dataclass(frozen=True)
 class Term:

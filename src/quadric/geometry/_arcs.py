@@ -6,8 +6,6 @@ through all of the conic, whichever kind it is. It goes to infinity where d'Qd =
 the window where the curve meets one of the four sides; between those angles it is drawn.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import TypeAlias
@@ -16,8 +14,6 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.geometry._quadric import Quadric
-
-__all__ = ["Window", "arcs", "check_plane"]
 
 Window: TypeAlias = tuple[float, float, float, float]  # x from, x to, y from, y to
 

@@ -1,7 +1,5 @@
 """Ellipsoids around points: the smallest one, and whether two of them meet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,8 +7,6 @@ import numpy as np
 from quadric._utils import checks
 from quadric._utils.arrays import Array, as_numbers
 from quadric.geometry._quadric import FLOAT, Quadric
-
-__all__ = ["disjoint", "ellipsoid", "smallest_ellipsoid"]
 
 MAX_ITERATIONS = 100_000
 WORST_ROUNDING = 0.01  # of the distance from the centre to the surface, in its own units

@@ -10,8 +10,6 @@ import numpy as np
 from quadric._utils import checks
 from quadric._utils.arrays import Array
 
-__all__ = ["default_names", "equation"]
-
 
 def default_names(n: int) -> list[str]:
     """x, y, z; in more dimensions x1, x2, ..."""

@@ -1,12 +1,8 @@
 """Eigenvalues of a symmetric matrix whose rows are of very different size."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from quadric._utils.arrays import Array
-
-__all__ = ["graded_eigh"]
 
 LARGEST = 40  # dimensions; beyond, Jacobi's method takes too long here
 SWEEPS = 40

@@ -1,10 +1,6 @@
 """The names of quadrics: in the plane, the seventeen of space, and beyond by signature and rank."""
 
-from __future__ import annotations
-
 from quadric.geometry._shape import Shape
-
-__all__ = ["kind_of"]
 
 # (rank, slanted, level is zero, axes met, axes not met)
 PLANE = {

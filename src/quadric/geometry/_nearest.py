@@ -13,13 +13,9 @@ nu runs from 0 to the end as r runs from 0 to infinity, chosen such that
 ``nu = r/L``, L being the largest, and ``kappa_i = lambda_i/L``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from quadric._utils.arrays import Array
-
-__all__ = ["steps_to_surface"]
 
 ITERATIONS = 200
 EPS = float(np.finfo(np.float64).eps)

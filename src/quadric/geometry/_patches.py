@@ -1,15 +1,11 @@
 """The pieces of a quadric in space, as meshes whose corners lie on the surface itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.geometry._quadric import Quadric
-
-__all__ = ["patches"]
 
 
 def patches(surface: Quadric, extent: float, around: Array | None = None) -> list[Array]:

@@ -17,8 +17,6 @@ from quadric.geometry._kinds import kind_of
 from quadric.geometry._nearest import steps_to_surface
 from quadric.geometry._shape import CentralForm, Shape, central_form, default_tolerance
 
-__all__ = ["Axes", "Quadric"]
-
 FLOAT = np.dtype(np.float64)
 
 

@@ -5,16 +5,11 @@ coefficients by `tolerance`, relative to the size of Q, of w and of b, could mak
 shift or a rotation, which rounds the coefficients, does not change what is decided.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-
-__all__ = ["CentralForm", "Shape", "central_form", "default_tolerance"]
-
 
 STRAIGHT = 5e3
 

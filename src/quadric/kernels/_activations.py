@@ -1,7 +1,5 @@
 """The exponential, the activations and their slopes, on blocks of lanes."""
 
-from __future__ import annotations
-
 import math
 
 from quadric.kernels._compiling import block, inline

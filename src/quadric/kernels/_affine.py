@@ -4,8 +4,6 @@ A linear layer has one such map, a reduced layer two. `col` is the first neuron 
 is a block of zeros, which tells its width.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from quadric.kernels._compiling import inline

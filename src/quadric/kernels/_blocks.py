@@ -4,8 +4,6 @@ Blocks are two registers wide while they fit into the padded row, then one. `col
 neuron of a block; `zero` is a block of zeros, which tells its width.
 """
 
-from __future__ import annotations
-
 from quadric.kernels._activations import activate, times_slope
 from quadric.kernels._affine import affine, first_map, second_map, update_affine
 from quadric.kernels._compiling import block, inline

@@ -1,7 +1,5 @@
 """How the kernels are compiled, and kept for the next process."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import hashlib

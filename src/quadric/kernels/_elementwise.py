@@ -1,7 +1,5 @@
 """exp, logistic and tanh of whole arrays, many times faster than NumPy's own."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from quadric.kernels._activations import activate, exp
@@ -20,8 +18,6 @@ from quadric.kernels._lanes import (
     zeros,
 )
 from quadric.kernels._layout import LOGISTIC, TANH
-
-__all__ = ["FUNCTIONS", "apply"]
 
 EXP = -1
 FUNCTIONS = {"exp": EXP, "logistic": LOGISTIC, "tanh": TANH}

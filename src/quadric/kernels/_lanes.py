@@ -5,8 +5,6 @@ so the kernels write their registers out. Inside them memory is addresses and of
 be reference-counted at every call.
 """
 
-from __future__ import annotations
-
 import operator
 
 from llvmlite import ir

@@ -33,8 +33,6 @@ input offset (layer 0), then a quadratic layer (layer 1)::
   ``r = W~ o`` is kept. ``x = s + o`` then costs as much as the sparse ``s``.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The loss of a sample, its derivative by z, and the sum of losses over samples."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ its inputs: it runs along the stored triangle, and keeps V = Q x for the backwar
 monomials M(x) for the update.
 """
 
-from __future__ import annotations
-
 from quadric.kernels._affine import add_to_rows, weighted_rows
 from quadric.kernels._compiling import inline
 from quadric.kernels._lanes import advance, lane_count, load, multiply_add, splat, store

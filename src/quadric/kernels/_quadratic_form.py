@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import binding
 
-from quadric.kernels._compiling import ALLOWED, SharedLoop, inline
+from quadric.kernels._compiling import SharedLoop, inline
 from quadric.kernels._lanes import (
     UNIT_BYTES,
     address,
@@ -51,8 +51,6 @@ from quadric.kernels._lanes import (
     take_ticket,
     zeros,
 )
-
-__all__ = ["ALLOWED", "Batch", "backward_P", "backward_x", "forward"]
 
 # Six sums of UNITS * 64 bytes fill the registers: 12 of 16 with AVX2, 12 of 32 with AVX-512.
 UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1

@@ -1,7 +1,5 @@
 """Rows of samples: one row as a list of (index, value), and dense rows compressed to CSR."""
 
-from __future__ import annotations
-
 import numba
 
 from quadric.kernels._compiling import EntryPoint, inline

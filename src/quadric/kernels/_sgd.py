@@ -4,8 +4,6 @@ It takes arrays and numbers, updates in place and returns numbers. The loop uses
 allocation and no Python object. `layout` describes the memory, `blocks` computes one layer.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

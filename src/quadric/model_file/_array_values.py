@@ -1,7 +1,5 @@
 """NumPy arrays of the kinds that models hold, as tensors of the few kinds that files hold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
@@ -10,8 +8,6 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.errors import ModelFileError
-
-__all__ = ["NUMBERS", "UnkeptError", "decode_array", "encode_array"]
 
 
 class UnkeptError(Exception):

@@ -3,8 +3,6 @@
 A name in a file is looked up here and nowhere else; nothing is imported because a file says so.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -20,8 +18,6 @@ from quadric.pipelines._facts import Facts
 from quadric.pipelines._known import Known
 from quadric.pipelines._selectors import SELECTED
 from quadric.pipelines._table import STEPS
-
-__all__ = ["CLASSES", "ESTIMATORS", "RUNNING"]
 
 # Parameters of any class that say how it runs, not what it is: never taken from a file.
 RUNNING = frozenset(

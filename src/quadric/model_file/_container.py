@@ -24,7 +24,6 @@ from quadric.model_file._json_text import canonical, memory_estimate, parse
 if TYPE_CHECKING:  # `info` looks at headers only, and needs no SciPy
     from quadric._utils.arrays import Array
 
-__all__ = ["FORMAT", "MODEL", "Form", "describe_file", "has_key", "read", "to_bytes"]
 
 FORMAT = 2
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}

@@ -1,7 +1,5 @@
 """A model as plain data: a description of JSON values, and named arrays."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Mapping
@@ -20,8 +18,6 @@ from quadric.model_file._layers import to_tensors
 from quadric.network import Network
 from quadric.pipelines._known import Known
 from quadric.pipelines._table import UnknownStepError, find, split
-
-__all__ = ["describe"]
 
 LARGEST_INT = 2**63
 

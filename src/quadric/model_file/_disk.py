@@ -1,15 +1,11 @@
 """A model file written in one step, and a file opened with care."""
 
-from __future__ import annotations
-
 import errno
 import os
 from typing import BinaryIO
 
 from quadric._utils import whole_files
 from quadric.errors import ModelFileError
-
-__all__ = ["open_regular", "write"]
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:

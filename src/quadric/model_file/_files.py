@@ -1,7 +1,5 @@
 """The three things one does with a model file: save, load, and look."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
@@ -9,8 +7,6 @@ from quadric.errors import ModelFileError
 from quadric.model_file import _container as container
 from quadric.model_file import _disk as disk
 from quadric.model_file._json_text import canonical, parse
-
-__all__ = ["info", "load", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:

@@ -4,14 +4,10 @@ Format 1 held every attribute of a fitted step. Here the facts are taken out of 
 derived is left behind, unread. The result is checked as any description of format 2.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from quadric.errors import ModelFileError
 from quadric.model_file._classes import RUNNING
-
-__all__ = ["upgrade"]
 
 Entry = dict[str, Any]
 

@@ -1,15 +1,11 @@
 """JSON with one spelling for each value, and a reader that believes nothing."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from typing import Any
 
 from quadric.errors import ModelFileError
-
-__all__ = ["canonical", "memory_estimate", "parse"]
 
 DEEPEST = 64
 # bytes of the parser's objects, with the pointers to them

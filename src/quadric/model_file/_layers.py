@@ -4,8 +4,6 @@ They are those of the layer, except for a quadratic layer's triangles: `packed`,
 (n(n+1)/2, m), is stored as ``Q``, shape (m, n(n+1)/2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,8 +11,6 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.core._layers import LAYERS, Layer
 from quadric.errors import ModelFileError
-
-__all__ = ["from_tensors", "stored_names", "to_tensors"]
 
 STORED_NAMES = {"packed": "Q"}
 

@@ -1,7 +1,5 @@
 """A model from its description and arrays; every name is looked up in a table of ours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,8 +16,6 @@ from quadric.network import Network
 from quadric.pipelines._facts import FactError, Facts
 from quadric.pipelines._known import Known
 from quadric.pipelines._table import split
-
-__all__ = ["rebuild"]
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
 LARGEST_INT = 2**63

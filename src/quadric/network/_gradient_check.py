@@ -1,7 +1,5 @@
 """Gradients against central differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +10,6 @@ from quadric._utils.arrays import Array, Matrix
 from quadric.core._layers import Layer
 from quadric.core._losses import Loss
 from quadric.training import _objective as objective
-
-__all__ = ["GradientCheck", "WorstEntry", "check_gradients"]
 
 CURVED = 1e-8  # an error from which on a second, finer difference is taken
 

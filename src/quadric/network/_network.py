@@ -1,7 +1,5 @@
 """A feedforward network: a stack of layers of any kinds, with an activation for each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -32,8 +30,6 @@ from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import Epoch, History, TrainingState
 from quadric.training._train import train
-
-__all__ = ["Network"]
 
 
 class Network:

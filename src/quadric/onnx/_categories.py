@@ -1,7 +1,5 @@
 """Categories of single columns as nodes: compared, and replaced by codes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -11,8 +9,6 @@ from quadric._utils.arrays import Array
 from quadric.onnx._graph import ML, Graph
 from quadric.onnx._tables import MISSING_TEXT, Column, Matrix, pick
 from quadric.pipelines._operations import Categories, OneHot, Ordinal, is_missing
-
-__all__ = ["is_category", "kind_of_values", "one_hot", "ordinal"]
 
 
 def kind_of_values(values: Any) -> str:

@@ -1,7 +1,5 @@
 """A model as one ONNX graph: preprocessing, network, answers."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence
@@ -23,8 +21,6 @@ from quadric.onnx._outputs import Output, label_values, output_nodes
 from quadric.onnx._tables import as_matrix
 from quadric.pipelines._operations import Operation
 from quadric.pipelines._table import UnknownStepError, operations, split
-
-__all__ = ["export"]
 
 OPSETS = (13, 17)  # the oldest that has these operators, and the default: widely supported
 ML_OPSET = 3

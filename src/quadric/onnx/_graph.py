@@ -10,8 +10,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from quadric._utils.arrays import Array
 
-__all__ = ["ML", "Graph", "element_type"]
-
 ML = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are of the main one
 
 

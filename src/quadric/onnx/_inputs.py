@@ -1,7 +1,5 @@
 """The inputs of a graph: one matrix, or a named input for each column where types differ."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +9,6 @@ from quadric.onnx._categories import kind_of_values
 from quadric.onnx._graph import Graph
 from quadric.onnx._tables import Column, Matrix, Table
 from quadric.pipelines._operations import Beside, Impute, OneHot, Operation, Ordinal, Select
-
-__all__ = ["Input", "declared_inputs", "feature_names"]
 
 Input = tuple[str, Any, int]  # name, dtype, width
 

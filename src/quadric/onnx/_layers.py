@@ -1,14 +1,10 @@
 """Layers and activations as nodes: a handful for each layer, whatever its size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 from quadric.network import Network
 from quadric.onnx._graph import Graph
-
-__all__ = ["activation_node", "logits_node"]
 
 
 def logits_node(graph: Graph, network: Network, X: str) -> str:

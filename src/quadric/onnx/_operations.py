@@ -1,7 +1,5 @@
 """The operations of preprocessing as nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,8 +32,6 @@ from quadric.pipelines._operations import (
     Select,
     is_missing,
 )
-
-__all__ = ["apply"]
 
 
 def apply(graph: Graph, operations: Sequence[Operation], table: Table) -> Table:

@@ -1,7 +1,5 @@
 """From logits to what a model answers: labels and probabilities, values, activations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +9,6 @@ from quadric._utils.arrays import Array
 from quadric.network import Network
 from quadric.onnx._graph import Graph
 from quadric.onnx._layers import activation_node
-
-__all__ = ["Output", "label_values", "output_nodes"]
 
 
 @dataclass(frozen=True)

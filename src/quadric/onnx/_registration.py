@@ -1,7 +1,5 @@
 """The estimators made known to skl2onnx, so that any Pipeline around them converts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,6 @@ from quadric.estimators import (
 from quadric.onnx._graph import Graph, element_type
 from quadric.onnx._layers import logits_node
 from quadric.onnx._outputs import label_values, output_nodes
-
-__all__ = ["register"]
 
 CLASSIFIERS = (QuadraticClassifier, QuadraticLogisticRegression)
 OPTIONS = {

@@ -1,15 +1,11 @@
 """What flows through the preprocessing: a matrix of numbers, or single columns of any type."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from quadric.onnx._graph import Graph
-
-__all__ = ["MISSING_TEXT", "Column", "Matrix", "Table", "as_columns", "as_matrix", "beside", "pick"]
 
 MISSING_TEXT = ""  # ONNX has no missing text: an empty one stands for it
 

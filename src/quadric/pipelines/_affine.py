@@ -22,16 +22,6 @@ from quadric.pipelines._operations import (
 )
 from quadric.pipelines._table import UnknownStepError, find, operations
 
-__all__ = [
-    "Map",
-    "NotAffineError",
-    "PartlyAffine",
-    "affine_map",
-    "fill_values",
-    "partly_affine",
-    "undo_steps",
-]
-
 
 class NotAffineError(TypeError):
     """A step that is not of the form z = A u + t."""

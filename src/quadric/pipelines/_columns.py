@@ -1,12 +1,8 @@
 """The columns of a ColumnTransformer, which users give in many ways."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-
-__all__ = ["column_indices"]
 
 
 def column_indices(columns: Any, names: list[str]) -> list[int]:

@@ -1,7 +1,5 @@
 """Encoders: categories and bins of single columns as numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,6 @@ from quadric._utils.arrays import Array
 from quadric.pipelines._facts import Facts, all_different
 from quadric.pipelines._known import KnownStep
 from quadric.pipelines._operations import Bin, Categories, OneHot, Operation, Ordinal, is_missing
-
-__all__ = ["ENCODERS"]
 
 PREPROCESSING = "sklearn.preprocessing"
 PLAIN = (bool, int, float, np.generic)

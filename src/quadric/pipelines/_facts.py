@@ -1,15 +1,11 @@
 """The facts that define a fitted step, and what they must be to be believed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-
-__all__ = ["FactError", "Facts", "all_different", "attributes"]
 
 MOST = 2**53  # counts are exact in float64 up to here
 

@@ -1,7 +1,5 @@
 """Missing values replaced, and marked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,6 @@ from quadric.pipelines._operations import (
     Select,
     is_missing,
 )
-
-__all__ = ["IMPUTERS"]
 
 
 def _impute(step: Any) -> list[Operation]:

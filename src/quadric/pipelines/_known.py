@@ -1,7 +1,5 @@
 """What the table says about one class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -10,8 +8,6 @@ from typing import Any
 from quadric._utils.arrays import Array
 from quadric.pipelines._facts import Facts
 from quadric.pipelines._operations import Operation
-
-__all__ = ["Known", "KnownStep"]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,6 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 
-__all__ = [
-    "Affine", "Beside", "Bin", "Branch", "Categories", "Clip", "Impute", "Indicate", "OneHot",
-    "Operation", "Ordinal", "Power", "Select", "is_missing", "width_after",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Affine:

@@ -1,7 +1,5 @@
 """Projections on a few directions, learned from data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,8 +7,6 @@ import numpy as np
 from quadric.pipelines._facts import Facts, attributes
 from quadric.pipelines._known import KnownStep
 from quadric.pipelines._operations import Affine, Operation
-
-__all__ = ["PROJECTIONS"]
 
 DECOMPOSITION = "sklearn.decomposition"
 MOST_STEPS = 10_000  # of the solvers, in another `fit`

@@ -1,7 +1,5 @@
 """Scalers: each column by itself, moved and scaled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,6 @@ from quadric._utils.arrays import Array
 from quadric.pipelines._facts import Facts, attributes
 from quadric.pipelines._known import KnownStep
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
-
-__all__ = ["SCALERS"]
 
 PREPROCESSING = "sklearn.preprocessing"
 

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric._utils.arrays import Array
 
-__all__ = ["SelectedFeatures"]
-
 
 class SelectedFeatures(SelectorMixin, BaseEstimator):
     """Select given columns.

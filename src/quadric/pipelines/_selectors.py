@@ -1,7 +1,5 @@
 """Selectors: some of the columns, as they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,8 +7,6 @@ import numpy as np
 from quadric.pipelines._facts import Facts
 from quadric.pipelines._known import KnownStep
 from quadric.pipelines._operations import Operation, Select
-
-__all__ = ["SELECTED", "SELECTORS", "has_known_score"]
 
 SELECTION = "sklearn.feature_selection"
 SCORES = (

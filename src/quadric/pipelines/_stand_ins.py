@@ -9,8 +9,6 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from quadric._utils.arrays import Array
 
-__all__ = ["Part", "record_columns"]
-
 
 class Part(NamedTuple):
     """One transformer of a ColumnTransformer.

@@ -22,8 +22,6 @@ from quadric.pipelines._projections import PROJECTIONS
 from quadric.pipelines._scalers import SCALERS
 from quadric.pipelines._selectors import SELECTED, SELECTORS, has_known_score
 
-__all__ = ["STEPS", "UnknownStepError", "find", "operations", "split", "supported", "width"]
-
 Steps = list[tuple[str, Any]]
 
 

@@ -1,7 +1,5 @@
 """A boundary while it learns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +13,6 @@ from quadric.geometry._arcs import Window
 from quadric.plotting._conics import plot_conic
 from quadric.plotting._regions import plot_points
 from quadric.plotting._style import BOUNDARY, color_of, dashes_of, window_of
-
-__all__ = ["animate"]
 
 
 def animate(

@@ -1,7 +1,5 @@
 """A conic, drawn from its geometry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,6 @@ from matplotlib.axes import Axes
 from quadric.geometry import Quadric
 from quadric.geometry._arcs import Window, arcs, check_plane
 from quadric.plotting._style import BOUNDARY, get_ax, show_window, shown_window
-
-__all__ = ["plot_conic"]
 
 
 def plot_conic(

@@ -1,15 +1,11 @@
 """Training as a curve."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from quadric.plotting._style import color_of, get_ax
-
-__all__ = ["plot_history"]
 
 
 def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -> Axes:

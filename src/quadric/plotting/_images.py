@@ -1,7 +1,5 @@
 """What a neuron over images looks for: the eigenvectors of its Q, as pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +9,6 @@ from matplotlib.figure import Figure
 from quadric._utils import checks
 from quadric.explain import Explanation, explain
 from quadric.plotting._style import plain
-
-__all__ = ["plot_eigenvectors"]
 
 
 def plot_eigenvectors(

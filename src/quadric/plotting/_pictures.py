@@ -1,7 +1,5 @@
 """The picture that suits a classifier: regions of two inputs, slices of a boundary of more."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -15,8 +13,6 @@ from quadric.plotting._images import plot_eigenvectors
 from quadric.plotting._regions import plot_regions
 from quadric.plotting._slices import plot_slices
 from quadric.plotting._style import plain
-
-__all__ = ["of_classes", "of_images", "picture_bytes"]
 
 
 def of_classes(

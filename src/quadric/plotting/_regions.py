@@ -1,7 +1,5 @@
 """Points, the regions that a model gives to each class, and its neurons' boundaries."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from typing import Any
@@ -28,8 +26,6 @@ from quadric.plotting._style import (
     show_window,
     window_of,
 )
-
-__all__ = ["plot_clusters", "plot_points", "plot_regions"]
 
 GRID = 400
 

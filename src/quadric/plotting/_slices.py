@@ -1,7 +1,5 @@
 """Planes cut through a quadric of many dimensions."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +14,6 @@ from quadric.geometry._equation import default_names
 from quadric.plotting._conics import plot_conic, surroundings
 from quadric.plotting._regions import plot_points
 from quadric.plotting._style import BOUNDARY, color_of, get_ax, plain, window_of
-
-__all__ = ["plot_slice", "plot_slices"]
 
 MOST_PANELS = 12
 

@@ -1,7 +1,5 @@
 """Colours, markers and axes that all pictures share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,18 +8,6 @@ from matplotlib.axes import Axes
 from quadric._utils.arrays import Array
 from quadric._utils.text import visible
 from quadric.geometry._arcs import Window
-
-__all__ = [
-    "BOUNDARY",
-    "color_of",
-    "dashes_of",
-    "get_ax",
-    "marker_of",
-    "plain",
-    "show_window",
-    "shown_window",
-    "window_of",
-]
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; yellow is too light for lines
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")

@@ -1,7 +1,5 @@
 """Quadrics in space."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +11,6 @@ from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
 from quadric.geometry._patches import patches
 from quadric.plotting._style import color_of, get_ax, plain
-
-__all__ = ["plot_surface"]
 
 
 def plot_surface(

@@ -5,8 +5,6 @@ layers of the paper's MNIST networks are. Inside, Q is stacked as the paper has 
 Where the algorithm prints ``a^1 <- x`` it means a^0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,8 +12,6 @@ import numpy as np
 
 from quadric.reference import _pieces as pieces
 from quadric.reference._pieces import A, Array, G, M, Parameters, delta_L, kronecker
-
-__all__ = ["backward", "forward", "gradients_qnn", "train_qnn", "update"]
 
 
 class Cache(NamedTuple):

@@ -3,8 +3,6 @@
 A layer is a dict of W (m, n), b (m,), U (m, n) and c (m,); one without U and c is linear.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +10,6 @@ import numpy as np
 
 from quadric.reference import _pieces as pieces
 from quadric.reference._pieces import Array, G, Parameters, delta_L
-
-__all__ = ["backward", "forward", "gradients_rpqnn", "train_rpqnn", "update"]
 
 
 class Cache(NamedTuple):

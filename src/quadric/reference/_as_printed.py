@@ -4,8 +4,6 @@ Gradients are what the printed updates subtract (``theta <- theta - eta * gradie
 counts are the printed numbers of multiplications for a layer of m neurons with n inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,15 +12,6 @@ import numpy as np
 from quadric.reference import _pieces as pieces
 from quadric.reference._algorithm2 import backward, forward
 from quadric.reference._pieces import Array, G, Parameters, sigma
-
-__all__ = [
-    "COUNTS",
-    "delta_expansion",
-    "delta_with_upper_triangular_Q",
-    "train_rpqnn",
-    "update_rpqnn",
-    "w_gradient",
-]
 
 
 def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:

@@ -1,7 +1,5 @@
 """The multiplications of one layer, counted by running the algorithms on counting numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +8,6 @@ import numpy as np
 from quadric.reference import _algorithm1 as algorithm1
 from quadric.reference import _algorithm2 as algorithm2
 from quadric.reference._counting import Counter
-
-__all__ = ["count_layer"]
 
 
 def count_layer(kind: str, m: int, n: int) -> dict[str, int]:

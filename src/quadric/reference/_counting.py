@@ -15,8 +15,6 @@ import numpy as np
 
 from quadric.reference._pieces import Array
 
-__all__ = ["Counter", "Number"]
-
 
 @dataclass
 class Counter:

@@ -5,11 +5,7 @@ printed counts are in `as_printed`. "update" is the cost of one layer's paramete
 "backward" of delta^{l-1} from delta^l.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-
-__all__ = ["COUNTS", "PARAMETERS", "QNN_FORWARD_DENSE_BLOCKS", "QNN_FORWARD_TRIANGULAR"]
 
 Formula = Callable[[int, int], int]
 

@@ -1,13 +1,9 @@
 """Quadratic logistic regression, section II: one neuron and its SGD updates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quadric.reference import _pieces as pieces
 from quadric.reference._pieces import Array, M, sigma
-
-__all__ = ["gradients_logistic", "train_logistic"]
 
 
 def gradients_logistic(Q: Array, w: Array, b: Any, x: Array, y: Any) -> tuple[Array, Array, Any]:

@@ -1,7 +1,5 @@
 """What both algorithms use: g, g', the loss and its delta^L, and the paper's matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

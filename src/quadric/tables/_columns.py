@@ -1,7 +1,5 @@
 """A batch of rows as a model takes it: numbers and categories, and the target's labels."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,8 +11,6 @@ from quadric._utils.arrays import Array
 from quadric.errors import TableError
 from quadric.tables._profile import as_text, check_size, clean, numbers
 from quadric.tables._schema import Schema
-
-__all__ = ["Counts", "complete_rows", "features", "labels", "match"]
 
 
 class Counts:

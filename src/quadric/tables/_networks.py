@@ -5,8 +5,6 @@ Its file may say which columns it takes and what it predicts, in what `save` kee
 "columns", the table's columns of numbers are its inputs, in their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,8 +16,6 @@ from quadric.network import Network
 from quadric.tables._profile import ColumnProfile, profile_batch
 from quadric.tables._reading import Source
 from quadric.tables._schema import Column, Schema
-
-__all__ = ["TableNetwork", "numeric_columns"]
 
 BATCH = 20_000
 MOST_SHOWN = 12

@@ -1,7 +1,5 @@
 """Parquet files in batches of rows; another process reads each file first: it may be damaged."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -15,8 +13,6 @@ from quadric._utils.memory import SHARE, available_bytes
 from quadric.config import get_config
 from quadric.errors import TableError
 from quadric.tables._parquet_probe import BATCH, as_in_csv
-
-__all__ = ["columns_and_rows", "frames"]
 
 PROBE = Path(__file__).with_name("_parquet_probe.py")
 LONGEST_REASON = 200

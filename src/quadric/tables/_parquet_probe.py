@@ -15,8 +15,6 @@ from typing import Any
 import polars as pl
 from polars import selectors
 
-__all__ = ["as_in_csv", "probe"]
-
 BATCH = 20_000
 SLACK = 2**31  # of addresses that threads reserve and do not use
 

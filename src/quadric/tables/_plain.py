@@ -1,12 +1,8 @@
 """Checks of plain values that come from a file: each raises ValueError and names what is wrong."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from typing import Any
-
-__all__ = ["check_fields", "check_names", "check_number", "check_whole", "require"]
 
 
 def require(condition: bool, what: str) -> None:

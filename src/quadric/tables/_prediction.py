@@ -1,7 +1,5 @@
 """Predictions for a table, batch by batch: a row out for every row in, in the same order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +15,6 @@ from quadric.tables._networks import TableNetwork
 from quadric.tables._reading import Source
 from quadric.tables._schema import Schema
 from quadric.tables._writing import write_batches
-
-__all__ = ["Predicted", "predict"]
 
 BATCH = 20_000
 BATCH_NUMBERS = 2**24  # inputs of the network, dense

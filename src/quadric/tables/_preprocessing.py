@@ -1,7 +1,5 @@
 """From a table's columns to the numbers of a network, with scikit-learn's own parts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
@@ -11,8 +9,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric.tables._schema import Schema
-
-__all__ = ["MISSING_CATEGORY", "fitted_to_moments", "preprocessing"]
 
 MISSING_CATEGORY = "missing"
 

@@ -13,8 +13,6 @@ from quadric._utils.arrays import Array
 from quadric.errors import TableError
 from quadric.tables._plain import check_fields, check_number, check_whole, require
 
-__all__ = ["MISSING", "ColumnProfile", "as_text", "check_size", "clean", "numbers", "profile_batch"]
-
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in any case
 TRUTH = {"true": 1.0, "false": 0.0}
 LARGEST = 1e100  # a number whose square must not overflow, sums over many rows included

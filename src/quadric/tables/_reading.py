@@ -1,7 +1,5 @@
 """CSV and Parquet files in batches of rows: the same rows in the same order, in little memory."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
@@ -18,8 +16,6 @@ from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
 from quadric.tables import _parquet as parquet
 from quadric.tables._unchanged import Version, sample_digest
-
-__all__ = ["Source", "open_table"]
 
 BLOCK = 1 << 22  # bytes of a CSV file that are parsed at a time
 LARGEST_BLOCK = 1 << 26  # a record that does not end within so many bytes has an open quote

@@ -11,8 +11,6 @@ from quadric.errors import TableError
 from quadric.tables._plain import check_fields, check_names, check_number, check_whole, require
 from quadric.tables._profile import LARGEST, ColumnProfile
 
-__all__ = ["MOST_CATEGORIES", "MOST_CLASSES", "Column", "Schema", "Wishes", "decide"]
-
 MOST_CATEGORIES = 50
 MOST_CLASSES = 200
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")

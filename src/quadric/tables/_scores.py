@@ -1,7 +1,5 @@
 """How good a model is, beside what needs no model and what a linear model does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-
-__all__ = ["LINEAR", "MODEL", "TRIVIAL", "Confusion", "Report", "Residuals"]
 
 MODEL = "this model"
 TRIVIAL = {"classification": "most frequent class", "regression": "the mean"}

@@ -1,7 +1,5 @@
 """A model from a table that fits in memory: split or cross-validation, baselines, report."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,8 +20,6 @@ from quadric.tables._profile import profile_batch
 from quadric.tables._reading import Source
 from quadric.tables._schema import Schema, Wishes, decide
 from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL, Confusion, Report, Residuals
-
-__all__ = ["Settings", "Trained", "make_estimator", "too_large", "train"]
 
 Tell = Callable[[str], None]
 

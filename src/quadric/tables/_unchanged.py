@@ -9,8 +9,6 @@ from typing import BinaryIO, NamedTuple
 
 from quadric.errors import TableError
 
-__all__ = ["Version", "sample_digest"]
-
 BLOCK = 1 << 16
 BLOCKS = 64  # are hashed of a file; one of up to 4 MiB is hashed whole
 

@@ -1,7 +1,5 @@
 """Tables out, batch by batch; the file is there whole at the end, or not at all."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,8 +9,6 @@ from polars.io.plugins import register_io_source
 
 from quadric._utils.text import visible
 from quadric._utils.whole_files import replacing
-
-__all__ = ["safe_for_spreadsheets", "write_batches"]
 
 FORMULA = r"\A[=+\-@\t\r\n]"
 NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"

@@ -16,7 +16,8 @@ from quadric.torch import functional
 from quadric.torch._heads import replace_head
 from quadric.torch._layers import Linear, Quadratic, Reduced
 from quadric.torch._networks import from_network, to_network
-from quadric.torch._recurrent import QuadraticRNN, QuadraticRNNCell
+from quadric.torch._recurrent import QuadraticRNN
+from quadric.torch._recurrent_cell import QuadraticRNNCell
 
 __all__ = [
     "Linear",

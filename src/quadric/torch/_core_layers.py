@@ -1,7 +1,5 @@
 """One layer of torch as one of the core's: the same numbers, bit for bit, on the CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,6 @@ from torch import Tensor, nn
 
 from quadric._utils.arrays import Array
 from quadric.core import _layers as layers
-
-__all__ = ["core_layer"]
 
 
 def core_layer(module: Any, name: str) -> layers.Layer:

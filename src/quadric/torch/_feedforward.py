@@ -1,15 +1,11 @@
 """`quadric.Network` as a module: layers one after the other, an activation behind each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from quadric._utils.checks import check_choice
-
-__all__ = ["Network"]
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda z: z,

@@ -1,15 +1,11 @@
 """A quadratic or reduced head for a network that is there: it starts as the same function."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
 from quadric._utils.checks import check_choice
 from quadric.torch._layers import Quadratic, Reduced
 from quadric.torch._replaceable import check_memory, check_replaceable
-
-__all__ = ["replace_head"]
 
 KINDS = ("quadratic", "reduced")
 

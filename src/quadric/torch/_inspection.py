@@ -1,15 +1,11 @@
 """What a user's module does besides what its class says: hooks, a forward of its own, no values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from quadric.torch._sharding import is_sharded
-
-__all__ = ["has_forward_hooks", "has_hooks", "has_own_forward", "lacks_values"]
 
 
 def has_own_forward(module: nn.Module, of: type[nn.Module]) -> bool:

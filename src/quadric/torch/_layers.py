@@ -1,7 +1,5 @@
 """Layers of neurons as modules: `Quadratic`, `Reduced`, and `Linear` in the same letters."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -14,8 +12,6 @@ from quadric.core._initial_values import INITIAL_VALUES, glorot_variances
 from quadric.torch import functional
 from quadric.torch._packed import diagonal as diagonal_rows
 from quadric.torch._sharding import is_sharded, shard_like
-
-__all__ = ["Linear", "Quadratic", "Reduced"]
 
 
 class _Layer(nn.Module):

@@ -4,8 +4,6 @@ They read and write memory by its address, so they are for tensors that are numb
 and nothing else, while no transform, tracer or dispatch mode is active.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any
@@ -14,8 +12,6 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import Parameter
-
-__all__ = ["backward_P", "backward_x", "can_take", "forward", "is_transformed"]
 
 _NAMES = {torch.float32: "float32", torch.float64: "float64"}
 
@@ -106,9 +102,9 @@ def _check(x: Tensor, **tensors: Tensor) -> None:
 @cache
 def _loops() -> Any:
     """The module of the loops; None where numba is told not to compile."""
-    from quadric.kernels import _quadratic_form as quadratic_form  # numba: only when it is needed
+    from quadric.kernels import _compiling, _quadratic_form  # numba: only when it is needed
 
-    return quadratic_form if quadratic_form.ALLOWED else None
+    return _quadratic_form if _compiling.ALLOWED else None
 
 
 class _OpenMP:

@@ -1,7 +1,5 @@
 """Networks between the core and torch: the same function, the same numbers, either way."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
@@ -13,8 +11,6 @@ from quadric.torch._feedforward import Network
 from quadric.torch._inspection import lacks_values
 from quadric.torch._layers import Linear, Quadratic, Reduced
 from quadric.torch._sequential import shown, take_apart
-
-__all__ = ["from_network", "to_network"]
 
 LAYERS = {"linear": Linear, "quadratic": Quadratic, "reduced": Reduced}
 

@@ -4,16 +4,12 @@ The layout is that of `quadric.core._triangle`: one tensor of shape (n(n+1)/2, m
 holds the entries q_ij of m matrices for the p-th pair i <= j, row by row.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from quadric.core._triangle import n_inputs
-
-__all__ = ["diagonal", "pack", "places", "unpack"]
 
 
 def pack(Q: Tensor) -> Tensor:

@@ -8,8 +8,6 @@ There are two ways to compute it, with the same result up to rounding:
   dispatch modes, forward mode).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -18,8 +16,6 @@ from torch.autograd import Function
 
 from quadric.torch import _loops as loops
 from quadric.torch._packed import places
-
-__all__ = ["quadratic_form"]
 
 
 def quadratic_form(x: Tensor, P: Tensor) -> Tensor:

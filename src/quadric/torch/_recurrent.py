@@ -1,7 +1,5 @@
 """Recurrent layers of quadratic neurons: `QuadraticRNNCell`, one step, and `QuadraticRNN`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +15,6 @@ from quadric.torch._recurrent_cell import (
     check_features,
     check_state,
 )
-
-__all__ = ["QuadraticRNN", "QuadraticRNNCell"]
 
 
 class QuadraticRNN(nn.Module):

@@ -1,7 +1,5 @@
 """One step of a recurrent layer of quadratic neurons, and initial values at which it is stable."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -10,8 +8,6 @@ from torch import Tensor, nn
 
 from quadric._utils.checks import check_choice, check_flag, check_integer
 from quadric.torch._layers import Quadratic
-
-__all__ = ["NONLINEARITIES", "QuadraticRNNCell", "check_features", "check_state"]
 
 NONLINEARITIES = {"tanh": torch.tanh, "relu": torch.relu}
 

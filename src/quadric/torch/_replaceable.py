@@ -1,7 +1,5 @@
 """Whether a layer with the same weights would do all that a Linear does where it stands."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 import torch
@@ -11,8 +9,6 @@ from torch.nn.utils import parametrize
 
 from quadric._utils.memory import check_limit
 from quadric.torch._inspection import has_hooks, has_own_forward, lacks_values
-
-__all__ = ["check_memory", "check_replaceable"]
 
 # They read the weights of their Linear themselves, instead of calling it.
 READERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)

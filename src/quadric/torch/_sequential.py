@@ -1,7 +1,5 @@
 """A user's Sequential, taken apart: which layers there are, and which activation behind each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
@@ -10,8 +8,6 @@ from torch import nn
 from quadric.torch._feedforward import Network
 from quadric.torch._inspection import has_forward_hooks, has_own_forward
 from quadric.torch._layers import Linear, Quadratic, Reduced
-
-__all__ = ["Stage", "shown", "take_apart"]
 
 LAYERS = (nn.Linear, Linear, Quadratic, Reduced)
 NOTHING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.AlphaDropout)  # in prediction

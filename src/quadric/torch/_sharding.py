@@ -3,13 +3,9 @@
 Nothing here loads torch.distributed unless such a parameter is given.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor
-
-__all__ = ["is_sharded", "shard_like"]
 
 
 def is_sharded(tensor: Any) -> bool:

@@ -1,7 +1,5 @@
 """The layers as functions of their inputs and parameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ A loss is compared only with the loss of the same samples at the start of the sa
 in `partial_fit`, or a warm start on other targets, can therefore not be taken for a divergence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -18,8 +16,6 @@ from quadric.training import _objective as objective
 from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import TrainingState
-
-__all__ = ["LossGrewError", "NonFiniteError", "Watch"]
 
 RECOVERIES = 12  # how often the rate is lowered before giving up
 LOWER_BY = 10.0

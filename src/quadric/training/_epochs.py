@@ -1,7 +1,5 @@
 """The epochs: order, learning rate, validation, stopping, records, and failures."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -12,8 +10,6 @@ from quadric._utils.arrays import Array
 from quadric.training._divergence import LossGrewError, NonFiniteError, Watch
 from quadric.training._objective import copy_into
 from quadric.training._state import Epoch
-
-__all__ = ["Stepper", "run_epochs"]
 
 
 class Stepper(Protocol):

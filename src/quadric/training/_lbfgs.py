@@ -1,7 +1,5 @@
 """L-BFGS over the flat vector of all parameters (SciPy's implementation)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,8 +15,6 @@ from quadric.training import _objective as objective
 from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import Epoch, TrainingState
-
-__all__ = ["run_lbfgs"]
 
 
 class _OutOfEvaluationsError(Exception):

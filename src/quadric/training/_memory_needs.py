@@ -3,8 +3,6 @@
 The estimates are upper bounds of what `tests/support/memory_process.py` measures, within 20 %.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -16,17 +14,6 @@ from quadric._utils.arrays import Matrix
 from quadric._utils.memory import check_limit, readable
 from quadric.core._layers import Layer
 from quadric.training._objective import block_rows, widest
-
-__all__ = [
-    "SampleSizes",
-    "Shape",
-    "check_answers",
-    "check_backward",
-    "check_creation",
-    "check_training",
-    "compressed_bytes",
-    "matrix_bytes",
-]
 
 COPIES = {"adam": 9, "sgd": 9}  # of all parameters, temporaries included
 LBFGS_COPIES = 25  # in float64, and two more for each pair of vectors that is kept

@@ -1,7 +1,5 @@
 """Epochs of mini-batches: the layers' own equations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,8 +12,6 @@ from quadric.training._divergence import NonFiniteError
 from quadric.training._objective import Samples
 from quadric.training._optimizers import Optimizer
 from quadric.training._options import Options
-
-__all__ = ["MiniBatch"]
 
 
 class MiniBatch:

@@ -17,18 +17,6 @@ from quadric.core._activations import get_activation
 from quadric.core._layers import Layer
 from quadric.core._losses import Loss
 
-__all__ = [
-    "Samples",
-    "accuracy",
-    "add_l2",
-    "copy_into",
-    "gradients",
-    "logit_blocks",
-    "logits",
-    "mean_loss",
-    "penalty",
-]
-
 BLOCK_ROWS = 1536
 BLOCK_NUMBERS = 2**21  # in one array of a block: fewer rows where layers have thousands of neurons
 

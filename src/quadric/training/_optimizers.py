@@ -3,8 +3,6 @@
 Both keep what they remember in the training state, one array for each parameter array.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -14,8 +12,6 @@ from quadric._utils.arrays import Array
 from quadric.core._layers import Layer
 from quadric.training._options import Options
 from quadric.training._state import TrainingState
-
-__all__ = ["SGD", "Adam", "Optimizer"]
 
 
 class Optimizer(Protocol):

@@ -1,10 +1,6 @@
 """The options of one training run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-
-__all__ = ["Options"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Layers to and from the padded, input-major buffer that the compiled loop works on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,8 +9,6 @@ from quadric._utils.arrays import Array
 from quadric.core._layers import Layer
 from quadric.kernels import _lanes as lanes
 from quadric.kernels import _layout as layout
-
-__all__ = ["PackedLayers"]
 
 KIND_CODES = {
     "linear": layout.LINEAR,

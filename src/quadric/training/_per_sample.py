@@ -1,7 +1,5 @@
 """Epochs of one sample at a time: the friendly side of the compiled loop in `kernels`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +15,6 @@ from quadric.kernels import _sgd as sgd
 from quadric.training import _objective as objective
 from quadric.training._divergence import NonFiniteError
 from quadric.training._packing import PackedLayers
-
-__all__ = ["PerSample"]
 
 LOSS_CODES = {
     "binary_cross_entropy": layout.BINARY_CROSS_ENTROPY,

@@ -1,7 +1,5 @@
 """Where training stands: the records of its epochs, counters, and the optimiser's memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -11,8 +9,6 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.core._layers import Layer
 from quadric.training._options import Options
-
-__all__ = ["Epoch", "History", "TrainingState"]
 
 
 @dataclass(frozen=True)

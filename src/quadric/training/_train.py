@@ -1,7 +1,5 @@
 """The one way to train: picks stepper, optimiser or L-BFGS, and runs it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -17,8 +15,6 @@ from quadric.training._objective import Samples
 from quadric.training._optimizers import SGD, Adam, Optimizer
 from quadric.training._options import Options
 from quadric.training._state import Epoch, History, TrainingState
-
-__all__ = ["train"]
 
 WORTH_SEVERAL = 1e8  # multiplications in one pass over a batch, from which on threads help
 

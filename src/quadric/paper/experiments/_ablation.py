@@ -17,7 +17,6 @@ from quadric.reference._algorithm2 import forward
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Row", "run", "train_biases", "train_sign", "train_strip"]
 
 HIDDEN = 15
 

@@ -18,7 +18,6 @@ from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Row", "accuracies", "hidden_row", "layer_row", "run"]
 
 RATE = 1e-4  # the paper's
 EPOCHS = 10_000

@@ -17,7 +17,6 @@ from quadric.reference._counted import count_layer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["growth", "held", "multiplications", "run"]
 
 KINDS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
 STEPS = ("forward", "backward", "update")

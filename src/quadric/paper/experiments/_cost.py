@@ -1,7 +1,5 @@
 """What a network costs before it is built: parameters, multiplications, bytes, about how long."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +10,6 @@ import numpy as np
 
 from quadric.network import Network
 from quadric.reference import _counts as counts
-
-__all__ = ["LayerCost", "cost"]
 
 NAMES = {"linear": "ann", "quadratic": "qnn", "reduced": "rpqnn"}
 STEPS = ("forward", "backward", "update")

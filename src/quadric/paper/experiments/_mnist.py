@@ -1,7 +1,5 @@
 """The paper's MNIST table: 180 cells, each beside ours, and what it claims from them."""
 
-from __future__ import annotations
-
 import csv
 import time
 from collections.abc import Sequence
@@ -16,8 +14,6 @@ from quadric.errors import StoreError
 from quadric.paper.experiments import _mnist_figures as mnist_figures
 from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
 from quadric.paper.sweep import Recipe, Row, Store, Task, run_sweep, table_tasks
-
-__all__ = ["Cell", "cells_of", "claims_of", "estimate", "paper_table", "run", "tasks_for"]
 
 MODELS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
 WIDTHS = (10, 15, 20, 25, 30)

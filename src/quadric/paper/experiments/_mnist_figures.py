@@ -13,12 +13,6 @@ from quadric.plotting._style import color_of, marker_of
 if TYPE_CHECKING:
     from quadric.paper.experiments._mnist import Cell
 
-__all__ = [
-    "accuracy_against_parameters",
-    "accuracy_against_width",
-    "differences",
-    "gain_against_width",
-]
 
 MODELS = ("ann", "qnn", "rpqnn")
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Claim", "Outcome", "Progress", "Table", "silent"]
 
 # called with (how much is done, of how much, what is being done)
 Progress = Callable[[float, float, str], None]

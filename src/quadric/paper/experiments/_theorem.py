@@ -4,8 +4,6 @@ By construction (the smallest ellipsoid around each class) and by training; and 
 it does not hold, two interleaved moons, with the proof.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +17,6 @@ from quadric._utils.blas_threads import one_blas_thread
 from quadric.convert._separation import separate, separating_quadric
 from quadric.estimators import QuadraticClassifier
 from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
-
-__all__ = ["Row", "bounded_clusters", "run", "train"]
 
 COUNTS = (2, 5, 10, 20, 50)
 DIMENSIONS = (2, 3, 5, 10, 20)

@@ -14,7 +14,6 @@ from quadric.paper.sweep import Recipe, Task, run_task
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["run"]
 
 # the paper's seconds and accuracies: 60 000 images, 5 epochs, 30 hidden neurons
 PAPER = {"ann": (1.63, 94.76), "qnn": (5.98, 96.35), "rpqnn": (1.71, 95.22)}

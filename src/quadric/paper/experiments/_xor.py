@@ -23,8 +23,6 @@ from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RECIPES", "Recipe", "Row", "draw", "run", "run_rows", "train"]
-
 
 @dataclass(frozen=True)
 class Recipe:

@@ -1,7 +1,5 @@
 """The machine, the versions and the command behind a report."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.metadata
 import os
@@ -10,8 +8,6 @@ import shlex
 import sys
 
 from quadric.paper.sweep import environment
-
-__all__ = ["about_this_run"]
 
 PACKAGES = ("quadric", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
 

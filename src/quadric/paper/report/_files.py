@@ -1,7 +1,5 @@
 """Writing the report: each file whole or not at all."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io
@@ -11,8 +9,6 @@ from pathlib import Path
 
 from quadric._utils.whole_files import write_whole
 from quadric.paper.experiments._outcome import Outcome, Table
-
-__all__ = ["figure_png", "table_csv", "write_report"]
 
 
 def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:

@@ -12,8 +12,9 @@ from quadric.errors import StoreError
 from quadric.paper.sweep._environment import Environment, environment
 from quadric.paper.sweep._prepared import Data
 from quadric.paper.sweep._recipe import Recipe
+from quadric.paper.sweep._row import Row
 from quadric.paper.sweep._runner import run_sweep
-from quadric.paper.sweep._store import Row, Store
+from quadric.paper.sweep._store import Store
 from quadric.paper.sweep._task import ENGINE, Result, Task, run_task, table_tasks
 
 __all__ = [

@@ -7,8 +7,6 @@ and is started again. All of these are lost runs: the next round sends the data 
 submits them again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re
@@ -21,8 +19,6 @@ from quadric.paper.sweep._environment import Environment, environment
 from quadric.paper.sweep._prepared import Data
 from quadric.paper.sweep._recipe import Recipe
 from quadric.paper.sweep._task import ENGINE, FAILED, Result, Task, run_task
-
-__all__ = ["on_cluster"]
 
 SECONDS_TO_CONNECT = 10  # to the scheduler, also when the connection was lost
 SECONDS_TO_FIRST_WORKER = 30

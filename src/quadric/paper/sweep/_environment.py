@@ -1,7 +1,5 @@
 """What a run was made on: the processor and the versions that may matter."""
 
-from __future__ import annotations
-
 import platform
 from dataclasses import dataclass
 from functools import cache
@@ -11,8 +9,6 @@ from pathlib import Path
 import numpy as np
 
 import quadric
-
-__all__ = ["Environment", "environment"]
 
 
 @dataclass(frozen=True)

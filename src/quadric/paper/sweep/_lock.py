@@ -1,15 +1,11 @@
 """One process at a time: a lock that dies with the process that holds it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
 from pathlib import Path
 
 from quadric.errors import StoreError
-
-__all__ = ["Lock"]
 
 FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 BYTE = 2**62  # SQLite locks bytes from 2**30 on, and no store is as long as this

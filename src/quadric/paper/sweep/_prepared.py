@@ -1,7 +1,5 @@
 """Images as the engine wants them: built once in a process, shared by all its threads."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,8 +10,6 @@ from scipy import sparse
 from quadric._utils import checks
 from quadric._utils.arrays import Array, Matrix
 from quadric.network import Network
-
-__all__ = ["Data", "Prepared", "prepare"]
 
 _lock = threading.Lock()  # one thread builds, the others wait for it
 BLOCK = 1024  # images compressed at a time: what is made on the way stays small

@@ -1,7 +1,5 @@
 """What a training run does beyond its task: every choice that the paper leaves unstated."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 
@@ -9,8 +7,6 @@ from quadric._utils import arrays, checks
 from quadric.core._activations import ACTIVATIONS
 from quadric.core._initial_values import INITIAL_VALUES
 from quadric.core._losses import LOSSES
-
-__all__ = ["Recipe"]
 
 OFFSETS = {"centered": -0.5, "unit": None}
 

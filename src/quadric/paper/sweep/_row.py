@@ -1,7 +1,5 @@
 """A finished run as the values of a row, and back: only what was written comes back."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -13,8 +11,6 @@ from typing import Any
 from quadric.paper.sweep._environment import Environment
 from quadric.paper.sweep._recipe import Recipe
 from quadric.paper.sweep._task import Result, Task
-
-__all__ = ["Key", "Row", "check_whole", "from_values", "to_values"]
 
 Key = tuple[str, str, str]  # the recipe, the engine and the checksum of the data
 

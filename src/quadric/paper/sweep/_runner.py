@@ -1,7 +1,5 @@
 """A sweep: the tasks that are not in the store yet are run, and each result stored at once."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,10 +10,9 @@ from quadric._utils.blas_threads import one_blas_thread
 from quadric.paper.sweep._environment import Environment, environment
 from quadric.paper.sweep._prepared import Data
 from quadric.paper.sweep._recipe import Recipe
-from quadric.paper.sweep._store import Row, Store
+from quadric.paper.sweep._row import Row
+from quadric.paper.sweep._store import Store
 from quadric.paper.sweep._task import FAILED, CancelledError, Result, Task, run_task
-
-__all__ = ["run_sweep"]
 
 Finished = tuple[Task, Result, Environment]
 

@@ -1,7 +1,5 @@
 """The finished runs of sweeps, in an SQLite file: each one transaction, none lost or done twice."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from datetime import UTC, datetime
@@ -17,8 +15,6 @@ from quadric.paper.sweep._recipe import Recipe
 from quadric.paper.sweep._row import Key, Row, check_whole, from_values, to_values
 from quadric.paper.sweep._store_errors import damaged, explained
 from quadric.paper.sweep._task import ENGINE, Result, Task
-
-__all__ = ["Row", "Store"]
 
 
 class Store:

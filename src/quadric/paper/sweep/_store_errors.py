@@ -1,15 +1,11 @@
 """What is wrong with a store, each in one line that names it."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from quadric.errors import StoreError
-
-__all__ = ["damaged", "explained", "in_the_way", "no_store"]
 
 # The codes of SQLite's errors that lie with the disk, the rights or other processes. All others
 # mean that the file is not what it should be.

@@ -1,7 +1,5 @@
 """The SQLite file behind a store: made whole or not at all, opened only if it is one of ours."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -14,8 +12,6 @@ from quadric.errors import StoreError
 from quadric.paper.sweep import _store_place as store_place
 from quadric.paper.sweep._store_errors import damaged, explained, no_store
 from quadric.paper.sweep._store_place import SUFFIXES, beside
-
-__all__ = ["connect", "create", "read_all"]
 
 APPLICATION_ID = 0x51445243  # 'QDRC', at byte 68 of the file
 FORMAT = "2"  # 1 had no digest

@@ -4,8 +4,6 @@ SQLite keeps a log (`-wal`) and its index (`-shm`) beside the file while it is i
 a killed process until the next one. It takes any file of such a name for its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -17,15 +15,6 @@ from pathlib import Path
 
 from quadric.errors import StoreError
 from quadric.paper.sweep._store_errors import in_the_way, no_store
-
-__all__ = [
-    "SUFFIXES",
-    "beside",
-    "check_place",
-    "check_place_is_free",
-    "new_file",
-    "remove_leftovers",
-]
 
 SUFFIXES = ("-journal", "-wal", "-shm")  # of the files that SQLite may keep beside one
 LOGS = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))  # how a log begins

@@ -1,7 +1,5 @@
 """One cell's run: a network is trained once, and its accuracy measured on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -14,8 +12,6 @@ from quadric.network import Network
 from quadric.paper.sweep._prepared import Data, Prepared, prepare
 from quadric.paper.sweep._recipe import Recipe
 from quadric.training._state import Epoch
-
-__all__ = ["ENGINE", "CancelledError", "Result", "Task", "run_task", "table_tasks"]
 
 # Part of every stored run's key. To be raised when the same task and recipe give other numbers
 # than before (the engine, the initial values, how a seed is used): older runs are then done anew.

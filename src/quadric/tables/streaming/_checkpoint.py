@@ -1,7 +1,5 @@
 """A checkpoint: where a run stands, in one file that is whole or the one before it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -18,8 +16,6 @@ from quadric.errors import ModelFileError, TableError
 from quadric.model_file import _container as container
 from quadric.model_file._json_text import canonical, parse
 from quadric.tables._plain import check_fields, require
-
-__all__ = ["Checkpoint", "checkpoint_path"]
 
 FORM = container.Form(
     "checkpoint", "quadric_checkpoint", frozenset({"versions"}),

@@ -1,7 +1,5 @@
 """Where a fitted estimator stands in its training, as arrays, and back."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -10,8 +8,6 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.estimators._fitting import set_attributes
 from quadric.training._state import TrainingState
-
-__all__ = ["check_arrays", "put_state", "state_of"]
 
 NUMBERS = "numbers"
 RECORDS = ("loss", "seconds")  # one entry an epoch; all other arrays keep their shapes

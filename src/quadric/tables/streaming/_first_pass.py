@@ -1,7 +1,5 @@
 """The first pass over a table: moments, categories and classes, in the memory of one batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +8,6 @@ from quadric.tables._profile import ColumnProfile, profile_batch
 from quadric.tables._reading import Source
 from quadric.tables._schema import Schema, Wishes, decide
 from quadric.tables.streaming._checkpoint import Checkpoint
-
-__all__ = ["gather", "restored"]
 
 Progress = Callable[[str, float, float | None], None]
 

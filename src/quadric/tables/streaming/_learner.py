@@ -1,7 +1,5 @@
 """The model and the linear baseline, trained side by side on buffers of rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +13,6 @@ from quadric.tables._preprocessing import fitted_to_moments
 from quadric.tables._schema import Schema
 from quadric.tables._training import Settings, make_estimator, too_large
 from quadric.tables.streaming._estimator_state import check_arrays, put_state, state_of
-
-__all__ = ["Learner"]
 
 RATE = 0.01  # at the start; it falls in a straight line to a twentieth
 LAST_RATE = 0.05

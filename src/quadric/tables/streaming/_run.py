@@ -1,7 +1,5 @@
 """Training on a table of any length: two passes and a third to score, each resumable."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,8 +21,6 @@ from quadric.tables._unchanged import changed
 from quadric.tables.streaming import _first_pass as first_pass
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
-
-__all__ = ["Stream", "train_stream"]
 
 Progress = Callable[[str, float, float | None], None]
 STEPS = 3000  # of 200 rows each, at least, unless that takes more than MOST_EPOCHS
