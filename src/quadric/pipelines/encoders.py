@@ -195,7 +195,7 @@ def _fits(value: Any, dtype: Any) -> bool:
 
 def _bins(step: Any) -> list[Operation]:
     edges = [np.asarray(edges, dtype=float)[1:-1] for edges in step.bin_edges_]
-    operations: list[Operation] = [Bin(tuple(edges))]
+    operations: list[Operation] = [Bin(tuple(edges), step.dtype)]
     return operations if step.encode == "ordinal" else operations + _one_hot(step._encoder)
 
 
