@@ -58,11 +58,10 @@ def _typical_standard(step: Any) -> tuple[Array, Array] | None:
 
 def _min_max(step: Any) -> list[Operation]:
     low, high = step.feature_range
-    n = step.n_features_in_
-    smallest = np.asarray(step.data_min_, dtype=float)
-    operations: list[Operation] = [
-        Affine(np.asarray(step.scale_, dtype=float), smallest, np.full(n, float(low)))
-    ]
+    scale, smallest = np.asarray(step.scale_, dtype=float), np.asarray(step.data_min_, dtype=float)
+    # not `low`: of data in float16, `min_` is rounded to three digits
+    shift = np.asarray(step.min_, dtype=float) + scale * smallest
+    operations: list[Operation] = [Affine(scale, smallest, shift)]
     return [*operations, Clip(low, high)] if step.clip else operations
 
 
@@ -82,7 +81,7 @@ def _restore_min_max(step: Any, facts: Facts) -> int:
 
 
 def _typical_min_max(step: Any) -> tuple[Array, Array]:
-    low, high = np.asarray(step.data_min_), np.asarray(step.data_max_)
+    low, high = np.asarray(step.data_min_, dtype=float), np.asarray(step.data_max_, dtype=float)
     return (low + high) / 2, (high - low) / np.sqrt(12)
 
 
