@@ -443,3 +443,10 @@ def test_a_union_whose_first_step_is_dropped():
     values = np.stack([surface.value(X) for surface in quadrics(model)], axis=1)
     np.testing.assert_allclose(values, model.decision_function(X), rtol=1e-7, atol=1e-7)
     assert "178 samples" in explain(model, X).ranked_by
+
+
+def test_equations_that_overflow_in_the_users_units():
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(max_iter=5))
+    model.fit(X[:, :2] * [1e-158, 1], Y)
+    with pytest.raises(ValueError, match=r"equations overflow in the units.* Rescale the data"):
+        explain(model)

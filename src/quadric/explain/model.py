@@ -58,8 +58,15 @@ class Space:
 
     def restate(self, surface: Quadric) -> Quadric:
         """A surface in the layer's inputs, restated in the coordinates."""
-        for step in reversed(self.undone):
-            surface = step.undo(surface)
+        try:
+            with np.errstate(all="ignore"):
+                for step in reversed(self.undone):
+                    surface = step.undo(surface)
+        except ValueError:  # a coefficient is not finite
+            raise ValueError(
+                "the preprocessing scales features by so much that the equations overflow in the "
+                "units of its inputs. Rescale the data before fit."
+            ) from None
         return surface
 
 
