@@ -9,9 +9,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -29,6 +30,7 @@ from quadric import (
     Reduced,
 )
 from quadric.explain import boundary, explain, quadrics
+from quadric.explain._model import take_apart
 from tests.support.networks import make_network
 
 X, Y = load_wine(return_X_y=True)
@@ -333,3 +335,118 @@ def test_timestamps_beside_small_numbers():
         np.testing.assert_allclose(surface.value(table), model.decision_function(table), atol=1e-8)
         lengths.append(surface.axes.half_lengths)
     np.testing.assert_allclose(*lengths, rtol=1e-6)
+
+
+GAPS = X[:, :4].copy()
+GAPS[::9, 1] = np.nan
+EMPTY = np.column_stack([X[:, :3], np.full(len(X), np.nan)])
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [SimpleImputer()],
+        [SimpleImputer(), StandardScaler()],
+        [StandardScaler(), SimpleImputer()],
+        [make_column_transformer((SimpleImputer(), ["a", "b"]), (StandardScaler(), ["c"]))],
+        [make_column_transformer((SimpleImputer(), ["a", "b"]), (KBinsDiscretizer(3), ["c"]))],
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_missing_values_of_pandas_are_those_of_numpy(steps):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(GAPS, columns=list("abcd"))
+    model = make_pipeline(*steps, QuadraticLogisticRegression(max_iter=20)).fit(frame, Y)
+    found = explain(model, frame.astype("Float64"))
+    assert str(found) == str(explain(model, frame))
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)])
+def test_missing_values_of_pandas_that_nothing_fills(hidden):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(GAPS, columns=list("abcd")).astype("Float64")
+    model = QuadraticClassifier(hidden, max_iter=5).fit(frame.fillna(0), Y)
+    with pytest.raises(ValueError, match=r"X must be finite( in float64)?\. "):
+        explain(model, frame)
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler])
+@pytest.mark.parametrize(
+    "steps",
+    {
+        "imputed": lambda scaler: [scaler, SimpleImputer()],
+        "imputed first": lambda scaler: [SimpleImputer(), scaler],
+        "dropped": lambda scaler: [scaler, make_column_transformer(("passthrough", [2, 0]))],
+        "inside": lambda scaler: [
+            make_column_transformer((make_pipeline(scaler, SimpleImputer()), [3, 0, 1])),
+        ],
+        "filled inside": lambda scaler: [
+            make_column_transformer((scaler, [3, 0]), remainder="passthrough"),
+            SimpleImputer(strategy="constant", fill_value=3.0, keep_empty_features=True),
+        ],
+        "filled": lambda scaler: [
+            scaler,
+            SimpleImputer(strategy="constant", fill_value=3.0, keep_empty_features=True),
+        ],
+    }.items(),
+    ids=lambda item: item[0],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_column_of_missing_values_has_no_effect(scaler, steps):
+    model = make_pipeline(*steps[1](scaler()), QuadraticLogisticRegression(max_iter=20))
+    model.fit(EMPTY, Y)
+    for given in (None, EMPTY):
+        found = explain(model, given)
+        assert found.space == "inputs"
+        assert "nan" not in str(found)
+        assert all(term.effect == 0 for item in found.classes for term in item.terms
+                   if 3 in term.features)  # fmt: skip
+        reached = take_apart(model).space.reach(EMPTY)
+        values = np.stack([surface.value(reached) for surface in quadrics(model)], axis=1)
+        np.testing.assert_allclose(values, model.decision_function(EMPTY), rtol=1e-7, atol=1e-7)
+
+
+def test_a_gap_in_a_column_that_a_later_step_drops():
+    columns = make_column_transformer(("passthrough", [0, 2]))
+    model = make_pipeline(StandardScaler(), columns, QuadraticLogisticRegression(max_iter=20))
+    assert str(explain(model.fit(GAPS, Y), GAPS)) == str(explain(model, np.nan_to_num(GAPS)))
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler])
+def test_half_precision(scaler):
+    """In float16 the sum of a feature's extremes overflows; a scaler's offset is rounded."""
+    data = (X[:, :4] * 100 + [60_000, 0, 20_000, 0]).astype(np.float16)
+    assert np.isfinite(data).all()
+    if scaler is RobustScaler:
+        data = data / np.float16(100)  # scikit-learn's quantiles overflow, too
+    model = make_pipeline(scaler(), QuadraticLogisticRegression(max_iter=20)).fit(data, Y)
+    wide = data.astype(float)
+    assert str(explain(model, data)) == str(explain(model, wide))
+    assert np.isfinite(
+        [term.effect for item in explain(model).classes for term in item.terms]
+    ).all()
+    values = np.stack([surface.value(wide) for surface in quadrics(model)], axis=1)
+    np.testing.assert_allclose(values, model.decision_function(wide), rtol=1e-7, atol=1e-7)
+
+
+def test_columns_are_found_by_name_behind_a_hidden_layer():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X[:, :4], columns=list("abcd"))
+    model = QuadraticClassifier((3,), max_iter=5).fit(frame, Y)
+    assert str(explain(model, frame[list("dbca")])) == str(explain(model, frame))
+
+
+def test_a_union_whose_first_step_is_dropped():
+    union = FeatureUnion([("none", "drop"), ("scaled", StandardScaler())])
+    model = make_pipeline(union, QuadraticLogisticRegression(max_iter=20)).fit(X, Y)
+    values = np.stack([surface.value(X) for surface in quadrics(model)], axis=1)
+    np.testing.assert_allclose(values, model.decision_function(X), rtol=1e-7, atol=1e-7)
+    assert "178 samples" in explain(model, X).ranked_by
+
+
+def test_equations_that_overflow_in_the_users_units():
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(max_iter=5))
+    model.fit(X[:, :2] * [1e-158, 1], Y)
+    with pytest.raises(ValueError, match=r"equations overflow in the units.* Rescale the data"):
+        explain(model)

@@ -20,11 +20,20 @@ import pytest
 from safetensors.numpy import load_file
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 import quadric
-from quadric import ModelFileError, Network, QuadraticClassifier, datasets, load, save
+from quadric import (
+    ModelFileError,
+    Network,
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    datasets,
+    load,
+    save,
+)
 from quadric._utils.whole_files import temporary_name
 from quadric.core import _triangle as triangle
 from quadric.core._layers import Quadratic
@@ -32,6 +41,7 @@ from quadric.explain import explain
 from quadric.model_file import _container as container
 from quadric.model_file import _disk as disk
 from quadric.model_file import info
+from quadric.model_file._describe import describe
 from tests.support import mutated_model_files
 from tests.support.model_file_models import MODELS, answers, make, numbers
 
@@ -447,7 +457,7 @@ def _without_facts(model):
 
 FORGED_PIPELINES = {
     "says nothing about its Pipeline": _without_facts,
-    "steps with names": _insert(7),
+    "steps of Pipeline must be a list of scikit-learn's steps": _insert(7),
     "StandardScaler is not fitted": _insert(_entry("StandardScaler", None)),
     "a list of named steps": _insert(_entry("FeatureUnion", {}, transformer_list=[])),
     "is given 134217728": _insert(
@@ -465,6 +475,39 @@ FORGED_PIPELINES = {
     ),
     "more than 64 bits": _insert(_entry("FunctionTransformer", {"n_features_in_": 10**400})),
 }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scaler_that_makes_every_value_missing_is_refused(tmp_path):
+    """Unless the column is dropped or imputed, as where a column had no values in `fit`."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    last = QuadraticLogisticRegression(max_iter=100)
+    model = make_pipeline(StandardScaler(), last).fit(X, y)
+    model[0].scale_[2] = np.nan
+    (tmp_path / "model").write_bytes(container.to_bytes(*describe(model)))
+    with pytest.raises(ModelFileError, match="every value of a column missing and no step imputes"):
+        load(tmp_path / "model")
+    X[:, 2] = np.nan
+    nested = make_pipeline(StandardScaler(), make_pipeline(SimpleImputer(), last))
+    for kept in (
+        make_pipeline(StandardScaler(), SimpleImputer(), last),
+        make_pipeline(StandardScaler(), SimpleImputer(keep_empty_features=True), last),
+        make_pipeline(StandardScaler(), ColumnTransformer([("a", "passthrough", [0, 1])]), last),
+        nested,
+    ):
+        save(kept.fit(X, y), tmp_path / "model")
+        again = load(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict_proba(X), kept.predict_proba(X))
+
+
+def test_a_class_weight_that_is_no_number_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = QuadraticClassifier(class_weight={0: 1.0, 1: 2.0}, max_iter=100)
+    model.fit(X, (X[:, 0] > X[:, 1]).astype(int)).set_params(class_weight={0: "x", 1: 2.0})
+    (tmp_path / "model").write_bytes(container.to_bytes(*describe(model)))
+    with pytest.raises(ModelFileError, match="class_weight of QuadraticClassifier must be"):
+        load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("message", FORGED_PIPELINES)
@@ -519,7 +562,7 @@ def test_how_a_step_runs_is_not_taken_from_a_file(saved, tmp_path):
             entry["parameters"].update(added)
             (tmp_path / "model").write_bytes(container.to_bytes(description, tensors))
             if number == 2:
-                with pytest.raises(ModelFileError, match=f"gives {entry['class']} a parameter"):
+                with pytest.raises(ModelFileError, match=f"gives {entry['class']} an unknown"):
                     load(tmp_path / "model")
                 forged += 1
                 continue

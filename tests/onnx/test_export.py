@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -475,6 +476,56 @@ def test_encoder_of_numbers():
     X = np.array([[2**40, 1], [2**40 + 1, 1]])
     _, p = graph.run(None, {"x0": X[:, :1], "x1": X[:, 1:]})
     np.testing.assert_allclose(p, whole.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("encode", ["ordinal", "onehot"])
+@pytest.mark.parametrize("kept", [None, *FLOATS])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_bins_of_numbers_on_either_side_of_an_edge(encode, kept, dtype):
+    """A discretizer of dtype float32 rounds its inputs before it compares them with the edges."""
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    bins = KBinsDiscretizer(5, encode=encode, dtype=kept and np.dtype(kept).type)
+    model = make_pipeline(bins, QuadraticClassifier((), max_iter=30))
+    model.fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    edges = bins.bin_edges_[0][1:-1]
+    near = [edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)]
+    single = edges.astype("float32")
+    near += [single, np.nextafter(single, np.float32(np.inf))]
+    assert_same(model, np.concatenate(near)[:, None].astype(dtype), dtype=dtype)
+
+
+def test_a_dropped_column_is_no_input(table):
+    frame, y = table
+    scaled = ColumnTransformer([("scale", StandardScaler(), ["d", "sepal width"])])
+    model = make_pipeline(scaled, QuadraticClassifier((), alpha=0.1)).fit(frame, y)
+    proto = assert_same(model, frame)
+    assert [node.name for node in proto.graph.input] == ["sepal width", "d"]
+    # without names the graph takes the array as it is, and whatever is in a dropped column
+    X = frame[NUMBERS].to_numpy("float32")
+    by_place = make_pipeline(
+        ColumnTransformer([("scale", StandardScaler(), [1, 3])]), QuadraticClassifier((), alpha=0.1)
+    ).fit(X, y)
+    proto = assert_same(by_place, X)
+    assert [node.name for node in proto.graph.input] == ["X"]
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_columns_that_a_second_transformer_encodes_or_drops(table, output):
+    frame, y = table
+    first = ColumnTransformer(
+        [
+            ("scale", StandardScaler(), ["d", "sepal width"]),
+            ("keep", "passthrough", ["unused", "size"]),
+            ("fill", SimpleImputer(strategy="most_frequent"), ["colour"]),
+        ]
+    ).set_output(transform=output)
+    second = ColumnTransformer(
+        [("encode", OneHotEncoder(), [4, 3]), ("drop", "drop", [2])], remainder="passthrough"
+    )
+    model = make_pipeline(first, second, QuadraticClassifier((), alpha=0.1)).fit(frame, y)
+    proto = assert_same(model, frame)
+    names = [node.name for node in proto.graph.input]
+    assert names == ["sepal width", "d", "colour", "size"]
 
 
 def test_a_column_as_number_and_as_category():

@@ -260,3 +260,9 @@ def test_messages(ax):
         plot_slices(q, X=X[:, :3])
     with pytest.raises(ValueError, match="extent must be a finite number above 0"):
         plot_surface(q.slice([0, 1, 2], 0), extent=-1)
+
+
+def test_a_conic_that_no_window_shows():
+    far = Quadric(np.eye(2), [0, 0], -1).transform(1.0, [1e20, 0])
+    with pytest.raises(ValueError, match=r"cannot be drawn: its centre .* Pass window, or rescale"):
+        plot_conic(far)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from quadric._utils.arrays import Array
 from quadric._utils.memory import check_limit
@@ -20,6 +21,7 @@ from quadric.pipelines._affine import (
     fill_values,
     partly_affine,
 )
+from quadric.pipelines._operations import is_missing
 from quadric.pipelines._table import find, split
 
 
@@ -52,8 +54,15 @@ class Space:
 
     def restate(self, surface: Quadric) -> Quadric:
         """A surface in the layer's inputs, restated in the coordinates."""
-        for step in reversed(self.undone):
-            surface = step.undo(surface)
+        try:
+            with np.errstate(all="ignore"):
+                for step in reversed(self.undone):
+                    surface = step.undo(surface)
+        except ValueError:  # a coefficient is not finite
+            raise ValueError(
+                "the preprocessing scales features by so much that the equations overflow in the "
+                "units of its inputs. Rescale the data before fit."
+            ) from None
         return surface
 
 
@@ -93,19 +102,22 @@ def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None
         given = getattr(model, "feature_names_in_", None)
         space = _space_before(steps, network, l, given if names is None else names, given)
     else:
-        space = _hidden_space(steps, network, l)
+        space = _hidden_space(steps, network, l, getattr(model, "feature_names_in_", None))
     return Parts(
         type(estimator).__name__, network, l, getattr(estimator, "classes_", None),
         bool(getattr(estimator, "_is_multilabel", False)), space,
     )  # fmt: skip
 
 
-def _hidden_space(steps: Sequence[Any], network: Network, l: int) -> Space:
+def _hidden_space(
+    steps: Sequence[Any], network: Network, l: int, fitted_names: Sequence[str] | None
+) -> Space:
     width = network.layers[l].n_inputs
 
     def reach(X: Any) -> Array:
         hidden = Network(network.layers[:l], network.activations[:l])
-        return hidden.forward(_through(steps, X)).astype(np.float64)
+        Z = _through(steps, X) if steps else _in_order(X, fitted_names)
+        return hidden.forward(Z if issparse(Z) else _real_numbers(Z)).astype(np.float64)
 
     return Space(
         "hidden",
@@ -115,6 +127,52 @@ def _hidden_space(steps: Sequence[Any], network: Network, l: int) -> Space:
         (),
         reach,
     )
+
+
+@dataclass(frozen=True)
+class _Undone:
+    """The affine steps in front of a layer, as far back as they lead.
+
+    Attributes
+    ----------
+    first : int
+        The index of the first of them.
+    maps : tuple of Map
+        The steps and linear layers, the first one first.
+    encoded : PartlyAffine or None
+        The first step, if only some of its branches are affine.
+    obstacle : str
+        Why the step before them is not affine; '' if there is none.
+    """
+
+    first: int
+    maps: tuple[Map, ...]
+    encoded: PartlyAffine | None
+    obstacle: str
+
+    def used(self, n: int) -> Array:
+        """Whether the layer depends on each of n coordinates."""
+        if not self.maps:
+            return np.ones(n, dtype=bool)
+        used = np.ones(len(self.maps[-1].t), dtype=bool)
+        for step in reversed(self.maps):
+            weights = step.A != 0
+            used = weights & used if weights.ndim == 1 else weights[used].any(axis=0)
+        return used
+
+
+def _undo(steps: Sequence[Any], layers: Sequence[Layer]) -> _Undone:
+    """The affine steps before linear layers."""
+    maps = [Map(layer.W.astype(float), layer.b.astype(float)) for layer in layers]
+    for k, step in reversed(list(enumerate(steps))):
+        try:
+            maps.insert(0, affine_map(step, steps[k + 1 :]))
+        except NotAffineError as error:
+            encoded = partly_affine(step, steps[k + 1 :])
+            if encoded is None:
+                return _Undone(k + 1, tuple(maps), None, str(error))
+            return _Undone(k, (encoded.map, *maps), encoded, "some columns are encoded")
+    return _Undone(0, tuple(maps), None, "")
 
 
 def _space_before(
@@ -128,49 +186,61 @@ def _space_before(
 
     `names` are for people; `fitted_names` those of the columns in `fit`.
     """
-    undone = [Map(layer.W.astype(float), layer.b.astype(float)) for layer in network.layers[:l]]
-    encoded: PartlyAffine | None = None
-    first, obstacle = len(steps), ""
-    while first and not obstacle:
-        try:
-            undone.insert(0, affine_map(steps[first - 1]))
-            first -= 1
-        except NotAffineError as error:
-            obstacle = str(error)
-            encoded = partly_affine(steps[first - 1])
-    if encoded is not None:
-        first, obstacle = first - 1, "some columns are encoded"
-        undone.insert(0, encoded.map)
-
-    def reach(X: Any) -> Array:
-        Z = _through(steps[:first], X) if first else _in_order(X, fitted_names)
-        if encoded is not None:
-            outputs = _through([steps[first]], Z if first else X)
-            return _coordinates(encoded, fill_values(steps[first:]), Z, outputs)
-        if first == len(steps):
-            return np.asarray(Z, dtype=float)
-        return _filled(_numbers(Z, undone[0]), fill_values(steps[first:]))
-
-    used = [step for step in steps[first:] if type(step).__name__ != "SimpleImputer"]
-    typical = find(used[0]).typical(used[0]) if used else None
-    if not obstacle:
-        n = steps[0].n_features_in_ if steps else network.n_inputs
+    undone = _undo(steps, network.layers[:l])
+    reach = _way_to(undone, steps, fitted_names)
+    typical = None if undone.encoded is not None else _typical(steps[undone.first :])
+    width = undone.maps[0].A.shape[-1] if undone.maps else network.n_inputs
+    if not undone.obstacle:
         note = "The equations are in the model's inputs."
         if steps:
             undone_names = ", ".join(type(step).__name__ for step in steps)
             note = f"The equations are in your own units ({undone_names} undone)."
-        return Space("inputs", _names(names, n), note, tuple(undone), reach, typical)
-    width = undone[0].A.shape[-1] if undone else network.n_inputs
-    found = _output_names(steps[:first], names)
-    if encoded is not None:
-        found = _coordinate_names(encoded, steps[first], found if first else names)
+        return Space("inputs", _names(names, width), note, undone.maps, reach, typical)
+    found = _output_names(steps[: undone.first], names)
+    if undone.encoded is not None:
+        before = found if undone.first else names
+        found = _coordinate_names(undone.encoded, steps[undone.first], before)
     note = (
         f"The equations are in the {width} features that the preprocessing makes of the inputs "
-        f"({obstacle})."
+        f"({undone.obstacle})."
     )
-    if encoded is not None:
-        typical = None
-    return Space("features", _names(found, width), note, tuple(undone), reach, typical)
+    return Space("features", _names(found, width), note, undone.maps, reach, typical)
+
+
+def _way_to(
+    undone: _Undone, steps: Sequence[Any], fitted_names: Sequence[str] | None
+) -> Callable[[Any], Array]:
+    """The function that takes the user's X to the coordinates before the undone steps."""
+    before, after = steps[: undone.first], steps[undone.first :]
+
+    def reach(X: Any) -> Array:
+        Z = _through(before, X) if before else _in_order(X, fitted_names)
+        if undone.encoded is not None:
+            outputs = _through(after[:1], Z if before else X)
+            return _coordinates(undone.encoded, fill_values(after), Z, outputs)
+        if not after:
+            return _real_numbers(Z)
+        fill = fill_values(after)
+        return _completed(Z, undone.used(len(fill)), fill)
+
+    return reach
+
+
+def _typical(steps: Sequence[Any]) -> tuple[Array, Array] | None:
+    """Means and standard deviations, as the scaler in front has learned them.
+
+    Imputers before it may drop columns that had no values; of these, both are zero.
+    """
+    kept: Map | None = None
+    for step in steps:
+        if type(step).__name__ != "SimpleImputer":
+            found = find(step).typical(step)
+            if found is None:
+                return None
+            mean, std = (np.nan_to_num(np.asarray(part, dtype=float)) for part in found)
+            return (mean, std) if kept is None else (mean @ kept.matrix, std @ kept.matrix)
+        kept = affine_map(step) if kept is None else affine_map(step).after(kept)
+    return None
 
 
 def _names(given: Any, n: int) -> list[str]:
@@ -261,20 +331,33 @@ def _coordinates(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) -> Ar
     outputs = np.asarray(outputs, dtype=float)
     given = np.asarray(X, dtype=object)
     columns = [
-        _filled(given[:, i].astype(float), fill[i]) if source == "input" else outputs[:, i]
+        _filled(_real_numbers(given[:, i]), fill[i]) if source == "input" else outputs[:, i]
         for source, i in encoded.origins
     ]
     return np.column_stack(columns)
 
 
-def _numbers(X: Any, step: Map) -> Array:
-    """X as real numbers; a column that the step does not use may hold anything, and becomes 0."""
-    unused = ~(step.A.any(axis=0) if step.A.ndim == 2 else np.ones(len(step.A), dtype=bool))
-    if not unused.any():
-        return np.asarray(X, dtype=float)
-    numbers = np.array(X, dtype=object)
-    numbers[:, unused] = 0.0
-    return numbers.astype(float)
+def _completed(X: Any, used: Array, fill: Array) -> Array:
+    """X as real numbers, `fill` in the place of missing ones.
+
+    A column that is not used may hold anything, and becomes 0.
+    """
+    if np.shape(X)[1:] != used.shape:
+        return _real_numbers(X)  # the caller raises an error about the shape
+    if not used.all():
+        X = np.array(X, dtype=object)
+        X[:, ~used] = 0.0
+    return _filled(_real_numbers(X), fill)
+
+
+def _real_numbers(values: Any) -> Array:
+    """In float64; missing values, pandas' NA among them, are NaN."""
+    try:
+        return np.asarray(values, dtype=float)
+    except TypeError:  # NA is no number
+        array = np.array(values, dtype=object)
+        array[np.frompyfunc(is_missing, 1, 1)(array).astype(bool)] = np.nan
+        return array.astype(float)
 
 
 def _filled(X: Array, fill: Array) -> Array:

@@ -14,7 +14,7 @@ from quadric.core._layers import Quadratic
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.estimators._selection import hidden_sizes
 from quadric.network import Network
-from quadric.pipelines._facts import Facts
+from quadric.pipelines._facts import Facts, attributes
 from quadric.pipelines._known import Known
 from quadric.pipelines._selectors import SELECTED
 from quadric.pipelines._table import STEPS
@@ -50,7 +50,9 @@ def _restore_records(model: Any, facts: Facts) -> None:
         value = facts.get(name)
         facts.expect(name, value is None or isinstance(value, (float, np.floating)), "a number")
         setattr(model, name, value)
-    facts.expect("_alpha", model._alpha is None or 0 <= model._alpha < np.inf, "finite")
+    facts.expect(
+        "_alpha", model._alpha is None or 0 <= model._alpha < np.inf, "finite and not negative"
+    )
 
 
 def _curve(facts: Facts, name: str) -> list[float] | None:
@@ -68,18 +70,24 @@ def _classes(facts: Facts) -> Array:
     facts.expect("classes_", right and classes.size, "an array of labels")
     plain = (str, bool, int, float, np.generic)
     if classes.dtype == object:
-        facts.expect("classes_", all(isinstance(c, plain) for c in classes), "texts or numbers")
+        facts.expect("classes_", all(isinstance(c, plain) for c in classes), "strings or numbers")
     elif classes.dtype.kind == "f":
         facts.expect("classes_", np.isfinite(classes).all(), "finite")
     facts.expect("classes_", all(a < b for a, b in pairwise(classes)), "in increasing order")
     return classes
 
 
+def _expect_weights(facts: Facts, weights: Any) -> None:
+    plain = (int, float, np.integer, np.floating)
+    right = not isinstance(weights, dict) or all(isinstance(w, plain) for w in weights.values())
+    facts.expect("class_weight", right, "None, 'balanced' or a dict of numbers")
+
+
 def _expect_classes(facts: Facts, network: Network, classes: Array, *, multilabel: bool) -> None:
     """One output for two classes (or one), else one for each."""
     m, last = network.n_outputs, network.activations[-1]
     counts = (1, 2) if m == 1 and not multilabel else (m,)
-    facts.expect("classes_", len(classes) in counts, f"as many as {m} outputs can tell apart")
+    facts.expect("the number of classes_", len(classes) in counts, " or ".join(map(str, counts)))
     known = ("logistic",) if multilabel or m == 1 else ("logistic", "softmax")
     facts.expect("the last activation", last in known, " or ".join(known))
 
@@ -97,6 +105,7 @@ def _restore_classifier(model: Any, facts: Facts) -> int:
     from sklearn.preprocessing import LabelBinarizer
 
     model.network_, model.classes_ = _network(facts), _classes(facts)
+    _expect_weights(facts, model.class_weight)
     multilabel = facts.flag("multilabel")
     _expect_classes(facts, model.network_, model.classes_, multilabel=multilabel)
     _restore_records(model, facts)
@@ -120,9 +129,9 @@ def _restore_regressor(model: Any, facts: Facts) -> int:
 def _restore_logistic(model: Any, facts: Facts) -> int:
     network, classes = _network(facts), _classes(facts)
     one = len(network.layers) == 1 and isinstance(network.layers[0], Quadratic)
-    facts.expect("network_", one, "one quadratic layer")
+    facts.expect("network_", one, "a network of one quadratic layer")
     _expect_classes(facts, network, classes, multilabel=False)
-    facts.expect("classes_", len(classes) > 1, "at least two")
+    facts.expect("the number of classes_", len(classes) > 1, "at least 2")
     model.network_, model.classes_, model.n_iter_ = network, classes, facts.count("n_iter_")
     model.coef_, model.intercept_ = network.layers[0].W, network.layers[0].b
     return network.n_inputs
@@ -136,16 +145,16 @@ MODULE = "quadric.estimators"
 ESTIMATORS = {
     "QuadraticClassifier": Known(
         MODULE, "QuadraticClassifier", _parameters(QuadraticClassifier),
-        _classifier_facts, _restore_classifier,
+        facts=_classifier_facts, restore=_restore_classifier,
     ),
     "QuadraticRegressor": Known(
         MODULE, "QuadraticRegressor", _parameters(QuadraticRegressor),
-        lambda model: {**_records(model), "network_": model.network_}, _restore_regressor,
+        facts=lambda model: {**_records(model), "network_": model.network_},
+        restore=_restore_regressor,
     ),
     "QuadraticLogisticRegression": Known(
         MODULE, "QuadraticLogisticRegression", _parameters(QuadraticLogisticRegression),
-        lambda model: {name: getattr(model, name) for name in ("network_", "classes_", "n_iter_")},
-        _restore_logistic,
+        facts=attributes("network_", "classes_", "n_iter_"), restore=_restore_logistic,
     ),
 }  # fmt: skip
 

@@ -15,7 +15,8 @@ from quadric.model_file._layers import from_tensors, stored_names
 from quadric.network import Network
 from quadric.pipelines._facts import FactError, Facts
 from quadric.pipelines._known import Known
-from quadric.pipelines._table import split
+from quadric.pipelines._missing import missing_after
+from quadric.pipelines._table import operations, split
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
 LARGEST_INT = 2**63
@@ -54,7 +55,7 @@ def _versions(description: Mapping[str, Any]) -> str:
 
 def _check_model(model: Any) -> None:
     """A Network, or an estimator of ours, alone or at the end of a pipeline."""
-    last = split(model)[1]
+    steps, last = split(model)
     if type(last) is Network and last is not model:
         raise ModelFileError("its pipeline ends in a Network")
     known = [Network, *(known.of for known in ESTIMATORS.values())]
@@ -62,6 +63,12 @@ def _check_model(model: Any) -> None:
         raise ModelFileError(f"it ends in {type(last).__name__}")
     if type(last) is not Network and "network_" not in vars(last):
         raise ModelFileError("its estimator has no network")
+    every = [operation for _, step in steps for operation in operations(step)]
+    n = getattr(model, "n_features_in_", None)
+    if every and n is not None and missing_after(every, np.zeros(n, dtype=bool)).any():
+        raise ModelFileError(
+            "a step makes every value of a column missing and no step imputes or drops the column"
+        )
 
 
 class _Reader:
@@ -91,12 +98,15 @@ class _Reader:
         if not isinstance(name, str) or name not in CLASSES:
             raise ModelFileError(f"it names a class {name!r:.60}, which no model has")
         known = CLASSES[name]
-        for parameter in {*entry["parameters"]} - {*known.parameters}:
-            raise ModelFileError(f"it gives {name} a parameter {parameter!r:.60}")
+        unknown = {*entry["parameters"]} - {*known.parameters}
+        if unknown:
+            raise ModelFileError(f"it gives {name} an unknown parameter {min(unknown)!r:.60}")
         parameters = {key: self.value(inner) for key, inner in entry["parameters"].items()}
-        for parameter in {*parameters} - {*known.of._get_param_names()}:
+        newer = {*parameters} - {*known.of._get_param_names()}
+        if newer:
             raise ModelFileError(
-                f"it gives {name} a parameter {parameter!r:.60}, which the installed one has not"
+                f"it gives {name} a parameter {min(newer)!r:.60}, which the installed version of "
+                "scikit-learn does not have"
             )
         if entry["facts"] is None and name in ("Pipeline", "FeatureUnion", *ESTIMATORS):
             raise ModelFileError(f"it says nothing about its {name}")
@@ -127,7 +137,9 @@ class _Reader:
 def _restore(known: Known, made: Any, facts: Facts) -> None:
     n = known.restore(made, facts)
     claimed = facts.get("n_features_in_")
-    facts.expect("n_features_in_", claimed is None or claimed == n, f"{n}, as the rest says")
+    facts.expect(
+        "n_features_in_", claimed is None or claimed == n, f"{n}, as in its other attributes"
+    )
     if not isinstance(getattr(type(made), "n_features_in_", None), property):
         made.n_features_in_ = n
         names = facts.feature_names(n)
@@ -135,11 +147,13 @@ def _restore(known: Known, made: Any, facts: Facts) -> None:
             made.feature_names_in_ = names
     output = facts.get("output")
     if output is not None:
-        facts.expect("output", output in ("default", "pandas", "polars"), "a kind of table")
+        facts.expect(
+            "output", output in ("default", "pandas", "polars"), "'default', 'pandas' or 'polars'"
+        )
         # not by set_output, which would change the steps inside, too
         made._sklearn_output_config = {"transform": output}
-    for name in facts.unasked:
-        raise FactError(f"{known.name} has no fact {name!r:.60}")
+    if facts.unasked:
+        raise FactError(f"{known.name} has no fitted attribute {min(facts.unasked)!r:.60}")
 
 
 class _Counted(dict[str, Array]):

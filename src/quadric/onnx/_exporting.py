@@ -50,8 +50,9 @@ def export(
     Returns
     -------
     onnx.ModelProto
-        Input: ``X`` of shape (batch, n); or, where an encoder takes text or whole numbers, one
-        input of shape (batch, 1) for each column of the table, under the column's name.
+        Input: ``X`` of shape (batch, n). If an encoder takes text or whole numbers, or a
+        ColumnTransformer drops columns of a table, there is instead one input of shape (batch, 1)
+        for each column that is used, under the column's name.
         Outputs: ``label`` and ``probabilities`` of a classifier, ``variable`` of a regressor
         (batch, outputs), ``outputs`` and ``logits`` of a Network.
 
@@ -69,10 +70,11 @@ def export(
         raise ValueError(f"opset must be {OPSETS[0]} to {newest}. Got {opset!r} instead.")
     steps, last = _split(model)
     network = last if isinstance(last, Network) else last.network_
+    named = hasattr(model, "feature_names_in_")
     names = feature_names(model, _n_features(steps, network))
     graph = Graph(dtype, {*RESULTS, *names, "X"})
     try:
-        proto = _build(graph, steps, last, names, opset)
+        proto = _build(graph, steps, last, names, opset, named=named)
     except UnicodeEncodeError as error:
         raise ValueError(
             f"ONNX holds text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
@@ -88,12 +90,19 @@ def export(
 
 
 def _build(
-    graph: Graph, steps: Sequence[tuple[str, Any]], last: Any, names: Sequence[str], opset: int
+    graph: Graph,
+    steps: Sequence[tuple[str, Any]],
+    last: Any,
+    names: Sequence[str],
+    opset: int,
+    *,
+    named: bool,
 ) -> Any:
     """Preprocessing, network and answers, assembled."""
     network = last if isinstance(last, Network) else last.network_
     found = [(name, _operations(name, step)) for name, step in steps]
-    inputs, table = declared_inputs(graph, [o for _, inside in found for o in inside], names)
+    every = [operation for _, inside in found for operation in inside]
+    inputs, table = declared_inputs(graph, every, names, named=named)
     _check_names(inputs)
     for name, inside in found:
         try:

@@ -8,9 +8,20 @@ import numpy as np
 from quadric.onnx._categories import kind_of_values
 from quadric.onnx._graph import Graph
 from quadric.onnx._tables import Column, Matrix, Table
-from quadric.pipelines._operations import Beside, Impute, OneHot, Operation, Ordinal, Select
+from quadric.pipelines._operations import (
+    Affine,
+    Beside,
+    Branch,
+    Impute,
+    OneHot,
+    Operation,
+    Ordinal,
+    Select,
+    width_after,
+)
 
 Input = tuple[str, Any, int]  # name, dtype, width
+Kinds = list[str | None]  # of columns, as in `Column`
 
 
 def feature_names(model: Any, n: int) -> list[str]:
@@ -20,42 +31,52 @@ def feature_names(model: Any, n: int) -> list[str]:
 
 
 def declared_inputs(
-    graph: Graph, operations: Sequence[Operation], names: Sequence[str]
+    graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
 ) -> tuple[list[Input], Table]:
     """The inputs that the operations need, and the table that they make up.
 
-    Columns that no operation uses are no inputs.
+    One matrix if all columns are numbers. A column that a ColumnTransformer drops may be text:
+    if the columns were `named` in fit, each one that is used is an input of its own.
     """
     n = len(names)
-    kinds = _kinds(operations, n)
-    if not {"string", "int64"} & set(kinds):
+    kinds = _kinds(operations, ["float"] * width_after(operations, n))
+    dropped = None in kinds and isinstance(operations[0], Beside)
+    if not (named and dropped) and not {"string", "int64"} & set(kinds):
         return [("X", graph.dtype, n)], Matrix("X", n)
     dtypes = {"string": np.dtype(object), "int64": np.dtype(np.int64), "float": graph.dtype}
     inputs = [
         (name, dtypes[kind], 1) for name, kind in zip(names, kinds, strict=True) if kind is not None
     ]
     # an unused column keeps its place, so that the indices of the others stay right
-    return inputs, [Column(name, kind or "float") for name, kind in zip(names, kinds, strict=True)]
+    return inputs, [Column(name, kind) for name, kind in zip(names, kinds, strict=True)]
 
 
-def _kinds(operations: Sequence[Operation], n: int) -> list[str | None]:
-    """The type of each of n columns before the operations; None where it is not used."""
-    first = operations[0] if operations else None
-    if isinstance(first, (OneHot, Ordinal)):
-        return [kind_of_values(column.values) for column in first.columns]
-    if isinstance(first, Impute):
+def _kinds(operations: Sequence[Operation], after: Kinds) -> Kinds:
+    """The type of each column before the operations, from the types that are needed after them."""
+    for operation in reversed(operations):
+        after = _kinds_before(operation, after)
+    return after
+
+
+def _kinds_before(operation: Operation, after: Kinds) -> Kinds:
+    if isinstance(operation, (OneHot, Ordinal)):
+        return [kind_of_values(column.values) for column in operation.columns]
+    if isinstance(operation, Impute):
         # whole numbers with gaps are real numbers
-        return ["string" if isinstance(value, str) else "float" for value in first.fill]
-    kinds: list[str | None] = [None] * n
-    parts: list[tuple[Any, Sequence[Operation]]]
-    if isinstance(first, Select):
-        parts = [(first.indices, operations[1:])]
-    elif isinstance(first, Beside):
-        parts = [(branch.columns, branch.operations) for branch in first.branches]
+        return ["string" if isinstance(value, str) else "float" for value in operation.fill]
+    if isinstance(operation, Select):
+        branches: Sequence[Branch] = [Branch(operation.indices, ())]
+    elif isinstance(operation, Beside):
+        branches = operation.branches
     else:
+        n = operation.A.shape[-1] if isinstance(operation, Affine) else len(after)
         return ["float"] * n
-    for indices, inner in parts:
-        for i, kind in zip(indices, _kinds(inner, len(indices)), strict=True):
+    kinds: Kinds = [None] * operation.n
+    first = 0
+    for branch in branches:
+        inner = _kinds(branch.operations, after[first : first + branch.width])
+        first += branch.width
+        for i, kind in zip(branch.columns, inner, strict=True):
             kinds[i] = max(filter(None, (kinds[i], kind)), key=_RANK.index, default=None)
     return kinds
 

@@ -124,7 +124,10 @@ def _bin(graph: Graph, operation: Bin, table: Table) -> Table:
     edges = np.full((len(operation.edges), most), np.nan)
     for i, row in enumerate(operation.edges):
         edges[i, : len(row)] = row
-    x = graph.add("Unsqueeze", matrix.tensor, graph.constant([2]))
+    tensor = matrix.tensor
+    if operation.dtype == np.float32 and graph.dtype == np.float64:
+        tensor = graph.cast(graph.cast(tensor, np.float32))
+    x = graph.add("Unsqueeze", tensor, graph.constant([2]))
     reached = graph.add("GreaterOrEqual", x, graph.constant(_rounded_up(edges, graph.dtype)[None]))
     counted = graph.add("ReduceSum", graph.cast(reached), graph.constant([2]), keepdims=0)
     return Matrix(counted, matrix.width)

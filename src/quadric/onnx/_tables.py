@@ -22,11 +22,12 @@ class Matrix:
 class Column:
     """A tensor of shape (batch, 1); kind is 'float', 'string', or 'int64' (categories).
 
+    The kind of a column that no step uses is None: the graph has no such tensor.
     `complete`: missing values have been replaced.
     """
 
     tensor: str
-    kind: str
+    kind: str | None
     complete: bool = False
 
 
@@ -62,8 +63,8 @@ def pick(graph: Graph, table: Table, indices: Sequence[int]) -> Table:
 
 
 def beside(graph: Graph, parts: Sequence[Table]) -> Table:
-    """Tables side by side; columns stay single only where text is among them."""
-    if any(isinstance(part, list) and any(c.kind == "string" for c in part) for part in parts):
+    """Tables side by side; columns stay single only where some are not real numbers."""
+    if any(isinstance(part, list) and any(c.kind != "float" for c in part) for part in parts):
         return [column for part in parts for column in as_columns(graph, part)]
     matrices = [as_matrix(graph, part) for part in parts]
     if len(matrices) == 1:

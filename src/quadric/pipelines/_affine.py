@@ -70,17 +70,19 @@ class PartlyAffine:
     origins: list[tuple[str, int]]
 
 
-def affine_map(step: Any) -> Map:
+def affine_map(step: Any, after: Sequence[Any] = ()) -> Map:
     """A fitted step as z = A u + t; NotAffineError if it is of another form.
 
-    Missing values aside: an imputer leaves a complete row as it is.
+    Missing values aside: an imputer leaves a complete row as it is. A column that had no values in
+    `fit` leaves a scaler as missing values, whatever it holds. It is constant, of the value that
+    the steps `after` this one put in the place of a missing one.
     """
     try:
         found = operations(step)
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
     try:
-        return _compose(found, int(getattr(step, "n_features_in_", 0)))
+        return _compose(found, _n_inputs(step, found), fill_values(after) if after else None)
     except NotAffineError as error:
         name = find(step).name
         raise NotAffineError(f"{name} {error}") from None
@@ -88,26 +90,31 @@ def affine_map(step: Any) -> Map:
 
 def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
     """The surface in the inputs of the first step, from the one in the outputs of the last."""
-    for step in reversed(steps):
-        surface = affine_map(step).undo(surface)
+    for k, step in reversed(list(enumerate(steps))):
+        surface = affine_map(step, steps[k + 1 :]).undo(surface)
     return surface
 
 
-def partly_affine(step: Any) -> PartlyAffine | None:
-    """The affine branches of a step that has others, too; None if there are no branches."""
+def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
+    """The affine branches of a step that has others, too; None if there are no branches.
+
+    `after` are the steps behind it, as for `affine_map`.
+    """
     try:
         found = operations(step)
     except UnknownStepError:
         return None
     if len(found) != 1 or not isinstance(found[0], Beside):
         return None
+    fill = fill_values(after) if after else np.full(found[0].width(found[0].n), np.nan)
     maps: list[Map] = []
     origins: list[tuple[str, int]] = []
     row = 0
     for branch in found[0].branches:
         m = branch.width
         try:
-            maps.append(_compose(branch.operations, len(branch.columns)))
+            inside = _compose(branch.operations, len(branch.columns), fill[row : row + m])
+            maps.append(inside)
             origins += [("input", int(column)) for column in branch.columns]
         except NotAffineError:
             maps.append(_identity(m))
@@ -118,42 +125,56 @@ def partly_affine(step: Any) -> PartlyAffine | None:
 
 def fill_values(steps: Sequence[Any]) -> Array:
     """What the steps put in the place of a missing value of each column; NaN if nothing."""
-    found = [operation for step in steps for operation in operations(step)]
-    return _fill(found, int(steps[0].n_features_in_))
+    found = [operations(step) for step in steps]
+    n = _n_inputs(steps[0], found[0])
+    return _fill([operation for inside in found for operation in inside], n)
 
 
-def _fill(found: Sequence[Operation], n: int) -> Array:
+def _n_inputs(step: Any, found: Sequence[Operation]) -> int:
+    """A FeatureUnion whose first step is 'drop' has no `n_features_in_`."""
+    if found and isinstance(found[0], Beside):
+        return found[0].n
+    return int(getattr(step, "n_features_in_", 0))
+
+
+def _fill(found: Sequence[Operation], n: int, last: Array | None = None) -> Array:
+    """What replaces a missing value of each of n columns; `last`: after the operations."""
     fill = np.full(n, np.nan)
     if not found:
-        return fill
+        return fill if last is None else last
     first, *after = found
     if isinstance(first, Impute) and is_missing(first.missing):
         with contextlib.suppress(TypeError, ValueError):  # text
             fill = first.fill.astype(float)
     elif isinstance(first, Select):
-        fill[first.indices] = _fill(after, len(first.indices))
+        fill[first.indices] = _fill(after, len(first.indices), last)
     elif isinstance(first, Affine) and first.A.ndim == 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # a weight may be zero
-            fill = (_fill(after, n) - first.t) / first.A
+            fill = (_fill(after, n, last) - first.t) / first.A
     elif isinstance(first, Beside):
+        outputs, row = _fill(after, first.width(n), last), 0
         for branch in first.branches:
             columns = np.asarray(branch.columns)
-            inside, before = _fill(branch.operations, len(columns)), fill[columns]
+            inside = _fill(branch.operations, len(columns), outputs[row : row + branch.width])
+            row, before = row + branch.width, fill[columns]
             agree = np.isnan(before) | (before == inside)
             fill[columns] = np.where(agree, inside, np.where(np.isnan(inside), before, np.nan))
     return fill
 
 
-def _compose(found: Sequence[Operation], n: int) -> Map:
+def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> Map:
+    """The operations as one map; `last` replaces missing values after them."""
     whole = _identity(n)
-    for operation in found:
-        whole = _map_of(operation).after(whole)
+    for i, operation in enumerate(found):
+        n = operation.width(n)
+        whole = _map_of(operation, _fill(found[i + 1 :], n, last)).after(whole)
     return whole
 
 
-def _map_of(operation: Operation) -> Map:
+def _map_of(operation: Operation, fill: Array) -> Map:
+    """One operation as a map; `fill` replaces missing values after it."""
     if isinstance(operation, Affine):
-        return Map(operation.A, operation.t)
+        return _without_missing(Map(operation.A, operation.t), fill)
     if isinstance(operation, Select):
         k = len(operation.indices)
         A = np.zeros((k, operation.n))
@@ -164,8 +185,20 @@ def _map_of(operation: Operation) -> Map:
             raise NotAffineError("takes text")
         return _identity(len(operation.fill))
     if isinstance(operation, Beside):
-        return _beside(operation.branches, operation.n)
+        return _beside(operation.branches, operation.n, fill)
     raise NotAffineError(NOT_AFFINE[type(operation).__name__])
+
+
+def _without_missing(scaling: Map, fill: Array) -> Map:
+    """Rows of NaN, of columns that had no values in `fit`, as the constants in `fill`.
+
+    Where nothing is filled in, a later step drops the column, and any constant will do.
+    """
+    missing = np.isnan(scaling.t)
+    if not missing.any():
+        return scaling
+    constants = np.where(np.isnan(fill), 0.0, fill)
+    return Map(np.where(missing, 0.0, scaling.A), np.where(missing, constants, scaling.t))
 
 
 NOT_AFFINE = {
@@ -179,8 +212,12 @@ NOT_AFFINE = {
 }
 
 
-def _beside(branches: Sequence[Branch], n: int) -> Map:
-    maps = [_compose(branch.operations, len(branch.columns)) for branch in branches]
+def _beside(branches: Sequence[Branch], n: int, fill: Array) -> Map:
+    ends = np.cumsum([branch.width for branch in branches])[:-1]
+    maps = [
+        _compose(branch.operations, len(branch.columns), part)
+        for branch, part in zip(branches, np.split(fill, ends), strict=True)
+    ]
     t = np.concatenate([part.t for part in maps])
     A = np.zeros((len(t), n))
     row = 0

@@ -1,4 +1,4 @@
-"""The facts that define a fitted step, and what they must be to be believed."""
+"""The facts that define a fitted step, such as its fitted attributes, and checks of them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ MOST = 2**53  # counts are exact in float64 up to here
 
 
 class FactError(ValueError):
-    """Facts that no fitted step has."""
+    """A fact that no fitted step has; the message is a sentence without its full stop."""
 
 
 def all_different(values: Array) -> bool:
@@ -30,7 +30,9 @@ def attributes(*names: str) -> Callable[[Any], dict[str, Any]]:
 
 
 class Facts:
-    """What a file says about one step. Every method returns a checked value or raises FactError.
+    """The fitted attributes of one step, as a file gives them.
+
+    Every method returns a checked value or raises FactError.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ class Facts:
     Attributes
     ----------
     unasked : set of str
-        The facts that nobody has asked for yet.
+        The names of those that no method has returned yet.
     """
 
     def __init__(self, owner: str, values: Mapping[str, Any]) -> None:
@@ -56,7 +58,7 @@ class Facts:
         return self.values.get(name)
 
     def expect(self, name: str, true: object, expected: str) -> None:
-        """Raise FactError unless `true`."""
+        """Raise FactError unless `true`: "`name` of `owner` must be `expected`"."""
         if not true:
             raise FactError(f"{name} of {self.owner} must be {expected}")
 
@@ -69,7 +71,7 @@ class Facts:
             and least <= value <= MOST
             and value == int(value)
         )
-        self.expect(name, whole, f"a whole number from {least} up")
+        self.expect(name, whole, f"a whole number, at least {least}")
         return int(value)
 
     def flag(self, name: str) -> bool:
@@ -138,7 +140,7 @@ class Facts:
         right = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (n,)
         self.expect("feature_names_in_", right, f"an array of {n} names")
         self.expect(
-            "feature_names_in_", all(type(name) is str for name in names), "an array of text"
+            "feature_names_in_", all(type(name) is str for name in names), "an array of strings"
         )
-        self.expect("feature_names_in_", all_different(names), "without a name that occurs twice")
+        self.expect("feature_names_in_", all_different(names), "an array of distinct names")
         return names

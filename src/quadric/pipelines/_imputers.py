@@ -47,8 +47,8 @@ def _facts(step: Any) -> dict[str, Any]:
 def _restore(step: Any, facts: Facts) -> int:
     fill = facts.get("statistics_")
     right = isinstance(fill, np.ndarray) and fill.ndim == 1 and fill.size
-    facts.expect("statistics_", right and fill.dtype.kind in "iufO", "numbers or texts")
     facts.expect("statistics_", right, "an array with a value for each column")
+    facts.expect("statistics_", fill.dtype.kind in "iufO", "numbers or strings")
     n = len(fill)
     step.statistics_ = fill
     step._fit_dtype = _dtype(facts, "fit_dtype")
@@ -57,9 +57,9 @@ def _restore(step: Any, facts: Facts) -> int:
     facts.expect("fill_dtype", not texts or step._fill_dtype.kind == "O", "object")
     plain = (str, int, float, bool, type(None), np.generic)
     for name, value in (("missing_values", step.missing_values), ("fill_value", step.fill_value)):
-        facts.expect(name, isinstance(value, plain), "a number or a text")
+        facts.expect(name, isinstance(value, plain), "a number or a string")
     if fill.dtype == object:
-        facts.expect("statistics_", all(isinstance(v, plain) for v in fill), "numbers or texts")
+        facts.expect("statistics_", all(isinstance(v, plain) for v in fill), "numbers or strings")
     step.indicator_ = _indicator(step, facts, n) if step.add_indicator else None
     return n
 
@@ -91,6 +91,6 @@ IMPUTERS = [
     KnownStep(
         "sklearn.impute", "SimpleImputer",
         ("missing_values", "strategy", "fill_value", "add_indicator", "keep_empty_features"),
-        _facts, _restore, _impute,
+        facts=_facts, restore=_restore, operations=_impute,
     ),
 ]  # fmt: skip

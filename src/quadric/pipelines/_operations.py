@@ -127,9 +127,13 @@ class Ordinal:
 
 @dataclass(frozen=True)
 class Bin:
-    """For each column, how many of its inner `edges` are not above the value."""
+    """For each column, how many of its inner `edges` are not above the value.
+
+    With a `dtype` the value is rounded to this type first.
+    """
 
     edges: tuple[Array, ...]
+    dtype: Any = None
 
     def width(self, n: int) -> int:
         _expect(n, len(self.edges))

@@ -66,21 +66,22 @@ PROJECTIONS = [
         DECOMPOSITION, "PCA",
         ("n_components", "whiten", "svd_solver", "tol", "iterated_power", "n_oversamples",
          "power_iteration_normalizer", "random_state"),
-        attributes("components_", *VARIANCES, "mean_", "noise_variance_", "n_samples_"),
-        _restore_pca, _pca,
+        facts=attributes("components_", *VARIANCES, "mean_", "noise_variance_", "n_samples_"),
+        restore=_restore_pca, operations=_pca,
     ),
     KnownStep(
         DECOMPOSITION, "IncrementalPCA", ("n_components", "whiten", "batch_size"),
-        attributes(
+        facts=attributes(
             "components_", *VARIANCES, "mean_", "var_", "noise_variance_", "n_samples_seen_",
             "batch_size_",
         ),
-        _restore_incremental, _pca,
+        restore=_restore_incremental, operations=_pca,
     ),
     KnownStep(
         DECOMPOSITION, "TruncatedSVD",
         ("n_components", "algorithm", "n_iter", "n_oversamples", "power_iteration_normalizer",
          "random_state", "tol"),
-        attributes("components_", *VARIANCES), _restore_directions, _svd,
+        facts=attributes("components_", *VARIANCES), restore=_restore_directions,
+        operations=_svd,
     ),
 ]  # fmt: skip

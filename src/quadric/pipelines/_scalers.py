@@ -54,11 +54,10 @@ def _typical_standard(step: Any) -> tuple[Array, Array] | None:
 
 def _min_max(step: Any) -> list[Operation]:
     low, high = step.feature_range
-    n = step.n_features_in_
-    smallest = np.asarray(step.data_min_, dtype=float)
-    operations: list[Operation] = [
-        Affine(np.asarray(step.scale_, dtype=float), smallest, np.full(n, float(low)))
-    ]
+    scale, smallest = np.asarray(step.scale_, dtype=float), np.asarray(step.data_min_, dtype=float)
+    # not `low`: of data in float16, `min_` is rounded to three digits
+    shift = np.asarray(step.min_, dtype=float) + scale * smallest
+    operations: list[Operation] = [Affine(scale, smallest, shift)]
     return [*operations, Clip(low, high)] if step.clip else operations
 
 
@@ -67,18 +66,22 @@ def _restore_min_max(step: Any, facts: Facts) -> int:
     smallest = facts.vector("data_min_", nan=True)
     largest = facts.vector("data_max_", len(smallest), nan=True)
     facts.expect("data_max_", not (largest < smallest).any(), "at least data_min_")
-    facts.expect("data_max_", (np.isnan(largest) == np.isnan(smallest)).all(), "like data_min_")
+    facts.expect(
+        "data_max_", (np.isnan(largest) == np.isnan(smallest)).all(), "missing where data_min_ is"
+    )
     with np.errstate(all="ignore"):
         step.fit(np.vstack([smallest, largest]))
     for name in ("scale_", "min_"):
         value = getattr(step, name)
-        facts.expect("data_max_", np.isfinite(value[~np.isnan(smallest)]).all(), "not so large")
+        facts.expect(
+            "data_max_", np.isfinite(value[~np.isnan(smallest)]).all(), "small enough to be scaled"
+        )
     step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", len(smallest))
     return len(smallest)
 
 
 def _typical_min_max(step: Any) -> tuple[Array, Array]:
-    low, high = np.asarray(step.data_min_), np.asarray(step.data_max_)
+    low, high = np.asarray(step.data_min_, dtype=float), np.asarray(step.data_max_, dtype=float)
     return (low + high) / 2, (high - low) / np.sqrt(12)
 
 
@@ -116,7 +119,7 @@ def _robust(step: Any) -> list[Operation]:
 def _restore_robust(step: Any, facts: Facts) -> int:
     n = facts.count("n_features_in_", 1)
     low, high = step.quantile_range
-    facts.expect("quantile_range", 0 <= low <= high <= 100, "two percentages")
+    facts.expect("quantile_range", 0 <= low <= high <= 100, "two percentages in increasing order")
     step.center_ = facts.vector("center_", n, nan=True) if step.with_centering else None
     step.scale_ = facts.vector("scale_", n, least=0, nan=True) if step.with_scaling else None
     facts.expect("scale_", step.scale_ is None or (step.scale_ != 0).all(), "other than zero")
@@ -149,7 +152,9 @@ def _restore_power(step: Any, facts: Facts) -> int:
     n = len(step.lambdas_)
     if step.standardize:
         step._scaler = StandardScaler(copy=False).set_output(transform="default")
-        facts.expect("mean_", _restore_standard(step._scaler, facts) == n, f"of length {n}")
+        facts.expect(
+            "mean_", _restore_standard(step._scaler, facts) == n, f"a vector of {n} numbers"
+        )
         step._scaler.n_features_in_ = n
     return n
 
@@ -159,25 +164,27 @@ STANDARD_FACTS = attributes("n_features_in_", "mean_", "var_", "scale_", "n_samp
 SCALERS = [
     KnownStep(
         PREPROCESSING, "StandardScaler", ("with_mean", "with_std"),
-        STANDARD_FACTS, _restore_standard, _standard, _typical_standard,
+        facts=STANDARD_FACTS, restore=_restore_standard, operations=_standard,
+        typical=_typical_standard,
     ),
     KnownStep(
         PREPROCESSING, "MinMaxScaler", ("feature_range", "clip"),
-        attributes("data_min_", "data_max_", "n_samples_seen_"), _restore_min_max, _min_max,
-        _typical_min_max,
+        facts=attributes("data_min_", "data_max_", "n_samples_seen_"), restore=_restore_min_max,
+        operations=_min_max, typical=_typical_min_max,
     ),
     KnownStep(
         PREPROCESSING, "MaxAbsScaler", ("clip",),
-        attributes("max_abs_", "n_samples_seen_"), _restore_max_abs, _max_abs, _typical_max_abs,
+        facts=attributes("max_abs_", "n_samples_seen_"), restore=_restore_max_abs,
+        operations=_max_abs, typical=_typical_max_abs,
     ),
     KnownStep(
         PREPROCESSING, "RobustScaler",
         ("with_centering", "with_scaling", "quantile_range", "unit_variance"),
-        attributes("n_features_in_", "center_", "scale_"), _restore_robust,
-        _robust, _typical_robust,
+        facts=attributes("n_features_in_", "center_", "scale_"), restore=_restore_robust,
+        operations=_robust, typical=_typical_robust,
     ),
     KnownStep(
         PREPROCESSING, "PowerTransformer", ("method", "standardize"),
-        _power_facts, _restore_power, _power,
+        facts=_power_facts, restore=_restore_power, operations=_power,
     ),
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.pipelines._facts import Facts
+from quadric.pipelines._facts import Facts, attributes
 from quadric.pipelines._known import KnownStep
 from quadric.pipelines._operations import Operation, Select
 
@@ -50,7 +50,9 @@ def _restore_scores(step: Any, facts: Facts) -> int:
     step.scores_ = facts.array("scores_", 1)
     n = len(step.scores_)
     step.pvalues_ = None if facts.get("pvalues_") is None else facts.array("pvalues_", 1)
-    facts.expect("pvalues_", step.pvalues_ is None or len(step.pvalues_) == n, f"of length {n}")
+    facts.expect(
+        "pvalues_", step.pvalues_ is None or len(step.pvalues_) == n, f"a vector of {n} numbers"
+    )
     _expect_some(step, facts)
     return n
 
@@ -64,7 +66,7 @@ def _restore_variances(step: Any, facts: Facts) -> int:
 def _restore_selected(step: Any, facts: Facts) -> int:
     mask = facts.get("support")
     right = isinstance(mask, np.ndarray) and mask.ndim == 1 and mask.dtype == bool
-    facts.expect("support", right, "an array of true and false")
+    facts.expect("support", right, "an array of booleans")
     step.support = mask
     step.fit(np.empty((1, len(mask))))
     _expect_some(step, facts)
@@ -76,12 +78,13 @@ def _expect_some(step: Any, facts: Facts) -> None:
         some = step._get_support_mask().any()
     except (TypeError, ValueError, AttributeError):  # p-values that are needed and not there
         some = False
-    facts.expect("the selection", some, "of at least one column")
+    facts.expect("the number of selected columns", some, "at least 1")
 
 
 def _by_scores(name: str, *parameters: str) -> KnownStep:
     return KnownStep(
-        SELECTION, name, parameters, _score_facts, _restore_scores, _select,
+        SELECTION, name, parameters,
+        facts=_score_facts, restore=_restore_scores, operations=_select,
         absent={"score_func": _no_score},
     )  # fmt: skip
 
@@ -95,13 +98,14 @@ SELECTORS = [
     _by_scores("GenericUnivariateSelect", "mode", "param"),
     KnownStep(
         SELECTION, "VarianceThreshold", ("threshold",),
-        lambda step: {"variances_": step.variances_}, _restore_variances, _select,
+        facts=attributes("variances_"), restore=_restore_variances, operations=_select,
     ),
 ]  # fmt: skip
 
 # Any other selector, such as RFE: the columns that it has selected.
 SELECTED = KnownStep(
     "quadric.pipelines._selected_features", "SelectedFeatures", (),
-    lambda step: {"support": np.asarray(step.get_support())}, _restore_selected, _select,
+    facts=lambda step: {"support": np.asarray(step.get_support())},
+    restore=_restore_selected, operations=_select,
     absent={"support": None},
 )  # fmt: skip

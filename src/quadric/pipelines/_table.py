@@ -140,18 +140,22 @@ def _expect_names(facts: Facts, what: str, steps: Any, length: int = 2) -> None:
     )
     facts.expect(what, right and steps, "a list of named steps")
     names = [entry[0] for entry in steps]
-    facts.expect(what, all(type(name) is str for name in names), "named by texts")
-    facts.expect(what, len(set(names)) == len(names), "of different names")
-    for name, step, *_ in steps:
+    facts.expect(
+        what, all(type(name) is str for name in names), "a list of steps with strings as names"
+    )
+    facts.expect(what, len(set(names)) == len(names), "a list of steps with distinct names")
+    plain = not any("__" in name for name in names)
+    facts.expect(what, plain, "a list of steps without '__' in their names")
+    for _, step, *_ in steps:
         known = _passes(step) or _drops(step) or hasattr(step, "get_params")
-        facts.expect(what, known and "__" not in name, "steps with names without '__'")
+        facts.expect(what, known, "a list of scikit-learn's steps")
 
 
 def _expect_input_names(facts: Facts, step: Any, names: Any) -> None:
     """A step that knows its columns' names is given columns of these names."""
     known = getattr(step, "feature_names_in_", None)
     same = known is None or names is None or list(known) == list(names)
-    facts.expect("feature_names_in_", same, "the same for steps in a row")
+    facts.expect("feature_names_in_", same, "the names of the columns that the step is given")
 
 
 def _expect_name_format(facts: Facts, step: Any) -> None:
@@ -160,7 +164,9 @@ def _expect_name_format(facts: Facts, step: Any) -> None:
     if isinstance(given, str):
         rest = given.replace("{feature_name}", "").replace("{transformer_name}", "")
         plain = len(given) <= 200 and not set(rest) & set("{}")
-        facts.expect("verbose_feature_names_out", plain, "a format with the two known fields")
+        facts.expect(
+            "verbose_feature_names_out", plain, "a format of feature_name and transformer_name"
+        )
 
 
 def _expect_weights(facts: Facts, step: Any) -> None:
@@ -169,7 +175,7 @@ def _expect_weights(facts: Facts, step: Any) -> None:
     right = weights is None or (
         isinstance(weights, dict) and all(isinstance(w, plain) for w in weights.values())
     )
-    facts.expect("transformer_weights", right, "numbers by name")
+    facts.expect("transformer_weights", right, "a dict of numbers")
     finite = weights is None or np.isfinite(list(weights.values())).all()
     facts.expect("transformer_weights", finite, "finite")
 
@@ -181,19 +187,21 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
     """Only checks: a pipeline has nothing but its steps. Its last may be an estimator."""
     _expect_names(facts, "steps", step.steps)
     inner = [s for _, s in step.steps if not _passes(s)]
-    facts.expect("steps", not any(_drops(s) for s in inner), "other than 'drop'")
+    facts.expect("steps", not any(_drops(s) for s in inner), "a list of steps without 'drop'")
     taken = [s.n_features_in_ for s in inner if hasattr(s, "n_features_in_")]
     if not taken:
         return 0  # nothing but 'passthrough': any number of columns
     n = int(taken[0])
     transforms = [s for s in inner if hasattr(s, "transform")]
-    facts.expect("steps", transforms in (inner, inner[:-1]), "transformers, but for the last")
+    facts.expect(
+        "steps", transforms in (inner, inner[:-1]), "transformers, except for the last one"
+    )
     m = width(transforms, n)
     for before, after in pairwise(inner):
         if hasattr(after, "feature_names_in_") and hasattr(before, "get_feature_names_out"):
             _expect_input_names(facts, after, before.get_feature_names_out())
     if len(transforms) < len(inner):
-        facts.expect("the last step", inner[-1].n_features_in_ == m, f"of {m} inputs")
+        facts.expect("n_features_in_ of the last step", inner[-1].n_features_in_ == m, str(m))
     return n
 
 
@@ -241,9 +249,11 @@ def _restore_columns(step: Any, facts: Facts) -> int:
     listed = facts.get("transformers")
     _expect_names(facts, "transformers", listed, 4)
     remainder = facts.get("remainder")
-    facts.expect("remainder", isinstance(remainder, tuple) and len(remainder) == 2, "a pair")
+    facts.expect(
+        "remainder", isinstance(remainder, tuple) and len(remainder) == 2, "a step and its columns"
+    )
     known = _passes(remainder[0]) or _drops(remainder[0]) or hasattr(remainder[0], "get_params")
-    facts.expect("remainder", remainder[0] is not None and known, "a step or its name")
+    facts.expect("remainder", remainder[0] is not None and known, "a step, 'passthrough' or 'drop'")
     _expect_weights(facts, step)
     _expect_name_format(facts, step)
     parts = [
@@ -254,11 +264,14 @@ def _restore_columns(step: Any, facts: Facts) -> int:
     # every column is listed, so that their number is bounded by the length of the lists
     every = np.unique(np.concatenate([part.indices for part in [*parts, rest]]))
     n = len(every)
-    facts.expect("transformers", n and np.array_equal(every, np.arange(n)), "of all columns")
+    facts.expect(
+        "transformers", n and np.array_equal(every, np.arange(n)), "a list that covers every column"
+    )
     names = facts.feature_names(n)
     labels = [str(i) for i in range(n)] if names is None else list(names)
     for part in parts:
-        facts.expect("transformers", _are(part.given, part.indices, labels), "with their columns")
+        same = _are(part.given, part.indices, labels)
+        facts.expect("transformers", same, "a list in which columns and indices agree")
     for part in [*parts, rest]:
         _expect_input_names(facts, part.step, None if names is None else names[part.indices])
     record_columns(step, parts, rest, names, n)
@@ -278,7 +291,7 @@ def _are(given: Any, indices: Array, names: list[str]) -> bool:
 
 def _part_width(facts: Facts, inner: Any, indices: Any) -> int:
     right = isinstance(indices, np.ndarray) and indices.ndim == 1 and indices.dtype == np.int64
-    facts.expect("transformers", right, "with arrays of indices")
+    facts.expect("transformers", right, "a list with an array of indices for each step")
     return width([inner], len(indices)) if indices.size and not _drops(inner) else 0
 
 
@@ -306,7 +319,7 @@ def _restore_union(step: Any, facts: Facts) -> int:
     _expect_names(facts, "transformer_list", step.transformer_list)
     _expect_weights(facts, step)
     used = [inner for _, inner in step.transformer_list if hasattr(inner, "get_params")]
-    facts.expect("transformer_list", used, "of at least one step")
+    facts.expect("transformer_list", used, "a list of at least one step")
     _expect_name_format(facts, step)
     n = _union_inputs(step.transformer_list)
     if n is None:
@@ -332,30 +345,32 @@ def _function(step: Any) -> list[Operation]:
 def _restore_function(step: Any, facts: Facts) -> int:
     for name in ("func", "inverse_func"):
         facts.expect(name, getattr(step, name) is None, "None")
-    facts.expect("feature_names_out", step.feature_names_out in (None, "one-to-one"), "no function")
+    known = step.feature_names_out in (None, "one-to-one")
+    facts.expect("feature_names_out", known, "None or 'one-to-one'")
     return facts.count("n_features_in_", 1)
 
 
 COMPOSED = [
     KnownStep(
         "sklearn.pipeline", "Pipeline", ("steps",),
-        lambda step: {}, _restore_pipeline, lambda step: _named_operations(step.steps),
+        facts=lambda step: {}, restore=_restore_pipeline,
+        operations=lambda step: _named_operations(step.steps),
     ),
     KnownStep(
         "sklearn.compose", "ColumnTransformer",
         ("sparse_threshold", "transformer_weights", "verbose_feature_names_out"),
-        _columns_facts, _restore_columns, _columns,
+        facts=_columns_facts, restore=_restore_columns, operations=_columns,
         absent={"transformers": [], "remainder": "drop"},
     ),
     KnownStep(
         "sklearn.pipeline", "FeatureUnion",
         ("transformer_list", "transformer_weights", "verbose_feature_names_out"),
-        lambda step: {}, _restore_union, _union,
+        facts=lambda step: {}, restore=_restore_union, operations=_union,
     ),
     KnownStep(
         "sklearn.preprocessing", "FunctionTransformer",
         ("func", "inverse_func", "feature_names_out", "validate", "accept_sparse", "check_inverse"),
-        attributes("n_features_in_"), _restore_function, _function,
+        facts=attributes("n_features_in_"), restore=_restore_function, operations=_function,
     ),
 ]  # fmt: skip
 

@@ -62,5 +62,11 @@ def surroundings(conic: Quadric) -> Window:
     elif conic.kind == "parabola":
         middle = conic._form.origin
         reach = 4 * conic._form.slope / float(np.abs(conic._form.eigenvalues).max())
-    x, y = middle
-    return float(x - reach), float(x + reach), float(y - reach), float(y + reach)
+    x, y = (float(value) for value in middle)
+    window = x - reach, x + reach, y - reach, y + reach
+    if not (np.isfinite(window).all() and window[0] < window[1] and window[2] < window[3]):
+        raise ValueError(
+            f"the conic cannot be drawn: its centre ({x:.3g}, {y:.3g}) and its size {reach:.3g} do "
+            "not make a window. Pass window, or rescale the data before fit."
+        )
+    return window

@@ -21,6 +21,7 @@ from quadric.model_file import info
 
 COMMAND = get_command(app)  # made once: typer compiles its annotations
 MOST_FEATURES = 100
+STEP = r"step '.*' cannot be exported:"
 # Which use may raise what. The first line of the message is matched from its start.
 TOLD = (
     # X is not what the model takes
@@ -31,27 +32,27 @@ TOLD = (
     ("predict predict_claimed", ValueError, r"Found unknown categories .* in column \d+"),
     ("predict predict_claimed", ValueError, r"could not convert string to float: "),
     ("predict predict_claimed", ValueError, r"X holds values so large .* is not finite in float"),
-    ("predict predict_claimed", ValueError, r"Input X contains (NaN|infinity)"),
     # what cannot be explained, drawn or exported
     ("explain plot", ValueError, r"this \w+ has no quadratic or reduced layer"),
     ("explain plot", ValueError, r"the surface is larger than floating-point numbers can say"),
-    ("explain plot export", ValueError, r"\w+ must be finite in float\d\d\. Got "),
-    ("explain plot", ValueError, r"b must be a finite number\. Got "),
-    ("plot", ValueError, r"window must be \(x from, x to, y from, y to\), from less than to"),
+    ("explain plot", ValueError, r"the preprocessing scales features by so much that"),
+    ("plot", ValueError, r"the conic cannot be drawn: its centre .* do not make a window"),
+    ("export", ValueError, r"\w+ must be finite in float32\. Got "),
     ("export", TypeError, r"classes must be all text or all whole numbers"),
-    ("export", TypeError, r"step '.*' \(\w+\) cannot be exported"),
-    ("export", TypeError, r"step '.*' compares text with a column of numbers"),
-    ("export", TypeError, r"step '.*': add_indicator=True is exported for numbers only"),
     ("export", TypeError, r"a step wants numbers and is given text or categories"),
-    ("export", TypeError, r"SimpleImputer is given columns of text and of numbers"),
-    ("export", ValueError, r"step '.*' tells apart several kinds of missing or empty text"),
-    ("export", ValueError, r"step '.*' has categories that are the same number in float"),
-    ("export", ValueError, r"step '.*' has None and NaN among its categories"),
+    ("export", TypeError, f"{STEP} an encoder compares text with a column of numbers"),
+    ("export", TypeError, f"{STEP} a step wants numbers and is given text or categories"),
+    ("export", TypeError, f"{STEP} SimpleImputer is given columns of text and of numbers"),
+    ("export", ValueError, f"{STEP} an encoder tells apart several kinds of missing or empty text"),
+    ("export", ValueError, f"{STEP} an encoder has categories that are the same number in float"),
+    ("export", ValueError, f"{STEP} an encoder has None and NaN among its categories"),
+    ("export", ValueError, r"ONNX holds text as UTF-8, which cannot encode .*\. Rename this class"),
     ("export", ValueError, r"column '.*' has the name of an output: rename it before fit"),
     # training: parameters as they are checked there, and data that do not suit them
     ("fit learn", ValueError, r"The '\w+' parameter of \w+ must be "),
     ("fit learn", MemoryError, r"layer \d+ \(.*training would need about .* and the limit is"),
     ("fit learn", ValueError, r"training diverged: "),
+    ("fit learn", ValueError, r"The classes, .*, are not in class_weight"),
     ("fit learn", ValueError, r".* cannot be used to seed a numpy.random.RandomState instance"),
     ("fit learn", ValueError, r"Seed must be between 0 and 2\*\*32 - 1"),
     ("fit learn", ValueError, r"hidden_layer_sizes must be > 0, got "),
@@ -60,7 +61,6 @@ TOLD = (
     ("fit", ValueError, r"Minimum of desired feature range must be smaller than maximum"),
     ("fit", ValueError, r"`drop` should have length equal to the number of features"),
     ("fit", ValueError, r"n_components=.* must be between \d+ and min\(n_samples, n_features\)"),
-    ("fit", ValueError, r"Input X contains (NaN|infinity)"),
     ("fit", ValueError, r"Found array with 0 feature\(s\)"),
     ("fit", ValueError, r"could not convert string to float: "),
     ("fit", ValueError, r"Found unknown categories .* in column \d+"),
@@ -70,20 +70,23 @@ TOLD = (
     ("learn", ValueError, r"`y` has classes not in `self.classes_`"),
     ("learn", ValueError, r"warm_start and partial_fit continue with the network of the last call"),
     ("learn", ValueError, r"partial_fit does not support early_stopping=True"),
-    ("info save", quadric.ModelFileError, r""),
+    ("info", quadric.ModelFileError, r".* cannot be loaded: "),
 )  # fmt: skip
+# Told only where X itself has missing values: a model without an imputer refuses them.
+TOLD_OF_MISSING = (("predict predict_claimed fit", ValueError, r"Input X contains NaN"),)
 
 
 class WrongAnswerError(Exception):
     """A model answered, and not as a model may."""
 
 
-def told(use, error):
-    """Whether this is an error that the use may end with."""
+def told(use, error, X):
+    """Whether this is an error that the use of X may end with."""
     text = str(error).split("\n")[0]
+    accepted = TOLD + (TOLD_OF_MISSING if np.any(pd.isna(X)) else ())
     return any(
         use in uses.split() and isinstance(error, kind) and re.match(message, text)
-        for uses, kind, message in TOLD
+        for uses, kind, message in accepted
     )
 
 

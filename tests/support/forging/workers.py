@@ -145,7 +145,7 @@ def _examine(seed, file, path, watch, send):
             watch.on = False
             if use == "load" and isinstance(error, ModelFileError):
                 result["refused"] = str(error)
-            elif told(use, error):
+            elif told(use, error, original.X):
                 result["told"].append(use)
             else:
                 result["failures"].append(_failure(use, error))
@@ -211,7 +211,7 @@ def warm_up(originals):
                 try:
                     action(model, X, y, path)
                 except Exception as error:
-                    if not told(use, error):
+                    if not told(use, error, X):
                         raise AssertionError(f"{use} of the original {name}") from error
 
 
