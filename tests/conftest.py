@@ -14,3 +14,10 @@ def small_files(monkeypatch, tmp_path):
     from tests.support.small_files import put_in_place
 
     put_in_place(monkeypatch, tmp_path)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker("slow")
