@@ -37,16 +37,67 @@ def test_the_tests_above_can_fail():
     assert "numba" in heavy_modules_after("import quadric.kernels._sgd")
 
 
-def test_without_torch():
-    script = (
-        "import sys\nsys.modules['torch'] = None\nimport quadric\nquadric.Network.create(2, "
-        "[('quadratic', 1, 'logistic')])\ntry:\n    import quadric.torch\n"
-        "except ImportError as error:\n    print(error)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert result.stdout == 'quadric.torch needs PyTorch: pip install "quadric[torch]"\n'
+OPTIONAL = ("jinja2", "matplotlib", "onnx", "pandas", "polars", "rich", "torch", "typer")
+WITHOUT_EXTRAS = f"""
+import sys
+class Required:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, *args):
+        if name.split(".")[0] not in {OPTIONAL!r}:
+            return self.finder.find_spec(name, *args)
+sys.meta_path = [Required(finder) for finder in sys.meta_path]
+"""
+
+
+def run_without_extras(script, tmp_path):
+    """What a script prints where only the required dependencies can be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS + script],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+
+
+def test_fit_save_and_load_need_no_extra(tmp_path):
+    script = """
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+import quadric
+from quadric.explain import explain
+X = np.random.default_rng(0).normal(size=(60, 2))
+model = make_pipeline(StandardScaler(), quadric.QuadraticClassifier((), verbose=True))
+model.fit(X, (X**2).sum(1) < 1)
+quadric.save(model, "model.quadric")
+assert (quadric.load("model.quadric").predict(X) == model.predict(X)).all()
+print(explain(model, X))
+"""
+    result = run_without_extras(script, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "ellipse" in result.stdout
+    assert result.stderr.strip()  # verbose writes plain lines
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        (
+            "import quadric.plotting",
+            'quadric.plotting needs matplotlib: pip install "quadric[plot]"',
+        ),
+        ("import quadric.tables", 'quadric.tables needs polars: pip install "quadric[cli]"'),
+        ("import quadric.onnx", 'quadric.onnx needs onnx: pip install "quadric[onnx]"'),
+        ("import quadric.torch", 'quadric.torch needs torch: pip install "quadric[torch]"'),
+    ],
+)
+def test_a_missing_extra_is_named_with_the_line_to_type(tmp_path, statement, line):
+    assert run_without_extras(statement, tmp_path).stderr.endswith(f"ImportError: {line}\n")
+
+
+def test_the_command_without_its_extra_prints_the_line_to_type(tmp_path):
+    result = run_without_extras("from quadric.__main__ import main\nmain()", tmp_path)
+    line = 'error: The quadric command needs typer and rich: pip install "quadric[cli]"\n'
+    assert (result.returncode, result.stderr) == (1, line)
 
 
 def test_every_public_name_exists():
@@ -77,7 +128,7 @@ def test_wheel_contents(tmp_path):
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "License-Expression: BSD-3-Clause" in metadata
     assert "Requires-Python: >=3.11" in metadata
-    for extra in ("torch", "onnx", "dask", "docs", "dev"):
+    for extra in ("cli", "plot", "torch", "onnx", "dask", "all", "docs", "dev"):
         assert f"Provides-Extra: {extra}" in metadata
 
 
@@ -113,9 +164,10 @@ def test_pins_cover_what_the_checks_install():
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
-    for requirement in wanted:
-        assert re.match(r"[a-z0-9-]+", requirement).group() in pins
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["all"], *extras["cli"], *extras["dev"]]
+    names = {re.match(r"[a-z0-9-]+", requirement).group() for requirement in wanted}
+    assert names - {"quadric"} <= set(pins)
 
 
 def test_no_caches_are_tracked():

@@ -657,7 +657,7 @@ def without(package, statement):
 def test_missing_packages():
     result = without("onnx", "import quadric.onnx")
     assert result.stderr.splitlines()[-1] == (
-        'ImportError: ONNX graphs need the package onnx: pip install "quadric[onnx]"'
+        'ImportError: quadric.onnx needs onnx: pip install "quadric[onnx]"'
     )
     result = without("skl2onnx", "from quadric.onnx import export, register\nregister()")
     assert result.stderr.splitlines()[-1] == (

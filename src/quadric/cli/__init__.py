@@ -5,9 +5,13 @@ import os
 import sys
 from typing import Annotated
 
+import quadric
+from quadric._utils.extras import require
+
+require("typer", "rich", extra="cli", by="The quadric command")
+
 import typer
 
-import quadric
 from quadric._utils.text import visible
 from quadric.cli._complexity import complexity
 from quadric.cli._data import data

@@ -2,8 +2,9 @@
 
 from importlib.util import find_spec
 
-if find_spec("onnx") is None:
-    raise ImportError('ONNX graphs need the package onnx: pip install "quadric[onnx]"')
+from quadric._utils.extras import require
+
+require("onnx", extra="onnx", by="quadric.onnx")
 
 from quadric.onnx._exporting import export
 from quadric.onnx._registration import register

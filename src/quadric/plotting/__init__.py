@@ -1,5 +1,9 @@
 """Pictures (matplotlib): functions take an `ax` and return it, or return a figure of several."""
 
+from quadric._utils.extras import require
+
+require("matplotlib", extra="plot", by="quadric.plotting")
+
 from quadric.plotting._animation import animate
 from quadric.plotting._conics import plot_conic
 from quadric.plotting._history import plot_history

@@ -3,6 +3,10 @@
 The only importer of Polars.
 """
 
+from quadric._utils.extras import require
+
+require("polars", extra="cli", by="quadric.tables")
+
 from quadric.tables._networks import TableNetwork
 from quadric.tables._prediction import Predicted, predict
 from quadric.tables._reading import Source, open_table

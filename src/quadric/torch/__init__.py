@@ -7,10 +7,9 @@
 torch.Size([32, 10])
 """
 
-from importlib.util import find_spec
+from quadric._utils.extras import require
 
-if find_spec("torch") is None:
-    raise ImportError('quadric.torch needs PyTorch: pip install "quadric[torch]"')
+require("torch", extra="torch", by="quadric.torch")
 
 from quadric.torch import functional
 from quadric.torch._heads import replace_head

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from quadric._utils.extras import require
 from quadric._utils.whole_files import write_whole
 from quadric.paper.experiments._outcome import Outcome, Table
 
@@ -46,6 +47,7 @@ def table_csv(table: Table) -> str:
 
 
 def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str, bytes]) -> str:
+    require("jinja2", extra="cli", by="The report")
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
