@@ -6,8 +6,8 @@ from quadric._utils.extras import require
 
 require("onnx", extra="onnx", by="quadric.onnx")
 
-from quadric.onnx._exporting import export
-from quadric.onnx._registration import register
+from quadric.onnx._export import export
+from quadric.onnx._skl2onnx import register
 
 __all__ = ["export", "register"]
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.onnx._features import MISSING_TEXT, Column, Matrix, pick
 from quadric.onnx._graph import ML, Graph
-from quadric.onnx._tables import MISSING_TEXT, Column, Matrix, pick
 from quadric.pipelines._operations import Categories, OneHot, Ordinal, is_missing
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from quadric.onnx._categories import kind_of_values
+from quadric.onnx._features import Column, Matrix, Table
 from quadric.onnx._graph import Graph
-from quadric.onnx._tables import Column, Matrix, Table
 from quadric.pipelines._operations import (
     Affine,
     Beside,

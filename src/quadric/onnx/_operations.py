@@ -7,8 +7,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.onnx._categories import is_category, one_hot, ordinal
-from quadric.onnx._graph import Graph
-from quadric.onnx._tables import (
+from quadric.onnx._features import (
     MISSING_TEXT,
     Column,
     Matrix,
@@ -18,6 +17,7 @@ from quadric.onnx._tables import (
     beside,
     pick,
 )
+from quadric.onnx._graph import Graph
 from quadric.pipelines._operations import (
     Affine,
     Beside,

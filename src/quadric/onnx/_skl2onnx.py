@@ -12,7 +12,7 @@ from quadric.estimators import (
 )
 from quadric.onnx._graph import Graph, element_type
 from quadric.onnx._layers import logits_node
-from quadric.onnx._outputs import label_values, output_nodes
+from quadric.onnx._network import label_values, output_nodes
 
 CLASSIFIERS = (QuadraticClassifier, QuadraticLogisticRegression)
 OPTIONS = {

@@ -13,12 +13,12 @@ from onnx import helper
 import quadric
 from quadric._utils.whole_files import write_whole
 from quadric.network import Network
+from quadric.onnx._features import as_matrix
 from quadric.onnx._graph import ML, Graph, element_type
 from quadric.onnx._inputs import Input, declared_inputs, feature_names
 from quadric.onnx._layers import logits_node
+from quadric.onnx._network import Output, label_values, output_nodes
 from quadric.onnx._operations import apply
-from quadric.onnx._outputs import Output, label_values, output_nodes
-from quadric.onnx._tables import as_matrix
 from quadric.pipelines._operations import Operation
 from quadric.pipelines._table import UnknownStepError, operations, split
 
