@@ -8,8 +8,8 @@ from scipy import optimize
 from scipy.stats import special_ortho_group
 
 from quadric.geometry import Quadric
-from quadric.geometry._arcs import arcs
-from quadric.geometry._patches import MESHES, patches
+from quadric.geometry._conic_arcs import arcs
+from quadric.geometry._surface_meshes import MESHES, patches
 
 # diagonal of Q, w, b
 PLANE = {

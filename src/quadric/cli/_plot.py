@@ -42,14 +42,14 @@ def plot(
         except (ValueError, TypeError) as error:
             fail(" ".join(str(error).split()))
         from quadric._utils.whole_files import write_whole
-        from quadric.plotting._pictures import picture_bytes
+        from quadric.plotting._classifier import picture_bytes
 
         write_whole(path, picture_bytes(figure, path.suffix))
     print_line(f"Picture: {path}")
 
 
 def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
-    from quadric.plotting import _pictures as pictures
+    from quadric.plotting import _classifier as pictures
 
     if image_shape is not None:
         match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)

@@ -1,6 +1,6 @@
 """The names of quadrics: in the plane, the seventeen of space, and beyond by signature and rank."""
 
-from quadric.geometry._shape import Shape
+from quadric.geometry._canonical_form import Shape
 
 # (rank, slanted, level is zero, axes met, axes not met)
 PLANE = {

@@ -12,10 +12,10 @@ import numpy as np
 from quadric._utils import checks
 from quadric._utils.arrays import Array, as_numbers, as_vector
 from quadric.geometry import _equation as equations
+from quadric.geometry._canonical_form import CentralForm, Shape, central_form, default_tolerance
 from quadric.geometry._graded import graded_eigh
 from quadric.geometry._kinds import kind_of
 from quadric.geometry._nearest import steps_to_surface
-from quadric.geometry._shape import CentralForm, Shape, central_form, default_tolerance
 
 FLOAT = np.dtype(np.float64)
 

@@ -6,11 +6,11 @@ require("matplotlib", extra="plot", by="quadric.plotting")
 
 from quadric.plotting._animation import animate
 from quadric.plotting._conics import plot_conic
+from quadric.plotting._eigenvectors import plot_eigenvectors
 from quadric.plotting._history import plot_history
-from quadric.plotting._images import plot_eigenvectors
 from quadric.plotting._regions import plot_clusters, plot_points, plot_regions
 from quadric.plotting._slices import plot_slice, plot_slices
-from quadric.plotting._surfaces import plot_surface
+from quadric.plotting._surface import plot_surface
 
 __all__ = [
     "animate",

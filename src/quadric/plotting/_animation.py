@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from quadric._utils.arrays import unmasked
 from quadric.geometry import Quadric
-from quadric.geometry._arcs import Window
+from quadric.geometry._conic_arcs import Window
 from quadric.plotting._conics import plot_conic
 from quadric.plotting._regions import plot_points
 from quadric.plotting._style import BOUNDARY, color_of, dashes_of, window_of

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from quadric.geometry import Quadric
-from quadric.geometry._arcs import Window, arcs, check_plane
+from quadric.geometry._conic_arcs import Window, arcs, check_plane
 from quadric.plotting._style import BOUNDARY, get_ax, show_window, shown_window
 
 

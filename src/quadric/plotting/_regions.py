@@ -12,7 +12,7 @@ from quadric._utils.arrays import Array, unmasked
 from quadric.explain import boundary, quadrics
 from quadric.explain._model import take_apart
 from quadric.geometry import Quadric
-from quadric.geometry._arcs import Window, arcs
+from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
 from quadric.plotting._conics import plot_conic
 from quadric.plotting._style import (

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from quadric._utils.arrays import Array
 from quadric._utils.text import visible
-from quadric.geometry._arcs import Window
+from quadric.geometry._conic_arcs import Window
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; yellow is too light for lines
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from quadric._utils.arrays import unmasked
 from quadric.explain import boundary
 from quadric.explain._model import Parts, take_apart
-from quadric.plotting._images import plot_eigenvectors
+from quadric.plotting._eigenvectors import plot_eigenvectors
 from quadric.plotting._regions import plot_regions
 from quadric.plotting._slices import plot_slices
 from quadric.plotting._style import plain

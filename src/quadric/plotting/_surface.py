@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
-from quadric.geometry._patches import patches
+from quadric.geometry._surface_meshes import patches
 from quadric.plotting._style import color_of, get_ax, plain
 
 

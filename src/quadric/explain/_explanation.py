@@ -10,8 +10,8 @@ import numpy as np
 from quadric._utils import checks
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
+from quadric.explain._boundaries import difference, less, n_classes
 from quadric.explain._model import Parts, take_apart
-from quadric.explain._surfaces import difference, less, n_classes
 from quadric.explain._terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
 
