@@ -30,7 +30,7 @@ from quadric import (
     Reduced,
 )
 from quadric.explain import boundary, explain, quadrics
-from quadric.explain._model import take_apart
+from quadric.explain._model import select_layer
 from tests.support.networks import make_network
 
 X, Y = load_wine(return_X_y=True)
@@ -402,7 +402,7 @@ def test_a_column_of_missing_values_has_no_effect(scaler, steps):
         assert "nan" not in str(found)
         assert all(term.effect == 0 for item in found.classes for term in item.terms
                    if 3 in term.features)  # fmt: skip
-        reached = take_apart(model).space.reach(EMPTY)
+        reached = select_layer(model).space.reach(EMPTY)
         values = np.stack([surface.value(reached) for surface in quadrics(model)], axis=1)
         np.testing.assert_allclose(values, model.decision_function(EMPTY), rtol=1e-7, atol=1e-7)
 

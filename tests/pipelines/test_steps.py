@@ -38,7 +38,7 @@ from sklearn.preprocessing import (
 
 from quadric import QuadraticLogisticRegression, load, save
 from quadric.explain import explain
-from quadric.explain._model import take_apart
+from quadric.explain._model import select_layer
 from quadric.model_file._classes import RUNNING
 from quadric.pipelines._operations import width_after
 from quadric.pipelines._table import STEPS, UnknownStepError, find, operations, split
@@ -210,7 +210,7 @@ def test_explained_in_the_users_units_where_it_is_affine(case):
     explanation = explain(model, X)
     z = model.decision_function(X)
     assert explanation.space == ("inputs" if CASES[name][2] else "features")
-    coordinates = take_apart(model).space.reach(X)
+    coordinates = select_layer(model).space.reach(X)
     value = explanation.classes[0].surface.value(coordinates)
     np.testing.assert_allclose(value, z, rtol=1e-6, atol=1e-6)
 
@@ -360,7 +360,7 @@ def test_explained_without_the_columns_that_are_dropped():
     expected = str(explain(model, frame))
     assert str(explain(model, frame[["b", "a"]])) == expected
     assert str(explain(model, frame[["c", "b", "a"]].assign(e=1))) == expected
-    reached = take_apart(model, names=list("bacd")).space.reach(frame)  # names for people
+    reached = select_layer(model, names=list("bacd")).space.reach(frame)  # names for people
     assert np.array_equal(reached, NUMBERS * [1, 1, 0, 0])
 
 
@@ -369,7 +369,7 @@ def test_explained_without_the_columns_that_are_dropped():
 )
 def test_explained_with_gaps_that_a_later_step_fills(steps):
     model = make_pipeline(*steps, QuadraticLogisticRegression()).fit(GAPS, Y)
-    reached = take_apart(model).space.reach(GAPS)
+    reached = select_layer(model).space.reach(GAPS)
     value = explain(model, GAPS).classes[0].surface.value(reached)
     np.testing.assert_allclose(value, model.decision_function(GAPS), rtol=1e-9, atol=1e-9)
 

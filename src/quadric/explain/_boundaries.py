@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.explain._model import Parts, take_apart
+from quadric.explain._model import SelectedLayer, select_layer
 from quadric.geometry import Quadric
 
 CANCELLED = 64 * float(np.finfo(np.float64).eps)
@@ -26,7 +26,7 @@ def quadrics(model: Any, layer: int | None = None) -> list[Quadric]:
     list of Quadric
         ``value`` is the neuron's pre-activation z. A reduced neuron gives a pair of planes.
     """
-    parts = take_apart(model, layer)
+    parts = select_layer(model, layer)
     Q, W, b = parts.functions()
     return [parts.space.restate(Quadric(*neuron)) for neuron in zip(Q, W, b, strict=True)]
 
@@ -44,7 +44,7 @@ def boundary(model: Any, i: Any, j: Any) -> Quadric:
         Two of the classes; for a Network, or for classes that are not numbers, also two outputs by
         their places, counted from 0 (0 and 1 where there is only one output).
     """
-    parts = take_apart(model, -1)
+    parts = select_layer(model, -1)
     _check_classes(parts)
     first, second = class_index(parts, i), class_index(parts, j)
     if first == second:
@@ -52,7 +52,7 @@ def boundary(model: Any, i: Any, j: Any) -> Quadric:
     return parts.space.restate(difference(parts, first, second))
 
 
-def difference(parts: Parts, i: int, j: int) -> Quadric:
+def difference(parts: SelectedLayer, i: int, j: int) -> Quadric:
     """z_i - z_j in the layer's inputs; a single output is z_1 beside z_0 = 0."""
     Q, W, b = parts.functions()
     if len(b) == 1:
@@ -68,11 +68,11 @@ def less(a: Any, b: Any) -> Any:
     return np.where(np.abs(difference) <= CANCELLED * size, 0.0, difference)
 
 
-def n_classes(parts: Parts) -> int:
+def n_classes(parts: SelectedLayer) -> int:
     return max(2, parts.network.n_outputs)
 
 
-def class_index(parts: Parts, label: Any) -> int:
+def class_index(parts: SelectedLayer, label: Any) -> int:
     """Where a class stands among the outputs."""
     count = n_classes(parts)
     if parts.classes is not None:
@@ -87,7 +87,7 @@ def class_index(parts: Parts, label: Any) -> int:
     raise ValueError(f"the classes are {known}. Got {label!r} instead.")
 
 
-def _check_classes(parts: Parts) -> None:
+def _check_classes(parts: SelectedLayer) -> None:
     last = parts.network.activations[-1]
     if last not in ("logistic", "softmax") or parts.multilabel:
         what = "labels that do not exclude each other" if parts.multilabel else f"{last!r} outputs"

@@ -11,7 +11,7 @@ from quadric._utils import checks
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
 from quadric.explain._boundaries import difference, less, n_classes
-from quadric.explain._model import Parts, take_apart
+from quadric.explain._model import SelectedLayer, select_layer
 from quadric.explain._terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
 
@@ -169,7 +169,7 @@ def explain(
     mean of all classes' z. Otherwise it is the neuron's own z.
     """
     top = checks.check_integer("top", top, at_least=1)
-    parts = take_apart(model, layer, names)
+    parts = select_layer(model, layer, names)
     last = parts.layer == len(parts.network.layers) - 1
     softmax = last and parts.network.activations[-1] == "softmax"
     Q, W, b = parts.functions()
@@ -196,7 +196,7 @@ def explain(
     )  # fmt: skip
 
 
-def _title(parts: Parts) -> str:
+def _title(parts: SelectedLayer) -> str:
     layer = parts.network.layers[parts.layer]
     count = "1 neuron" if layer.n_outputs == 1 else f"{layer.n_outputs} neurons"
     over = f"{len(parts.space.names)} " + (
@@ -205,7 +205,7 @@ def _title(parts: Parts) -> str:
     return f"{parts.name}: {count} of kind {layer.kind} over {over}."
 
 
-def _moments(parts: Parts, X: Any) -> Moments:
+def _moments(parts: SelectedLayer, X: Any) -> Moments:
     if X is not None:
         X = unmasked("X", X)
         try:
@@ -231,14 +231,14 @@ def _moments(parts: Parts, X: Any) -> Moments:
     )
 
 
-def _labels(parts: Parts, count: int, last: bool) -> list[Any]:
+def _labels(parts: SelectedLayer, count: int, last: bool) -> list[Any]:
     classes = None if parts.classes is None else parts.classes.tolist()
     if not last or classes is None:
         return [f"neuron {k}" for k in range(count)]
     return classes if len(classes) == count else classes[1:]
 
 
-def _boundaries(parts: Parts) -> dict[tuple[Any, Any], str]:
+def _boundaries(parts: SelectedLayer) -> dict[tuple[Any, Any], str]:
     exclusive = parts.network.activations[-1] in ("softmax", "logistic") and not parts.multilabel
     if not exclusive or parts.network.n_outputs < 2:
         return {}

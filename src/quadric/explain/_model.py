@@ -67,7 +67,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Parts:
+class SelectedLayer:
     """A model taken apart: the network inside, the layer to look at, and its coordinates."""
 
     name: str
@@ -83,7 +83,9 @@ class Parts:
         return layer.Q, layer.W, layer.b
 
 
-def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None = None) -> Parts:
+def select_layer(
+    model: Any, layer: int | None = None, names: Sequence[str] | None = None
+) -> SelectedLayer:
     """The network inside a model, and how its layer's inputs come from the user's."""
     if isinstance(model, Layer):
         model = Network([model], ["identity"])
@@ -103,7 +105,7 @@ def take_apart(model: Any, layer: int | None = None, names: Sequence[str] | None
         space = _space_before(steps, network, l, given if names is None else names, given)
     else:
         space = _hidden_space(steps, network, l, getattr(model, "feature_names_in_", None))
-    return Parts(
+    return SelectedLayer(
         type(estimator).__name__, network, l, getattr(estimator, "classes_", None),
         bool(getattr(estimator, "_is_multilabel", False)), space,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from quadric._utils.arrays import unmasked
 from quadric.explain import boundary
-from quadric.explain._model import Parts, take_apart
+from quadric.explain._model import SelectedLayer, select_layer
 from quadric.plotting._eigenvectors import plot_eigenvectors
 from quadric.plotting._regions import plot_regions
 from quadric.plotting._slices import plot_slices
@@ -28,7 +28,7 @@ def of_classes(
     pair : two classes, as text, optional
         For more than two inputs: whose boundary; the default is the last two.
     """
-    parts = take_apart(model, -1)
+    parts = select_layer(model, -1)
     if parts.classes is None:
         raise ValueError("only a classifier can be drawn; this model predicts numbers.")
     n = len(parts.space.names) if parts.space.kind == "inputs" else _n_inputs(model)
@@ -77,7 +77,7 @@ def picture_bytes(figure: Figure, suffix: str) -> bytes:
     return stream.getvalue()
 
 
-def _regions(model: Any, parts: Parts, X: Any, y: Any) -> Figure:
+def _regions(model: Any, parts: SelectedLayer, X: Any, y: Any) -> Figure:
     figure = Figure(figsize=(6, 5), layout="constrained", dpi=150)
     ax = figure.subplots()
     window = None

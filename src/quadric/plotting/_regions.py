@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap, to_rgb
 
 from quadric._utils.arrays import Array, unmasked
 from quadric.explain import boundary, quadrics
-from quadric.explain._model import take_apart
+from quadric.explain._model import select_layer
 from quadric.geometry import Quadric
 from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
@@ -87,7 +87,7 @@ def plot_regions(
     size : float
         Of the points' markers.
     """
-    parts = take_apart(model, -1)
+    parts = select_layer(model, -1)
     last = parts.network.activations[-1]
     if last not in ("logistic", "softmax") or parts.multilabel:
         raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
@@ -147,7 +147,7 @@ def plot_clusters(
     if isinstance(model, (list, tuple)):
         conics = list(model)
     else:
-        conics, classes = quadrics(model), take_apart(model).classes
+        conics, classes = quadrics(model), select_layer(model).classes
     ax = get_ax(ax)
     window = _window(window, X)
     plot_points(X, y, ax, size=size, classes=classes)
