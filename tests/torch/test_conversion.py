@@ -421,7 +421,7 @@ def test_arguments_are_checked():
 
 
 def test_the_module_is_checked():
-    from quadric.torch._feedforward import Network as Module
+    from quadric.torch._conversion import Network as Module
 
     with pytest.raises(ValueError, match=r"same length, at least 1. Got 1 and 2"):
         Module([Linear(2, 2)], ["tanh", "tanh"])

@@ -16,9 +16,9 @@ import quadric
 from quadric.core import _triangle as triangle
 from quadric.core._initial_values import draw_layer
 from quadric.torch import Linear, Quadratic, Reduced, functional
-from quadric.torch import _loops as loops
-from quadric.torch._packed import _kept_places, diagonal, pack, places, unpack
-from quadric.torch._quadratic_form import quadratic_form
+from quadric.torch import _compiled as loops
+from quadric.torch._quadratic_form import _kept_places, diagonal, places, quadratic_form
+from quadric.torch.functional import pack, unpack
 
 # one input, one group of rows, one block of 128 inputs, a block and a row, several blocks
 SIZES = [(1, 1), (3, 2), (128, 3), (129, 2), (300, 4)]

@@ -12,11 +12,10 @@ from quadric._utils.extras import require
 require("torch", extra="torch", by="quadric.torch")
 
 from quadric.torch import functional
+from quadric.torch._conversion import from_network, to_network
 from quadric.torch._heads import replace_head
 from quadric.torch._layers import Linear, Quadratic, Reduced
-from quadric.torch._networks import from_network, to_network
-from quadric.torch._recurrent import QuadraticRNN
-from quadric.torch._recurrent_cell import QuadraticRNNCell
+from quadric.torch._recurrent import QuadraticRNN, QuadraticRNNCell
 
 __all__ = [
     "Linear",

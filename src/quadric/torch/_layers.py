@@ -10,8 +10,8 @@ from torch.nn import Parameter
 from quadric._utils.checks import check_choice, check_integer
 from quadric.core._initial_values import INITIAL_VALUES, glorot_variances
 from quadric.torch import functional
-from quadric.torch._packed import diagonal as diagonal_rows
-from quadric.torch._sharding import is_sharded, shard_like
+from quadric.torch._module_checks import is_sharded, shard_like
+from quadric.torch._quadratic_form import diagonal as diagonal_rows
 
 
 class _Layer(nn.Module):

@@ -8,14 +8,14 @@ There are two ways to compute it, with the same result up to rounding:
   dispatch modes, forward mode).
 """
 
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from quadric.torch import _loops as loops
-from quadric.torch._packed import places
+from quadric.torch import _compiled as loops
 
 
 def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
@@ -84,3 +84,29 @@ def _V(x: Tensor, P: Tensor) -> Tensor:
     (B, n), m = x.shape, P.shape[1]
     Q = P.index_select(0, places(n, x.device)).reshape(n, n * m)
     return (x @ Q).reshape(B, n, m)
+
+
+def diagonal(n: int) -> Tensor:
+    """The packed rows of the entries on the diagonal."""
+    i = torch.arange(n)
+    return i * n - i * (i - 1) // 2
+
+
+def places(n: int, device: torch.device) -> Tensor:
+    """The packed row of each entry of a matrix, row by row; n * n of them."""
+    # made anew for whoever follows operations: a tensor from outside has no place in a graph
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
+        return _places(n, device)
+    return _kept_places(n, device)
+
+
+def _places(n: int, device: torch.device) -> Tensor:
+    i = torch.arange(n, device=device)
+    low, high = torch.minimum(i[:, None], i), torch.maximum(i[:, None], i)
+    return (low * (2 * n - low - 1) // 2 + high).reshape(-1)
+
+
+@lru_cache(maxsize=16)
+def _kept_places(n: int, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return _places(n, device)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from quadric.torch._packed import pack, unpack
-from quadric.torch._quadratic_form import quadratic_form
+from quadric.core._triangle import n_inputs
+from quadric.torch._quadratic_form import places, quadratic_form
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]
 
@@ -88,3 +88,18 @@ def _check(x: Tensor, n: int, **parameters: tuple[Tensor | None, tuple[int, ...]
             raise RuntimeError(
                 f"expected input and {name} on the same device. Got {x.device} and {tensor.device}."
             )
+
+
+def pack(Q: Tensor) -> Tensor:
+    """The packed form, shape (n(n+1)/2, m), of matrices of shape (m, n, n).
+
+    Matrices that are not symmetric are replaced by (Q + Q')/2, which is the same quadratic form.
+    """
+    rows, columns = torch.triu_indices(Q.shape[1], Q.shape[1], device=Q.device).unbind()
+    return ((Q[:, rows, columns] + Q[:, columns, rows]) / 2).t().contiguous()
+
+
+def unpack(packed: Tensor) -> Tensor:
+    """The symmetric matrices, shape (m, n, n), of packed ones."""
+    n = n_inputs(packed.shape[0])
+    return packed.t().index_select(1, places(n, packed.device)).reshape(-1, n, n)

@@ -5,8 +5,6 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from quadric.torch._sharding import is_sharded
-
 
 def has_own_forward(module: nn.Module, of: type[nn.Module]) -> bool:
     """Whether `module` computes something else than class `of` does."""
@@ -39,3 +37,16 @@ def lacks_values(tensor: Tensor) -> str:
     if not tensor.is_floating_point():
         return f"must hold real floating-point numbers. Got {tensor.dtype} instead"
     return ""
+
+
+def is_sharded(tensor: Any) -> bool:
+    return hasattr(tensor, "full_tensor")
+
+
+def shard_like(parameter: Any, whole: Tensor) -> Tensor:
+    """`whole`, sharded as the parameter is; where the processes differ, rank 0's is taken."""
+    if not is_sharded(parameter):
+        return whole
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(whole.detach(), parameter.device_mesh, parameter.placements)
