@@ -102,7 +102,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
 
 
 def test_buffers_do_not_depend_on_how_the_file_is_read(table, monkeypatch):
-    from quadric.tables import _reading as reading
+    from quadric.tables import _source as reading
 
     expected = go(table)
     monkeypatch.setattr(reading, "BLOCK", 1000)
@@ -252,7 +252,7 @@ def no_hang():
 )
 def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, no_hang):
     """One line, whatever happens to the file; no row is used that was not there at first."""
-    from quadric.tables import _reading as reading
+    from quadric.tables import _source as reading
     from quadric.tables.streaming._learner import Learner
 
     learned = []

@@ -101,7 +101,7 @@ def test_columns_and_classes_that_the_file_names(tmp_path):
 
 
 def test_parquet_in_many_batches(tmp_path, monkeypatch):
-    for module in ("prediction", "networks"):
+    for module in ("_prediction", "_table_network"):
         monkeypatch.setattr(f"quadric.tables.{module}.BATCH", 7)
     text = write(tmp_path / "table.parquet", text=["t"] * 50)
     found, said = run(tmp_path, net(4, "softmax"), "--proba", table=text, out="out.parquet")

@@ -20,8 +20,8 @@ from quadric.errors import TableError
 from quadric.explain import boundary
 from quadric.tables import Settings, Wishes, open_table, predict, train
 from quadric.tables import _parquet as parquet
-from quadric.tables import _reading as reading
-from quadric.tables._columns import features, labels
+from quadric.tables import _source as reading
+from quadric.tables._features import features, labels
 from quadric.tables._preprocessing import fitted_to_moments
 from quadric.tables._profile import profile_batch
 from quadric.tables._schema import Schema, decide

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from quadric.cli._console import fail, one_line, say
-from quadric.cli._models import Opened, open_model
+from quadric.cli._model_loading import Opened, open_model
 
 
 def explain(
@@ -39,7 +39,7 @@ def explain(
 def inputs_from(opened: Opened) -> tuple[Any, Any]:
     """Inputs and targets of the rows without a missing value; None for what the table lacks."""
     from quadric.errors import TableError
-    from quadric.tables._columns import complete_rows, features, labels, match, take
+    from quadric.tables._features import complete_rows, features, labels, match, take
 
     schema, source = opened.schema, opened.source
     if schema is None or source is None:

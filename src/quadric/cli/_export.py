@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from quadric.cli._console import fail, one_line, output_path, print_line
-from quadric.cli._models import load_model
+from quadric.cli._model_loading import load_model
 
 
 def export(

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from quadric._utils.text import visible
 from quadric.cli._console import make_console, one_line
-from quadric.cli._models import describe_model, is_description
+from quadric.cli._model_loading import describe_model, is_description
 from quadric.errors import ModelFileError
 
 NO_MODEL = "the file describes no model. Take another copy of it, or save the model again."

@@ -8,7 +8,7 @@ import typer
 
 from quadric.cli._console import fail, names, one_line, output_path, print_line, say
 from quadric.cli._explain import inputs_from
-from quadric.cli._models import open_model
+from quadric.cli._model_loading import open_model
 
 
 def plot(

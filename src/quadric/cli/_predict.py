@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from quadric.cli._console import one_line, output_path, print_line, say
-from quadric.cli._models import open_model
+from quadric.cli._model_loading import open_model
 
 
 def predict(

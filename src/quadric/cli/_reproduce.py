@@ -27,7 +27,7 @@ from rich.progress import (
 
 from quadric._utils.text import visible
 from quadric.cli._console import fail, make_console, writable_directory
-from quadric.cli._outcomes import show
+from quadric.cli._reproduce_tables import show
 
 if TYPE_CHECKING:
     from quadric.datasets import ImageData

@@ -7,10 +7,10 @@ from quadric._utils.extras import require
 
 require("polars", extra="cli", by="quadric.tables")
 
-from quadric.tables._networks import TableNetwork
 from quadric.tables._prediction import Predicted, predict
-from quadric.tables._reading import Source, open_table
 from quadric.tables._schema import Schema, Wishes
+from quadric.tables._source import Source, open_table
+from quadric.tables._table_network import TableNetwork
 from quadric.tables._training import Settings, Trained, train
 
 __all__ = [

@@ -10,10 +10,10 @@ import polars as pl
 from sklearn.pipeline import Pipeline
 
 from quadric.errors import TableError
-from quadric.tables._columns import Counts, complete_rows, empty_rows, features, match
-from quadric.tables._networks import TableNetwork
-from quadric.tables._reading import Source
+from quadric.tables._features import Counts, complete_rows, empty_rows, features, match
 from quadric.tables._schema import Schema
+from quadric.tables._source import Source
+from quadric.tables._table_network import TableNetwork
 from quadric.tables._writing import write_batches
 
 BATCH = 20_000

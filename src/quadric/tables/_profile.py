@@ -11,7 +11,7 @@ import polars as pl
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
-from quadric.tables._plain import check_fields, check_number, check_whole, require
+from quadric.tables._state_checks import check_fields, check_number, check_whole, require
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in any case
 TRUTH = {"true": 1.0, "false": 0.0}

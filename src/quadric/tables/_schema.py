@@ -8,8 +8,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from quadric.errors import TableError
-from quadric.tables._plain import check_fields, check_names, check_number, check_whole, require
 from quadric.tables._profile import LARGEST, ColumnProfile
+from quadric.tables._state_checks import (
+    check_fields,
+    check_names,
+    check_number,
+    check_whole,
+    require,
+)
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 200

@@ -14,12 +14,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
-from quadric.tables._columns import features, labels, take
+from quadric.tables._features import features, labels, take
 from quadric.tables._preprocessing import preprocessing
 from quadric.tables._profile import profile_batch
-from quadric.tables._reading import Source
 from quadric.tables._schema import Schema, Wishes, decide
 from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL, Confusion, Report, Residuals
+from quadric.tables._source import Source
 
 Tell = Callable[[str], None]
 

@@ -15,7 +15,7 @@ from quadric._utils.whole_files import remove_leftovers, write_whole
 from quadric.errors import ModelFileError, TableError
 from quadric.model_file import _container as container
 from quadric.model_file._json_text import canonical, parse
-from quadric.tables._plain import check_fields, require
+from quadric.tables._state_checks import check_fields, require
 
 FORM = container.Form(
     "checkpoint", "quadric_checkpoint", frozenset({"versions"}),

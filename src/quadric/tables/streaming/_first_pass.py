@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from quadric.tables._plain import check_fields, check_whole, require
 from quadric.tables._profile import ColumnProfile, profile_batch
-from quadric.tables._reading import Source
 from quadric.tables._schema import Schema, Wishes, decide
+from quadric.tables._source import Source
+from quadric.tables._state_checks import check_fields, check_whole, require
 from quadric.tables.streaming._checkpoint import Checkpoint
 
 Progress = Callable[[str, float, float | None], None]

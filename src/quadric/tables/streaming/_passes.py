@@ -10,12 +10,12 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
-from quadric.tables._columns import features, labels, take
-from quadric.tables._plain import check_fields, check_whole, require
+from quadric.tables._features import features, labels, take
 from quadric.tables._profile import ColumnProfile
-from quadric.tables._reading import Source
 from quadric.tables._schema import Schema, Wishes
 from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL, Confusion, Report, Residuals
+from quadric.tables._source import Source
+from quadric.tables._state_checks import check_fields, check_whole, require
 from quadric.tables._training import Settings, Trained
 from quadric.tables._unchanged import changed
 from quadric.tables.streaming import _first_pass as first_pass

@@ -14,8 +14,8 @@ from quadric._utils.arrays import Array
 from quadric.errors import TableError
 from quadric.network import Network
 from quadric.tables._profile import ColumnProfile, profile_batch
-from quadric.tables._reading import Source
 from quadric.tables._schema import Column, Schema
+from quadric.tables._source import Source
 
 BATCH = 20_000
 MOST_SHOWN = 12
