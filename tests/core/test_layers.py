@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from quadric import Linear, Network, Quadratic, Reduced
 from quadric.core import _triangle as triangle
-from quadric.model_file._layers import from_tensors, to_tensors
+from quadric.model_file._tensors import from_tensors, to_tensors
 from tests.support.networks import KINDS, make_network, targets
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quadric import Network
-from quadric.model_file._layers import from_tensors, to_tensors
+from quadric.model_file._tensors import from_tensors, to_tensors
 from tests.support.make_parity_fixture import PATH, make
 
 CASES = json.loads(PATH.read_text())["cases"]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import quadric
 from quadric import Network, load, save
 from quadric.cli import app
-from quadric.model_file import _container as container
+from quadric.model_file import _safetensors as container
 from quadric.model_file import info
 from quadric.model_file._describe import describe
 from quadric.tables import Settings, Wishes, open_table, train

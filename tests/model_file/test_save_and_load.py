@@ -38,8 +38,7 @@ from quadric._utils.whole_files import temporary_name
 from quadric.core import _triangle as triangle
 from quadric.core._layers import Quadratic
 from quadric.explain import explain
-from quadric.model_file import _container as container
-from quadric.model_file import _disk as disk
+from quadric.model_file import _safetensors as container
 from quadric.model_file import info
 from quadric.model_file._describe import describe
 from tests.support import mutated_model_files
@@ -735,7 +734,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
     def interrupt(handle):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(disk.os, "fsync", interrupt)
+    monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         save(make("network linear float64")[0], path)
     assert path.read_bytes() == b"old"

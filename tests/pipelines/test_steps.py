@@ -39,7 +39,7 @@ from sklearn.preprocessing import (
 from quadric import QuadraticLogisticRegression, load, save
 from quadric.explain import explain
 from quadric.explain._model import select_layer
-from quadric.model_file._classes import RUNNING
+from quadric.model_file._saved_classes import RUNNING
 from quadric.pipelines._operations import width_after
 from quadric.pipelines._table import STEPS, UnknownStepError, find, operations, split
 

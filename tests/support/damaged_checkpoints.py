@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from quadric.errors import DivergenceError, ModelFileError, TableError
-from quadric.model_file import _container as container
+from quadric.model_file import _safetensors as container
+from quadric.model_file._canonical_json import canonical
 from quadric.model_file._describe import describe
-from quadric.model_file._json_text import canonical
 from quadric.tables.streaming._checkpoint import FORM
 from tests.support import mutated_model_files as bytes_of
 from tests.support.streams import StopError, go, parameters, stop_after, write_table

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from quadric.model_file import _container as container
+from quadric.model_file import _safetensors as container
 from quadric.tables.streaming._checkpoint import FORM
 from tests.support.streams import write_table
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import quadric
 from quadric.errors import ModelFileError
-from quadric.model_file import _container as container
+from quadric.model_file import _safetensors as container
 from quadric.model_file._describe import describe
 from tests.support.model_file_models import make
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from quadric.cli import app
 from quadric.errors import TableError
-from quadric.model_file import _container as container
+from quadric.model_file import _safetensors as container
 from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
 from quadric.tables.streaming._checkpoint import FORM
 from tests.support import damaged_checkpoints

@@ -15,7 +15,7 @@ import pytest
 
 from quadric import QuadraticClassifier, model_file
 from quadric.errors import TableError
-from quadric.model_file import _container as container
+from quadric.model_file import _safetensors as container
 from quadric.tables import Settings, Wishes, open_table, train
 from quadric.tables._unchanged import Version, sample_digest
 from quadric.tables.streaming import Stream, train_stream

@@ -18,9 +18,9 @@ from quadric.pipelines._affine import (
     NotAffineError,
     PartlyAffine,
     affine_map,
-    fill_values,
     partly_affine,
 )
+from quadric.pipelines._missing_values import fill_values
 from quadric.pipelines._operations import is_missing
 from quadric.pipelines._table import find, split
 

@@ -1,5 +1,5 @@
 """Model files: safetensors with one key of metadata, no pickle; see docs/model_files.md."""
 
-from quadric.model_file._files import info, load, save
+from quadric.model_file._save_and_load import info, load, save
 
 __all__ = ["info", "load", "save"]

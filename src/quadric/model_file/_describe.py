@@ -11,12 +11,11 @@ import sklearn
 import quadric
 from quadric._utils.arrays import Array
 from quadric.errors import ModelFileError
-from quadric.model_file._array_values import NUMBERS, UnkeptError, encode_array
-from quadric.model_file._classes import ESTIMATORS, RUNNING
-from quadric.model_file._json_text import canonical, parse
-from quadric.model_file._layers import to_tensors
+from quadric.model_file._canonical_json import canonical, parse
+from quadric.model_file._saved_classes import ESTIMATORS, RUNNING
+from quadric.model_file._tensors import NUMBERS, UnkeptError, encode_array, to_tensors
 from quadric.network import Network
-from quadric.pipelines._known import Known
+from quadric.pipelines._known_steps import Known
 from quadric.pipelines._table import UnknownStepError, find, split
 
 LARGEST_INT = 2**63

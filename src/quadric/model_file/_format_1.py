@@ -7,7 +7,7 @@ derived is left behind, unread. The result is checked as any description of form
 from typing import Any
 
 from quadric.errors import ModelFileError
-from quadric.model_file._classes import RUNNING
+from quadric.model_file._saved_classes import RUNNING
 
 Entry = dict[str, Any]
 

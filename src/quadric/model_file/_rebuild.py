@@ -8,14 +8,12 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.core._layers import Layer
 from quadric.errors import ModelFileError
-from quadric.model_file._array_values import NUMBERS, decode_array
-from quadric.model_file._classes import CLASSES, ESTIMATORS
 from quadric.model_file._format_1 import upgrade
-from quadric.model_file._layers import from_tensors, stored_names
+from quadric.model_file._saved_classes import CLASSES, ESTIMATORS
+from quadric.model_file._tensors import NUMBERS, decode_array, from_tensors, stored_names
 from quadric.network import Network
-from quadric.pipelines._facts import FactError, Facts
-from quadric.pipelines._known import Known
-from quadric.pipelines._missing import missing_after
+from quadric.pipelines._known_steps import FactError, Facts, Known
+from quadric.pipelines._missing_values import missing_after
 from quadric.pipelines._table import operations, split
 
 BUILTINS = {"float": float, "int": int, "bool": bool}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
+from quadric.pipelines._missing_values import fill_after, fill_values, n_inputs
 from quadric.pipelines._operations import (
     Affine,
     Beside,
@@ -82,7 +82,7 @@ def affine_map(step: Any, after: Sequence[Any] = ()) -> Map:
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
     try:
-        return _compose(found, _n_inputs(step, found), fill_values(after) if after else None)
+        return _compose(found, n_inputs(step, found), fill_values(after) if after else None)
     except NotAffineError as error:
         name = find(step).name
         raise NotAffineError(f"{name} {error}") from None
@@ -123,51 +123,12 @@ def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
     return PartlyAffine(_block_diagonal(maps), origins)
 
 
-def fill_values(steps: Sequence[Any]) -> Array:
-    """What the steps put in the place of a missing value of each column; NaN if nothing."""
-    found = [operations(step) for step in steps]
-    n = _n_inputs(steps[0], found[0])
-    return _fill([operation for inside in found for operation in inside], n)
-
-
-def _n_inputs(step: Any, found: Sequence[Operation]) -> int:
-    """A FeatureUnion whose first step is 'drop' has no `n_features_in_`."""
-    if found and isinstance(found[0], Beside):
-        return found[0].n
-    return int(getattr(step, "n_features_in_", 0))
-
-
-def _fill(found: Sequence[Operation], n: int, last: Array | None = None) -> Array:
-    """What replaces a missing value of each of n columns; `last`: after the operations."""
-    fill = np.full(n, np.nan)
-    if not found:
-        return fill if last is None else last
-    first, *after = found
-    if isinstance(first, Impute) and is_missing(first.missing):
-        with contextlib.suppress(TypeError, ValueError):  # text
-            fill = first.fill.astype(float)
-    elif isinstance(first, Select):
-        fill[first.indices] = _fill(after, len(first.indices), last)
-    elif isinstance(first, Affine) and first.A.ndim == 1:
-        with np.errstate(divide="ignore", invalid="ignore"):  # a weight may be zero
-            fill = (_fill(after, n, last) - first.t) / first.A
-    elif isinstance(first, Beside):
-        outputs, row = _fill(after, first.width(n), last), 0
-        for branch in first.branches:
-            columns = np.asarray(branch.columns)
-            inside = _fill(branch.operations, len(columns), outputs[row : row + branch.width])
-            row, before = row + branch.width, fill[columns]
-            agree = np.isnan(before) | (before == inside)
-            fill[columns] = np.where(agree, inside, np.where(np.isnan(inside), before, np.nan))
-    return fill
-
-
 def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> Map:
     """The operations as one map; `last` replaces missing values after them."""
     whole = _identity(n)
     for i, operation in enumerate(found):
         n = operation.width(n)
-        whole = _map_of(operation, _fill(found[i + 1 :], n, last)).after(whole)
+        whole = _map_of(operation, fill_after(found[i + 1 :], n, last)).after(whole)
     return whole
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.pipelines._facts import Facts, attributes
-from quadric.pipelines._known import KnownStep
+from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
 
 PREPROCESSING = "sklearn.preprocessing"

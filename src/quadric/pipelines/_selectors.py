@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.pipelines._facts import Facts, attributes
-from quadric.pipelines._known import KnownStep
+from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Operation, Select
 
 SELECTION = "sklearn.feature_selection"

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.pipelines._columns import column_indices
+from quadric.pipelines._column_transformer import Part, column_indices, record_columns
 from quadric.pipelines._encoders import ENCODERS
-from quadric.pipelines._facts import Facts, attributes
 from quadric.pipelines._imputers import IMPUTERS
-from quadric.pipelines._known import KnownStep
+from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Beside, Branch, Operation, width_after
 from quadric.pipelines._projections import PROJECTIONS
 from quadric.pipelines._scalers import SCALERS
@@ -244,8 +243,6 @@ def _columns_facts(step: Any) -> dict[str, Any]:
 
 
 def _restore_columns(step: Any, facts: Facts) -> int:
-    from quadric.pipelines._stand_ins import Part, record_columns
-
     listed = facts.get("transformers")
     _expect_names(facts, "transformers", listed, 4)
     remainder = facts.get("remainder")

@@ -13,8 +13,8 @@ import quadric
 from quadric._utils.arrays import Array
 from quadric._utils.whole_files import remove_leftovers, write_whole
 from quadric.errors import ModelFileError, TableError
-from quadric.model_file import _container as container
-from quadric.model_file._json_text import canonical, parse
+from quadric.model_file import _safetensors as container
+from quadric.model_file._canonical_json import canonical, parse
 from quadric.tables._state_checks import check_fields, require
 
 FORM = container.Form(

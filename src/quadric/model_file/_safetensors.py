@@ -6,6 +6,7 @@ is allocated. What comes out has passed the hash.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from quadric._utils import whole_files
 from quadric.errors import ModelFileError
-from quadric.model_file._disk import open_regular
-from quadric.model_file._json_text import canonical, memory_estimate, parse
+from quadric.model_file._canonical_json import canonical, memory_estimate, parse
 
 if TYPE_CHECKING:  # `info` looks at headers only, and needs no SciPy
     from quadric._utils.arrays import Array
@@ -100,7 +101,7 @@ def read(
     path: str | os.PathLike[str], form: Form = MODEL
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """The description and the tensors, checked and hashed."""
-    with open_regular(path, form.name) as stream:
+    with _open(path, form.name) as stream:
         try:
             text, description, entries = _read_header(stream, form)
             content = stream.read()
@@ -126,7 +127,7 @@ def read(
 
 def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The description with the tensors' dtypes and shapes, from the header alone."""
-    with open_regular(path) as stream:
+    with _open(path) as stream:
         try:
             _, description, entries = _read_header(stream, MODEL)
             _check_format(description, MODEL)
@@ -139,8 +140,21 @@ def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 def has_key(path: str | os.PathLike[str], form: Form) -> bool:
     """Whether a file begins as one of this form does; it may be damaged after that."""
     start = b'{"__metadata__":{"' + form.key.encode() + b'":'
-    with open_regular(path, form.name) as stream:
+    with _open(path, form.name) as stream:
         return stream.read(8 + len(start))[8:] == start
+
+
+def _open(path: str | os.PathLike[str], name: str = "model file") -> BinaryIO:
+    """The file, opened; a pipe or a device, which may never end, is refused."""
+    try:
+        return whole_files.open_regular(path)
+    except IsADirectoryError:
+        what = "a directory"
+    except PermissionError as error:
+        if error.errno != errno.EPERM:
+            raise
+        what = "a device or a pipe"
+    raise ModelFileError(f"{os.fspath(path)} is {what}, not a {name}")
 
 
 def _refused(path: str | os.PathLike[str], reason: object, form: Form) -> ModelFileError:

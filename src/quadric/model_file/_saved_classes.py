@@ -3,7 +3,6 @@
 A name in a file is looked up here and nowhere else; nothing is imported because a file says so.
 """
 
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +13,7 @@ from quadric.core._layers import Quadratic
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.estimators._selection import hidden_sizes
 from quadric.network import Network
-from quadric.pipelines._facts import Facts, attributes
-from quadric.pipelines._known import Known
+from quadric.pipelines._known_steps import Facts, Known, attributes
 from quadric.pipelines._selectors import SELECTED
 from quadric.pipelines._table import STEPS
 
@@ -163,4 +161,3 @@ CLASSES: dict[str, Known] = {**ESTIMATORS, **STEPS, SELECTED.name: SELECTED}
 # Everything is imported here, so that reading a file imports nothing.
 for _known in CLASSES.values():
     _ = _known.of
-import_module("quadric.pipelines._stand_ins")

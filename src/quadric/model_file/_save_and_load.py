@@ -3,10 +3,10 @@
 import os
 from typing import Any
 
+from quadric._utils import whole_files
 from quadric.errors import ModelFileError
-from quadric.model_file import _container as container
-from quadric.model_file import _disk as disk
-from quadric.model_file._json_text import canonical, parse
+from quadric.model_file import _safetensors as container
+from quadric.model_file._canonical_json import canonical, parse
 
 
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
@@ -49,7 +49,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
         raise ModelFileError(
             f"the model could not be loaded again, it is not saved: {error}"
         ) from None
-    disk.write(path, content)
+    _write(path, content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -89,3 +89,15 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     ([{'activation': 'logistic', 'inputs': 2, 'kind': 'quadratic', 'neurons': 1}], {'by': 'me'})
     """
     return container.describe_file(path)
+
+
+def _write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Put `content` at `path`, whole or not at all; the error says what was to be done."""
+    try:
+        whole_files.write_whole(path, content)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"cannot save the model: {error.strerror}. What was there before is untouched",
+            os.fspath(path),
+        ) from None

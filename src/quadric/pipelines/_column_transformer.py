@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from quadric._utils.arrays import Array
 
@@ -31,28 +30,18 @@ class Part(NamedTuple):
     width: int
 
 
-class _StandIn(TransformerMixin, BaseEstimator):
-    """Returns as many columns as the step that it stands for."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-
-    def fit(self, X: Any, y: Any = None) -> _StandIn:
-        return self
-
-    def transform(self, X: Any) -> Array:
-        return np.zeros((len(X), self.width))
-
-
 def record_columns(step: Any, parts: list[Part], rest: Part, names: Array | None, n: int) -> None:
     """Give an unfitted ColumnTransformer its fitted steps.
 
     Its own `fit` records which columns go where, from stand-ins for the steps and one row of n
     zeros. `names` are those of the columns.
     """
+    from sklearn import config_context
+
     step.transformers = [(part.name, _stand_in(part), part.indices) for part in parts]
     step.remainder = _stand_in(rest)
-    step.fit(np.zeros((1, n)))
+    with config_context(transform_output="default"):
+        step.fit(np.zeros((1, n)))
     fitted = []
     for part, (name, made, columns) in zip([*parts, rest], step.transformers_, strict=False):
         if hasattr(part.step, "get_params"):
@@ -66,8 +55,36 @@ def record_columns(step: Any, parts: list[Part], rest: Part, names: Array | None
 
 
 def _stand_in(part: Part) -> Any:
-    return _StandIn(part.width) if hasattr(part.step, "get_params") else part.step
+    """A transformer that returns as many columns as the step, all zero."""
+    from sklearn.preprocessing import FunctionTransformer
+
+    if not hasattr(part.step, "get_params"):
+        return part.step
+    return FunctionTransformer(lambda X: np.zeros((len(X), part.width)))
 
 
 def _unfitted(step: Any) -> Any:
+    from sklearn.base import clone
+
     return clone(step) if hasattr(step, "get_params") else step
+
+
+def column_indices(columns: Any, names: list[str]) -> list[int]:
+    """A ColumnTransformer's columns (names, indices, a slice, a mask) as indices."""
+    every = np.arange(len(names))
+    if isinstance(columns, str):
+        return [names.index(columns)]
+    if isinstance(columns, slice) and any(
+        isinstance(end, str) for end in (columns.start, columns.stop)
+    ):
+        start = 0 if columns.start is None else names.index(columns.start)
+        stop = len(names) if columns.stop is None else names.index(columns.stop) + 1
+        return every[start : stop : columns.step].tolist()
+    if isinstance(columns, slice):
+        return every[columns].tolist()
+    array = np.asarray(columns)
+    if array.dtype.kind in "OUS":
+        return [names.index(str(name)) for name in array]
+    if not array.size:
+        return []
+    return np.atleast_1d(every[array]).tolist()
