@@ -629,7 +629,7 @@ def test_a_column_with_the_name_of_an_output():
     frame = pd.DataFrame({"label": ["a", "b", "a"], "Gemm": [0.0, 1.0, 2.0]})
     steps = ColumnTransformer([("e", OneHotEncoder(), ["label"]), ("n", "passthrough", ["Gemm"])])
     model = make_pipeline(steps, QuadraticLogisticRegression()).fit(frame, [0, 1, 1])
-    with pytest.raises(ValueError, match="column 'label' has the name of an output"):
+    with pytest.raises(ValueError, match="column 'label' cannot be an input"):
         export(model)
     frame = frame.rename(columns={"label": "constant"})
     steps = ColumnTransformer(
@@ -642,7 +642,7 @@ def test_empty_and_missing_text_cannot_be_told_apart():
     frame = pd.DataFrame({"t": np.array(["", None, "a"], dtype=object)})
     model = make_pipeline(OneHotEncoder(), QuadraticLogisticRegression()).fit(frame, [0, 1, 1])
     with pytest.raises(
-        ValueError, match=r"step 'onehotencoder' cannot be exported: .* tells apart several kinds"
+        ValueError, match=r"step 'onehotencoder' cannot be exported: .* distinguishes several kinds"
     ):
         export(model)
 
@@ -661,7 +661,7 @@ def test_missing_packages():
     )
     result = without("skl2onnx", "from quadric.onnx import export, register\nregister()")
     assert result.stderr.splitlines()[-1] == (
-        'ImportError: converting with skl2onnx needs that package: pip install "quadric[onnx]"'
+        'ImportError: quadric.onnx.register needs skl2onnx: pip install "quadric[onnx]"'
     )
 
 

@@ -1,31 +1,29 @@
-"""A model as one ONNX graph: preprocessing, network, answers."""
+"""Export a model as one ONNX graph: preprocessing, network and outputs."""
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import helper
 
 import quadric
+from quadric._utils.arrays import as_dtype
 from quadric._utils.whole_files import write_whole
 from quadric.network import Network
-from quadric.onnx._features import as_matrix
-from quadric.onnx._graph import ML, Graph, element_type
-from quadric.onnx._inputs import Input, declared_inputs, feature_names
-from quadric.onnx._layers import logits_node
-from quadric.onnx._network import Output, label_values, output_nodes
+from quadric.onnx._features import Signature, as_matrix, declare_inputs
+from quadric.onnx._graph import ML_DOMAIN, Graph, element_type, unique_names
+from quadric.onnx._network import Outputs, add_logits, add_outputs, class_labels
 from quadric.onnx._operations import apply
-from quadric.pipelines._operations import Operation
 from quadric.pipelines._table import UnknownStepError, operations, split
 
-OPSETS = (13, 17)  # the oldest that has these operators, and the default: widely supported
+OLDEST_OPSET = 13  # the first with all operators that are used
+DEFAULT_OPSET = 17  # supported by most runtimes
 ML_OPSET = 3
 LARGEST = 2**31 - 1  # bytes of a protobuf message
-RESULTS = ("label", "probabilities", "variable", "outputs", "logits")
+OUTPUT_NAMES = ("label", "probabilities", "variable", "outputs", "logits")
 
 
 def export(
@@ -33,28 +31,32 @@ def export(
     path: str | os.PathLike[str] | None = None,
     *,
     dtype: str = "float32",
-    opset: int = OPSETS[1],
+    opset: int = DEFAULT_OPSET,
 ) -> Any:
-    """The model as an ONNX graph, of a few nodes a layer and any batch size.
+    """Convert a model to an ONNX graph.
+
+    The graph has a few nodes per layer, whatever the layer's size, and accepts any batch size.
 
     Parameters
     ----------
     model : Network, fitted quadric estimator, or Pipeline that ends with one
+        The model to convert.
     path : str or path, optional
-        Where to write the graph; the file appears whole or not at all.
-    dtype : {'float32', 'float64'}
-        Of inputs, parameters and results.
+        File to write the graph to. An existing file is replaced only after the new one is
+        complete.
+    dtype : {'float32', 'float64'}, default='float32'
+        Type of the inputs, parameters and outputs.
     opset : int, default=17
-        ONNX's version of the operators, at least 13.
+        Version of the ONNX operators, at least 13.
 
     Returns
     -------
     onnx.ModelProto
-        Input: ``X`` of shape (batch, n). If an encoder takes text or whole numbers, or a
-        ColumnTransformer drops columns of a table, there is instead one input of shape (batch, 1)
-        for each column that is used, under the column's name.
-        Outputs: ``label`` and ``probabilities`` of a classifier, ``variable`` of a regressor
-        (batch, outputs), ``outputs`` and ``logits`` of a Network.
+        The graph. Its input is ``X`` of shape (batch, n). If an encoder takes text or whole
+        numbers, or a ColumnTransformer drops named columns, each used column is instead an input
+        of shape (batch, 1) with the column's name. The outputs are ``label`` and
+        ``probabilities`` for a classifier, ``variable`` of shape (batch, outputs) for a
+        regressor, and ``outputs`` and ``logits`` for a Network.
 
     Examples
     --------
@@ -63,63 +65,29 @@ def export(
     >>> len(export(net).graph.node)
     11
     """
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")
     newest = onnx.defs.onnx_opset_version()
-    if isinstance(opset, bool) or not isinstance(opset, int) or not OPSETS[0] <= opset <= newest:
-        raise ValueError(f"opset must be {OPSETS[0]} to {newest}. Got {opset!r} instead.")
+    if type(opset) is not int or not OLDEST_OPSET <= opset <= newest:
+        raise ValueError(f"opset must be {OLDEST_OPSET} to {newest}. Got {opset!r} instead.")
     steps, last = _split(model)
-    network = last if isinstance(last, Network) else last.network_
-    named = hasattr(model, "feature_names_in_")
-    names = feature_names(model, _n_features(steps, network))
-    graph = Graph(dtype, {*RESULTS, *names, "X"})
     try:
-        proto = _build(graph, steps, last, names, opset, named=named)
+        proto = _build(steps, last, getattr(model, "feature_names_in_", None), dtype, opset)
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"ONNX holds text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
+            f"ONNX stores text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
             "class, category or column before fit."
         ) from None
     if proto.ByteSize() > LARGEST:
         raise ValueError(
-            f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB; an ONNX file holds 2 GiB."
+            f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB, but an ONNX file holds at "
+            "most 2 GiB."
         )
     if path is not None:
         write_whole(Path(path), proto.SerializeToString())
     return proto
 
 
-def _build(
-    graph: Graph,
-    steps: Sequence[tuple[str, Any]],
-    last: Any,
-    names: Sequence[str],
-    opset: int,
-    *,
-    named: bool,
-) -> Any:
-    """Preprocessing, network and answers, assembled."""
-    network = last if isinstance(last, Network) else last.network_
-    found = [(name, _operations(name, step)) for name, step in steps]
-    every = [operation for _, inside in found for operation in inside]
-    inputs, table = declared_inputs(graph, every, names, named=named)
-    _check_names(inputs)
-    for name, inside in found:
-        try:
-            table = apply(graph, inside, table)
-        except UnicodeEncodeError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"step {name!r} cannot be exported: {error}") from None
-    X = as_matrix(graph, table)
-    results = output_nodes(graph, last, logits_node(graph, network, X.tensor))
-    proto = _assemble(graph, inputs, results, opset)
-    helper.set_model_props(proto, _properties(last, names))
-    return proto
-
-
 def _split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
-    """The steps in front, and the Network or estimator at the end."""
+    """Return the preprocessing steps, and the Network or fitted estimator at the end."""
     steps, last = split(model)
     if isinstance(last, Network) or isinstance(getattr(last, "network_", None), Network):
         return steps, last
@@ -134,49 +102,64 @@ def _split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     )
 
 
-def _operations(name: str, step: Any) -> list[Operation]:
+def _build(
+    steps: Sequence[tuple[str, Any]], last: Any, given_names: Any, dtype: str, opset: int
+) -> Any:
+    """Return the ONNX model; without `given_names` the features are x0, x1, ..."""
+    network = last if isinstance(last, Network) else last.network_
+    sizes = (step.n_features_in_ for _, step in steps if hasattr(step, "n_features_in_"))
+    n = int(next(sizes, network.n_inputs))
+    names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))
+    graph = Graph(as_dtype(dtype), unique_names({*OUTPUT_NAMES, *names, "X"}))
+    found = [(name, _operations(name, step)) for name, step in steps]
+    every = [operation for _, inside in found for operation in inside]
+    inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
+    _check_names(inputs)
+    for name, inside in found:
+        try:
+            features = apply(graph, inside, features)
+        except UnicodeEncodeError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"step {name!r} cannot be exported: {error}") from None
+    logits = add_logits(graph, network, as_matrix(graph, features).tensor)
+    outputs = add_outputs(graph, last, logits)
+    for name, (tensor, _, _) in outputs.items():
+        graph.add("Identity", tensor, output=name)
+    proto = _assemble(graph, inputs, outputs, opset)
+    helper.set_model_props(proto, _properties(last, names))
+    return proto
+
+
+def _operations(name: str, step: Any) -> list[Any]:
     try:
         return operations(step)
     except UnknownStepError as error:
         error = error.inside(name)
         raise TypeError(
-            f"step {error.path!r} cannot be exported: {error.reason}. For other steps convert the "
-            "Pipeline with skl2onnx.to_onnx."
+            f"step {error.path!r} cannot be exported: {error.reason}. Convert a Pipeline with "
+            "other steps with skl2onnx.to_onnx."
         ) from None
 
 
-def _n_features(steps: Sequence[tuple[str, Any]], network: Network) -> int:
-    for _, step in steps:
-        if hasattr(step, "n_features_in_"):
-            return int(step.n_features_in_)
-    return network.n_inputs
+def _check_names(names: Iterable[str]) -> None:
+    for name in names:
+        if not name or name in OUTPUT_NAMES:
+            raise ValueError(
+                f"column {name!r} cannot be an input, whose name must not be empty or one of "
+                f"{', '.join(OUTPUT_NAMES)}. Rename it before fit."
+            )
 
 
-def _check_names(inputs: Sequence[Input]) -> None:
-    if any(not name for name, _, _ in inputs):
-        raise ValueError("a column has no name, which ONNX needs: name it before fit.")
-    clash = [name for name, _, _ in inputs if name in RESULTS]
-    if clash:
-        raise ValueError(f"column {clash[0]!r} has the name of an output: rename it before fit.")
-
-
-def _assemble(graph: Graph, inputs: Sequence[Input], results: Sequence[Output], opset: int) -> Any:
-    for result in results:
-        graph.add("Identity", result.tensor, output=result.name)
+def _assemble(graph: Graph, inputs: Signature, outputs: Outputs, opset: int) -> Any:
     opsets = [helper.make_opsetid("", opset)]
-    if any(node.domain == ML for node in graph.nodes):
-        opsets.append(helper.make_opsetid(ML, ML_OPSET))
+    if any(node.domain == ML_DOMAIN for node in graph.nodes):
+        opsets.append(helper.make_opsetid(ML_DOMAIN, ML_OPSET))
     whole = helper.make_graph(
         graph.nodes,
         "quadric",
-        [
-            helper.make_tensor_value_info(name, element_type(dtype), ["batch", width])
-            for name, dtype, width in inputs
-        ],
-        [
-            helper.make_tensor_value_info(r.name, element_type(r.dtype), ["batch", *r.shape])
-            for r in results
-        ],
+        [_value_info(name, *value) for name, value in inputs.items()],
+        [_value_info(name, *value) for name, (_, *value) in outputs.items()],
         graph.initializers,
     )
     return helper.make_model(
@@ -188,13 +171,17 @@ def _assemble(graph: Graph, inputs: Sequence[Input], results: Sequence[Output], 
     )
 
 
+def _value_info(name: str, dtype: Any, shape: Sequence[int]) -> Any:
+    return helper.make_tensor_value_info(name, element_type(dtype), ["batch", *shape])
+
+
 def _properties(last: Any, names: Sequence[str]) -> dict[str, str]:
-    """What a reader of the file may want to know; lists as JSON."""
+    """Return the properties stored in the file; lists are JSON."""
     properties = {
         "quadric_version": quadric.__version__,
         "model": type(last).__name__,
         "feature_names": json.dumps(list(names)),
     }
     if hasattr(last, "classes_"):
-        properties["classes"] = json.dumps(np.asarray(label_values(last)).tolist())
+        properties["classes"] = json.dumps(class_labels(last).tolist())
     return properties

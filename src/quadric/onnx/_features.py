@@ -1,73 +1,143 @@
-"""What flows through the preprocessing: a matrix of numbers, or single columns of any type."""
+"""Features on their way through the preprocessing, and the graph inputs that they start from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from quadric.onnx._graph import Graph
+from quadric.pipelines._operations import (
+    Affine,
+    Beside,
+    Branch,
+    Impute,
+    OneHot,
+    Operation,
+    Ordinal,
+    Select,
+    is_missing,
+    width_after,
+)
 
-MISSING_TEXT = ""  # ONNX has no missing text: an empty one stands for it
+GENERALITY = ("int64", "float", "string")  # a column that is used twice takes the later kind
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A tensor of shape (batch, width), in the graph's dtype."""
+class FeatureBlock:
+    """A tensor of shape (batch, width).
 
-    tensor: str
-    width: int
-
-
-@dataclass(frozen=True)
-class Column:
-    """A tensor of shape (batch, 1); kind is 'float', 'string', or 'int64' (categories).
-
-    The kind of a column that no step uses is None: the graph has no such tensor.
-    `complete`: missing values have been replaced.
+    Attributes
+    ----------
+    tensor : str
+        Name of the tensor.
+    kind : {'float', 'string', 'int64', None}
+        'float' is the graph's dtype, and 'int64' a column of categories. None is a column that no
+        step uses; the graph has no such tensor. Only blocks of floats are wider than 1.
+    width : int
+        Number of columns.
+    complete : bool
+        Whether missing values have been replaced.
     """
 
     tensor: str
     kind: str | None
+    width: int = 1
     complete: bool = False
 
 
-Table = Matrix | list[Column]
+Features = list[FeatureBlock]
+Kinds = list[str | None]
+Signature = dict[str, tuple[Any, tuple[int, ...]]]  # dtype and shape per row, by name
 
 
-def as_matrix(graph: Graph, table: Table) -> Matrix:
-    """The numbers of a table side by side."""
-    if isinstance(table, Matrix):
-        return table
-    if any(column.kind != "float" for column in table):
-        raise TypeError("a step wants numbers and is given text or categories")
-    tensors = [column.tensor for column in table]
-    joined = tensors[0] if len(tensors) == 1 else graph.add("Concat", *tensors, axis=1)
-    return Matrix(joined, len(table))
+def as_matrix(graph: Graph, features: Features) -> FeatureBlock:
+    """Concatenate all features, which must be real numbers."""
+    if any(block.kind != "float" for block in features):
+        raise TypeError("expected numbers but got text or categories. Encode them first.")
+    joined = graph.concat([block.tensor for block in features])
+    return FeatureBlock(joined, "float", sum(block.width for block in features))
 
 
-def as_columns(graph: Graph, table: Table) -> list[Column]:
-    if isinstance(table, list):
-        return table
-    single = (as_matrix(graph, pick(graph, table, [j])) for j in range(table.width))
-    return [Column(column.tensor, "float") for column in single]
+def as_columns(graph: Graph, features: Features) -> Features:
+    """Split the features into blocks of width 1."""
+    n = sum(block.width for block in features)
+    return [column for i in range(n) for column in take_columns(graph, features, [i])]
 
 
-def pick(graph: Graph, table: Table, indices: Sequence[int]) -> Table:
-    """Some columns, in this order."""
-    if isinstance(table, list):
-        return [table[j] for j in indices]
-    if list(indices) == list(range(table.width)):
-        return table
-    where = graph.constant(np.asarray(indices, dtype=np.int64))
-    return Matrix(graph.add("Gather", table.tensor, where, axis=1), len(indices))
+def take_columns(graph: Graph, features: Features, indices: Iterable[int]) -> Features:
+    """Select the columns at `indices`, in this order."""
+    places = [(block, j) for block in features for j in range(block.width)]
+    taken = []
+    for block, group in groupby((places[i] for i in indices), key=itemgetter(0)):
+        columns = [j for _, j in group]
+        if block.width == 1:
+            taken += [block] * len(columns)
+        elif columns == list(range(block.width)):
+            taken.append(block)
+        else:
+            tensor = graph.add("Gather", block.tensor, graph.constant(columns), axis=1)
+            taken.append(FeatureBlock(tensor, "float", len(columns)))
+    return taken
 
 
-def beside(graph: Graph, parts: Sequence[Table]) -> Table:
-    """Tables side by side; columns stay single only where some are not real numbers."""
-    if any(isinstance(part, list) and any(c.kind != "float" for c in part) for part in parts):
-        return [column for part in parts for column in as_columns(graph, part)]
-    matrices = [as_matrix(graph, part) for part in parts]
-    if len(matrices) == 1:
-        return matrices[0]
-    joined = graph.add("Concat", *(matrix.tensor for matrix in matrices), axis=1)
-    return Matrix(joined, sum(matrix.width for matrix in matrices))
+def kind_of_values(values: Any) -> str:
+    """Return 'string', 'int64' or 'float', the type of a column with these categories."""
+    array = np.asarray(values)
+    present = [value for value in array if not is_missing(value)]
+    if any(isinstance(value, str) for value in present):
+        return "string"
+    whole = all(isinstance(value, (bool, int, np.integer, np.bool_)) for value in present)
+    return "int64" if whole and len(present) == len(array) else "float"
+
+
+def declare_inputs(
+    graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
+) -> tuple[Signature, Features]:
+    """Return the inputs of the graph, and the features that they make up.
+
+    The input is one matrix if all columns are numbers. But if `fit` was given named columns and a
+    ColumnTransformer drops some of them, which may be text, each used column is its own input.
+    """
+    n = len(names)
+    kinds = _kinds_before(operations, ["float"] * width_after(operations, n))
+    dropped = None in kinds and isinstance(operations[0], Beside)
+    if not (named and dropped) and not {"string", "int64"} & set(kinds):
+        return {"X": (graph.dtype, (n,))}, [FeatureBlock("X", "float", n)]
+    dtypes = {"string": np.dtype(object), "int64": np.dtype(np.int64), "float": graph.dtype}
+    columns = [FeatureBlock(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    # unused columns stay in the list, so that indices refer to the same columns as in the table
+    return {c.tensor: (dtypes[c.kind], (1,)) for c in columns if c.kind is not None}, columns
+
+
+def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
+    """Return the kinds of the columns before the operations, given those needed afterwards."""
+    for operation in reversed(operations):
+        kinds = _kinds_before_one(operation, kinds)
+    return kinds
+
+
+def _kinds_before_one(operation: Operation, after: Kinds) -> Kinds:
+    match operation:
+        case OneHot() | Ordinal():
+            return [kind_of_values(column.values) for column in operation.columns]
+        case Impute():  # whole numbers with missing values are floats
+            return ["string" if isinstance(value, str) else "float" for value in operation.fill]
+        case Affine():
+            return ["float"] * len(operation.center)
+        case Select():
+            branches: Sequence[Branch] = [Branch(operation.indices, ())]
+        case Beside():
+            branches = operation.branches
+        case _:
+            return ["float"] * len(after)
+    kinds: Kinds = [None] * operation.n
+    first = 0
+    for branch in branches:
+        inner = _kinds_before(branch.operations, after[first : first + branch.width])
+        first += branch.width
+        for i, kind in zip(branch.columns, inner, strict=True):
+            kinds[i] = max(filter(None, (kinds[i], kind)), key=GENERALITY.index, default=None)
+    return kinds

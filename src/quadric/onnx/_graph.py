@@ -1,8 +1,10 @@
-"""A graph under construction: nodes and constants, in one floating-point type."""
+"""A builder for ONNX graphs with a single floating-point type."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -10,73 +12,78 @@ from onnx import TensorProto, helper, numpy_helper
 
 from quadric._utils.arrays import Array
 
-ML = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are of the main one
+ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
 
 
 def element_type(dtype: Any) -> int:
-    """ONNX's number for a NumPy dtype; any kind of text is STRING."""
-    dtype = np.dtype(dtype)
-    if dtype.kind in "OUT":
-        return int(TensorProto.STRING)
-    return int(helper.np_dtype_to_tensor_dtype(dtype))
+    """Return ONNX's code of a NumPy dtype; every kind of text is STRING."""
+    text = np.dtype(dtype).kind in "OUT"
+    return int(TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def unique_names(reserved: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that numbers names which are reserved or already used."""
+    used = set(reserved)
+
+    def unique_name(wish: str) -> str:
+        numbered = (f"{wish}_{i}" for i in count(2))
+        name = next(name for name in chain([wish], numbered) if name not in used)
+        used.add(name)
+        return name
+
+    return unique_name
 
 
 class Graph:
-    """Collects nodes; every node has one output, whose name `add` returns.
+    """Nodes and constants of a graph; tensors are referred to by their names.
 
     Parameters
     ----------
     dtype : {'float32', 'float64'}
-        Of every real number in the graph.
-    taken : collection of str
-        Names that belong to inputs and outputs.
+        Type of every real number in the graph.
+    unique_name : callable
+        Returns an unused name that resembles its argument.
     """
 
-    def __init__(self, dtype: Any, taken: Any = ()) -> None:
+    def __init__(self, dtype: Any, unique_name: Callable[[str], str]) -> None:
         self.dtype = np.dtype(dtype)
+        self.unique_name = unique_name
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
-        self._taken = set(taken)
 
     def add(
         self, op: str, *inputs: str, domain: str = "", output: str | None = None, **attributes: Any
     ) -> str:
-        """A node; without `output` its result gets a new name."""
-        name = self._new_name(op) if output is None else output
+        """Add a node with one output and return the output's name."""
+        name = self.unique_name(op) if output is None else output
         self.nodes.append(
             helper.make_node(op, list(inputs), [name], name=name, domain=domain, **attributes)
         )
         return name
 
-    def constant(self, values: Any, name: str = "constant", *, kind: Any = None) -> str:
-        """A constant tensor: reals in the graph's dtype, whole numbers as int64, text."""
-        name = self._new_name(name)
-        tensor = self.as_tensor(values) if kind is None else np.asarray(values, dtype=kind)
+    def constant(self, values: Any, name: str = "constant", *, dtype: Any = None) -> str:
+        """Add a constant, by default with the dtype that `as_tensor` chooses."""
+        name = self.unique_name(name)
+        tensor = self.as_tensor(values) if dtype is None else np.asarray(values, dtype=dtype)
         self.initializers.append(numpy_helper.from_array(tensor, name))
         return name
 
-    def double(self) -> Graph:
-        """The same graph, for nodes that compute in float64."""
-        view = copy.copy(self)  # the lists and the names are shared
+    def as_tensor(self, values: Any) -> Array:
+        """Convert reals to the graph's dtype, whole numbers to int64, and text to objects."""
+        array = np.asarray(values)
+        dtypes = {"f": self.dtype, "i": np.int64, "u": np.int64, "b": np.int64}
+        return np.asarray(array, dtype=dtypes.get(array.dtype.kind, object), order="C")
+
+    def cast(self, tensor: str, dtype: Any = None) -> str:
+        """Convert a tensor, by default to the graph's dtype."""
+        return self.add("Cast", tensor, to=element_type(self.dtype if dtype is None else dtype))
+
+    def concat(self, tensors: Sequence[str]) -> str:
+        """Concatenate tensors along their columns."""
+        return tensors[0] if len(tensors) == 1 else self.add("Concat", *tensors, axis=1)
+
+    def in_float64(self) -> Graph:
+        """Return a view of the graph that adds nodes which compute in float64."""
+        view = copy.copy(self)  # shares the lists and the names
         view.dtype = np.dtype(np.float64)
         return view
-
-    def as_tensor(self, values: Any) -> Array:
-        array = np.asarray(values)
-        if array.dtype.kind == "f":
-            return np.ascontiguousarray(array, dtype=self.dtype)
-        if array.dtype.kind in "iub":
-            return np.ascontiguousarray(array, dtype=np.int64)
-        return array.astype(object)
-
-    def cast(self, name: str, dtype: Any = None) -> str:
-        """The tensor in another type, by default the graph's own."""
-        return self.add("Cast", name, to=element_type(self.dtype if dtype is None else dtype))
-
-    def _new_name(self, wish: str) -> str:
-        name, count = wish, 1
-        while name in self._taken:
-            count += 1
-            name = f"{wish}_{count}"
-        self._taken.add(name)
-        return name

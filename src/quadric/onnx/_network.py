@@ -1,6 +1,7 @@
-"""From logits to what a model answers: labels and probabilities, values, activations."""
+"""Nodes for layers and activations, and for the outputs computed from the logits."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -8,87 +9,122 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.network import Network
 from quadric.onnx._graph import Graph
-from quadric.onnx._layers import activation_node
+
+Outputs = dict[str, tuple[str, Any, tuple[int, ...]]]  # tensor, dtype and shape per row, by name
 
 
-@dataclass(frozen=True)
-class Output:
-    """A named result: its tensor, dtype and shape without the batch."""
+def add_logits(graph: Graph, network: Network, X: str) -> str:
+    """Add the layers and return the tensor of the last layer's z."""
+    network = network.astype(graph.dtype)
+    z = X
+    for l, layer in enumerate(network.layers):
+        a = z if l == 0 else _activation(graph, network.activations[l - 1], z)
+        z = LAYER_NODES[layer.kind](graph, layer, a, f"layers.{l}.")
+    return z
 
-    name: str
-    tensor: str
-    dtype: Any
-    shape: tuple[int, ...]
 
-
-def output_nodes(graph: Graph, model: Any, z: str, labels: Array | None = None) -> list[Output]:
-    """The results of a fitted model, from the tensor z of its network's logits.
-
-    `labels` may stand in the place of the classes.
-    """
+def add_outputs(graph: Graph, model: Any, z: str, labels: Array | None = None) -> Outputs:
+    """Compute a fitted model's outputs from its logits z; `labels` replaces the classes."""
     if isinstance(model, Network):
-        width = (model.n_outputs,)
-        a = activation_node(graph, model.activations[-1], z)
-        return [Output("outputs", a, graph.dtype, width), Output("logits", z, graph.dtype, width)]
+        a, width = _activation(graph, model.activations[-1], z), (model.n_outputs,)
+        return {"outputs": (a, graph.dtype, width), "logits": (z, graph.dtype, width)}
     if not hasattr(model, "classes_"):
-        return [Output("variable", z, graph.dtype, (model.network_.n_outputs,))]
-    labels = label_values(model) if labels is None else labels
-    several = (len(labels),) if model._is_multilabel else ()
-    return [
-        Output("label", _label(graph, model, labels, z), labels.dtype, several),
-        Output("probabilities", _probabilities(graph, model, z), graph.dtype, (len(labels),)),
-    ]
+        return {"variable": (z, graph.dtype, (model.network_.n_outputs,))}
+    labels = class_labels(model) if labels is None else labels
+    width = (len(labels),)
+    label, probabilities = _label(graph, model, labels, z), _probabilities(graph, model, z)
+    return {
+        "label": (label, labels.dtype, width if model._is_multilabel else ()),
+        "probabilities": (probabilities, graph.dtype, width),
+    }
 
 
-def label_values(model: Any) -> Array:
-    """The classes as ONNX can hold them: text, or whole numbers (False and True are 0 and 1)."""
+def class_labels(model: Any) -> Array:
+    """Return the classes as text or int64, the two types of ONNX labels."""
     classes = np.asarray(model.classes_)
     if all(isinstance(value, str) for value in classes):
         return classes.astype(object)
-    try:
-        whole = classes.astype(np.int64)
-    except (TypeError, ValueError):
-        whole = None
-    if whole is None or not (whole == classes).all():
-        raise TypeError(f"classes must be all text or all whole numbers. Got {classes!r}.")
-    return whole
+    if not all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes):
+        raise TypeError(
+            f"classes must be all text or all whole numbers. Got {classes!r}; convert them before "
+            "fit."
+        )
+    return classes.astype(np.int64)
+
+
+def _linear(graph: Graph, layer: Any, X: str, prefix: str) -> str:
+    W, b = (graph.constant(getattr(layer, name), prefix + name) for name in "Wb")
+    return graph.add("Gemm", X, W, b, transB=1)
+
+
+def _quadratic(graph: Graph, layer: Any, X: str, prefix: str) -> str:
+    """z = (W + V) a + b with V = a'Q; W + V of all neurons is one product of shape (batch, m n)."""
+    m, n = layer.W.shape
+    Q = graph.constant(layer.Q.reshape(m * n, n), prefix + "Q")
+    W = graph.constant(layer.W.reshape(m * n), prefix + "W")
+    b = graph.constant(layer.b, prefix + "b")
+    W_plus_V = graph.add("Gemm", X, Q, W, transB=1)
+    W_plus_V = graph.add("Reshape", W_plus_V, graph.constant([0, m, n]))  # 0 keeps the batch size
+    a = graph.add("Unsqueeze", X, graph.constant([2]))
+    z = graph.add("Squeeze", graph.add("MatMul", W_plus_V, a), graph.constant([2]))
+    return graph.add("Add", z, b)
+
+
+def _reduced(graph: Graph, layer: Any, X: str, prefix: str) -> str:
+    W, b, U, c = (graph.constant(getattr(layer, name), prefix + name) for name in "WbUc")
+    v1 = graph.add("Gemm", X, W, b, transB=1)
+    v2 = graph.add("Gemm", X, U, c, transB=1)
+    return graph.add("Mul", v1, v2)
+
+
+LAYER_NODES: dict[str, Callable[[Graph, Any, str, str], str]] = {
+    "linear": _linear,
+    "quadratic": _quadratic,
+    "reduced": _reduced,
+}
+ACTIVATION_NODES = {"logistic": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "softmax": "Softmax"}
+
+
+def _activation(graph: Graph, activation: str, z: str) -> str:
+    return z if activation == "identity" else graph.add(ACTIVATION_NODES[activation], z)
 
 
 def _label(graph: Graph, model: Any, labels: Array, z: str) -> str:
-    """As `predict`: the side of zero, or the first of the largest logits."""
-    one = model.network_.n_outputs == 1
-    if model._is_multilabel or one:
-        # of a single class no logit is large enough for a second
-        bound = np.inf if len(labels) == 1 and not model._is_multilabel else 0.0
-        index = graph.cast(graph.add("Greater", z, graph.constant(bound)), np.int64)
-        if model._is_multilabel:
-            return index
-        index = graph.add("Squeeze", index, graph.constant([1]))
-    else:
+    """Compute `predict`: the sign of a single logit, or the first of the largest logits."""
+    if model._is_multilabel:
+        return _is_above(graph, z, 0.0)
+    if model.network_.n_outputs > 1:
         index = graph.add("ArgMax", z, axis=1, keepdims=0)
+    else:  # a model with one class never predicts a second one
+        index = _is_above(graph, z, 0.0 if len(labels) > 1 else np.inf)
+        index = graph.add("Squeeze", index, graph.constant([1]))
     return graph.add("Gather", graph.constant(labels, "classes"), index)
 
 
+def _is_above(graph: Graph, z: str, bound: float) -> str:
+    return graph.cast(graph.add("Greater", z, graph.constant(bound)), np.int64)
+
+
 def _probabilities(graph: Graph, model: Any, z: str) -> str:
-    """As `predict_proba`, and like it without exp of a large number."""
+    """Compute `predict_proba`, without exponentials of large numbers."""
     if model._is_multilabel:
         return graph.add("Sigmoid", z)
     if len(model.classes_) == 1:
-        less = graph.add("Greater", z, graph.constant(np.inf))
-        return graph.cast(graph.add("Not", less))
+        return graph.cast(graph.add("Not", graph.add("Greater", z, graph.constant(np.inf))))
     if model.network_.n_outputs == 1:
-        # softmax of -z/2 and z/2: two sigmoids, to full accuracy where one of them is tiny.
-        # An infinite z, which float32 meets before float64 does, is as sure as a large one.
+        # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate where one of them is tiny.
+        # Clipping keeps an infinite z, which float32 reaches before float64, from giving NaN.
         halves = graph.add("Mul", z, graph.constant([[-0.5, 0.5]]))
         bound = float(np.finfo(graph.dtype).max) / 4
         z = graph.add("Clip", halves, graph.constant(-bound), graph.constant(bound))
     elif model.network_.activations[-1] == "logistic":
-        z = _log_sigmoid(graph, z)  # one sigmoid for each class, normalised by the softmax
-    return graph.add("Softmax", z, axis=1)
+        # one sigmoid per class; the softmax of their logarithms normalises them
+        z = _log_sigmoid(graph, z)
+    return graph.add("Softmax", z)
 
 
 def _log_sigmoid(graph: Graph, z: str) -> str:
     """min(z, 0) - log(1 + exp(-|z|))."""
-    small = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
-    tail = graph.add("Log", graph.add("Add", small, graph.constant(1.0)))
-    return graph.add("Sub", graph.add("Min", z, graph.constant(0.0)), tail)
+    exponential = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
+    logarithm = graph.add("Log", graph.add("Add", exponential, graph.constant(1.0)))
+    return graph.add("Sub", graph.add("Min", z, graph.constant(0.0)), logarithm)

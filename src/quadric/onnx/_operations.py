@@ -1,27 +1,26 @@
-"""The operations of preprocessing as nodes."""
+"""Nodes for the operations of the preprocessing."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.onnx._categories import is_category, one_hot, ordinal
 from quadric.onnx._features import (
-    MISSING_TEXT,
-    Column,
-    Matrix,
-    Table,
+    FeatureBlock,
+    Features,
     as_columns,
     as_matrix,
-    beside,
-    pick,
+    kind_of_values,
+    take_columns,
 )
-from quadric.onnx._graph import Graph
+from quadric.onnx._graph import ML_DOMAIN, Graph
 from quadric.pipelines._operations import (
     Affine,
     Beside,
     Bin,
+    Categories,
     Clip,
     Impute,
     Indicate,
@@ -33,167 +32,247 @@ from quadric.pipelines._operations import (
     is_missing,
 )
 
+MISSING_TEXT = ""  # ONNX has no missing text, so an empty string represents it
 
-def apply(graph: Graph, operations: Sequence[Operation], table: Table) -> Table:
-    """The table after the operations."""
+
+def apply(graph: Graph, operations: Sequence[Operation], features: Features) -> Features:
+    """Add the operations' nodes and return the features after them."""
     for operation in operations:
-        table = NODES[type(operation)](graph, operation, table)
-    return table
+        if type(operation) in NUMERIC_NODES:
+            x = as_matrix(graph, features)
+            tensor = NUMERIC_NODES[type(operation)](graph, operation, x.tensor)
+            features = [FeatureBlock(tensor, "float", operation.width(x.width))]
+        else:
+            features = NODES[type(operation)](graph, operation, features)
+    return features
 
 
-def _affine(graph: Graph, operation: Affine, table: Table) -> Table:
-    matrix = as_matrix(graph, table)
-    out = _centred(graph, matrix.tensor, operation.center)
-    if operation.A.ndim == 2:
-        out = graph.add("MatMul", out, graph.constant(operation.A.T))
-    elif (operation.A != 1).any():
-        out = graph.add("Mul", out, graph.constant(operation.A[None]))
-    if operation.shift.any():
-        out = graph.add("Add", out, graph.constant(operation.shift[None]))
-    return Matrix(out, len(operation.shift))
+# ---------------------------------------------------------------------------- numbers
 
 
-def _centred(graph: Graph, tensor: str, center: Array) -> str:
-    """x - center; a float64 center is subtracted in two parts.
-
-    Rounding it to float32 would move features whose mean is large compared with their spread.
-    """
+def _affine(graph: Graph, operation: Affine, x: str) -> str:
+    center = operation.center
     for _ in range(2):
+        # A float64 center is subtracted in two parts: rounding it to float32 would shift features
+        # whose mean is large compared with their spread.
         part = center.astype(graph.dtype)
         if part.any():
-            tensor = graph.add("Sub", tensor, graph.constant(part[None]))
+            x = graph.add("Sub", x, graph.constant(part[None]))
         center = center - part
-    return tensor
+    if operation.A.ndim == 2:
+        x = graph.add("MatMul", x, graph.constant(operation.A.T))
+    elif (operation.A != 1).any():
+        x = graph.add("Mul", x, graph.constant(operation.A[None]))
+    if operation.shift.any():
+        x = graph.add("Add", x, graph.constant(operation.shift[None]))
+    return x
 
 
-def _clip(graph: Graph, operation: Clip, table: Table) -> Table:
-    matrix = as_matrix(graph, table)
+def _clip(graph: Graph, operation: Clip, x: str) -> str:
     low, high = graph.constant(float(operation.low)), graph.constant(float(operation.high))
-    return Matrix(graph.add("Clip", matrix.tensor, low, high), matrix.width)
+    return graph.add("Clip", x, low, high)
 
 
-def _select(graph: Graph, operation: Select, table: Table) -> Table:
-    return pick(graph, table, operation.indices.tolist())
-
-
-def _impute(graph: Graph, operation: Impute, table: Table) -> Table:
-    """For numbers at once, for text column by column."""
-    if isinstance(table, list) and any(column.kind == "string" for column in table):
-        return [
-            _impute_text(graph, operation, column, MISSING_TEXT if value is None else str(value))
-            for column, value in zip(table, operation.fill, strict=True)
-        ]
-    matrix = as_matrix(graph, table)
-    mask = _missing_numbers(graph, operation.missing, matrix)
-    fill = graph.constant(operation.fill.astype(np.float64)[None])
-    return Matrix(graph.add("Where", mask, fill, matrix.tensor), matrix.width)
-
-
-def _impute_text(graph: Graph, operation: Impute, column: Column, value: str) -> Column:
-    if column.kind != "string":
-        raise TypeError("SimpleImputer is given columns of text and of numbers: use one for each")
-    fill = graph.constant(np.array([[value]], dtype=object))
-    mask = _missing_text(graph, operation.missing, column)
-    return Column(graph.add("Where", mask, fill, column.tensor), "string", complete=True)
-
-
-def _missing_numbers(graph: Graph, missing: Any, matrix: Matrix) -> str:
-    if is_missing(missing):
-        return graph.add("IsNaN", matrix.tensor)
-    return graph.add("Equal", matrix.tensor, graph.constant(float(missing)))
-
-
-def _missing_text(graph: Graph, missing: Any, column: Column) -> str:
-    gone = MISSING_TEXT if is_missing(missing) else str(missing)
-    return is_category(graph, column, [gone])
-
-
-def _indicate(graph: Graph, operation: Indicate, table: Table) -> Table:
-    if isinstance(table, list) and any(column.kind == "string" for column in table):
-        flags = [_missing_text(graph, operation.missing, column) for column in table]
-        return beside(graph, [Matrix(graph.cast(flag), 1) for flag in flags])
-    matrix = as_matrix(graph, table)
-    flags_ = _missing_numbers(graph, operation.missing, matrix)
-    return Matrix(graph.cast(flags_), matrix.width)
-
-
-def _bin(graph: Graph, operation: Bin, table: Table) -> Table:
-    """How many edges are not above x; rows of edges are filled up with NaN, above which is none."""
-    matrix = as_matrix(graph, table)
+def _bin(graph: Graph, operation: Bin, x: str) -> str:
+    """Count the edges that are not above x."""
     most = max(1, *(len(edges) for edges in operation.edges))
-    edges = np.full((len(operation.edges), most), np.nan)
-    for i, row in enumerate(operation.edges):
-        edges[i, : len(row)] = row
-    tensor = matrix.tensor
+    # padded with NaN, which no x reaches
+    edges = np.array(
+        [np.pad(row, (0, most - len(row)), constant_values=np.nan) for row in operation.edges]
+    )
     if operation.dtype == np.float32 and graph.dtype == np.float64:
-        tensor = graph.cast(graph.cast(tensor, np.float32))
-    x = graph.add("Unsqueeze", tensor, graph.constant([2]))
+        x = graph.cast(graph.cast(x, np.float32))
+    x = graph.add("Unsqueeze", x, graph.constant([2]))
     reached = graph.add("GreaterOrEqual", x, graph.constant(_rounded_up(edges, graph.dtype)[None]))
-    counted = graph.add("ReduceSum", graph.cast(reached), graph.constant([2]), keepdims=0)
-    return Matrix(counted, matrix.width)
+    return graph.add("ReduceSum", graph.cast(reached), graph.constant([2]), keepdims=0)
 
 
 def _rounded_up(values: Array, dtype: Any) -> Array:
-    """The smallest numbers of the type that are not below: x >= them where x >= values."""
+    """Round up to `dtype`: an x of this dtype is >= the result exactly where it is >= values."""
     rounded = values.astype(dtype)
     above = np.nextafter(rounded, np.array(np.inf, dtype=dtype))
     return np.where(rounded < values, above, rounded).astype(dtype)
 
 
-def _power(graph: Graph, operation: Power, table: Table) -> Table:
-    """In float64, as scikit-learn: a small exponent costs many digits."""
-    matrix = as_matrix(graph, table)
-    double = graph.double()
-    x, lambdas = double.cast(matrix.tensor), operation.lambdas
+def _power(graph: Graph, operation: Power, x: str) -> str:
+    """Compute in float64 as scikit-learn does, since small exponents cancel many digits."""
+    double, lambdas = graph.in_float64(), operation.lambdas
+    x = double.cast(x)
     if operation.method == "box-cox":
-        out = _box_cox(double, x, lambdas)
-    else:
-        zero, one = double.constant(0.0), double.constant(1.0)
-        above = double.add("Add", double.add("Max", x, zero), one)
-        below = double.add("Sub", one, double.add("Min", x, zero))
-        out = double.add(
-            "Sub", _box_cox(double, above, lambdas), _box_cox(double, below, 2 - lambdas)
-        )
-    return Matrix(graph.cast(out), matrix.width)
+        return graph.cast(_box_cox(double, x, lambdas))
+    zero, one = double.constant(0.0), double.constant(1.0)
+    above = double.add("Add", double.add("Max", x, zero), one)
+    below = double.add("Sub", one, double.add("Min", x, zero))
+    positive, negative = _box_cox(double, above, lambdas), _box_cox(double, below, 2 - lambdas)
+    return graph.cast(double.add("Sub", positive, negative))
 
 
 def _box_cox(graph: Graph, x: str, lambdas: Array) -> str:
-    """(x^lambda - 1) / lambda, and log x for lambda = 0."""
-    flat = np.abs(lambdas) < np.spacing(1.0)  # as scikit-learn has it
-    exponents = np.where(flat, 1.0, lambdas)
-    power = graph.add("Pow", x, graph.constant(exponents[None]))
-    less = graph.add("Sub", power, graph.constant(1.0))
-    out = graph.add("Div", less, graph.constant(exponents[None]))
-    if not flat.any():
-        return out
-    return graph.add("Where", graph.constant(flat[None], kind=bool), graph.add("Log", x), out)
+    """(x^lambda - 1) / lambda, or log x for lambda = 0."""
+    is_log = np.abs(lambdas) < np.spacing(1.0)  # scikit-learn's threshold
+    exponents = graph.constant(np.where(is_log, 1.0, lambdas)[None])
+    less_one = graph.add("Sub", graph.add("Pow", x, exponents), graph.constant(1.0))
+    power = graph.add("Div", less_one, exponents)
+    if not is_log.any():
+        return power
+    return graph.add("Where", graph.constant(is_log[None], dtype=bool), graph.add("Log", x), power)
 
 
-def _beside(graph: Graph, operation: Beside, table: Table) -> Table:
-    parts = [
-        apply(graph, branch.operations, pick(graph, table, [int(j) for j in branch.columns]))
+# -------------------------------------------------------------- columns, missing values
+
+
+def _select(graph: Graph, operation: Select, features: Features) -> Features:
+    return take_columns(graph, features, operation.indices.tolist())
+
+
+def _beside(graph: Graph, operation: Beside, features: Features) -> Features:
+    return [
+        block
         for branch in operation.branches
+        for block in apply(graph, branch.operations, take_columns(graph, features, branch.columns))
     ]
-    return beside(graph, parts)
 
 
-def _one_hot(graph: Graph, operation: OneHot, table: Table) -> Table:
-    return one_hot(graph, operation, as_columns(graph, table))
+def _impute(graph: Graph, operation: Impute, features: Features) -> Features:
+    filled, first = [], 0
+    for block in _numbers_together(graph, features):
+        values = operation.fill[first : first + block.width]
+        first += block.width
+        if block.kind == "string":
+            values = np.array([MISSING_TEXT if v is None else str(v) for v in values], dtype=object)
+        else:
+            values = values.astype(np.float64)
+        mask = _is_missing(graph, operation.missing, block)
+        tensor = graph.add("Where", mask, graph.constant(values[None]), block.tensor)
+        filled.append(replace(block, tensor=tensor, complete=True))
+    return filled
 
 
-def _ordinal(graph: Graph, operation: Ordinal, table: Table) -> Table:
-    return ordinal(graph, operation, as_columns(graph, table))
+def _indicate(graph: Graph, operation: Indicate, features: Features) -> Features:
+    return [
+        FeatureBlock(graph.cast(_is_missing(graph, operation.missing, block)), "float", block.width)
+        for block in _numbers_together(graph, features)
+    ]
 
 
-NODES: dict[type[Any], Callable[[Graph, Any, Table], Table]] = {
+def _numbers_together(graph: Graph, features: Features) -> Features:
+    """Concatenate numbers, and keep columns of text separate."""
+    kinds = {block.kind for block in features}
+    if "string" not in kinds:
+        return [as_matrix(graph, features)]
+    if len(kinds) > 1:
+        raise TypeError(
+            "SimpleImputer is given columns of text and of numbers. Use one imputer for each."
+        )
+    return features
+
+
+def _is_missing(graph: Graph, missing: Any, block: FeatureBlock) -> str:
+    if block.kind == "string":
+        return _equals_text(graph, block, [MISSING_TEXT if is_missing(missing) else str(missing)])
+    if is_missing(missing):
+        return graph.add("IsNaN", block.tensor)
+    return graph.add("Equal", block.tensor, graph.constant(float(missing)))
+
+
+# ------------------------------------------------------------------------- categories
+
+
+def _one_hot(graph: Graph, operation: OneHot, features: Features) -> Features:
+    columns = zip(as_columns(graph, features), operation.columns, strict=True)
+    return [block for column, known in columns for block in _one_hot_column(graph, column, known)]
+
+
+def _one_hot_column(graph: Graph, column: FeatureBlock, known: Categories) -> Features:
+    """Encode one column; unknown values give zeros, since a graph cannot raise an error."""
+    n, unknown = len(known.values), -1 if known.unknown is None else int(known.unknown)
+    equal = FeatureBlock(graph.cast(_is_category(graph, column, known)), "float", n)
+    kept = np.flatnonzero(known.codes >= 0)
+    codes = known.codes[kept]
+    if unknown < 0 and len(np.unique(codes)) == len(codes):  # each output has its own category
+        return take_columns(graph, [equal], kept[np.argsort(codes)].tolist())
+    M, u = np.zeros((n, known.width)), np.zeros(known.width)
+    M[kept, codes] = 1.0
+    if unknown >= 0:  # u is the output of an unknown value; M subtracts it from those of the others
+        u[unknown] = 1.0
+        M[:, unknown] -= 1.0
+    grouped = graph.add("Gemm", equal.tensor, graph.constant(M), graph.constant(u))
+    return [FeatureBlock(grouped, "float", known.width)]
+
+
+def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
+    """Replace categories by their codes, and unknown values that scikit-learn rejects by NaN."""
+    found = []
+    for column, known in zip(as_columns(graph, features), operation.columns, strict=True):
+        equal = graph.cast(_is_category(graph, column, known))
+        index = graph.add("ArgMax", equal, axis=1, keepdims=1)
+        code = graph.add("Gather", graph.constant(known.codes.astype(float)), index)
+        matched = graph.add("ReduceSum", equal, graph.constant([1]), keepdims=1)
+        unknown = graph.constant(np.nan if known.unknown is None else float(known.unknown))
+        code = graph.add("Where", graph.cast(matched, np.bool_), code, unknown)
+        found.append(FeatureBlock(code, "float"))
+    return found
+
+
+def _is_category(graph: Graph, column: FeatureBlock, known: Categories) -> str:
+    """Return a tensor of shape (batch, categories): whether the value is this category."""
+    values = np.asarray(known.values)
+    missing = np.array([is_missing(value) for value in values])
+    if kind_of_values(values) == "string":
+        return _equals_text(graph, column, _texts(column, values, missing))
+    if missing[:-1].any():
+        raise ValueError("an encoder has both None and NaN among its categories. Keep one of them.")
+    numbers = values[~missing].astype(np.int64 if column.kind == "int64" else np.float64)
+    row = graph.as_tensor(numbers[None])
+    if len(np.unique(row)) < row.size:
+        raise ValueError(
+            f"an encoder has categories that are the same number in {graph.dtype}. "
+            'Export with dtype="float64".'
+        )
+    equal = graph.add("Equal", column.tensor, graph.constant(row))
+    if not missing.any():
+        return equal
+    return graph.concat([equal, graph.add("IsNaN", column.tensor)])
+
+
+def _texts(column: FeatureBlock, values: Array, missing: Array) -> list[str]:
+    """Return the categories as ONNX represents them."""
+    if column.kind != "string":
+        raise TypeError("an encoder compares text with a column of numbers.")
+    texts = [MISSING_TEXT if gone else str(v) for v, gone in zip(values, missing, strict=True)]
+    if texts.count(MISSING_TEXT) > (0 if column.complete else 1):
+        raise ValueError(
+            "an encoder distinguishes several kinds of missing or empty text, but ONNX represents "
+            "all of them by an empty string. Replace them by one value before fit."
+        )
+    return texts
+
+
+def _equals_text(graph: Graph, column: FeatureBlock, texts: Sequence[str]) -> str:
+    """Return a tensor of shape (batch, texts): whether the value is this text."""
+    index = graph.add(
+        "LabelEncoder",
+        column.tensor,
+        domain=ML_DOMAIN,
+        keys_strings=list(texts),
+        values_int64s=list(range(len(texts))),
+        default_int64=-1,
+    )
+    return graph.add("Equal", index, graph.constant(np.arange(len(texts))[None]))
+
+
+NUMERIC_NODES: dict[type[Any], Callable[[Graph, Any, str], str]] = {
     Affine: _affine,
+    Bin: _bin,
     Clip: _clip,
-    Select: _select,
+    Power: _power,
+}
+# operations that also take text or categories
+NODES: dict[type[Any], Callable[[Graph, Any, Features], Features]] = {
+    Beside: _beside,
     Impute: _impute,
     Indicate: _indicate,
     OneHot: _one_hot,
     Ordinal: _ordinal,
-    Bin: _bin,
-    Power: _power,
-    Beside: _beside,
+    Select: _select,
 }
