@@ -43,7 +43,7 @@ class Store:
             if not read_only:
                 if not os.path.lexists(self._file):
                     store_file.create(self._file)
-                store_place.remove_leftovers(self._file)
+                store_place.remove_unfinished_stores(self._file)
                 store_place.check_place(self._file)
                 self._lock = Lock(self._file, f"the store {self.path}")
                 undo.callback(self._lock.release)

@@ -13,12 +13,12 @@ import stat
 import time
 from pathlib import Path
 
+from quadric._utils.whole_files import HOUR
 from quadric.errors import StoreError
 from quadric.paper.sweep._store_errors import in_the_way, no_store
 
 SUFFIXES = ("-journal", "-wal", "-shm")  # of the files that SQLite may keep beside one
 LOGS = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))  # how a log begins
-HOUR = 3600
 
 
 def beside(path: Path, suffix: str) -> Path:
@@ -81,7 +81,7 @@ def new_file(path: Path) -> Path:
     return new
 
 
-def remove_leftovers(path: Path) -> None:
+def remove_unfinished_stores(path: Path) -> None:
     """Remove what `new_file` made in killed processes; not what others may be making just now."""
     for left, same in _leftovers(path):
         with contextlib.suppress(OSError):
