@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 import quadric
 from quadric import datasets
 from quadric.cli import app
-from quadric.datasets import _fetching as fetching
-from quadric.datasets._commands import UnavailableError
-from quadric.datasets._fetching import Source
+from quadric.datasets import _sources as sources
+from quadric.datasets._sources import ImageSource, UnavailableError
 from tests.support.small_files import CONTENTS, LABELS, fill
 
 
@@ -72,7 +71,7 @@ def test_mnist_that_is_not_to_be_had(tmp_path, monkeypatch):
     def nothing(collection):
         raise UnavailableError("no network")
 
-    monkeypatch.setitem(fetching.SOURCES, "mnist", (Source("a network", nothing),))
+    monkeypatch.setitem(sources.SOURCES, "mnist", (ImageSource("a network", nothing),))
     monkeypatch.setenv("QUADRIC_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("QUADRIC_DATA", raising=False)
     arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path / "report")]
@@ -208,9 +207,9 @@ def data(*arguments):
 @pytest.fixture
 def source(monkeypatch):
     """A source that is there."""
-    good = Source("a friend", lambda collection: dict(CONTENTS[collection.name]))
+    good = ImageSource("a friend", lambda collection: dict(CONTENTS[collection.name]))
     for name in CONTENTS:
-        monkeypatch.setitem(fetching.SOURCES, name, (good,))
+        monkeypatch.setitem(sources.SOURCES, name, (good,))
 
 
 @pytest.mark.usefixtures("small_files")
@@ -286,7 +285,7 @@ def test_data_that_cannot_be_had(monkeypatch):
     def closed(collection):
         raise UnavailableError("closed")
 
-    monkeypatch.setitem(fetching.SOURCES, "mnist", (Source("a shop", closed),))
+    monkeypatch.setitem(sources.SOURCES, "mnist", (ImageSource("a shop", closed),))
     result = data("fetch", "mnist")
     assert result.exit_code == 1
     assert "Tried: a shop (closed)." in result.stderr

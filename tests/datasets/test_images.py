@@ -1,4 +1,4 @@
-"""The data sets: their numbers, where they are looked for, and files that are not right."""
+"""The data sets: their values, the directories searched, and bad files."""
 
 import gzip
 import hashlib
@@ -13,10 +13,10 @@ from tests.support.small_files import CONTENTS, LABELS, PARTS, REAL, SPELLINGS, 
 
 pytestmark = pytest.mark.usefixtures("small_files")
 
-# ---- numbers that need no files ------------------------------------------------------------
+# ---- data sets without files ------------------------------------------------------------
 
 
-def test_clusters_are_the_papers():
+def test_clusters_have_the_papers_means_and_covariances():
     X, y = datasets.clusters(5000, rng=1)
     means = [(-16, 0), (-8, 0), (0, 0), (0, 10), (-8, 10), (-16, 10)]
     for label, (mean, tilt) in enumerate(zip(means, [-0.3, 0, 0.3] * 2, strict=True)):
@@ -37,14 +37,14 @@ def test_clusters_draw_from_the_generator_in_order():
     assert np.array_equal(first[:6], np.concatenate(expected))
 
 
-def test_clusters_refuse():
+def test_clusters_refuse_bad_arguments():
     with pytest.raises(ValueError, match="per_class must be a whole number of at least 1"):
         datasets.clusters(0)
     with pytest.raises(ValueError, match="rng must be"):
         datasets.clusters(2, rng="seed")
 
 
-def test_digits():
+def test_digits_are_scikit_learns_with_a_fixed_split():
     data = datasets.digits()
     X, y = load_digits(return_X_y=True)
     assert np.array_equal(np.vstack([data.X_train, data.X_test]), X)
@@ -60,24 +60,23 @@ def test_digits():
 def test_checksum_is_over_the_bytes_of_the_four_arrays():
     X, y = np.arange(12, dtype=np.uint8).reshape(4, 3), np.array([0, 1, 1, 0])
     data = ImageData("small", X[:2], y[:2], X[2:], y[2:], 255, (1, 3), "here")
-    expected = hashlib.sha256(
-        X[:2].tobytes() + y[:2].astype("<i8").tobytes() + X[2:].tobytes()
-        + y[2:].astype("<i8").tobytes()
-    )  # fmt: skip
+    labels = y.astype("<i8")
+    parts = (X[:2], labels[:2], X[2:], labels[2:])
+    expected = hashlib.sha256(b"".join(part.tobytes() for part in parts))
     assert data.checksum == expected.hexdigest()
     changed = ImageData("small", X[:2], 1 - y[:2], X[2:], y[2:], 255, (1, 3), "here")
     assert changed.checksum != data.checksum
-    swapped = ImageData("small", X[:2].astype(">u1"), y[:2].astype(">i8"), X[2:], y[2:], 255,
-                        (1, 3), "here")  # fmt: skip
+    big_endian = y[:2].astype(">i8")
+    swapped = ImageData("small", X[:2], big_endian, X[2:], y[2:], 255, (1, 3), "here")
     assert swapped.checksum == data.checksum
     assert repr(data) == "ImageData(name='small', largest=255, shape=(1, 3), source='here')"
 
 
-# ---- where it is looked for ----------------------------------------------------------------
+# ---- directories ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_named_directory(tmp_path, spelling):
+def test_a_named_directory_is_read_under_any_file_name(tmp_path, spelling):
     place = fill(tmp_path / "own", spelling=SPELLINGS[spelling])
     data = datasets.mnist(place)
     assert_is(data, "mnist")
@@ -85,7 +84,7 @@ def test_a_named_directory(tmp_path, spelling):
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_environment_names_a_directory_with_both(tmp_path, monkeypatch):
+def test_quadric_data_may_hold_both_data_sets(tmp_path, monkeypatch):
     fill(tmp_path / "own" / "mnist")
     fill(tmp_path / "own" / "fashion_mnist", "fashion_mnist")
     monkeypatch.setenv("QUADRIC_DATA", str(tmp_path / "own"))
@@ -99,11 +98,11 @@ def test_the_environment_names_a_directory_with_both(tmp_path, monkeypatch):
 
 def test_a_directory_of_the_other_data_set_is_refused(tmp_path):
     place = fill(tmp_path / "own")
-    with pytest.raises(DatasetError, match=r"by its md5 it is train-images-idx3-ubyte of MNIST"):
+    with pytest.raises(DatasetError, match=r"its MD5 is that of train-images-idx3-ubyte of MNIST"):
         datasets.fashion_mnist(place)
 
 
-def test_the_cache_comes_before_the_sources(tmp_path, monkeypatch):
+def test_the_cache_is_read_before_any_source(tmp_path, monkeypatch):
     fill(tmp_path / "cache" / "mnist")
     data = datasets.mnist()
     assert_is(data, "mnist")
@@ -123,13 +122,13 @@ def test_data_dir_must_be_a_path():
         datasets.mnist(3)
 
 
-def test_the_real_table():
+def test_known_files_have_the_published_names_and_sizes():
     for collection in REAL.values():
         assert [file.name for file in collection.files] == list(PARTS)
         assert collection.size == 60000 * 785 + 10000 * 785 + 2 * (16 + 8)
 
 
-# ---- files that are not right --------------------------------------------------------------
+# ---- bad files ------------------------------------------------------------------------------
 
 
 def replaced(start, new):
@@ -140,14 +139,17 @@ def replaced(start, new):
 
 
 FAULTS = {
-    "flipped byte": (replaced(10, b"\xff"), "its md5 is [0-9a-f]{32}, not"),
-    "cut short": (lambda content: content[:-1], "after the header come 5 bytes, not 6"),
+    "flipped byte": (replaced(10, b"\xff"), "its MD5 is [0-9a-f]{32}, not"),
+    "cut short": (lambda content: content[:-1], "5 bytes follow the header, not 6"),
     "cut in the header": (lambda content: content[:5], "ends within the header, after 5 of 8"),
     "empty": (lambda content: b"", "ends within the header, after 0 of 8"),
-    "too long": (lambda content: content + b"\0", "has 15 bytes, not 14|to more than 14"),
+    "too long": (lambda content: content + b"\0", "it holds more than 14 bytes"),
     "magic": (replaced(3, b"\x03"), "its magic number is 2051, not 2049"),
     "dimensions": (replaced(4, b"\xff\xff\xff\xff"), "it holds 4294967295 entries, not 6"),
-    "swapped": (lambda content: CONTENTS["mnist"][PARTS[3]], "it is t10k-labels-idx1-ubyte of MN"),
+    "swapped": (
+        lambda content: CONTENTS["mnist"][PARTS[3]],
+        "its MD5 is that of t10k-labels-idx1-ubyte of MN",
+    ),
 }
 
 
@@ -171,10 +173,10 @@ def test_bad_files_are_refused(tmp_path, monkeypatch, fault, packed):
 
 GZ_FAULTS = {
     "cut short": (lambda packed: packed[:-9], "ends too early"),
-    "not gz": (lambda packed: b"hello" + packed, r"not a sound \.gz file"),
-    "flipped byte": (replaced(12, b"\xff\xff\xff"), r"not a sound \.gz file"),
-    "wrong sum": (lambda packed: packed[:-8] + b"0000" + packed[-4:], r"not a sound \.gz file"),
-    "bomb": (lambda packed: gzip.compress(bytes(10_000_000)), "unpacks to more than 14 bytes"),
+    "not gz": (lambda packed: b"hello" + packed, r"not a valid \.gz file"),
+    "flipped byte": (replaced(12, b"\xff\xff\xff"), r"not a valid \.gz file"),
+    "wrong sum": (lambda packed: packed[:-8] + b"0000" + packed[-4:], r"not a valid \.gz file"),
+    "bomb": (lambda packed: gzip.compress(bytes(10_000_000)), "it holds more than 14 bytes"),
 }
 
 
@@ -188,8 +190,8 @@ def test_bad_gz_files_are_refused(tmp_path, fault):
         datasets.mnist(place)
 
 
-def test_a_missing_file_in_a_named_directory(tmp_path):
+def test_a_missing_file_in_a_named_directory_is_an_error(tmp_path):
     place = fill(tmp_path / "own")
     (place / LABELS).unlink()
-    with pytest.raises(DatasetError, match=r"is not there. Expected MNIST's train-labels-idx1"):
+    with pytest.raises(DatasetError, match=r"is missing. Expected MNIST's train-labels-idx1"):
         datasets.mnist(place)

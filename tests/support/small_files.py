@@ -5,16 +5,12 @@ import hashlib
 
 import numpy as np
 
-from quadric.datasets import _debian as debian
-from quadric.datasets import _fetching as fetching
-from quadric.datasets import _images as images
-from quadric.datasets._fetching import Source
-from quadric.datasets._idx import pack, unpack
-from quadric.datasets._known_files import COLLECTIONS, Collection, KnownFile
+from quadric.datasets import _sources as sources
+from quadric.datasets._idx import COLLECTIONS, Collection, KnownFile, pack, unpack
+from quadric.datasets._sources import ImageSource
 
 REAL = dict(COLLECTIONS)
-PARTS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-         "t10k-labels-idx1-ubyte")  # fmt: skip
+PARTS = tuple(file.name for file in REAL["mnist"].files)
 SHAPES = ((6, 2, 3), (6,), (4, 2, 3), (4,))
 
 LABELS = PARTS[1]
@@ -51,9 +47,8 @@ def put_in_place(monkeypatch, tmp_path):
         )
         title = REAL[name].title
         monkeypatch.setitem(COLLECTIONS, name, Collection(name, title, files))
-        monkeypatch.setitem(fetching.SOURCES, name, (Source("nowhere", forbidden),))
-    monkeypatch.setattr(images, "INSTALLED", tmp_path / "not installed")
-    monkeypatch.setattr(debian, "INSTALLED", tmp_path / "not installed")
+        monkeypatch.setitem(sources.SOURCES, name, (ImageSource("nowhere", forbidden),))
+    monkeypatch.setattr(sources, "DEBIAN_DIRECTORY", tmp_path / "not installed")
     monkeypatch.delenv("QUADRIC_DATA", raising=False)
     monkeypatch.setenv("QUADRIC_CACHE", str(tmp_path / "cache"))
 

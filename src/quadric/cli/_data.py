@@ -52,12 +52,12 @@ def list_(
 
 def _row(name: str) -> dict[str, Any]:
     from quadric.datasets._directories import find, read
-    from quadric.datasets._images import whereabouts
-    from quadric.datasets._known_files import COLLECTIONS
+    from quadric.datasets._idx import COLLECTIONS
+    from quadric.datasets._images import locate
     from quadric.errors import DatasetError
 
     collection = COLLECTIONS[name]
-    directory, advice = whereabouts(collection)
+    directory, advice = locate(collection)
     found = [path for file in collection.files if (path := find(directory, file)) is not None]
     row: dict[str, Any] = {
         "name": name, "where": None, "size": None, "verified": False, "problem": None
@@ -87,12 +87,12 @@ def fetch(
     ] = False,
 ) -> None:
     """Fetch a data set from the first source that has it, verify it, and keep it."""
-    from quadric.datasets._images import bring
+    from quadric.datasets._images import download
     from quadric.errors import DatasetError
 
     try:
         with make_console(stderr=True).status("looking") as status:
-            where, source = bring(
+            where, source = download(
                 name.value, data_dir, force=force,
                 tell=lambda title: status.update(f"fetching {name.value} from {title}"),
             )  # fmt: skip
@@ -116,13 +116,13 @@ def verify(
 ) -> None:
     """Compute the md5 of each file; exit code 1 if one is not right or the data is not here."""
     from quadric.datasets._directories import find, read_file
-    from quadric.datasets._images import whereabouts
-    from quadric.datasets._known_files import COLLECTIONS
+    from quadric.datasets._idx import COLLECTIONS
+    from quadric.datasets._images import locate
     from quadric.errors import DatasetError
 
     bad, here = [], 0
     for collection in [COLLECTIONS[one.value] for one in ([name] if name else Name)]:
-        directory, advice = whereabouts(collection)
+        directory, advice = locate(collection)
         paths = [(file, find(directory, file)) for file in collection.files]
         if not any(path for _, path in paths):
             if name is None:

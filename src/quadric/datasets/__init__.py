@@ -1,8 +1,10 @@
-"""Data sets: points of the plane, and images with their labels."""
+"""Data sets: points in the plane, and labelled images.
 
-from quadric.datasets._bundled import digits
-from quadric.datasets._image_data import ImageData
-from quadric.datasets._images import fashion_mnist, mnist
+Imports `_utils` and `errors` only. Start with `_images.py`: it reads MNIST from a directory
+(`_directories.py`) or downloads it (`_sources.py`). `_idx.py` lists and verifies the files.
+"""
+
+from quadric.datasets._images import ImageData, digits, fashion_mnist, mnist
 from quadric.datasets._points import clusters, xor
 from quadric.errors import DatasetError
 

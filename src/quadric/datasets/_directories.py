@@ -1,18 +1,18 @@
-"""Directories that hold a data set's files: which ones to look in, and reading them."""
+"""Directories that hold the files of a data set: where they are, reading and writing them."""
 
 import os
 from pathlib import Path
 from typing import TypeAlias
 
-from quadric.datasets._idx import BadFileError, check, read_raw
-from quadric.datasets._known_files import Collection, KnownFile
+from quadric._utils.whole_files import write_whole
+from quadric.datasets._idx import BadFileError, Collection, KnownFile, check, read_raw
 from quadric.errors import DatasetError
 
-Contents: TypeAlias = dict[str, bytes]  # the raw bytes of each of the four files, by name
+Contents: TypeAlias = dict[str, bytes]  # uncompressed files by name
 
 
 def named_directory(data_dir: str | os.PathLike[str] | None) -> Path | None:
-    """The directory that the user named: the argument, or else QUADRIC_DATA."""
+    """Return the directory named by the argument or by QUADRIC_DATA, or None."""
     named = data_dir if data_dir is not None else os.environ.get("QUADRIC_DATA") or None
     if named is None:
         return None
@@ -22,7 +22,7 @@ def named_directory(data_dir: str | os.PathLike[str] | None) -> Path | None:
 
 
 def cache_directory() -> Path:
-    """QUADRIC_CACHE, or else quadric/ in the user's cache directory."""
+    """Return QUADRIC_CACHE or, if it is not set, quadric/ in the user's cache directory."""
     if own := os.environ.get("QUADRIC_CACHE"):
         return Path(own).expanduser()
     general = os.environ.get("XDG_CACHE_HOME")
@@ -30,18 +30,16 @@ def cache_directory() -> Path:
 
 
 def within(directory: Path, collection: Collection) -> Path:
-    """The sub-directory of the data set's name where there is one, or else the directory."""
+    """Return the subdirectory named after the data set if it exists, else the directory."""
     own = directory / collection.name
     return own if os.path.isdir(own) else directory
 
 
 def find(directory: Path, file: KnownFile) -> Path | None:
-    """The file under the first of its spellings that is there."""
-    for spelling in file.spellings:
-        # os.path's functions answer False, not PermissionError, where nobody may look
-        if os.path.isfile(path := directory / spelling):
-            return path
-    return None
+    """Return the path of the file under the first accepted name that exists, or None."""
+    paths = (directory / spelling for spelling in file.spellings)
+    # os.path.isfile returns False, where Path.is_file raises PermissionError
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def holds_all(directory: Path, collection: Collection) -> bool:
@@ -51,9 +49,10 @@ def holds_all(directory: Path, collection: Collection) -> bool:
 def read(
     directory: Path, collection: Collection, advice: str, *, complete: bool = True
 ) -> Contents:
-    """The files, verified; `advice` ends the message of the error if one is not right.
+    """Read and verify the files.
 
-    A missing file is an error, too, unless `complete` is False.
+    A bad file raises DatasetError, whose message ends with `advice`. So does a missing file, unless
+    `complete` is False.
     """
     contents = {}
     for file in collection.files:
@@ -61,9 +60,7 @@ def read(
         if path is not None:
             contents[file.name] = read_file(path, collection, file, advice)
         elif complete:
-            reason = (
-                "is not there" if os.path.isdir(directory) else "is not there: no such directory"
-            )
+            reason = "is missing" if os.path.isdir(directory) else "is missing: no such directory"
             raise DatasetError(
                 f"{directory / file.name} {reason}. Expected {_describe(collection, file)}, raw or "
                 f"as .gz. {advice}"
@@ -72,16 +69,23 @@ def read(
 
 
 def read_file(path: Path, collection: Collection, file: KnownFile, advice: str) -> bytes:
-    """The raw bytes of one file, verified."""
+    """Read and verify one file; return its uncompressed bytes."""
     try:
         content = read_raw(path, file)
         check(content, file)
-    except BadFileError as fault:
+    except BadFileError as reason:
         raise DatasetError(
-            f"{path} is not {_describe(collection, file)}: {fault}. {advice}"
+            f"{path} is not {_describe(collection, file)}: {reason}. {advice}"
         ) from None
     return content
 
 
+def write_all(directory: Path, contents: Contents) -> None:
+    """Write every file atomically; raise OSError if the directory is not writable."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_whole(directory / name, content)
+
+
 def _describe(collection: Collection, file: KnownFile) -> str:
-    return f"{collection.title}'s {file.name} ({file.size} bytes unpacked, md5 {file.md5})"
+    return f"{collection.title}'s {file.name} ({file.size} bytes uncompressed, MD5 {file.md5})"

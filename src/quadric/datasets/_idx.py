@@ -1,9 +1,7 @@
-"""The idx format: a magic number, the dimensions, then the entries, here one byte each.
+"""The idx files of MNIST and Fashion-MNIST: their names, sizes and MD5 digests; reading them.
 
-Files come from anywhere, so a file is believed only as far as its size and md5 go.
+An idx file holds a magic number, the dimensions, then the entries, one byte each.
 """
-
-from __future__ import annotations
 
 import gzip
 import hashlib
@@ -11,80 +9,132 @@ import math
 import struct
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
-from quadric.datasets._known_files import KnownFile, other_owner
-
-if TYPE_CHECKING:
-    from quadric._utils.arrays import Array
-
-
-CHUNK = 1 << 20
+from quadric._utils.arrays import Array
 
 
 class BadFileError(Exception):
-    """A file is not what it should be: the bare fact, to which the caller adds the context."""
+    """A file is not the expected one. The message is the bare reason; the caller adds context."""
+
+
+class KnownFile(NamedTuple):
+    """One idx file: its name, the shape of its array, and the MD5 of its uncompressed bytes."""
+
+    name: str
+    shape: tuple[int, ...]
+    md5: str
+
+    @property
+    def size(self) -> int:
+        """Uncompressed size in bytes: magic number, one word per dimension, one byte per entry."""
+        return 4 + 4 * len(self.shape) + math.prod(self.shape)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Accepted file names, in order of preference."""
+        dotted = self.name.replace("-idx", ".idx")
+        return (self.name, dotted, f"{self.name}.gz", f"{dotted}.gz")
+
+
+class Collection(NamedTuple):
+    """A data set of four files: training images and labels, test images and labels."""
+
+    name: str
+    title: str
+    files: tuple[KnownFile, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def _collection(name: str, title: str, *md5s: str) -> Collection:
+    parts = (
+        ("train-images-idx3-ubyte", (60000, 28, 28)),
+        ("train-labels-idx1-ubyte", (60000,)),
+        ("t10k-images-idx3-ubyte", (10000, 28, 28)),
+        ("t10k-labels-idx1-ubyte", (10000,)),
+    )
+    files = (KnownFile(*part, md5) for part, md5 in zip(parts, md5s, strict=True))
+    return Collection(name, title, tuple(files))
+
+
+COLLECTIONS = {
+    "mnist": _collection(
+        "mnist",
+        "MNIST",
+        "6bbc9ace898e44ae57da46a324031adb",
+        "a25bea736e30d166cdddb491f175f624",
+        "2646ac647ad5339dbf082846283269ea",
+        "27ae3e4e09519cfbb04c329615203637",
+    ),
+    "fashion_mnist": _collection(
+        "fashion_mnist",
+        "Fashion-MNIST",
+        "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+        "9018921c3c673c538a1fc5bad174d6f9",
+        "8181f5470baa50b63fa0f6fddb340f0a",
+        "15d484375f8d13e6eb1aabb0c3f46965",
+    ),
+}
 
 
 def read_raw(path: Path, file: KnownFile) -> bytes:
-    """The uncompressed content of `path`, and never more than such a file can have."""
+    """Return the uncompressed content of `path`, reading no more bytes than `file` has."""
+    open_file = gzip.open if path.suffix == ".gz" else open
     try:
-        if path.suffix != ".gz":
-            size = path.stat().st_size
-            if size > file.size:  # before anything is read
-                raise BadFileError(f"it has {size} bytes, not {file.size}")
-            return path.read_bytes()
-        content = bytearray()
-        with gzip.open(path) as stream:
-            # piece by piece: memory grows with what is there, not with what is promised
-            while piece := stream.read(CHUNK):
-                content += piece
-                if len(content) > file.size:
-                    raise BadFileError(f"it unpacks to more than {file.size} bytes")
-        return bytes(content)
+        with open_file(path, "rb") as stream:
+            content: bytes = stream.read(file.size + 1)
     except EOFError:
         raise BadFileError("the .gz file ends too early (an interrupted download?)") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise BadFileError(f"it is not a sound .gz file ({error})") from None
+        raise BadFileError(f"it is not a valid .gz file ({error})") from None
     except OSError as error:
         raise BadFileError(f"it cannot be read ({error.strerror or error})") from None
+    if len(content) > file.size:
+        raise BadFileError(f"it holds more than {file.size} bytes")
+    return content
 
 
 def check(content: bytes, file: KnownFile) -> None:
-    """Raise BadFileError, with the most telling reason, unless this is the known file."""
+    """Raise BadFileError, with the most specific reason, unless the MD5 is that of `file`."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 == file.md5:
         return
-    if (owner := other_owner(md5)) is not None:
-        raise BadFileError(f"by its md5 it is {owner}")
-    unpack(content, file.shape)  # says what is wrong with the format, if that is what is wrong
-    raise BadFileError(f"its md5 is {md5}, not {file.md5}")
+    owners = (  # the data sets share their file names
+        f"{other.name} of {collection.title}"
+        for collection in COLLECTIONS.values()
+        for other in collection.files
+        if other.md5 == md5
+    )
+    if owner := next(owners, None):
+        raise BadFileError(f"its MD5 is that of {owner}")
+    unpack(content, file.shape)  # raises if the format is wrong
+    raise BadFileError(f"its MD5 is {md5}, not {file.md5}")
 
 
 def unpack(content: bytes, shape: tuple[int, ...]) -> Array:
-    """The array of the given shape that an idx file holds; a read-only view of `content`."""
+    """Return the array of an idx file as a read-only view of `content`."""
     header = 4 + 4 * len(shape)
-    magic = 0x0800 + len(shape)  # unsigned bytes, so many dimensions
+    magic = 0x0800 + len(shape)  # 08: unsigned bytes; then the number of dimensions
     if len(content) < header:
         raise BadFileError(f"it ends within the header, after {len(content)} of {header} bytes")
     found, *dimensions = struct.unpack(f">{1 + len(shape)}I", content[:header])
     if found != magic:
         raise BadFileError(f"its magic number is {found}, not {magic}")
     if tuple(dimensions) != shape:
-        raise BadFileError(f"it holds {_times(dimensions)} entries, not {_times(shape)}")
+        counts = (" x ".join(map(str, numbers)) for numbers in (dimensions, shape))
+        raise BadFileError("it holds {} entries, not {}".format(*counts))
     entries = len(content) - header
     if entries != math.prod(shape):
-        raise BadFileError(f"after the header come {entries} bytes, not {math.prod(shape)}")
+        raise BadFileError(f"{entries} bytes follow the header, not {math.prod(shape)}")
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
 
 
 def pack(array: Array) -> bytes:
-    """The idx file of an array of bytes."""
+    """Return the idx file of an array of bytes."""
     header = struct.pack(f">{1 + array.ndim}I", 0x0800 + array.ndim, *array.shape)
     return header + array.astype(np.uint8).tobytes()
-
-
-def _times(shape: tuple[int, ...] | list[int]) -> str:
-    return " x ".join(map(str, shape))

