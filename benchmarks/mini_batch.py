@@ -10,9 +10,6 @@ import numpy as np
 
 from benchmarks.timing import best_seconds
 from quadric import Quadratic
-from quadric.training._optimizers import SGD
-from quadric.training._options import Options
-from quadric.training._state import TrainingState
 
 B, N, M, RATE = 128, 64, 64, np.float32(1e-6)
 
@@ -49,7 +46,8 @@ def three_products_step(W, b, Q, X, delta):
 def quadric_step(layer, X, delta):
     z, cache = layer.forward(X)
     grads, dX = layer.backward(delta, cache)
-    SGD(Options(), TrainingState()).step([layer], [grads], float(RATE))
+    for parameter, gradient in zip(layer.arrays().values(), grads.arrays().values(), strict=True):
+        parameter -= RATE * gradient
     return z, dX
 
 

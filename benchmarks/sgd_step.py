@@ -11,7 +11,11 @@ from scipy import sparse
 from benchmarks import numpy_baseline
 from benchmarks.timing import best_seconds
 from quadric import Network
+from quadric.core._stack import Stack
+from quadric.training._options import Options
 from quadric.training._per_sample import PerSample
+from quadric.training._samples import Samples
+from quadric.training._state import TrainingState
 
 SAMPLES, NUMPY_SAMPLES, RATE = 10_000, 400, 0.01
 KINDS = ("linear", "quadratic", "reduced")
@@ -35,10 +39,8 @@ def make_network(kind, dtype="float32"):
 def stepper(kind, X, Y, offset=None):
     net = make_network(kind, X.dtype.name)
     shift = None if offset is None else np.full(784, offset, X.dtype)
-    return PerSample(
-        net.layers, net.activations, "binary_cross_entropy", X, Y,
-        l2=0.0, clip=None, sample_weight=None, offset=shift,
-    )  # fmt: skip
+    stack = Stack(net.layers, net.activations, "binary_cross_entropy")
+    return PerSample(stack, Samples(X, Y, offset=shift), Options(), TrainingState())
 
 
 def check_equal(X, Y):

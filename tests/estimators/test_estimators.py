@@ -31,8 +31,8 @@ from quadric import (
 )
 from quadric.datasets import clusters
 from quadric.estimators._data import hold_out, with_class_weight
-from quadric.training._objective import Samples
 from quadric.training._options import Options
+from quadric.training._samples import Samples
 
 RNG = np.random.default_rng(0)
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}

@@ -15,16 +15,15 @@ from scipy import sparse
 
 import quadric
 from quadric import DivergenceError, Network
-from quadric.core._losses import LOSSES
+from quadric.core._stack import Stack
 from quadric.kernels import _sgd as sgd
 from quadric.training._divergence import NonFiniteError, Watch
-from quadric.training._epochs import run_epochs
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._objective import Samples
-from quadric.training._optimizers import SGD
 from quadric.training._options import Options
 from quadric.training._per_sample import PerSample
+from quadric.training._samples import Samples
 from quadric.training._state import TrainingState
+from quadric.training._train import run_epochs
 from tests.support.networks import (
     ENDS,
     HIDDEN,
@@ -47,18 +46,19 @@ def sparse_rows(rng, n_samples=50, n=6):
 
 def fit_by_batches(net, X, Y, loss, *, rng, offset=None, sample_weight=None, **options):
     """The mini-batch path with batches of one sample."""
-    samples, options, state = (
-        Samples(X, Y, sample_weight, offset),
-        Options(**options),
-        TrainingState(),
-    )
+    samples, options = Samples(X, Y, sample_weight, offset), Options(**options)
+    stack, state = Stack(net.layers, net.activations, loss), TrainingState()
     state.begin(len(samples), options)
-    network = net.layers, net.activations, LOSSES[loss]
-    stepper = MiniBatch(*network, samples, options, SGD(options, state))
-    run_epochs(
-        stepper, lambda: stepper, Watch(*network, samples, options, state, stepper.l2), rng=rng
-    )
+    stepper = MiniBatch(stack, samples, options, state)
+    watch = Watch(stack, samples, options, state, stepper.l2)
+    run_epochs(stepper, lambda: stepper, watch, rng=rng)
     return state.history
+
+
+def per_sample(net, X, Y):
+    """The compiled loop on samples that nothing has checked."""
+    stack = Stack(net.layers, net.activations, "binary_cross_entropy")
+    return PerSample(stack, Samples(X, Y), Options(), TrainingState())
 
 
 # ---- the same parameters as two other implementations --------------------------------------
@@ -184,11 +184,7 @@ def test_exponential_is_right_to_the_last_digits():
         for z in (-700.0, -80.0, -30.0, -1.0, -1e-3, 0.0, 1e-3, 0.7, 5.0, 30.0, 80.0, 700.0):
             net = Network.create(1, [("linear", 1, "logistic")], dtype=dtype, rng=0)
             net.layers[0].W, net.layers[0].b = [[0.0]], [z]
-            stepper = PerSample(
-                net.layers, net.activations, "binary_cross_entropy",
-                np.zeros((1, 1), dtype), np.zeros((1, 1), dtype),
-                l2=0.0, clip=None, sample_weight=None, offset=None,
-            )  # fmt: skip
+            stepper = per_sample(net, np.zeros((1, 1), dtype), np.zeros((1, 1), dtype))
             stepper.run_epoch(np.array([0]), 0.5)
             a = float(stepper.packed.work[stepper.packed.table[0]["a"]])
             wanted = 1 / (1 + np.exp(-np.float64(z))) if z > -700 else 0.0
@@ -277,10 +273,7 @@ def test_compiled_loop_stops_at_a_bad_number(kinds, dtype, bad):
     X[4, 1] = bad
     Y = targets("binary_cross_entropy", 9, 2, rng).astype(dtype)
     net = make_network(kinds, "logistic", "logistic", dtype=dtype)
-    stepper = PerSample(
-        net.layers, net.activations, "binary_cross_entropy", X, Y,
-        l2=0.0, clip=None, sample_weight=None, offset=None,
-    )  # fmt: skip
+    stepper = per_sample(net, X, Y)
     with pytest.raises(NonFiniteError) as caught:
         stepper.run_epoch(np.arange(9)[::-1].copy(), 0.01)
     assert (caught.value.sample, caught.value.layer) == (4, 0)
@@ -289,10 +282,7 @@ def test_compiled_loop_stops_at_a_bad_number(kinds, dtype, bad):
 def test_bad_number_in_a_later_layer():
     net = make_network(("linear", "quadratic"), "identity", "logistic")
     net.layers[1].arrays()["packed"][-1, 1] = np.inf
-    stepper = PerSample(
-        net.layers, net.activations, "binary_cross_entropy", np.ones((3, 3)), np.ones((3, 2)),
-        l2=0.0, clip=None, sample_weight=None, offset=None,
-    )  # fmt: skip
+    stepper = per_sample(net, np.ones((3, 3)), np.ones((3, 2)))
     with pytest.raises(NonFiniteError) as caught:
         stepper.run_epoch(np.arange(3), 0.01)
     assert (caught.value.sample, caught.value.layer) == (0, 1)
@@ -360,10 +350,7 @@ def test_releases_the_gil():
     net = make_network(("linear", "quadratic"), "tanh", "logistic", n=20, widths=(30, 2))
     X, Y = rng.normal(size=(20000, 20)), targets("binary_cross_entropy", 20000, 2, rng)
     net.fit(X[:2], Y[:2], epochs=1)  # compile first
-    stepper = PerSample(
-        net.layers, net.activations, "binary_cross_entropy", X, Y,
-        l2=0.0, clip=None, sample_weight=None, offset=None,
-    )  # fmt: skip
+    stepper = per_sample(net, X, Y)
     order, done, ticks = np.arange(20000), threading.Event(), 0
 
     def work():
@@ -407,7 +394,7 @@ def test_one_compilation_for_read_only_and_writable_input():
 # one of the compiled functions, and the one that compiles fastest
 COUNT = (
     "import numpy as np\n"
-    "from quadric.kernels import rows\n"
+    "from quadric.kernels import _rows as rows\n"
     "counts = np.zeros(2, dtype=np.int64)\n"
     "rows.count_nonzeros(np.array([0.0, 1.0, 2.0, 3.0]), 2, counts)\n"
     "print(counts.tolist())\n"
@@ -449,13 +436,13 @@ def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
     run()
 
 
-@pytest.mark.parametrize("edited", ["lanes.py", "compiling.py", "layout.py", "pairs.py", "sgd.py"])
+@pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_pairs", "_sgd"])
 def test_the_cache_notices_an_edit_of_any_kernel_file(edited, tmp_path):
     """numba itself looks only at the function's own file, at its time and size."""
     package = Path(quadric.__file__).parent
     shutil.copytree(package, tmp_path / "quadric", ignore=shutil.ignore_patterns("__pycache__"))
     script = (
-        "from quadric.kernels import compiling, rows, sgd\n"
+        "from quadric.kernels import _compiling as compiling, _rows as rows, _sgd as sgd\n"
         "for entry in (sgd.sgd_epoch, rows.count_nonzeros):\n"
         "    print(compiling.for_cache(entry.function, 'f4').__qualname__)\n"
         "    print(compiling.for_cache(entry.function, 'f8').__qualname__)\n"
@@ -469,7 +456,7 @@ def test_the_cache_notices_an_edit_of_any_kernel_file(edited, tmp_path):
 
     before = names()
     assert len(set(before)) == 4  # also by dtype
-    file = tmp_path / "quadric" / "kernels" / edited
+    file = tmp_path / "quadric" / "kernels" / f"{edited}.py"
     text, when = file.read_text(), file.stat()
     file.write_text(text[:3] + text[3].swapcase() + text[4:])  # of its docstring the first letter
     os.utime(file, ns=(when.st_atime_ns, when.st_mtime_ns))
@@ -520,10 +507,10 @@ def test_csr_with_a_false_flag_and_more_entries_than_columns():
 
 
 def test_dense_rows_that_are_mostly_zeros_are_compressed_exactly(monkeypatch):
-    from quadric.training import _per_sample as per_sample
+    from quadric.training import _per_sample
     from quadric.training._per_sample import _compress
 
-    monkeypatch.setattr(per_sample, "WORTH_COMPRESSING", 0)
+    monkeypatch.setattr(_per_sample, "WORTH_COMPRESSING", 0)
     rng = np.random.default_rng(16)
     for n in (1, 7, 16, 33, 100):
         for dtype in (np.float32, np.float64):

@@ -62,12 +62,12 @@ BAD_FIT = [
     ((X, Y), {"shuffle": "no"}, TypeError, "shuffle must be True or False. Got 'no'"),
     ((X, Y), {"learning_rate": 10**400}, ValueError, "learning_rate must be a finite number"),
     ((X, Y), {"validation": (X, Y), "score": "accuracy"}, TypeError, "score must be callable"),
-    ((X, Y), {"validation": (X[:0], Y[:0])}, ValueError, "X of validation must have at least one"),
+    ((X, Y), {"validation": (X[:0], Y[:0])}, ValueError, "the validation X must have at least one"),
     ((sparse.csr_array(X.astype(complex)), Y), {}, TypeError, "X must hold real numbers"),
     ((np.ma.masked_equal(X, 1), Y), {}, TypeError, "X must not be a masked array"),
     ((X, Y), {"callback": 3}, TypeError, "callback must be callable"),
     ((X, Y), {"validation": X}, ValueError, r"validation must be \(X, Y\)"),
-    ((X, Y), {"validation": (X[:, :2], Y)}, ValueError, "the X of validation must have shape"),
+    ((X, Y), {"validation": (X[:, :2], Y)}, ValueError, "the validation X must have shape"),
     ((X, Y), {"validation": (X, 3 * Y)}, ValueError, r"must lie in \[0, 1\]"),
 ]
 

@@ -23,10 +23,10 @@ from quadric import (
     QuadraticRegressor,
     load,
 )
-from quadric.training import _objective as objective
+from quadric.core._stack import Stack
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._objective import Samples
 from quadric.training._options import Options
+from quadric.training._samples import Samples
 from quadric.training._state import TrainingState
 from quadric.training._train import train
 from tests.support.networks import make_network, max_difference, targets
@@ -41,8 +41,8 @@ def digits():
 
 
 def run(net, samples, options, state, rng=None):
-    loss = "binary_cross_entropy"
-    return train(net.layers, net.activations, loss, samples, options, state, rng=rng)
+    stack = Stack(net.layers, net.activations, "binary_cross_entropy")
+    return train(stack, samples, options, state, rng=rng)
 
 
 # ---- state -----------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_an_interrupted_fit_keeps_its_finished_epochs(early_stopping, monkeypatc
     def interrupted(stepper, order, rate):
         calls.append(rate)
         if len(calls) == 4:
-            stepper.layers[0].W = np.zeros_like(stepper.layers[0].W)
+            stepper.stack.layers[0].W = np.zeros_like(stepper.stack.layers[0].W)
             raise KeyboardInterrupt
         return run_epoch(stepper, order, rate)
 
@@ -307,8 +307,8 @@ def test_max_fun_is_respected_while_auto_chooses(most, monkeypatch):
         calls += 1
         return gradients(*arguments)
 
-    gradients = objective.gradients
-    monkeypatch.setattr(objective, "gradients", counted)
+    gradients = Stack.gradients
+    monkeypatch.setattr(Stack, "gradients", counted)
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier(random_state=0, max_fun=most).fit(X, y)
     assert calls <= most

@@ -7,6 +7,7 @@ dL/dW in the place of W, and so on) and dL/dX.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -249,6 +250,11 @@ class Reduced(Layer):
 LAYERS: dict[str, type[Linear] | type[Quadratic] | type[Reduced]] = {
     layer.kind: layer for layer in (Linear, Quadratic, Reduced)
 }
+
+
+def parameters(layers: Iterable[Layer]) -> list[Array]:
+    """Return the parameter arrays of all layers, layer by layer in the order of the fields."""
+    return [array for layer in layers for array in layer.arrays().values()]
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

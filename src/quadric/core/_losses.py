@@ -84,6 +84,18 @@ LOSSES: dict[str, Loss] = {
 }
 
 
+def accuracy(z: Array, Y: Array, weight: Array | None = None) -> float:
+    """Return the share of rows whose largest logit is at the largest target.
+
+    For a single output, logit and target must lie on the same side of 0 and 0.5.
+    """
+    if z.shape[1] == 1:
+        right = (z[:, 0] > 0) == (Y[:, 0] > 0.5)
+    else:
+        right = z.argmax(axis=1) == Y.argmax(axis=1)
+    return float(np.average(right, weights=weight))
+
+
 def infer_loss(last_activation: str) -> str:
     """The first loss that goes with the last layer's activation."""
     return next(name for name, loss in LOSSES.items() if last_activation in loss.activations)

@@ -21,18 +21,18 @@ from sklearn.utils.multiclass import (
 from sklearn.utils.validation import validate_data
 
 from quadric._utils.arrays import Array, unmasked
+from quadric.core._losses import accuracy
 from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import (
     ACCEPTED,
     check_weight,
-    converted_bytes,
     sound,
     sound_targets,
     with_class_weight,
 )
 from quadric.estimators._fitting import Task, fit_network, starts_anew
 from quadric.estimators._probabilities import LogitsToClasses
-from quadric.training._objective import accuracy
+from quadric.training._memory_needs import converted_bytes
 
 
 class QuadraticClassifier(LogitsToClasses, ClassifierMixin, QuadraticNetworkEstimator):

@@ -18,10 +18,16 @@ from sklearn.utils.validation import (
 from quadric._utils.arrays import Array, Matrix, as_csr, check_indices, unmasked
 from quadric._utils.memory import check_limit
 from quadric.core._layers import Layer
+from quadric.core._stack import Stack
 from quadric.estimators._messages import warn_user
-from quadric.training import _objective as objective
-from quadric.training._memory_needs import SampleSizes, Shape, check_answers, matrix_bytes
-from quadric.training._objective import Samples
+from quadric.training._memory_needs import (
+    Architecture,
+    SampleSizes,
+    check_answers,
+    converted_bytes,
+    matrix_bytes,
+)
+from quadric.training._samples import Samples, squared
 
 # What `validate_data` is asked for: any sparse format becomes CSR, integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
@@ -49,11 +55,6 @@ def sound_targets(y: Any) -> Any:
     if getattr(y, "ndim", 1) == 2:
         check_limit(getattr(y, "nbytes", 0), "checking y", "Pass fewer samples at a time.")
     return y
-
-
-def converted_bytes(given: Any, X: Matrix) -> int:
-    """What scikit-learn has allocated for X, if it is not what was given."""
-    return 0 if X is given else matrix_bytes(X, X.dtype.itemsize)
 
 
 def check_weight(sample_weight: Any, X: Matrix) -> Array | None:
@@ -86,14 +87,14 @@ def network_answers(estimator: Any, X: Any, answer: Callable[[Array], Array]) ->
     given = sound(X)
     X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
     network, answers = estimator.network_, None
-    shape = Shape.of(network.layers)
+    shape = Architecture.of(network.layers)
     inputs, more = X, converted_bytes(given, X)
     more += matrix_bytes(X, network.dtype.itemsize) if sparse.issparse(X) else 0
     check_answers(shape, X.shape[0], 0, more)  # before a first block tells their size
     if sparse.issparse(X):
         inputs = as_csr("X", X, network.dtype)
     try:
-        for rows, z in objective.logit_blocks(network.layers, network.activations, inputs):
+        for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):
             part = answer(z)
             if answers is None:
                 each = part.nbytes // len(part)
@@ -252,7 +253,7 @@ def _standard_deviations(X: Matrix) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(X):
             mean = np.asarray(X.mean(axis=0)).ravel()
-            squares = np.asarray(objective.squared(X).mean(axis=0)).ravel()
+            squares = np.asarray(squared(X).mean(axis=0)).ravel()
             deviations = np.sqrt(np.maximum(squares - mean**2, 0))
         else:
             mean = X.mean(axis=0, dtype=np.float64)

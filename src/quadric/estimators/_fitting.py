@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from quadric._utils.arrays import Array, Matrix
 from quadric.core._initial_values import draw_layer
+from quadric.core._stack import Stack
 from quadric.estimators import _data as data
 from quadric.estimators import _selection as selection
 from quadric.estimators._messages import (
@@ -22,16 +23,15 @@ from quadric.estimators._messages import (
 )
 from quadric.estimators._selection import Candidate
 from quadric.network import Network
-from quadric.training import _objective as objective
 from quadric.training._memory_needs import (
+    Architecture,
     SampleSizes,
-    Shape,
     check_training,
     compressed_bytes,
     matrix_bytes,
 )
-from quadric.training._objective import Samples
 from quadric.training._options import Options
+from quadric.training._samples import Samples
 from quadric.training._state import History, TrainingState
 from quadric.training._train import train
 
@@ -129,9 +129,9 @@ def _check_memory(estimator: Any, X: Matrix, task: Task, plan: _Plan, converted:
     N, size = X.shape[0], plan.dtype.itemsize
     if plan.among:
         layers = [selection.shape_of(estimator, one, task.n_outputs) for one in plan.among]
-        shapes = [Shape(X.shape[1], one, size) for one in layers]
+        shapes = [Architecture(X.shape[1], one, size) for one in layers]
     else:
-        shapes = [Shape.of(estimator.network_.layers)]
+        shapes = [Architecture.of(estimator.network_.layers)]
     shape = max(shapes, key=lambda one: one.n_parameters)
     sizes = SampleSizes.of(X, task.n_outputs, size, converted)
     own = sum(one.n_parameters for one in shapes) * size
@@ -203,7 +203,7 @@ def _run_epochs(estimator: Any, samples: Samples, task: Task, plan: _Plan) -> No
 
         def validate() -> float:
             network = estimator.network_
-            z = objective.logits(network.layers, network.activations, held.X)
+            z = Stack(network.layers, network.activations).logits(held.X)
             # what is not finite is no answer, and the worst score
             return task.score(z, held.Y, held.weight) if np.isfinite(z).all() else -np.inf
 
@@ -240,9 +240,7 @@ def _train(
         estimator._state.history.validation_score = []
     with progress(name, options.epochs) if estimator.verbose else nullcontext() as report:
         train(
-            network.layers,
-            network.activations,
-            task.loss,
+            Stack(network.layers, network.activations, task.loss),
             samples,
             options,
             estimator._state,

@@ -15,12 +15,12 @@ from sklearn.utils.validation import validate_data
 
 from quadric._utils.arrays import Array, Matrix, unmasked
 from quadric.core._layers import Quadratic
+from quadric.core._stack import Stack
 from quadric.estimators._classifier import QuadraticClassifier
 from quadric.estimators._data import (
     ACCEPTED,
     as_samples,
     check_weight,
-    converted_bytes,
     merge_repeated,
     merging_bytes,
     sound,
@@ -30,7 +30,12 @@ from quadric.estimators._data import (
 from quadric.estimators._messages import progress, warn_not_converged
 from quadric.estimators._probabilities import LogitsToClasses
 from quadric.network import Network
-from quadric.training._memory_needs import SampleSizes, Shape, check_training
+from quadric.training._memory_needs import (
+    Architecture,
+    SampleSizes,
+    check_training,
+    converted_bytes,
+)
 from quadric.training._options import Options
 from quadric.training._state import TrainingState
 from quadric.training._train import train
@@ -206,7 +211,8 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
         state = TrainingState()
         name = type(self).__name__
         with progress(name, self.max_iter) if self.verbose else nullcontext() as report:
-            train(network.layers, [last], loss, samples, options, state, callback=report)
+            stack = Stack(network.layers, [last], loss)
+            train(stack, samples, options, state, callback=report)
         self.network_, self.n_iter_ = network.astype(X.dtype), state.epochs
         if state.history.exhausted:
             warn_not_converged(
@@ -246,7 +252,7 @@ class QuadraticLogisticRegression(LogitsToClasses, ClassifierMixin, BaseEstimato
 def _check_memory(X: Matrix, neurons: int, converted: int) -> None:
     """Raise MemoryLimitError before anything is made of the data, in float64."""
     N, n = X.shape
-    shape = Shape(n, [("quadratic", neurons)], 8)
+    shape = Architecture(n, [("quadratic", neurons)], 8)
     sizes = SampleSizes.of(X, neurons, 8, converted)
     training = sizes.all + max(sizes.X, shape.solver_bytes("lbfgs", N, LBFGS_PAIRS))
     check_training(shape, sizes, max(sizes.X + merging_bytes(X, sizes), training))

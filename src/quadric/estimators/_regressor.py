@@ -17,12 +17,12 @@ from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import (
     ACCEPTED,
     check_weight,
-    converted_bytes,
     network_answers,
     sound,
     sound_targets,
 )
 from quadric.estimators._fitting import Task, fit_network, starts_anew
+from quadric.training._memory_needs import converted_bytes
 
 
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):

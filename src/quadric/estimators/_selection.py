@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadric.core._layers import LAYERS
-from quadric.core._losses import LOSSES
+from quadric.core._stack import Stack
 from quadric.network import Network
-from quadric.training import _objective as objective
-from quadric.training._objective import Samples
 from quadric.training._options import Options
+from quadric.training._samples import Samples
 from quadric.training._state import TrainingState
 from quadric.training._train import train
 
@@ -140,10 +139,11 @@ def select(
             tol=1e-4,
             max_evaluations=min(share, 15 * iterations + 20),
         )
-        train(network.layers, network.activations, loss, kept, run, state)
+        stack = Stack(network.layers, network.activations, loss)
+        train(stack, kept, run, state)
         evaluations += state.evaluations
-        z = objective.logits(network.layers, network.activations, held.X)
-        values = LOSSES[loss].value(network.activations[-1], z, held.Y)
+        z = stack.logits(held.X)
+        values = stack.loss_function.value(network.activations[-1], z, held.Y)
         return float(np.average(values, weights=held.weight))
 
     entries = list(among)

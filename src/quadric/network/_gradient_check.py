@@ -1,15 +1,14 @@
 """Gradients against central differences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array, Matrix
-from quadric.core._layers import Layer
-from quadric.core._losses import Loss
-from quadric.training import _objective as objective
+from quadric._utils.arrays import Array
+from quadric.core._stack import Stack
+from quadric.training._samples import Samples
 
 CURVED = 1e-8  # an error from which on a second, finer difference is taken
 
@@ -50,26 +49,17 @@ class GradientCheck:
         return "\n".join(lines)
 
 
-def check_gradients(
-    layers: Sequence[Layer],
-    activations: Sequence[str],
-    loss: Loss,
-    X: Matrix,
-    Y: Array,
-    *,
-    l2: float,
-    step: float,
-) -> GradientCheck:
+def check_gradients(stack: Stack, samples: Samples, *, l2: float, step: float) -> GradientCheck:
     """Central differences of mean loss + penalty by every independent parameter."""
+    X, Y = samples.X, samples.Y
 
     def value() -> float:
-        z = objective.logits(layers, activations, X)
-        return objective.mean_loss(loss, activations[-1], z, Y) + objective.penalty(layers, l2)
+        return stack.mean_loss(stack.logits(X), Y) + stack.penalty(l2)
 
-    _, grads = objective.gradients(layers, activations, loss, X, Y)
-    objective.add_l2(layers, grads, l2)
+    _, grads = stack.gradients(X, Y)
+    stack.add_l2(grads, l2)
     entries = []
-    for l, (layer, grad) in enumerate(zip(layers, grads, strict=True)):
+    for l, (layer, grad) in enumerate(zip(stack.layers, grads, strict=True)):
         gradients = grad.arrays()
         for name, array in layer.arrays().items():
             worst: WorstEntry | None = None

@@ -1,32 +1,29 @@
 """A feedforward network: a stack of layers of any kinds, with an activation for each."""
 
-import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from quadric._utils import arrays, checks
-from quadric._utils.arrays import Array, Matrix
-from quadric._utils.memory import check_limit
-from quadric.core._activations import ACTIVATIONS, get_activation
+from quadric._utils.arrays import Array
+from quadric.core._activations import get_activation
 from quadric.core._initial_values import INITIAL_VALUES, draw_layer
-from quadric.core._layers import LAYERS, Layer
-from quadric.core._losses import Loss, get_loss
+from quadric.core._layers import Layer, parameters
+from quadric.core._losses import get_loss
+from quadric.core._stack import Stack
+from quadric.network._data import checked_inputs, checked_samples, validation_score
 from quadric.network._gradient_check import GradientCheck, check_gradients
-from quadric.training import _objective as objective
+from quadric.network._specification import check_specification, check_stack
 from quadric.training._memory_needs import (
-    SampleSizes,
-    Shape,
+    Architecture,
     check_answers,
     check_backward,
     check_creation,
-    check_training,
-    compressed_bytes,
-    matrix_bytes,
+    check_fit,
+    converted_bytes,
 )
-from quadric.training._objective import Samples
 from quadric.training._options import Options
 from quadric.training._state import Epoch, History, TrainingState
 from quadric.training._train import train
@@ -58,31 +55,7 @@ class Network:
 
     def __init__(self, layers: Sequence[Layer], activations: Sequence[str]) -> None:
         self.layers, self.activations = tuple(layers), tuple(activations)
-        if not self.layers or len(self.layers) != len(self.activations):
-            raise ValueError(
-                "layers and activations must have the same length, at least 1. "
-                f"Got {len(self.layers)} and {len(self.activations)}."
-            )
-        for l, layer in enumerate(self.layers):
-            if not isinstance(layer, tuple(LAYERS.values())):
-                raise TypeError(
-                    f"layers[{l}] must be a Linear, Quadratic or Reduced layer. Got {layer!r}."
-                )
-            get_activation(self.activations[l])
-            if l and layer.n_inputs != self.layers[l - 1].n_outputs:
-                raise ValueError(
-                    f"layers[{l}] must have {self.layers[l - 1].n_outputs} inputs, one for each "
-                    f"neuron of the layer before. Got {layer.n_inputs} instead."
-                )
-            if layer.dtype != self.layers[0].dtype:
-                raise ValueError(
-                    "all layers must have the same dtype. "
-                    f"Got {self.layers[0].dtype} and {layer.dtype}."
-                )
-        if len({id(layer) for layer in self.layers}) < len(self.layers):
-            raise ValueError("layers must be different objects: one twice would be trained twice.")
-        if "softmax" in self.activations[:-1]:
-            raise ValueError("activation 'softmax' must be on the last layer only.")
+        check_stack(self.layers, self.activations)
 
     @classmethod
     def create(
@@ -115,30 +88,17 @@ class Network:
         checks.check_choice("init", init, INITIAL_VALUES)
         if scale is not None:
             scale = checks.check_number("scale", scale, at_least=0)
-        if isinstance(layers, str) or not isinstance(layers, Sequence):
-            raise TypeError(
-                f"layers must be a sequence of (kind, neurons, activation). Got {layers!r}."
-            )
-        shapes: list[tuple[str, int, str]] = []
-        for l, spec in enumerate(layers):
-            if isinstance(spec, str) or not isinstance(spec, Sequence) or len(spec) != 3:
-                raise ValueError(
-                    f"layers[{l}] must be (kind, neurons, activation), such as "
-                    f"('quadratic', 10, 'logistic'). Got {spec!r} instead."
-                )
-            kind, m, activation = spec
-            checks.check_choice(f"the kind of layers[{l}]", kind, LAYERS)
-            checks.check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
-            m = checks.check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
-            shapes.append((kind, m, activation))
-        if shapes:  # a network without layers is refused below
-            check_creation(Shape(n, [shape[:2] for shape in shapes], wanted.itemsize), init)
+        specification = check_specification(layers)
+        if specification:  # the constructor rejects a network without layers
+            kinds = [(kind, m) for kind, m, _ in specification]
+            check_creation(Architecture(n, kinds, wanted.itemsize), init)
         drawn: list[Layer] = []
-        for kind, m, _ in shapes:
-            layer = draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted)
-            drawn.append(layer)
+        for kind, m, _ in specification:
+            drawn.append(
+                draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted)
+            )
             n = m
-        return cls(drawn, [activation for _, _, activation in shapes])
+        return cls(drawn, [activation for _, _, activation in specification])
 
     @property
     def n_inputs(self) -> int:
@@ -179,16 +139,15 @@ class Network:
 
     def _answers(self, X: Any, offset: Any, function: Callable[[Array], Array]) -> Array:
         """function(z) of the last layer, block by block."""
-        given = X
-        X, shift = self._inputs(X, offset)
-        N, layers, shape = X.shape[0], self.layers, Shape.of(self.layers)
-        converted = 0 if X is given else matrix_bytes(X, shape.itemsize)
-        converted += 0 if shift is None else 3 * self.n_parameters * shape.itemsize
-        check_answers(shape, N, self.n_outputs * shape.itemsize, converted)
-        if shift is not None:
-            layers = (layers[0].shifted(shift), *layers[1:])
-        answers = np.empty((N, self.n_outputs), dtype=self.dtype)
-        for rows, z in objective.logit_blocks(layers, self.activations, X):
+        stack, given = self._stack(), X
+        X = checked_inputs(stack, X)
+        shift = arrays.as_offset(offset, self.n_inputs, self.dtype)
+        network = Architecture.of(self.layers)
+        converted = converted_bytes(given, X)
+        converted += 0 if shift is None else 3 * self.n_parameters * network.itemsize
+        check_answers(network, X.shape[0], self.n_outputs * network.itemsize, converted)
+        answers = np.empty((X.shape[0], self.n_outputs), dtype=self.dtype)
+        for rows, z in stack.shifted(shift).logit_blocks(X):
             answers[rows] = function(z)
         return answers
 
@@ -212,20 +171,12 @@ class Network:
             ``grads[l]`` has the fields of ``layers[l]``. ``grads[l].Q`` is the M form: entry
             (i, j) is the derivative by q_ij and q_ji moved together.
         """
-        given = X
-        X, _ = self._inputs(X, None)
-        _refuse_empty("X", X)
-        converted = 0 if X is given else matrix_bytes(X, X.dtype.itemsize)
-        check_backward(Shape.of(self.layers), X.shape[0], converted)
-        _, function = get_loss(loss, self.activations[-1])
-        Y = self._targets(X, Y, function)
-        weights = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
+        stack = self._stack(loss)
+        samples = checked_samples(stack, X, Y, sample_weight)
+        check_backward(Architecture.of(self.layers), len(samples), converted_bytes(X, samples.X))
         with np.errstate(over="ignore", invalid="ignore"):
-            value, grads = objective.gradients(
-                self.layers, self.activations, function, X, Y, weights, finite=True
-            )
-        found = [array for grad in grads for array in grad.arrays().values()]
-        if not (np.isfinite(value) and all(np.isfinite(array).all() for array in found)):
+            value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
+        if not all(np.isfinite(array).all() for array in (value, *parameters(grads))):
             raise ValueError(
                 f"X, Y or sample_weight holds values so large that the gradients are not finite in "
                 f"{self.dtype}. Scale them."
@@ -315,15 +266,11 @@ class Network:
         it early (divergence, an error in `callback` or `score`, Ctrl-C) leaves the network as it
         was after the last finished epoch.
         """
-        given = X
-        X, shift = self._inputs(X, offset)
-        _refuse_empty("X", X)
-        name, function = get_loss(loss, self.activations[-1])
-        Y = self._targets(X, Y, function)
-        weight = arrays.as_weights(sample_weight, X.shape[0], self.dtype)
-        validate = None
+        stack, validate = self._stack(loss), None
+        samples = checked_samples(stack, X, Y, sample_weight, offset)
         if validation is not None:
-            validate = self._validation(validation, offset, name, function, score)
+            logits = partial(self.logits, offset=offset)
+            validate = validation_score(stack, validation, score, logits)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable. Got {callback!r} instead.")
         options = Options(
@@ -343,16 +290,14 @@ class Network:
             shuffle=checks.check_flag("shuffle", shuffle),
             tol=checks.check_number("tol", tol, at_least=0),
         )
-        samples = Samples(X, Y, weight, shift)
-        self._check_memory(samples, options, 0 if X is given else matrix_bytes(X, X.dtype.itemsize))
+        check_fit(Architecture.of(self.layers), samples, options, converted_bytes(X, samples.X))
+        generator = checks.as_generator(rng)
         return train(
-            self.layers,
-            self.activations,
-            name,
+            stack,
             samples,
             options,
             TrainingState(),
-            rng=checks.as_generator(rng),
+            rng=generator,
             validate=validate,
             callback=callback,
         )
@@ -367,12 +312,8 @@ class Network:
         """
         checks.check_number("step", step, above=0)
         checks.check_number("l2", l2, at_least=0)
-        double = self.astype("float64")
-        X, _ = double._inputs(X, None)
-        _refuse_empty("X", X)
-        _, function = get_loss(loss, self.activations[-1])
-        Y = double._targets(X, Y, function)
-        return check_gradients(double.layers, self.activations, function, X, Y, l2=l2, step=step)
+        stack = self.astype("float64")._stack(loss)
+        return check_gradients(stack, checked_samples(stack, X, Y), l2=l2, step=step)
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -412,66 +353,5 @@ class Network:
         )
         return f"Network({self.n_inputs} -> {inside}; {self.dtype.name})"
 
-    def _inputs(self, X: Any, offset: Any) -> tuple[Matrix, Array | None]:
-        if sparse.issparse(X) or getattr(X, "dtype", None) != self.dtype:
-            size = math.prod(getattr(X, "shape", ()) or (0,)) * self.dtype.itemsize
-            size = 2 * X.nnz * (self.dtype.itemsize + 4) if sparse.issparse(X) else size
-            check_limit(size, f"X as an array of {self.dtype}", "Pass fewer samples at a time.")
-        X = arrays.as_inputs("X", X, self.n_inputs, self.dtype)
-        return X, arrays.as_offset(offset, self.n_inputs, self.dtype)
-
-    def _check_memory(self, samples: Samples, options: Options, converted: int) -> None:
-        """Raise MemoryLimitError if training would need more than the limit."""
-        (N, n), size = samples.X.shape, self.dtype.itemsize
-        sizes = SampleSizes.of(samples.X, self.n_outputs, size, converted)
-        held = 0 if samples.offset is None or options.solver == "adam" else N * n * size
-        solver = "per sample" if options.per_sample else options.solver
-        rows = N if solver == "lbfgs" else min(options.batch_size, N)
-        needed = Shape.of(self.layers).solver_bytes(solver, rows)
-        if solver == "lbfgs":
-            needed = max(needed, matrix_bytes(samples.X, 8))  # the squares of X
-        else:
-            held += rows * (n + self.n_outputs) * size
-        if solver == "per sample":
-            held += compressed_bytes(samples.X, size)
-        check_training(Shape.of(self.layers), sizes, held + needed)
-
-    def _targets(self, X: Matrix, Y: Any, loss: Loss, name: str = "Y") -> Array:
-        Y = arrays.as_targets(name, Y, X.shape[0], self.n_outputs, self.dtype)
-        loss.check_targets(Y)
-        return Y
-
-    def _validation(
-        self,
-        validation: tuple[Any, Any],
-        offset: Any,
-        name: str,
-        loss: Loss,
-        score: Callable[[Array, Array], float] | None,
-    ) -> Callable[[], float]:
-        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise ValueError(f"validation must be (X, Y). Got {type(validation).__name__}.")
-        if score is not None and not callable(score):
-            raise TypeError(f"score must be callable: score(Y, outputs). Got {score!r} instead.")
-        X = arrays.as_inputs("the X of validation", validation[0], self.n_inputs, self.dtype)
-        _refuse_empty("the X of validation", X)
-        Y = self._targets(X, validation[1], loss, "the Y of validation")
-
-        def validate() -> float:
-            with np.errstate(over="ignore", invalid="ignore"):
-                try:
-                    z = self.logits(X, offset=offset)
-                except ValueError:
-                    return -np.inf
-                if score is not None:
-                    return float(score(Y, get_activation(self.activations[-1]).function(z)))
-                if name == "squared_error":
-                    return -objective.mean_loss(loss, self.activations[-1], z, Y)
-                return objective.accuracy(z, Y)
-
-        return validate
-
-
-def _refuse_empty(name: str, X: Matrix) -> None:
-    if X.shape[0] == 0:
-        raise ValueError(f"{name} must have at least one row. Got none.")
+    def _stack(self, loss: str | None = None) -> Stack:
+        return Stack(self.layers, self.activations, get_loss(loss, self.activations[-1])[0])

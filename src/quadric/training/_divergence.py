@@ -4,17 +4,14 @@ A loss is compared only with the loss of the same samples at the start of the sa
 in `partial_fit`, or a warm start on other targets, can therefore not be taken for a divergence.
 """
 
-from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
 
-from quadric.core._layers import Layer
-from quadric.core._losses import Loss
+from quadric.core._stack import Stack
 from quadric.errors import DivergenceError
-from quadric.training import _objective as objective
-from quadric.training._objective import Samples
 from quadric.training._options import Options
+from quadric.training._samples import Samples
 from quadric.training._state import TrainingState
 
 RECOVERIES = 12  # how often the rate is lowered before giving up
@@ -52,19 +49,11 @@ class Watch:
     """
 
     def __init__(
-        self,
-        layers: Sequence[Layer],
-        activations: Sequence[str],
-        loss: Loss,
-        samples: Samples,
-        options: Options,
-        state: TrainingState,
-        l2: float,
+        self, stack: Stack, samples: Samples, options: Options, state: TrainingState, l2: float
     ) -> None:
-        self.layers, self.activations, self.loss = layers, activations, loss
-        self.options, self.state, self.l2 = options, state, l2
+        self.stack, self.options, self.state, self.l2 = stack, options, state, l2
         self.reference: float | None = None
-        self.at_start = [layer.copy() for layer in layers] if options.recover else []
+        self.at_start = stack.snapshot() if options.recover else []
         self.in_a_row = 0
         if options.growth is None:
             return
@@ -74,18 +63,17 @@ class Watch:
         self.weighted = Samples(samples.X, samples.Y, weight, samples.offset)
         state.loss_at_start = self.current_loss()
         with np.errstate(over="ignore", invalid="ignore"):
-            zero = objective.mean_loss(loss, activations[-1], None, samples.Y, weight)
-        losses = [state.loss_at_start, zero + objective.penalty(layers, l2), SMALL_LOSS]
+            zero = stack.mean_loss(None, samples.Y, weight)
+        losses = [state.loss_at_start, zero + stack.penalty(l2), SMALL_LOSS]
         self.reference = max(value for value in losses if np.isfinite(value))
 
     def current_loss(self) -> float:
-        """The objective on up to 1000 samples, evenly spaced."""
+        """Return the objective on up to 1000 samples, evenly spaced."""
         n_samples = len(self.weighted)
         some = self.weighted.take(np.arange(0, n_samples, -(-n_samples // MOST_ROWS)))
         with np.errstate(over="ignore", invalid="ignore"):
-            z = objective.logits(self.layers, self.activations, some.X)
-            value = objective.mean_loss(self.loss, self.activations[-1], z, some.Y, some.weight)
-        return value + objective.penalty(self.layers, self.l2)
+            value = self.stack.mean_loss(self.stack.logits(some.X), some.Y, some.weight)
+        return value + self.stack.penalty(self.l2)
 
     def check(self, loss: float) -> None:
         """Raise LossGrewError if the loss of a finished epoch has grown too much."""
@@ -104,7 +92,7 @@ class Watch:
         state.recoveries += 1
         self.in_a_row += 1
         if self.in_a_row > 1:  # the epoch before had begun to blow up already
-            objective.copy_into(self.layers, self.at_start)
+            self.stack.restore(self.at_start)
         state.damping /= LOWER_BY
 
     def _give_up(self, failure: NonFiniteError | LossGrewError) -> NoReturn:

@@ -8,12 +8,11 @@ import numpy as np
 from scipy import optimize, sparse
 
 from quadric._utils.arrays import Array, Matrix
-from quadric.core._layers import Layer
-from quadric.core._losses import Loss
+from quadric.core._layers import Layer, parameters
+from quadric.core._stack import Stack
 from quadric.errors import DivergenceError
-from quadric.training import _objective as objective
-from quadric.training._objective import Samples
 from quadric.training._options import Options
+from quadric.training._samples import Samples, squared
 from quadric.training._state import Epoch, TrainingState
 
 
@@ -22,9 +21,7 @@ class _OutOfEvaluationsError(Exception):
 
 
 def run_lbfgs(
-    layers: Sequence[Layer],
-    activations: Sequence[str],
-    loss: Loss,
+    stack: Stack,
     samples: Samples,
     options: Options,
     state: TrainingState,
@@ -42,9 +39,7 @@ def run_lbfgs(
     SciPy works on the parameters times `scales`, about the root of the objective's curvature.
     Inputs of any scale then need the same number of iterations.
     """
-    X, weight, l2 = samples.X, samples.weight, options.l2
-    if samples.offset is not None:
-        X = (X.toarray() if sparse.issparse(X) else X) + samples.offset
+    layers, X, weight, l2 = stack.layers, samples.shift(samples.X), samples.weight, options.l2
     total = float(len(samples) if weight is None else weight.sum(dtype=np.float64))
     if options.by_weight:
         l2 /= total
@@ -66,7 +61,7 @@ def run_lbfgs(
         theta = scaled / scales
         _from_vector(layers, theta)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, grads = objective.gradients(layers, activations, loss, X, samples.Y, weight)
+            mean, grads = stack.gradients(X, samples.Y, weight)
             gradient = _to_vector(grads)
             del grads
             pull = diagonal * theta
@@ -84,7 +79,7 @@ def run_lbfgs(
             _from_vector(layers, finished_at)
         score = None if validate is None else validate()
         epoch = Epoch(state.epochs, float(intermediate_result.fun), score, seconds)
-        state.add(epoch, layers, options)
+        state.add(epoch, stack, options)
         start = time.perf_counter()
         if callback is not None and callback(epoch):
             history.stopped = True
@@ -115,22 +110,21 @@ def run_lbfgs(
             _from_vector(layers, finished_at)
     if not state.epochs:  # it started at an optimum, or could not leave the start
         seconds = time.perf_counter() - start
-        state.add(Epoch(0, value, None, seconds), layers, options)
+        state.add(Epoch(0, value, None, seconds), stack, options)
 
 
 def _to_vector(layers: Sequence[Layer]) -> Array:
     """All parameters, layer by layer in the order of the fields, as float64."""
-    arrays = [array for layer in layers for array in layer.arrays().values()]
-    return np.concatenate([array.ravel().astype(np.float64, copy=False) for array in arrays])
+    arrays = [array.ravel().astype(np.float64, copy=False) for array in parameters(layers)]
+    return np.concatenate(arrays)
 
 
 def _from_vector(layers: Sequence[Layer], vector: Array) -> None:
     """Write such a vector into the layers' arrays."""
     start = 0
-    for layer in layers:
-        for array in layer.arrays().values():
-            array[...] = vector[start : start + array.size].reshape(array.shape)
-            start += array.size
+    for array in parameters(layers):
+        array[...] = vector[start : start + array.size].reshape(array.shape)
+        start += array.size
 
 
 def _spread(layers: Sequence[Layer], value: Callable[[Layer, str], Any]) -> Array:
@@ -184,6 +178,6 @@ def _multiplicities(n: int) -> Array:
 def _input_squares(X: Matrix) -> Array:
     """The mean square of each input."""
     with np.errstate(over="ignore"):
-        squares = objective.squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+        squares = squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
         means = np.asarray(squares.mean(axis=0), dtype=np.float64).ravel()
     return np.where(np.isfinite(means), means, 1.0)

@@ -1,30 +1,33 @@
-"""How much memory training needs, estimated from shapes before anything is allocated.
+"""Estimates of the memory that training needs, made from shapes before anything is allocated.
 
 The estimates are upper bounds of what `tests/support/memory_process.py` measures, within 20 %.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from math import prod
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from quadric._utils.arrays import Matrix
 from quadric._utils.memory import check_limit, readable
-from quadric.core._layers import Layer
-from quadric.training._objective import block_rows, widest
+from quadric.core._layers import LAYERS, Layer
+from quadric.core._stack import block_rows, columns_needed
+from quadric.training._options import Options
+from quadric.training._samples import Samples
 
-COPIES = {"adam": 9, "sgd": 9}  # of all parameters, temporaries included
-LBFGS_COPIES = 25  # in float64, and two more for each pair of vectors that is kept
+COPIES = 9  # of all parameters by 'adam' and 'sgd', temporaries included
+LBFGS_COPIES = 25  # in float64; each correction pair adds two
 PADDING = 64  # bytes: the compiled loop pads the neurons of a layer to a multiple
 PER_SAMPLE = 100  # bytes: labels, weights, orders
-KEPT = 2**26  # bytes that the allocator may keep for later when they are freed
+KEPT = 2**26  # bytes that the allocator may keep after they are freed
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A network: its inputs, (kind, neurons) of each layer, and the bytes of a number."""
+class Architecture:
+    """Number of inputs, (kind, neurons) of each layer, and the bytes per number."""
 
     n_inputs: int
     layers: Sequence[tuple[str, int]]
@@ -43,40 +46,40 @@ class Shape:
 
     @property
     def n_parameters(self) -> int:
-        return sum(_parameters(*size) for size in self.sizes)
+        return sum(_n_parameters(*size) for size in self.sizes)
 
     @property
     def n_outputs(self) -> int:
         return self.layers[-1][1]
 
     def block_bytes(self, n_samples: int, arrays: int = 5) -> int:
-        """What one block of rows takes: so many arrays of each layer, and what the loss makes."""
-        rows = min(n_samples, block_rows(widest(self.sizes)))
-        kind, n, _ = self.sizes[0]
-        numbers = arrays * sum(m for *_, m in self.sizes) + (arrays - 1) * self.n_outputs
-        return rows * (numbers + (n if kind == "quadratic" else 0)) * self.itemsize
+        """Return the bytes of one block of rows, with `arrays` arrays per layer."""
+        rows = min(n_samples, block_rows(max(columns_needed(*size) for size in self.sizes)))
+        numbers = arrays * sum(m for _, m in self.layers) + (arrays - 1) * self.n_outputs
+        numbers += self.n_inputs if self.layers[0][0] == "quadratic" else 0
+        return rows * numbers * self.itemsize
 
     def solver_bytes(self, solver: str, n_rows: int, pairs: int = 10) -> int:
-        """What 'lbfgs', 'adam', 'sgd' or 'per sample' takes beside the samples.
+        """Return the bytes that 'lbfgs', 'adam', 'sgd' or 'per sample' needs beside the samples.
 
-        `n_rows` of them are computed at once, if they fit into a block.
+        `n_rows` of them are computed at once if they fit into a block.
         """
         p, s = self.n_parameters, self.itemsize
         if solver == "lbfgs":
             own = (LBFGS_COPIES + 2 * pairs) * 8 * p
         elif solver == "per sample":
             unit = PADDING // s
-            padded = sum(_parameters(kind, n, -(-m // unit) * unit) for kind, n, m in self.sizes)
+            padded = sum(_n_parameters(kind, n, -(-m // unit) * unit) for kind, n, m in self.sizes)
             own = (5 * padded + 5 * p) * s
         else:
-            own = COPIES[solver] * p * s
+            own = COPIES * p * s
         return own + self.block_bytes(n_rows)
 
     def drawing_bytes(self, init: str) -> int:
-        """What drawing takes: float64 first and, where Q is drawn, whole matrices and places."""
+        """Return the bytes for drawing: float64 first and, where Q is drawn, whole matrices."""
         most, s = 0, self.itemsize
         for kind, n, m in self.sizes:
-            own = _parameters(kind, n, m) * (16 + 3 * s)
+            own = _n_parameters(kind, n, m) * (16 + 3 * s)
             if kind == "quadratic" and init != "relinear":
                 own = m * n * n * (8 + 5 * s) + 40 * n * n
             most = max(most, own)
@@ -85,7 +88,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class SampleSizes:
-    """How many bytes samples take: as the solver takes them, and before, where X is converted."""
+    """Bytes of the samples as the solver takes them, and of X before a conversion."""
 
     n_samples: int
     X: int
@@ -102,86 +105,97 @@ class SampleSizes:
         return self.X + self.Y
 
 
-def _parameters(kind: str, n: int, m: int) -> int:
-    """How many numbers a layer of m neurons with n inputs holds: of Q its triangle."""
-    return {
-        "linear": m * (n + 1),
-        "quadratic": m * (n * (n + 1) // 2 + n + 1),
-        "reduced": 2 * m * (n + 1),
-    }[kind]
+def _n_parameters(kind: str, n: int, m: int) -> int:
+    return sum(prod(shape) for shape in LAYERS[kind].shapes(n, m).values())
 
 
 def compressed_bytes(X: Matrix, itemsize: int) -> int:
-    """What the compiled loop's own copy of X takes: only what is mostly zeros is copied."""
+    """Return the bytes of the compiled loop's CSR copy of an X that is mostly zeros."""
     if sparse.issparse(X):
         return 0
     count = int(np.count_nonzero(X))
-    # an entry with its place, and the place once more as SciPy keeps it
+    # an entry with its column, and the column once more as SciPy stores it
     return count * (itemsize + 4 + 8) if count <= X.size // 2 else 0
 
 
 def matrix_bytes(X: Matrix, itemsize: int) -> int:
-    """What a copy of X takes, in numbers of so many bytes."""
+    """Return the bytes of a copy of X with `itemsize` bytes per number."""
     if sparse.issparse(X):
         return int(X.nnz * (itemsize + X.indices.itemsize) + X.indptr.nbytes)
     return int(X.shape[0] * X.shape[1] * itemsize)
 
 
-def kept(needed: int) -> int:
-    """What is needed, with what the allocator keeps of memory that was freed."""
+def converted_bytes(given: Any, X: Matrix) -> int:
+    """Return the bytes of X if it is a converted copy of what was `given`, else 0."""
+    return 0 if X is given else matrix_bytes(X, X.dtype.itemsize)
+
+
+def _with_freed(needed: int) -> int:
+    """Return the bytes needed, plus what the allocator keeps of memory that was freed."""
     return needed + min(needed // 2, KEPT)
 
 
-def check_answers(shape: Shape, n_samples: int, each: int, converted: int) -> None:
-    """Raise MemoryLimitError if answers of `each` bytes, and a block of rows, would not fit."""
+def check_answers(network: Architecture, n_samples: int, each: int, converted: int) -> None:
+    """Raise MemoryLimitError if outputs of `each` bytes per sample and a block do not fit."""
     check_limit(
-        kept(n_samples * each + shape.block_bytes(n_samples, arrays=2) + converted),
+        _with_freed(n_samples * each + network.block_bytes(n_samples, arrays=2) + converted),
         f"the answers for {n_samples:,} samples, {each:,} bytes each,",
         "Pass fewer samples at a time.",
     )
 
 
-def check_backward(shape: Shape, n_samples: int, converted: int) -> None:
-    """Raise MemoryLimitError if gradients, and a block of rows, would not fit."""
-    own = 3 * shape.n_parameters * shape.itemsize
-    check_limit(
-        kept(own + shape.block_bytes(n_samples) + converted),
-        f"{_largest_layer(shape)}; its gradients",
-        _ways(shape),
-    )
+def check_backward(network: Architecture, n_samples: int, converted: int) -> None:
+    """Raise MemoryLimitError if gradients and a block of rows do not fit."""
+    own = 3 * network.n_parameters * network.itemsize + network.block_bytes(n_samples)
+    _check_network(network, _with_freed(own + converted), "its gradients")
 
 
-def check_creation(shape: Shape, init: str) -> None:
-    """Raise MemoryLimitError if a new network would not fit."""
-    check_limit(shape.drawing_bytes(init), f"{_largest_layer(shape)}; creating it", _ways(shape))
+def check_creation(network: Architecture, init: str) -> None:
+    """Raise MemoryLimitError if a new network does not fit."""
+    _check_network(network, network.drawing_bytes(init), "creating it")
 
 
-def check_training(shape: Shape, samples: SampleSizes, needed: int) -> None:
-    """Raise MemoryLimitError if training needs more than the limit; names what is largest."""
-    needed = kept(needed + samples.converted + PER_SAMPLE * samples.n_samples)
+def check_fit(network: Architecture, samples: Samples, options: Options, converted: int) -> None:
+    """Raise MemoryLimitError if `Network.fit` needs more than the limit."""
+    (N, n), size = samples.X.shape, network.itemsize
+    held = 0 if samples.offset is None or options.solver == "adam" else N * n * size
+    solver = "per sample" if options.per_sample else options.solver
+    rows = N if solver == "lbfgs" else min(options.batch_size, N)
+    needed = network.solver_bytes(solver, rows)
+    if solver == "lbfgs":
+        needed = max(needed, matrix_bytes(samples.X, 8))  # the squares of X
+    else:
+        held += rows * (n + network.n_outputs) * size
+    if solver == "per sample":
+        held += compressed_bytes(samples.X, size)
+    sizes = SampleSizes.of(samples.X, network.n_outputs, size, converted)
+    check_training(network, sizes, held + needed)
+
+
+def check_training(network: Architecture, samples: SampleSizes, needed: int) -> None:
+    """Raise MemoryLimitError if training needs more than the limit; name the largest part."""
+    needed = _with_freed(needed + samples.converted + PER_SAMPLE * samples.n_samples)
     data = samples.all + samples.converted
-    if data < COPIES["adam"] * shape.n_parameters * shape.itemsize:
-        check_limit(needed, f"{_largest_layer(shape)}; training", _ways(shape))
+    if data < COPIES * network.n_parameters * network.itemsize:
+        _check_network(network, needed, "training")
         return
     check_limit(
         needed,
-        f"{samples.n_samples:,} samples of {shape.n_inputs:,} inputs and {shape.n_outputs:,} "
+        f"{samples.n_samples:,} samples of {network.n_inputs:,} inputs and {network.n_outputs:,} "
         f"outputs take {readable(data)} as arrays; training",
         "Train on fewer samples at a time (partial_fit), or in float32 (dtype).",
     )
 
 
-def _largest_layer(shape: Shape) -> str:
-    l, (kind, n, m) = max(enumerate(shape.sizes), key=lambda item: _parameters(*item[1]))
-    numbers = _parameters(kind, n, m)
-    return f"layer {l} ({kind}, {n:,} inputs, {m:,} neurons) has {numbers:,} parameters"
-
-
-def _ways(shape: Shape) -> str:
-    kind, *_ = max(shape.sizes, key=lambda size: _parameters(*size))
+def _check_network(network: Architecture, needed: int, purpose: str) -> None:
+    """Raise MemoryLimitError that names the largest layer and how to make it smaller."""
+    l, (kind, n, m) = max(enumerate(network.sizes), key=lambda item: _n_parameters(*item[1]))
+    remedy = "Make this layer smaller (hidden_layer_sizes), or select features first."
     if kind == "quadratic":
-        return (
-            "Two ways out: make this layer 'reduced' (layer_kinds; 2n + 2 parameters a neuron "
+        remedy = (
+            "Two ways out: make this layer 'reduced' (layer_kinds; 2n + 2 parameters per neuron "
             "instead of n(n+1)/2), or put a smaller layer in front of it (hidden_layer_sizes)."
         )
-    return "Make this layer smaller (hidden_layer_sizes), or select features first."
+    numbers = _n_parameters(kind, n, m)
+    layer = f"layer {l} ({kind}, {n:,} inputs, {m:,} neurons) has {numbers:,} parameters"
+    check_limit(needed, f"{layer}; {purpose}", remedy)

@@ -1,44 +1,36 @@
-"""Epochs of mini-batches: the layers' own equations."""
+"""Mini-batch epochs: SGD with momentum, and Adam, on the gradients of the layers' equations."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Layer
-from quadric.core._losses import Loss
-from quadric.training import _objective as objective
+from quadric.core._layers import Layer, parameters
+from quadric.core._stack import Stack
 from quadric.training._divergence import NonFiniteError
-from quadric.training._objective import Samples
-from quadric.training._optimizers import Optimizer
 from quadric.training._options import Options
+from quadric.training._samples import Samples
+from quadric.training._state import TrainingState
 
 
 class MiniBatch:
     """A stepper that updates the layers' own arrays, one batch at a time.
 
-    The gradient of a batch is the sum over its samples, each times its weight, divided by their
-    number, and `l2` counts in proportion to their mean weight: a weight is the size of a step.
-    With ``by_weight`` the sum and the penalty are divided by the batch's sum of weights instead,
-    as scikit-learn's networks do it.
+    The gradient of a batch is the sum over its samples, each times its weight, divided by the
+    number of samples, and `l2` counts in proportion to their mean weight: a weight is the size of a
+    step. With ``options.by_weight``, sum and penalty are divided by the batch's sum of weights
+    instead, as in scikit-learn's networks.
 
     Attributes
     ----------
     l2 : float
-        The factor of the penalty in the loss that `run_epoch` returns.
+        Factor of the penalty in the loss that `run_epoch` returns.
     """
 
     def __init__(
-        self,
-        layers: Sequence[Layer],
-        activations: Sequence[str],
-        loss: Loss,
-        samples: Samples,
-        options: Options,
-        optimizer: Optimizer,
+        self, stack: Stack, samples: Samples, options: Options, state: TrainingState
     ) -> None:
-        self.layers, self.activations, self.loss = layers, activations, loss
-        self.samples, self.options, self.optimizer = samples, options, optimizer
+        self.stack, self.samples, self.options, self.state = stack, samples, options, state
         if options.by_weight:
             self.l2 = options.l2 / min(options.batch_size, len(samples))
         else:
@@ -46,27 +38,27 @@ class MiniBatch:
         self.snapshot()
 
     def snapshot(self) -> None:
-        self.saved = [layer.copy() for layer in self.layers]
+        self.saved = self.stack.snapshot()
 
     def restore(self) -> None:
-        objective.copy_into(self.layers, self.saved)
+        self.stack.restore(self.saved)
 
     def publish(self) -> None:
-        """Nothing to do: the layers themselves are trained."""
+        """Do nothing: the layers themselves are trained."""
 
     def run_epoch(self, order: Array, rate: float) -> float:
-        """One step for each batch of `order`; returns the mean loss."""
+        """Take one step for each batch of `order`; return the mean loss, penalty included."""
         total, size = 0.0, self.options.batch_size
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for start in range(0, len(order), size):
                 rows = order[start : start + size]
                 total += self._step(rows, rate) * len(rows)
-        if not all(np.isfinite(a).all() for layer in self.layers for a in layer.arrays().values()):
+        if not all(np.isfinite(array).all() for array in parameters(self.stack.layers)):
             raise NonFiniteError(sample=None, layer=None)
-        return total / len(order) + objective.penalty(self.layers, self.l2)
+        return total / len(order) + self.stack.penalty(self.l2)
 
     def _step(self, rows: Array, rate: float) -> float:
-        """One update; returns the mean loss of the batch before it."""
+        """Take one step; return the mean loss of the batch before it."""
         batch, l2 = self.samples.take(rows), self.options.l2
         weight, mean_weight = batch.weight, 1.0
         if weight is not None:
@@ -78,28 +70,65 @@ class MiniBatch:
             l2 /= mean_weight * len(rows)
         else:
             l2 *= mean_weight
-        value, grads = objective.gradients(
-            self.layers, self.activations, self.loss, batch.X, batch.Y, weight
-        )
+        value, grads = self.stack.gradients(batch.X, batch.Y, weight)
         if not np.isfinite(value):
             raise NonFiniteError(sample=int(rows[0]) if len(rows) == 1 else None, layer=None)
-        self._clip(grads)
-        objective.add_l2(self.layers, grads, l2)
-        self.optimizer.step(self.layers, grads, rate)
+        if self.options.clip is not None:
+            _clip(grads, self.options.clip)
+        self.stack.add_l2(grads, l2)
+        update = self._sgd if self.options.solver == "sgd" else self._adam
+        update(parameters(self.stack.layers), parameters(grads), rate)
         return value
 
-    def _clip(self, grads: Sequence[Layer]) -> None:
-        if self.options.clip is None:
+    def _sgd(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
+        """v <- momentum v - rate g; the step is v, or momentum v - rate g (Nesterov)."""
+        momentum = self.options.momentum
+        if momentum == 0:
+            for parameter, gradient in zip(theta, gradients, strict=True):
+                gradient *= gradient.dtype.type(rate)
+                parameter -= gradient
             return
-        norm = np.sqrt(sum(2 * g.penalty() + _squares_of_biases(g) for g in grads))
-        if norm > self.options.clip:
-            for grad in grads:
-                for array in grad.arrays().values():
-                    array *= array.dtype.type(self.options.clip / norm)
+        velocities = self._remembered("velocity", theta)
+        for parameter, gradient, v in zip(theta, gradients, velocities, strict=True):
+            number = parameter.dtype.type
+            v *= number(momentum)
+            v -= number(rate) * gradient
+            if self.options.nesterov:
+                parameter += number(momentum) * v - number(rate) * gradient
+            else:
+                parameter += v
+
+    def _adam(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
+        """Adam (Kingma and Ba, 2015)."""
+        state, beta_1, beta_2 = self.state, self.options.beta_1, self.options.beta_2
+        means, squares = self._remembered("mean", theta), self._remembered("square", theta)
+        state.steps += 1
+        rate *= np.sqrt(1 - beta_2**state.steps) / (1 - beta_1**state.steps)
+        for parameter, gradient, mean, square in zip(theta, gradients, means, squares, strict=True):
+            number = parameter.dtype.type
+            mean *= number(beta_1)
+            mean += number(1 - beta_1) * gradient
+            square *= number(beta_2)
+            square += number(1 - beta_2) * gradient * gradient
+            parameter -= number(rate) * mean / (np.sqrt(square) + number(self.options.epsilon))
+
+    def _remembered(self, name: str, theta: Sequence[Array]) -> list[Array]:
+        """Return the arrays ``name.0``, ``name.1``, ... of the optimiser, zeros at first."""
+        memory = self.state.memory
+        for i, parameter in enumerate(theta):
+            if f"{name}.{i}" not in memory:
+                memory[f"{name}.{i}"] = np.zeros_like(parameter)
+        return [memory[f"{name}.{i}"] for i in range(len(theta))]
 
 
-def _squares_of_biases(grad: Layer) -> float:
-    arrays = grad.arrays()
-    return sum(
-        float(np.vdot(array, array)) for name, array in arrays.items() if name not in grad.weights
-    )
+def _clip(grads: Sequence[Layer], most: float) -> None:
+    """Shorten the gradient in place if its norm is larger than `most`."""
+    norm = np.sqrt(sum(_squares(grad) for grad in grads))
+    if norm > most:
+        for array in parameters(grads):
+            array *= array.dtype.type(most / norm)
+
+
+def _squares(grad: Layer) -> float:
+    biases = [array for name, array in grad.arrays().items() if name not in grad.weights]
+    return 2 * grad.penalty() + sum(float(np.vdot(bias, bias)) for bias in biases)

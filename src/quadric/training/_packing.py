@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Layer
+from quadric.core._layers import Layer, parameters
+from quadric.core._stack import Stack
 from quadric.kernels import _lanes as lanes
 from quadric.kernels import _layout as layout
 
@@ -66,22 +67,20 @@ class PackedLayers:
         Whether the first layer holds the offset's u and r (it is linear or reduced).
     """
 
-    def __init__(
-        self, layers: Sequence[Layer], activations: Sequence[str], offset: Array | None
-    ) -> None:
-        dtype = layers[0].dtype
+    def __init__(self, stack: Stack, offset: Array | None) -> None:
+        layers, dtype = stack.layers, stack.layers[0].dtype
         self.offset = offset
         self.folds_offset = offset is not None and layers[0].kind != "quadratic"
         self.table = np.empty(len(layers), dtype=layout.LAYER)
         self.table.view(np.int64)[...] = -1
-        parameters = _Space(dtype)
-        self._place_weights(layers, activations, parameters)
-        self.n_penalised = parameters.size
+        weights = _Space(dtype)
+        self._place_weights(stack, weights)
+        self.n_penalised = weights.size
         for row, layer in zip(self.table, layers, strict=True):
-            row["b"] = parameters.reserve(layer.n_outputs)
+            row["b"] = weights.reserve(layer.n_outputs)
             if layer.kind == "reduced":
-                row["c"] = parameters.reserve(layer.n_outputs)
-        self.theta, self.scale = parameters.allocate(), np.ones(1)
+                row["c"] = weights.reserve(layer.n_outputs)
+        self.theta, self.scale = weights.allocate(), np.ones(1)
 
         sample = _Space(dtype)
         self._place_activations(layers, sample)
@@ -92,10 +91,8 @@ class PackedLayers:
         self.memory = layout.Memory(self.theta, self.scale, self.n_penalised, self.work, self.index)
         self._write(layers)
 
-    def _place_weights(
-        self, layers: Sequence[Layer], activations: Sequence[str], space: _Space
-    ) -> None:
-        for row, layer, activation in zip(self.table, layers, activations, strict=True):
+    def _place_weights(self, stack: Stack, space: _Space) -> None:
+        for row, layer, activation in zip(self.table, stack.layers, stack.activations, strict=True):
             n, m = layer.n_inputs, layer.n_outputs
             pad = space.padded(m)
             row["kind"] = KIND_CODES[layer.kind]
@@ -108,7 +105,7 @@ class PackedLayers:
                 row["U"] = space.reserve(n * pad)
         if self.folds_offset:  # u and r are parts of the weights, and shrink with them
             first = self.table[0]
-            for name in OFFSET_PARTS[layers[0].kind]:
+            for name in OFFSET_PARTS[stack.layers[0].kind]:
                 first[name] = space.reserve(int(first["pad"]))
 
     def _place_activations(self, layers: Sequence[Layer], space: _Space) -> None:
@@ -152,15 +149,12 @@ class PackedLayers:
                 rows = rows * rows.dtype.type(self.scale[0])
             array[...] = (rows if name == "packed" else rows.T).reshape(array.shape)
 
-    def holds(self, layers: Sequence[Layer]) -> bool:
+    def holds(self, stack: Stack) -> bool:
         """Return whether the layers are equal to what `read_into` would write."""
-        copies = [layer.copy() for layer in layers]
+        copies = stack.snapshot()
         self.read_into(copies)
-        return all(
-            np.array_equal(one.arrays()[name], array)
-            for one, layer in zip(copies, layers, strict=True)
-            for name, array in layer.arrays().items()
-        )
+        pairs = zip(parameters(copies), parameters(stack.layers), strict=True)
+        return all(np.array_equal(one, other) for one, other in pairs)
 
     def settle(self) -> None:
         """Fold the offset's u into the weights and recompute r; called once per epoch."""

@@ -1,20 +1,21 @@
 """Epochs of one sample at a time: the friendly side of the compiled loop in `kernels`."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from quadric._utils.arrays import Array, Matrix
-from quadric.core._layers import Layer
+from quadric.core._stack import Stack
 from quadric.kernels import _layout as layout
 from quadric.kernels import _rows as rows
 from quadric.kernels import _sgd as sgd
-from quadric.training import _objective as objective
 from quadric.training._divergence import NonFiniteError
+from quadric.training._options import Options
 from quadric.training._packing import PackedLayers
+from quadric.training._samples import Samples
+from quadric.training._state import TrainingState
 
 LOSS_CODES = {
     "binary_cross_entropy": layout.BINARY_CROSS_ENTROPY,
@@ -29,32 +30,30 @@ WORTH_COMPRESSING = 10_000  # entries; loading the compiled functions costs more
 class PerSample:
     """A stepper that trains a packed copy of the layers; `publish` copies it back.
 
-    Given the `packed` layers of another one, it goes on where that one stopped, to the last bit.
+    With ``options.resume`` it continues on the packed copy in `state`, bit for bit.
+
+    Attributes
+    ----------
+    l2 : float
+        Factor of the penalty in the loss that `run_epoch` returns: a sample's step has the size
+        of its weight.
     """
 
     def __init__(
-        self,
-        layers: Sequence[Layer],
-        activations: Sequence[str],
-        loss: str,
-        X: Matrix,
-        Y: Array,
-        *,
-        l2: float,
-        clip: float | None,
-        sample_weight: Array | None,
-        offset: Array | None,
-        packed: PackedLayers | None = None,
+        self, stack: Stack, samples: Samples, options: Options, state: TrainingState
     ) -> None:
-        self.layers, self.n_samples = layers, len(Y)
-        # what the penalty counts for: a sample's step has the size of its weight
-        self.l2 = l2 * (1.0 if sample_weight is None else float(sample_weight.mean()))
-        dtype = layers[0].dtype
+        self.stack, self.options, self.n_samples = stack, options, len(samples)
+        X, offset, weight = samples.X, samples.offset, samples.weight
+        self.l2 = options.l2 * (1.0 if weight is None else float(weight.mean()))
+        dtype = stack.layers[0].dtype
         if not sparse.issparse(X):
             X = _compress(X)
             if offset is not None and not sparse.issparse(X):
-                X, offset = X + offset, None  # dense: nothing to be gained, digits to be lost
-        self.packed = PackedLayers(layers, activations, offset) if packed is None else packed
+                X, offset = X + offset, None  # exact, and no slower for dense rows
+        self.packed = _resumed(stack, samples.offset, state) or PackedLayers(stack, offset)
+        if options.resume:
+            state.packed = self.packed
+            state.memory = {"theta": self.packed.theta, "scale": self.packed.scale}
         self.table = _read_only(self.packed.table)
         indptr, indices, data = _as_rows(X, dtype)
         offset_use, dots = layout.NO_OFFSET, None
@@ -67,13 +66,12 @@ class PerSample:
             indptr=_read_only(indptr),
             indices=_read_only(indices),
             data=_read_only(data),
-            Y=_read_only(np.ascontiguousarray(Y, dtype=dtype)),
-            weights=_read_only(np.ones(len(Y), dtype) if sample_weight is None else sample_weight),
+            Y=_read_only(np.ascontiguousarray(samples.Y, dtype=dtype)),
+            weights=_read_only(np.ones(len(samples), dtype) if weight is None else weight),
             offset_use=offset_use,
             offset=_read_only(np.empty(0, dtype) if offset is None else offset),
             offset_dots=_read_only(np.ascontiguousarray([] if dots is None else dots, dtype=dtype)),
         )
-        self.constants = LOSS_CODES[loss], float(l2), np.inf if clip is None else float(clip)
         self.snapshot()
 
     def snapshot(self) -> None:
@@ -83,18 +81,19 @@ class PerSample:
         self.packed.theta[...], self.packed.scale[...] = self.saved
 
     def publish(self) -> None:
-        self.packed.read_into(self.layers)
+        self.packed.read_into(self.stack.layers)
 
     def run_epoch(self, order: Array, rate: float) -> float:
         """One compiled pass over the samples; returns the mean loss, penalty included."""
-        packed = self.packed
-        loss, l2, clip = self.constants
+        packed, options = self.packed, self.options
+        loss = LOSS_CODES[self.stack.loss_name]
+        clip = math.inf if options.clip is None else float(options.clip)
         epoch = sgd.sgd_epoch(
             packed.memory,
             self.table,
             self.samples,
             _read_only(order.astype(np.int64, copy=False)),
-            layout.Step(loss, float(rate), l2, clip),
+            layout.Step(loss, float(rate), float(options.l2), clip),
         )
         if epoch.position >= 0:
             raise NonFiniteError(sample=int(order[epoch.position]), layer=epoch.layer)
@@ -104,8 +103,17 @@ class PerSample:
         loss_mean = epoch.loss_sum / self.n_samples
         if self.l2:
             self.publish()
-            loss_mean += objective.penalty(self.layers, self.l2)
+            loss_mean += self.stack.penalty(self.l2)
         return float(loss_mean)
+
+
+def _resumed(stack: Stack, offset: Array | None, state: TrainingState) -> PackedLayers | None:
+    """Return the packed copy of the last call, unless the layers have changed since."""
+    packed: PackedLayers | None = state.packed
+    if packed is None and "theta" in state.memory:
+        packed = PackedLayers(stack, offset)
+        packed.theta[...], packed.scale[...] = state.memory["theta"], state.memory["scale"]
+    return packed if packed is not None and packed.holds(stack) else None
 
 
 def _read_only(array: Array) -> Array:

@@ -1,6 +1,5 @@
 """Where training stands: the records of its epochs, counters, and the optimiser's memory."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.core._layers import Layer
+from quadric.core._stack import Stack
 from quadric.training._options import Options
 
 
@@ -145,7 +145,7 @@ class TrainingState:
             rate = self.rate
         return rate * self.damping
 
-    def add(self, epoch: Epoch, layers: Sequence[Layer], options: Options) -> None:
+    def add(self, epoch: Epoch, stack: Stack, options: Options) -> None:
         """Record a finished epoch, and whether it improved on the best."""
         history = self.history
         history.loss.append(epoch.loss)
@@ -158,7 +158,7 @@ class TrainingState:
             if score > self.best_score:
                 self.best_score = score
                 if options.n_iter_no_change is not None:
-                    self.best_weights = [layer.copy() for layer in layers]
+                    self.best_weights = stack.snapshot()
         else:
             improved = epoch.loss <= self.best_loss - options.tol
             self.best_loss = min(self.best_loss, epoch.loss)

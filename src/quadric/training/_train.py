@@ -1,28 +1,47 @@
-"""The one way to train: picks stepper, optimiser or L-BFGS, and runs it."""
+"""Train a stack of layers: choose stepper or L-BFGS, and run the epochs."""
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 
+from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import one_blas_thread
-from quadric.core._layers import Layer
-from quadric.core._losses import LOSSES
-from quadric.training._divergence import Watch
-from quadric.training._epochs import Stepper, run_epochs
+from quadric.core._layers import parameters
+from quadric.core._stack import Stack
+from quadric.training._divergence import LossGrewError, NonFiniteError, Watch
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._objective import Samples
-from quadric.training._optimizers import SGD, Adam, Optimizer
 from quadric.training._options import Options
+from quadric.training._samples import Samples
 from quadric.training._state import Epoch, History, TrainingState
 
-WORTH_SEVERAL = 1e8  # multiplications in one pass over a batch, from which on threads help
+WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
+
+
+class Stepper(Protocol):
+    """Runs an epoch, and can undo it."""
+
+    @property
+    def l2(self) -> float:
+        """Factor of the penalty in the losses that `run_epoch` returns."""
+
+    def run_epoch(self, order: Array, rate: float) -> float:
+        """Visit the samples in that order; return the mean loss, penalty included."""
+
+    def snapshot(self) -> None:
+        """Save the current parameters."""
+
+    def restore(self) -> None:
+        """Return to the last snapshot."""
+
+    def publish(self) -> None:
+        """Bring the layers' arrays up to date."""
 
 
 def train(
-    layers: Sequence[Layer],
-    activations: Sequence[str],
-    loss: str,
+    stack: Stack,
     samples: Samples,
     options: Options,
     state: TrainingState,
@@ -31,24 +50,22 @@ def train(
     validate: Callable[[], float] | None = None,
     callback: Callable[[Epoch], object] | None = None,
 ) -> History:
-    """Train the layers in place.
+    """Train the layers of a stack in place.
 
     Parameters
     ----------
-    layers, activations, loss
-        The network, and the name of its loss.
+    stack : Stack
     samples : Samples
-        Checked data.
     options : Options
     state : TrainingState
-        Updated in place. A new one starts from nothing; with ``options.resume`` the optimiser
-        continues from where an earlier call stopped.
+        Updated in place. With ``options.resume`` the optimiser continues where the last call
+        stopped.
     rng : Generator or RandomState
-        For the order of the samples.
+        Draws the order of the samples; 'lbfgs' needs none.
     validate : callable, optional
         Returns the validation score; called after every epoch.
     callback : callable(Epoch), optional
-        Called after every epoch; training stops if it returns something true.
+        Called after every epoch; a true result stops training.
 
     Returns
     -------
@@ -58,75 +75,100 @@ def train(
     state.begin(len(samples), options)
     if options.epochs == 0:
         return state.history
-    network = layers, activations, LOSSES[loss]
     if options.solver == "lbfgs":
-        from quadric.training._lbfgs import run_lbfgs  # scipy.optimize: only when needed
+        from quadric.training._lbfgs import run_lbfgs  # imports scipy.optimize
 
-        with _suitable_threads(layers, len(samples)):
-            run_lbfgs(*network, samples, options, state, validate=validate, callback=callback)
+        with _suitable_threads(stack, len(samples)):
+            run_lbfgs(stack, samples, options, state, validate=validate, callback=callback)
         return state.history
 
     def make_stepper() -> Stepper:
         if options.per_sample:
-            return _per_sample(layers, activations, loss, samples, options, state)
-        optimizer: Optimizer = (SGD if options.solver == "sgd" else Adam)(options, state)
-        return MiniBatch(*network, samples, options, optimizer)
+            from quadric.training._per_sample import PerSample  # imports numba
+
+            return PerSample(stack, samples, options, state)
+        return MiniBatch(stack, samples, options, state)
 
     assert rng is not None
     batch = 0 if options.per_sample else min(options.batch_size, len(samples))
-    with _suitable_threads(layers, batch):
+    with _suitable_threads(stack, batch):
         stepper = make_stepper()
-        watch = Watch(*network, samples, options, state, stepper.l2)
+        watch = Watch(stack, samples, options, state, stepper.l2)
         run_epochs(stepper, make_stepper, watch, rng=rng, validate=validate, callback=callback)
     return state.history
 
 
-def _per_sample(
-    layers: Sequence[Layer],
-    activations: Sequence[str],
-    loss: str,
-    samples: Samples,
-    options: Options,
-    state: TrainingState,
-) -> Stepper:
-    """The compiled loop; with `resume` it continues on its own buffer, to the last bit."""
-    from quadric.training._packing import PackedLayers  # numba: only when needed
-    from quadric.training._per_sample import PerSample
-
-    packed = state.packed
-    if packed is None and "theta" in state.memory:
-        packed = PackedLayers(layers, activations, samples.offset)
-        packed.theta[...], packed.scale[...] = state.memory["theta"], state.memory["scale"]
-    if packed is not None and not packed.holds(layers):
-        packed = None  # the network was changed since
-    stepper = PerSample(
-        layers,
-        activations,
-        loss,
-        samples.X,
-        samples.Y,
-        l2=options.l2,
-        clip=options.clip,
-        sample_weight=samples.weight,
-        offset=samples.offset,
-        packed=packed,
-    )
-    if options.resume:
-        state.packed = stepper.packed
-        state.memory = {"theta": stepper.packed.theta, "scale": stepper.packed.scale}
-    return stepper
-
-
 @contextmanager
-def _suitable_threads(layers: Sequence[Layer], batch: int) -> Iterator[None]:
+def _suitable_threads(stack: Stack, batch: int) -> Iterator[None]:
     """Limit BLAS to one thread, unless one pass over a batch is much work.
 
-    NumPy and SciPy bring a BLAS each. In a loop that calls both for a few milliseconds at a time,
+    NumPy and SciPy each bring a BLAS. In a loop that calls both for a few milliseconds at a time,
     their threads compete for the processor: six times slower on two cores.
     """
-    numbers = sum(layer.n_parameters for layer in layers)
-    if batch == 0 or batch * numbers > WORTH_SEVERAL:
+    numbers = sum(array.size for array in parameters(stack.layers))
+    if batch == 0 or batch * numbers > WORTH_SEVERAL_THREADS:
         yield
         return
     with one_blas_thread():
         yield
+
+
+def run_epochs(
+    stepper: Stepper,
+    make_stepper: Callable[[], Stepper],
+    watch: Watch,
+    *,
+    rng: np.random.Generator | np.random.RandomState,
+    validate: Callable[[], float] | None = None,
+    callback: Callable[[Epoch], object] | None = None,
+) -> None:
+    """Run the epochs of `watch.options` and record them in `watch.state`.
+
+    `make_stepper` makes another stepper after a divergence. However training ends, the layers hold
+    the parameters of a finished epoch: of the best one if there are a stopping rule and a
+    validation score, of the last one otherwise.
+    """
+    options, state = watch.options, watch.state
+    n_samples = state.history.n_samples
+    in_order, published = np.arange(n_samples), True
+    try:
+        while state.epochs < options.epochs:
+            order = rng.permutation(n_samples) if options.shuffle else in_order
+            start, published = time.perf_counter(), False
+            try:
+                loss = stepper.run_epoch(order, state.next_rate(options))
+                watch.check(loss)
+            except BaseException as failure:
+                stepper.restore()
+                if not isinstance(failure, (NonFiniteError, LossGrewError)):
+                    raise
+                stepper.publish()
+                watch.recover(failure)
+                stepper = make_stepper()
+                continue
+            stepper.snapshot()
+            seconds = time.perf_counter() - start
+            state.samples += n_samples
+            if validate is not None or callback is not None:
+                stepper.publish()
+                published = True  # keeps what a callback writes into the network
+            score = None if validate is None else validate()
+            epoch = Epoch(state.epochs, loss, score, seconds)
+            state.add(epoch, watch.stack, options)
+            if callback is not None and callback(epoch):
+                state.history.stopped = True
+                break
+            if state.stagnates(options):
+                break
+        else:
+            state.history.exhausted = options.n_iter_no_change is not None
+    finally:
+        if not published:
+            stepper.publish()
+        if state.best_weights is not None:
+            watch.stack.restore(state.best_weights)
+            state.best_weights = None
+    if options.resume and not state.recoveries:
+        state.damping = min(1.0, 2 * state.damping)
+    if options.growth is not None and not options.resume:
+        state.loss_at_end = watch.current_loss()

@@ -1,0 +1,185 @@
+"""The forward and backward pass of a stack of layers.
+
+Losses and gradients are sums over blocks of rows, added in the order of the rows. One block bounds
+the memory, and the result does not depend on where a block is computed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from quadric._utils.arrays import Array, Matrix
+from quadric.core._activations import get_activation
+from quadric.core._layers import Layer, parameters
+from quadric.core._losses import LOSSES, Loss, infer_loss
+
+BLOCK_ROWS = 1536
+BLOCK_NUMBERS = 2**21  # per array of a block: wide layers get fewer rows at once
+
+
+def block_rows(width: int) -> int:
+    """Number of rows that are computed at once if the widest array has `width` columns."""
+    return max(16, min(BLOCK_ROWS, BLOCK_NUMBERS // width))
+
+
+def columns_needed(kind: str, n: int, m: int) -> int:
+    """Number of columns of the widest array that a layer with n inputs and m neurons makes."""
+    return max(n, m) if kind == "quadratic" else m  # a quadratic layer makes sparse inputs dense
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Layers, the activation of each, and the loss of the last one.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Updated in place by training.
+    activations : sequence of str
+    loss : str, optional
+        Inferred from the last activation by default.
+    """
+
+    layers: Sequence[Layer]
+    activations: Sequence[str]
+    loss: str | None = None
+
+    @property
+    def loss_name(self) -> str:
+        return self.loss or infer_loss(self.activations[-1])
+
+    @property
+    def loss_function(self) -> Loss:
+        return LOSSES[self.loss_name]
+
+    def logit_blocks(self, X: Matrix, *, finite: bool = True) -> Iterator[tuple[slice, Array]]:
+        """Yield a slice of rows and the logits of these rows, block by block.
+
+        With `finite`, raise ValueError if a pre-activation of any layer is not finite: a later
+        layer could turn it into NaN, or into a probability.
+        """
+        for rows in self._blocks(X.shape[0]):
+            with np.errstate(over="ignore", invalid="ignore"):
+                a = block = X[rows]
+                if not sparse.issparse(X):
+                    a = np.ascontiguousarray(block, dtype=self.layers[0].dtype)
+                for l, layer in enumerate(self.layers):
+                    z = layer.forward(a)[0]
+                    if finite:
+                        _check_finite(z, l, block)
+                    if l < len(self.layers) - 1:
+                        a = get_activation(self.activations[l]).function(z)
+            yield rows, z
+
+    def logits(self, X: Matrix, *, finite: bool = False) -> Array:
+        """Return the logits of every row of X; see `logit_blocks`."""
+        z = np.empty((X.shape[0], self.layers[-1].n_outputs), dtype=self.layers[0].dtype)
+        for rows, block in self.logit_blocks(X, finite=finite):
+            z[rows] = block
+        return z
+
+    def mean_loss(self, z: Array | None, Y: Array, weight: Array | None = None) -> float:
+        """Return the mean over samples of weight times loss; None stands for logits of zero."""
+        values = np.empty(len(Y), dtype=Y.dtype)
+        for rows in _slices(len(Y), block_rows(Y.shape[1])):
+            logits = np.zeros_like(Y[rows]) if z is None else z[rows]
+            values[rows] = self.loss_function.value(self.activations[-1], logits, Y[rows])
+        if weight is not None:
+            values = values * weight
+        return float(values.mean(dtype=np.float64))
+
+    def gradients(
+        self, X: Matrix, Y: Array, weight: Array | None = None, *, finite: bool = False
+    ) -> tuple[float, list[Layer]]:
+        """Return the mean over samples of weight times loss, and its gradients.
+
+        With `finite`, raise ValueError if a pre-activation is not finite. Training leaves this
+        out: the loss shows it.
+        """
+        total = 0.0
+        sums: list[Layer] = []
+        for rows in self._blocks(X.shape[0]):
+            some = None if weight is None else weight[rows]
+            value, grads = self._block_gradients(X[rows], Y[rows], some, X.shape[0], finite)
+            total += value
+            if not sums:
+                sums = grads
+                continue
+            for into, part in zip(parameters(sums), parameters(grads), strict=True):
+                into += part
+        return total, sums
+
+    def _block_gradients(
+        self, X: Matrix, Y: Array, weight: Array | None, n_rows: int, finite: bool
+    ) -> tuple[float, list[Layer]]:
+        """Return the block's share of the mean over `n_rows` rows, and its gradients."""
+        caches, outputs = [], [X]
+        for l, layer in enumerate(self.layers):
+            z, cache = layer.forward(outputs[-1])
+            if finite:
+                _check_finite(z, l, X)
+            caches.append(cache)
+            if l < len(self.layers) - 1:
+                outputs.append(get_activation(self.activations[l]).function(z))
+        values, delta = self.loss_function.value_and_delta(self.activations[-1], z, Y)
+        if weight is not None:
+            values = values * weight
+            delta *= weight[:, None]
+        delta /= delta.dtype.type(n_rows)
+
+        grads: list[Layer] = []
+        for l in range(len(self.layers) - 1, -1, -1):
+            grad, d_input = self.layers[l].backward(delta, caches.pop(), inputs=l > 0)
+            grads.append(grad)
+            if d_input is not None:
+                slope = get_activation(self.activations[l - 1]).slope
+                assert slope is not None  # only the last layer can have softmax
+                delta = d_input
+                delta *= slope(outputs.pop())
+        return float(values.sum(dtype=np.float64)) / n_rows, grads[::-1]
+
+    def shifted(self, offset: Array | None) -> Self:
+        """Return the stack whose output for X is this one's output for X + offset."""
+        if offset is None:
+            return self
+        return replace(self, layers=(self.layers[0].shifted(offset), *self.layers[1:]))
+
+    def penalty(self, l2: float) -> float:
+        """Return l2/2 times the sum of squares of all weights."""
+        return l2 * sum(layer.penalty() for layer in self.layers) if l2 else 0.0
+
+    def add_l2(self, grads: Sequence[Layer], l2: float) -> None:
+        """Add l2 times the weights to their gradients, in place."""
+        if l2:
+            for layer, grad in zip(self.layers, grads, strict=True):
+                for name in layer.weights:
+                    grad.arrays()[name] += l2 * layer.arrays()[name]
+
+    def snapshot(self) -> list[Layer]:
+        """Return a copy of all layers."""
+        return [layer.copy() for layer in self.layers]
+
+    def restore(self, saved: Sequence[Layer]) -> None:
+        """Copy the parameters of a snapshot into the layers."""
+        for array, value in zip(parameters(self.layers), parameters(saved), strict=True):
+            array[...] = value
+
+    def _blocks(self, n_rows: int) -> Iterator[slice]:
+        sizes = [(layer.kind, layer.n_inputs, layer.n_outputs) for layer in self.layers]
+        return _slices(n_rows, block_rows(max(columns_needed(*size) for size in sizes)))
+
+
+def _slices(n_rows: int, size: int) -> Iterator[slice]:
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def _check_finite(z: Array, l: int, X: Matrix) -> None:
+    if not np.isfinite(z).all():
+        raise ValueError(
+            f"X holds values so large (up to {abs(X).max():g}) that a neuron of layer {l} is not "
+            f"finite in {z.dtype}. Scale the features as they were scaled in training."
+        )

@@ -1,0 +1,75 @@
+"""Checks of the data that users pass to a network, and the validation score."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from quadric._utils import arrays
+from quadric._utils.arrays import Array, Matrix
+from quadric._utils.memory import check_limit
+from quadric.core._activations import get_activation
+from quadric.core._losses import accuracy
+from quadric.core._stack import Stack
+from quadric.training._samples import Samples
+
+
+def checked_inputs(stack: Stack, X: Any) -> Matrix:
+    """Return X as an array or CSR matrix of the stack's dtype, if a converted copy would fit."""
+    dtype, first = stack.layers[0].dtype, stack.layers[0]
+    if sparse.issparse(X) or getattr(X, "dtype", None) != dtype:
+        size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize
+        size = 2 * X.nnz * (dtype.itemsize + 4) if sparse.issparse(X) else size
+        check_limit(size, f"X as an array of {dtype}", "Pass fewer samples at a time.")
+    return arrays.as_inputs("X", X, first.n_inputs, dtype)
+
+
+def checked_samples(
+    stack: Stack, X: Any, Y: Any, sample_weight: Any = None, offset: Any = None
+) -> Samples:
+    """Return the training data, in the stack's dtype."""
+    first, X = stack.layers[0], checked_inputs(stack, X)
+    shift = arrays.as_offset(offset, first.n_inputs, first.dtype)
+    Y = _targets(stack, X, Y)
+    return Samples(X, Y, arrays.as_weights(sample_weight, X.shape[0], first.dtype), shift)
+
+
+def _targets(stack: Stack, X: Matrix, Y: Any, prefix: str = "") -> Array:
+    if X.shape[0] == 0:
+        raise ValueError(f"{prefix}X must have at least one row. Got none.")
+    last = stack.layers[-1]
+    Y = arrays.as_targets(f"{prefix}Y", Y, X.shape[0], last.n_outputs, last.dtype)
+    stack.loss_function.check_targets(Y)
+    return Y
+
+
+def validation_score(
+    stack: Stack,
+    validation: Any,
+    score: Callable[[Array, Array], float] | None,
+    logits: Callable[[Matrix], Array],
+) -> Callable[[], float]:
+    """Return a function that computes the validation score of the current parameters."""
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise ValueError(f"validation must be (X, Y). Got {type(validation).__name__}.")
+    if score is not None and not callable(score):
+        raise TypeError(f"score must be callable: score(Y, outputs). Got {score!r} instead.")
+    first, prefix = stack.layers[0], "the validation "
+    X = arrays.as_inputs(f"{prefix}X", validation[0], first.n_inputs, first.dtype)
+    Y = _targets(stack, X, validation[1], prefix)
+
+    def validate() -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                z = logits(X)
+            except ValueError:
+                return -np.inf
+            if score is not None:
+                return float(score(Y, get_activation(stack.activations[-1]).function(z)))
+            if stack.loss_name == "squared_error":
+                return -stack.mean_loss(z, Y)
+            return accuracy(z, Y)
+
+    return validate
