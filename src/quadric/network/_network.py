@@ -176,7 +176,8 @@ class Network:
         check_backward(Architecture.of(self.layers), len(samples), converted_bytes(X, samples.X))
         with np.errstate(over="ignore", invalid="ignore"):
             value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
-        if not all(np.isfinite(array).all() for array in (value, *parameters(grads))):
+        finite = all(np.isfinite(array).all() for array in parameters(grads))
+        if not (finite and np.isfinite(value)):
             raise ValueError(
                 f"X, Y or sample_weight holds values so large that the gradients are not finite in "
                 f"{self.dtype}. Scale them."
