@@ -1,159 +1,20 @@
-"""The memory guards: what a process may use, and a limit that holds."""
+"""The limit on memory that the user sets is kept."""
 
 import json
 import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import quadric
 from quadric import QuadraticClassifier
-from quadric._utils.control_groups import groups, remaining_bytes
 from quadric.errors import MemoryLimitError
 from tests.support.memory_cases import FEW_CASES, MORE_CASES, random_cases
 
 MB = 2**20
-
-
-def machine(root, cgroup, mounts, files):
-    """A fake /proc and /sys below `root`."""
-    process = root / "proc" / "self"
-    process.mkdir(parents=True)
-    (process / "cgroup").write_text(cgroup)
-    (process / "mountinfo").write_text(mounts)
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n")
-    return root
-
-
-V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-V1 = (
-    "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
-    "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
-    "35 31 0:32 {} /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-    "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-)
-
-
-def v2(path, limit, usage, inactive=0):
-    where = f"sys/fs/cgroup{path}"
-    return {
-        f"{where}/memory.max": limit,
-        f"{where}/memory.current": usage,
-        f"{where}/memory.stat": f"anon 5\nfile 7\ninactive_file {inactive}\nactive_file 3",
-    }
-
-
-def v1(path, limit, usage, inactive=0):
-    where = f"sys/fs/cgroup/memory{path}"
-    return {
-        f"{where}/memory.limit_in_bytes": limit,
-        f"{where}/memory.usage_in_bytes": usage,
-        f"{where}/memory.stat": f"inactive_file 1\ntotal_inactive_file {inactive}",
-    }
-
-
-UNLIMITED = 2**63 - 4096  # of version 1
-CASES = {
-    "v2, the group itself": (
-        "0::/app\n", V2, v2("/app", 300 * MB, 100 * MB), 200 * MB,
-    ),
-    "v2, a child without a limit in a parent with one": (
-        "0::/pod/app\n", V2, v2("/pod", 500 * MB, 450 * MB) | v2("/pod/app", "max", 9), 50 * MB,
-    ),
-    "v2, the smallest of three": (
-        "0::/a/b/c\n", V2,
-        v2("/a", 900 * MB, 100 * MB) | v2("/a/b", 700 * MB, 100 * MB)
-        | v2("/a/b/c", 650 * MB, 10 * MB), 600 * MB,
-    ),
-    "v2, the parent is used up by a neighbour": (
-        "0::/a/b\n", V2, v2("/a", 100 * MB, 120 * MB) | v2("/a/b", 90 * MB, MB), 0,
-    ),
-    "v2, what the cache holds can be taken back": (
-        "0::/app\n", V2, v2("/app", 300 * MB, 290 * MB, inactive=250 * MB), 260 * MB,
-    ),
-    "v2, a limit of the neighbour": (
-        "0::/app\n", V2, v2("/app", "max", 5) | v2("/other", 10 * MB, MB), None,
-    ),
-    "v2, no limits": ("0::/app\n", V2, v2("/app", "max", 5), None),
-    "v2, in a namespace of its own": ("0::/\n", V2, v2("", 64 * MB, 4 * MB), 60 * MB),
-    "v2, outside of the namespace": ("0::/../other\n", V2, v2("", 64 * MB, 4 * MB), 60 * MB),
-    "v2, mounted elsewhere, a blank in its name": (
-        "0::/app\n", V2.replace("/sys/fs/cgroup", "/mnt/my\\040groups"),
-        {"mnt/my groups/app/memory.max": 10 * MB, "mnt/my groups/app/memory.current": MB}, 9 * MB,
-    ),
-    "v1, nested": (
-        "9:name=systemd:/\n4:memory:/x/y\n1:cpu:/\n0::/\n", V1.format("/"),
-        v1("/x/y", 300 * MB, 20 * MB) | v1("/x", 250 * MB, 50 * MB) | v1("", UNLIMITED, 7),
-        200 * MB,
-    ),
-    "v1, the cache": (
-        "4:cpu,memory:/x\n", V1.format("/"), v1("/x", 300 * MB, 300 * MB, 80 * MB), 80 * MB,
-    ),
-    "v1, of a container that sees its own group as the root": (
-        "4:memory:/docker/123\n", V1.format("/docker/123"), v1("", 128 * MB, 28 * MB), 100 * MB,
-    ),
-    "v1, no limits": ("4:memory:/x\n", V1.format("/"), v1("/x", UNLIMITED, 7), None),
-    "both, the memory in v1": (
-        "4:memory:/x\n0::/user.slice\n", V1.format("/"),
-        v1("/x", 70 * MB, 20 * MB) | {"sys/fs/cgroup/unified/user.slice/cgroup.procs": 1}, 50 * MB,
-    ),
-    "nonsense": ("4:memory\n\n0::\n:::\n", "30 23\n - cgroup2\n", {}, None),
-    "files that cannot be read": (
-        "0::/app\n", V2, {"sys/fs/cgroup/app/memory.max": "soon"}, None,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_least_that_a_group_or_one_above_it_leaves(case, tmp_path):
-    cgroup, mounts, files, left = CASES[case]
-    assert remaining_bytes(machine(tmp_path, cgroup, mounts, files)) == left
-
-
-def test_a_machine_without_control_groups(tmp_path):
-    assert remaining_bytes(tmp_path) is None
-
-
-def test_the_groups_of_this_very_process():
-    """Nothing is changed: the first directory that is found lists this process."""
-    found = groups()
-    if not found or not (found[0] / "cgroup.procs").exists():
-        pytest.skip("this machine has no control groups, or they are not mounted")
-    assert str(os.getpid()) in (found[0] / "cgroup.procs").read_text().split()
-
-
-def test_a_child_group_with_a_limit():
-    """A group is made, so this runs only where somebody says in which one that is allowed."""
-    parent = os.environ.get("QUADRIC_TEST_CGROUP")
-    if parent is None:
-        pytest.skip("QUADRIC_TEST_CGROUP names no control group in which the tests may make one")
-    group = Path(parent) / f"quadric-{os.getpid()}"
-    group.mkdir()
-    try:
-        limit = group / "memory.max"
-        limit = limit if limit.exists() else group / "memory.limit_in_bytes"
-        limit.write_text(str(300 * MB))
-        script = (
-            f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
-            "from quadric._utils.memory import available_bytes\n"
-            "print(available_bytes())\n"
-        )
-        run = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        )
-        assert 100 * MB < int(run.stdout) <= 300 * MB
-    finally:
-        group.rmdir()
-
-
-# ---- a limit that holds ----------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,20 +1,25 @@
-"""How much memory this process may use: the user's limit, or most of what the system leaves."""
+"""Memory that this process may use: the user's limit, or most of what the system leaves."""
 
+import re
 from pathlib import Path
 
-from quadric._utils.control_groups import remaining_bytes
 from quadric.config import get_config
 from quadric.errors import MemoryLimitError
 
-SHARE = 0.8  # of what is available, by default
-NOT_WORTH_ASKING = 2**26  # bytes: without a limit of the user's, the system is not asked
+SHARE = 0.8  # default limit, as a share of the available memory
+ALWAYS_ALLOWED = 2**26  # bytes that are allowed without asking the system, which takes time
+# limit, usage, and the reclaimable part of the usage in control groups of versions 2 and 1
+CONTROL_GROUP_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 def check_limit(needed: float, what: str, ways: str) -> None:
-    """Raise MemoryLimitError if so many bytes exceed the limit; `ways` are ways out."""
+    """Raise MemoryLimitError if `needed` bytes exceed the limit; `ways` are ways out."""
     limit = get_config()["max_memory"]
     if limit is None:
-        if needed < NOT_WORTH_ASKING:
+        if needed < ALWAYS_ALLOWED:
             return
         limit = int(SHARE * available_bytes())
     if needed > limit:
@@ -27,34 +32,71 @@ def check_limit(needed: float, what: str, ways: str) -> None:
 
 
 def available_bytes() -> int:
-    """What this process may still allocate.
+    """Return how much memory this process may still allocate.
 
-    The least of what the system has free, what its control groups leave it, and its own limit.
+    This is the least of the system's available memory and of what the control groups and the
+    limit on the address space leave.
     """
-    candidates = []
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                candidates.append(int(line.split()[1]) * 1024)
-    except OSError:
-        pass
-    left = remaining_bytes()
-    if left is not None:
-        candidates.append(left)
+    kilobytes = _number(Path("/proc/meminfo"), r"^MemAvailable:\s+(\d+)")
+    found = [None if kilobytes is None else 1024 * kilobytes, control_group_bytes()]
     try:
         import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if soft != resource.RLIM_INFINITY:
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            candidates.append(max(0, soft - used))
-    except (ImportError, OSError, ValueError):
+    except ImportError:  # not on Windows
         pass
-    return min(candidates) if candidates else 8 * 2**30
+    else:
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        pages = _number(Path("/proc/self/statm"))
+        if limit != resource.RLIM_INFINITY and pages is not None:
+            found.append(max(0, limit - pages * resource.getpagesize()))
+    return min((size for size in found if size is not None), default=8 * 2**30)
+
+
+def control_group_bytes(root: Path = Path("/")) -> int | None:
+    """Return what this process's control group, or any group above it, leaves; None if unlimited.
+
+    `root` is the directory that holds /proc and /sys.
+    """
+    found = [_left_in_group(group) for group in control_groups(root)]
+    return min((size for size in found if size is not None), default=None)
+
+
+def control_groups(root: Path = Path("/")) -> list[Path]:
+    """Return the directories of the process's memory groups, each followed by its parents."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:  # 4:cpu,memory:/path in version 1, 0::/path in version 2
+        match = re.fullmatch(r"(?:0:|\d+:(?:[^:]*,)?(memory)(?:,[^:]*)?):/(.*)", line)
+        if match:
+            top = root / "sys/fs/cgroup" / (match[1] or "")
+            # In a container, the group's path may lead outside of what is mounted.
+            parts = [] if ".." in match[2] else match[2].split("/")
+            found += [top.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
+    return found
+
+
+def _left_in_group(group: Path) -> int | None:
+    for limit_file, usage_file, cache in CONTROL_GROUP_FILES:
+        limit, usage = _number(group / limit_file), _number(group / usage_file)
+        if limit is not None and usage is not None:
+            reclaimable = _number(group / "memory.stat", rf"^{cache} (\d+)") or 0
+            return max(0, limit - usage + reclaimable)
+    return None
+
+
+def _number(file: Path, pattern: str = r"^(\d+)") -> int | None:
+    """Return the first number in a file that `pattern` matches."""
+    try:
+        match = re.search(pattern, file.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(match[1]) if match else None
 
 
 def readable(size: float) -> str:
-    """A number of bytes for people.
+    """Format a number of bytes.
 
     >>> readable(3_000_000_000)
     '2.8 GB'
