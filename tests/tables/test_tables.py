@@ -474,6 +474,21 @@ def test_damaged_parquet_files():
     damage_parquet(12)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("aborts", "takes more memory than there is"), ("panics", "called `Option::unwrap()`")],
+)
+def test_a_parquet_file_that_ends_its_reader(name, reason, tmp_path):
+    """A column of three texts with one bit flipped: Polars 2.1 aborts, or panics."""
+    table = ROOT / "tests" / "fixtures" / f"{name}.parquet"
+    command = [sys.executable, "-m", "quadric", "train", table, "-t", "x", "-o", tmp_path / "m"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.startswith(f"error: {table} is a damaged Parquet file")
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.full
 def test_2500_damaged_parquet_files(capsys):
     outcome = damage_parquet(2500)
