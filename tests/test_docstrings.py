@@ -38,7 +38,6 @@ NOT_ASKED_FOR = {
 
 # Not rewritten yet; `pytest --runxfail tests/test_docstrings.py` shows what is missing.
 UNFINISHED = {
-    "quadric.DivergenceError",
     "quadric.Linear",
     "quadric.Linear.backward",
     "quadric.Linear.forward",
@@ -80,7 +79,6 @@ UNFINISHED = {
     "quadric.datasets.fashion_mnist",
     "quadric.datasets.mnist",
     "quadric.datasets.xor",
-    "quadric.errors.MemoryLimitError",
     "quadric.explain.ClassExplanation",
     "quadric.explain.ClassExplanation.eigenvectors",
     "quadric.explain.Explanation",
@@ -100,9 +98,7 @@ UNFINISHED = {
     "quadric.geometry.Quadric.slice",
     "quadric.geometry.Quadric.transform",
     "quadric.geometry.Quadric.value",
-    "quadric.get_config",
     "quadric.load",
-    "quadric.onnx.export",
     "quadric.plotting.animate",
     "quadric.plotting.plot_clusters",
     "quadric.plotting.plot_conic",

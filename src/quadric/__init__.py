@@ -1,4 +1,8 @@
-"""Networks of quadratic neurons: g(x'Qx + w'x + b) where others compute g(w'x + b)."""
+"""Neural networks of quadratic neurons, which compute g(x'Qx + w'x + b) instead of g(w'x + b).
+
+Start with `QuadraticClassifier` for the scikit-learn interface, `Network` for the plain NumPy
+one, or `quadric.torch` for PyTorch modules.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names are imported when first used (PEP 562): `import quadric` stays quick.
+# Names are imported on first use (PEP 562), so that `import quadric` is fast.
 _HOMES = {
     "DivergenceError": "quadric.errors",
     "Linear": "quadric.core._layers",

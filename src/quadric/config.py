@@ -1,4 +1,4 @@
-"""Settings that hold for the whole process."""
+"""Settings of the whole process."""
 
 import numbers
 import re
@@ -15,9 +15,9 @@ def set_config(*, max_memory: int | str | None) -> None:
     Parameters
     ----------
     max_memory : int, str or None
-        How many bytes training may need by estimate before it is refused: a number, a text such
-        as '8 GB', or None for the default, 80 % of what the process may still use (limits of its
-        control group included).
+        Training that is estimated to need more memory raises `MemoryLimitError`. Either a number
+        of bytes, a string such as '8 GB', or None for the default: 80 % of the memory that is
+        available to the process, with regard to the limits of its control group.
 
     Examples
     --------
@@ -30,7 +30,13 @@ def set_config(*, max_memory: int | str | None) -> None:
 
 
 def get_config() -> dict[str, int | None]:
-    """The settings in force, as a new dict."""
+    """Return the current settings.
+
+    Returns
+    -------
+    dict
+        Copy of the settings.
+    """
     return dict(_settings)
 
 
@@ -44,6 +50,6 @@ def _as_bytes(value: int | str | None) -> int | None:
     elif isinstance(value, numbers.Integral) and not isinstance(value, bool) and value > 0:
         return int(value)
     raise ValueError(
-        "max_memory must be a positive whole number of bytes, a text such as '8 GB', or None. "
+        "max_memory must be a positive whole number of bytes, a string such as '8 GB', or None. "
         f"Got {value!r} instead."
     )

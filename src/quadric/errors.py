@@ -1,4 +1,4 @@
-"""Errors that users may want to catch."""
+"""Exceptions that users may want to catch."""
 
 from __future__ import annotations
 
@@ -18,34 +18,52 @@ __all__ = [
 ]
 
 
+class _Picklable:
+    """Make an error with attributes picklable, so that workers can send it to other processes."""
+
+    args: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _without_init, (type(self), self.args), self.__dict__
+
+
+def _without_init(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
+    return kind.__new__(kind, *args)
+
+
 class DatasetError(RuntimeError):
-    """A data set is not to be had, or a file of it is not what it should be."""
+    """A data set cannot be loaded, or one of its files is not valid."""
 
 
 class DatasetUnavailableError(DatasetError):
-    """A data set is not here, and no source has it."""
+    """A data set is not stored locally and cannot be downloaded from any source."""
 
 
-class DivergenceError(ArithmeticError, ValueError):
+class DivergenceError(_Picklable, ArithmeticError, ValueError):
     """Training diverged; the network was restored to its last good state.
+
+    Parameters
+    ----------
+    epoch : int
+        Epoch that failed, counted from 0.
+    history : History
+        Completed epochs.
+    sample : int or None
+        Row of X at which a value was not finite, if known. The step before may have caused it.
+    layer : int or None
+        Layer whose pre-activation was not finite, counted from 0, if known.
+    loss, reference : float or None
+        Mean loss of the failed epoch and the loss of the same samples at the start, if all
+        values were finite but the loss grew.
+    learning_rate : float or None
+        Learning rate of that epoch; None for a solver without one ('lbfgs').
+    recoveries : int
+        Number of times the learning rate was lowered before.
 
     Attributes
     ----------
-    epoch : int
-        The epoch that failed, counted from 0.
-    sample : int or None
-        The row of X at which a value was not finite (the step before may have caused it), if known.
-    layer : int or None
-        The layer whose pre-activation was not finite, counted from 0, if known.
-    loss, reference : float or None
-        The mean loss of the failed epoch and the loss of the same samples at the start, if all
-        values were finite but the loss grew.
-    learning_rate : float or None
-        The rate of that epoch; None for a solver without one (lbfgs).
-    recoveries : int
-        How often the rate was lowered before.
-    history : History
-        The epochs that were finished.
+    epoch, history, sample, layer, loss, reference, learning_rate, recoveries
+        The parameters.
     """
 
     def __init__(
@@ -85,58 +103,39 @@ class DivergenceError(ArithmeticError, ValueError):
             f"Try {advice}."
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # made of keywords: without this it could not travel between processes
-        state = {name: getattr(self, name) for name in _FIELDS}
-        return _rebuild, (state,)
 
+class MemoryLimitError(_Picklable, MemoryError):
+    """More memory is needed than the limit allows; raised before the memory is allocated.
 
-class MemoryLimitError(MemoryError):
-    """More memory would be needed than the limit allows; raised before it is allocated.
+    Parameters
+    ----------
+    fact : str
+        What needs how much memory.
+    ways : str
+        Ways to need less.
+    needed : int
+        Estimate of the bytes that are needed.
+    limit : int
+        Limit in bytes.
 
     Attributes
     ----------
-    fact, ways : str
-        What needs how much, and ways out.
-    needed, limit : int
-        In bytes; what is needed is an estimate.
+    fact, ways, needed, limit
+        The parameters.
     """
 
     def __init__(self, fact: str, ways: str, *, needed: int, limit: int) -> None:
         super().__init__(f"{fact} {ways}")
         self.fact, self.ways, self.needed, self.limit = fact, ways, needed, limit
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _limit_error, (self.fact, self.ways, self.needed, self.limit)
-
 
 class ModelFileError(ValueError):
-    """A file holds no model that can be loaded, or a model holds what a file does not keep."""
+    """A file cannot be loaded as a model, or a model cannot be saved in a file."""
 
 
 class StoreError(Exception):
-    """A store of finished runs cannot be used: no store, damaged, locked, or not writable."""
+    """A store of finished runs cannot be used: not a store, damaged, locked or read-only."""
 
 
 class TableError(ValueError):
-    """A table cannot be read, or cannot be used for what is asked: one line that says why."""
-
-
-_FIELDS = (
-    "epoch",
-    "history",
-    "sample",
-    "layer",
-    "loss",
-    "reference",
-    "learning_rate",
-    "recoveries",
-)
-
-
-def _limit_error(fact: str, ways: str, needed: int, limit: int) -> MemoryLimitError:
-    return MemoryLimitError(fact, ways, needed=needed, limit=limit)
-
-
-def _rebuild(state: dict[str, Any]) -> DivergenceError:
-    return DivergenceError(**state)
+    """A table cannot be read, or is not suitable for the task."""

@@ -225,17 +225,17 @@ CASES = (
 def test_sparse_matrices_that_are_none_are_refused(model, case):
     good, y = np.random.default_rng(0).normal(size=(4, 5)), [0, 1, 0, 1]
     model = type(model)(**model.get_params())
-    with pytest.raises(ValueError, match="X must be a sound CSR matrix"):
+    with pytest.raises(ValueError, match="X must be a valid CSR matrix"):
         model.fit(nonsense(case), y)
     if getattr(model, "solver", "") == "adam":
-        with pytest.raises(ValueError, match="X must be a sound CSR matrix"):
+        with pytest.raises(ValueError, match="X must be a valid CSR matrix"):
             model.partial_fit(nonsense(case), y, classes=[0, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(good, y)
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(model, method):
-            with pytest.raises(ValueError, match="X must be a sound CSR matrix"):
+            with pytest.raises(ValueError, match="X must be a valid CSR matrix"):
                 getattr(model, method)(nonsense(case))
 
 

@@ -491,7 +491,7 @@ def test_csr_with_columns_out_of_range(bad):
     X.indices[3] = bad
     net = make_network(("linear", "quadratic"), "tanh", "logistic", n=6)
     before = net.copy()
-    with pytest.raises(ValueError, match="X must be a sound CSR matrix"):
+    with pytest.raises(ValueError, match="X must be a valid CSR matrix"):
         net.fit(X, np.ones((6, 2)))
     assert max_difference(net, before) == 0.0
 

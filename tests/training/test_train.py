@@ -367,7 +367,7 @@ def test_indices_outside_a_sparse_matrix_are_refused_everywhere(model, bad, form
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     wrong = damaged(X, bad if bad != 4 or form is sparse.csr_matrix else 150, form)
-    with pytest.raises(ValueError, match=r"must be a sound CS[RC] matrix"):
+    with pytest.raises(ValueError, match=r"must be a valid CS[RC] matrix"):
         model.fit(wrong, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -378,7 +378,7 @@ def test_indices_outside_a_sparse_matrix_are_refused_everywhere(model, bad, form
     if hasattr(model, "partial_fit") and not model.early_stopping:
         calls += [lambda X: model.partial_fit(X, y)]
     for call in calls:
-        with pytest.raises(ValueError, match=r"must be a sound CS[RC] matrix"):
+        with pytest.raises(ValueError, match=r"must be a valid CS[RC] matrix"):
             call(wrong)
 
 
@@ -386,7 +386,7 @@ def test_networks_refuse_them_in_csc_too():
     net = make_network(["quadratic"], "tanh", "logistic", n=4, widths=(1,))
     wrong = damaged(np.eye(4), 10**8, sparse.csc_matrix)
     for call in (net.forward, lambda X: net.fit(X, np.ones(4))):
-        with pytest.raises(ValueError, match="X must be a sound CSC matrix"):
+        with pytest.raises(ValueError, match="X must be a valid CSC matrix"):
             call(wrong)
 
 

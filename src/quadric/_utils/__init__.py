@@ -1,1 +1,4 @@
-"""Helpers without mathematics: checks of arrays and options, files, memory, text, threads."""
+"""Helpers without mathematics: arrays and options from users, files, memory, text, BLAS threads.
+
+The package is private, so its modules need no underscore. It imports `config` and `errors` only.
+"""

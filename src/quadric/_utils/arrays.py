@@ -1,4 +1,4 @@
-"""Arrays from users: converted to what the code works on, or refused with a reason."""
+"""Validation and conversion of arrays from users."""
 
 from typing import Any, TypeAlias
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 Array: TypeAlias = NDArray[Any]
-Matrix: TypeAlias = Any  # an Array of two dimensions, or a scipy.sparse CSR matrix
+Matrix: TypeAlias = Any  # a two-dimensional Array or a scipy.sparse CSR matrix
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """float32 or float64 as a NumPy dtype."""
+    """Return float32 or float64 as a NumPy dtype."""
     try:
         wanted = np.dtype(dtype)
     except TypeError:
@@ -22,7 +22,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
-    """`value` as a finite array of `dtype`; `name` is the argument that errors speak of."""
+    """Convert `value` to a finite array of `dtype`; errors refer to it as `name`."""
     try:
         array = np.asarray(unmasked(name, value))
     except ValueError as error:
@@ -31,7 +31,7 @@ def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise TypeError(f"{name} must hold numbers. Got objects that are not.") from None
+            raise TypeError(f"{name} must hold numbers. Got other objects instead.") from None
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
     with np.errstate(over="ignore"):
@@ -41,7 +41,7 @@ def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def unmasked(name: str, value: Any) -> Any:
-    """The value itself, or TypeError for a masked array, whose mask NumPy would drop in silence."""
+    """Return the value; raise TypeError for a masked array, whose mask NumPy would ignore."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...).")
     return value
@@ -49,7 +49,7 @@ def unmasked(name: str, value: Any) -> Any:
 
 def _refuse_non_finite(name: str, array: Array, dtype: np.dtype[Any]) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum(dtype=np.float64)):  # one cheap pass settles the usual case
+        if np.isfinite(array.sum(dtype=np.float64)):  # one cheap pass in the usual case
             return
     finite = np.isfinite(array)
     if not finite.all():
@@ -61,7 +61,7 @@ def _refuse_non_finite(name: str, array: Array, dtype: np.dtype[Any]) -> None:
 
 
 def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
-    """X as a C-contiguous array or a canonical CSR matrix of shape (samples, n)."""
+    """Convert X to a C-contiguous array or a canonical CSR matrix of shape (samples, n)."""
     if sparse.issparse(X):
         shape = X.shape
         if len(shape) == 2 and shape[1] == n:
@@ -79,13 +79,13 @@ def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
 
 
 def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
-    """X as a CSR matrix with sorted rows, no duplicates and indices that were checked."""
+    """Convert X to a CSR matrix with valid, sorted indices and no duplicates."""
     check_indices(name, X)
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers. Got dtype {X.dtype} instead.")
     with np.errstate(over="ignore"):
         csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where it can
-    # made anew around the same arrays, so that SciPy looks and does not trust an old flag
+    # A new matrix with the same arrays: SciPy computes its flags instead of trusting old ones.
     end = csr.indptr[-1]
     csr = sparse.csr_array((csr.data[:end], csr.indices[:end], csr.indptr), shape=csr.shape)
     if not csr.has_canonical_format:
@@ -97,8 +97,8 @@ def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
 def check_indices(name: str, X: Any) -> None:
     """Raise ValueError if a sparse matrix has indices outside its shape.
 
-    SciPy builds such matrices without an error; compiled code, SciPy's own conversions included,
-    would follow the indices out of the arrays.
+    SciPy creates such matrices without an error, but compiled code, including SciPy's own
+    conversions, would read outside of the arrays.
     """
     if X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
         return
@@ -107,7 +107,7 @@ def check_indices(name: str, X: Any) -> None:
     if X.format == "csc":
         n_rows, n = n, n_rows
     starts, columns = X.indptr, X.indices
-    sound = (
+    valid = (
         len(starts) == n_rows + 1
         and starts[0] == 0
         and (np.diff(starts) >= 0).all()
@@ -115,16 +115,16 @@ def check_indices(name: str, X: Any) -> None:
         and (starts[-1] == 0 or columns[: starts[-1]].min() >= 0)
         and (starts[-1] == 0 or columns[: starts[-1]].max() < n)
     )
-    if not sound:
+    if not valid:
         raise ValueError(
-            f"{name} must be a sound {X.format.upper()} matrix. Got indices outside its "
-            f"{X.shape[0]} rows and {X.shape[1]} columns; build it anew, or call its "
-            "check_format() method for details."
+            f"{name} must be a valid {X.format.upper()} matrix. Got indices outside its "
+            f"{X.shape[0]} rows and {X.shape[1]} columns; call its check_format() method for "
+            "details, and create it again."
         )
 
 
 def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) -> Array:
-    """Y as an array of shape (n_samples, m); a vector will do where m is 1."""
+    """Convert Y to shape (n_samples, m); if m is 1, Y may be a vector."""
     if sparse.issparse(Y):
         raise TypeError(f"{name} must be a dense array. Got a sparse matrix; use {name}.toarray().")
     targets = as_numbers(name, Y, dtype)
@@ -140,7 +140,7 @@ def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) 
 
 
 def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array:
-    """A finite vector of the given length; a single number stands for a constant one."""
+    """Convert a number or a vector to a finite vector of the given length."""
     vector = as_numbers(name, value, dtype)
     if vector.ndim == 0:
         return np.full(length, vector, dtype=dtype)
@@ -152,12 +152,12 @@ def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array
 
 
 def as_offset(offset: Any, n: int, dtype: np.dtype[Any]) -> Array | None:
-    """The constant added to every input, or None."""
+    """Convert the constant that is added to every input; None stays None."""
     return None if offset is None else as_vector("offset", offset, n, dtype)
 
 
 def as_weights(sample_weight: Any, n_samples: int, dtype: np.dtype[Any]) -> Array | None:
-    """Sample weights, none of them negative, or None."""
+    """Convert sample weights, which must not be negative; None stays None."""
     if sample_weight is None:
         return None
     weights = as_vector("sample_weight", sample_weight, n_samples, dtype)

@@ -1,4 +1,4 @@
-"""One BLAS thread while somebody needs that, whichever of them ends first."""
+"""The number of BLAS threads, a setting of the whole process."""
 
 import sys
 import threading
@@ -7,40 +7,40 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-Setting = tuple[Any, int]  # a library, and its number of threads
+Setting = tuple[Any, int]  # a BLAS library and its number of threads
 
 _lock = threading.Lock()
-_before: list[list[Setting]] = []  # one for each that is within; the first is what was set before
+_saved: list[list[Setting]] = []  # one entry per active context; the first is the original setting
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Within it BLAS has one thread.
+    """Limit BLAS to one thread within the context.
 
-    The setting holds for the whole process. So it is put back by the last of all threads that
-    leave, and not by each, which would undo it for those still within.
+    Several threads may be in such a context at the same time. The last one to leave restores the
+    original setting.
     """
     with _lock:
-        # even where it is set already: some builds of BLAS keep the number for each thread
-        _before.append([(library, library.num_threads or 1) for library in _libraries()])
-        _set((library, 1) for library, _ in _before[-1])
+        # set again in every context, since some BLAS builds have one setting per thread
+        _saved.append([(library, library.num_threads or 1) for library in _libraries()])
+        _set((library, 1) for library, _ in _saved[-1])
     try:
         yield
     finally:
         with _lock:
-            # whoever leaves takes back the latest setting; the first is taken back last of all
-            _set(_before.pop())
+            # pops the latest entry, whichever context ends: the original one is popped last
+            _set(_saved.pop())
 
 
 def blas_threads() -> int:
-    """The number of threads that a product by BLAS uses at the moment."""
+    """Return the number of threads that a matrix product uses at the moment."""
     return min((library.num_threads or 1 for library in _libraries()), default=1)
 
 
 def _set(settings: Iterable[Setting]) -> None:
     for library, number in settings:
-        # From 3.8 on, threadpoolctl ignores all threads but the one that was first to set a number,
-        # and the last to leave here may be another.
+        # From version 3.8, threadpoolctl obeys only the thread that first set a number. Another
+        # thread may be the last one to leave.
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)
         library.set_num_threads(number)
@@ -48,12 +48,12 @@ def _set(settings: Iterable[Setting]) -> None:
 
 
 def _libraries() -> Any:
-    """NumPy's BLAS and, once it is loaded, SciPy's own."""
-    return _found("scipy.linalg" in sys.modules)
+    """Return NumPy's BLAS and, once it is loaded, SciPy's own."""
+    return _find_libraries("scipy.linalg" in sys.modules)
 
 
 @cache
-def _found(with_scipy: bool) -> Any:
+def _find_libraries(scipy_is_loaded: bool) -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas").lib_controllers

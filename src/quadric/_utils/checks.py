@@ -1,5 +1,6 @@
-"""Options from users: one form of error for all of them."""
+"""Checks of options, with one form of error message."""
 
+import operator
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -8,32 +9,32 @@ import numpy as np
 
 
 def check_number(
-    name: str, value: Any, *, at_least: float | None = None, above: float | None = None,
+    name: str,
+    value: Any,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
     below: float | None = None,
-) -> float:  # fmt: skip
-    """A finite real number within the bounds."""
-    wanted = "a finite number"
-    if at_least is not None:
-        wanted += f" of at least {at_least:g}"
-    if above is not None:
-        wanted += f" above {above:g}"
-    if below is not None:
-        wanted += f" and below {below:g}"
+) -> float:
+    """Return a finite real number within the bounds."""
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    good = (
-        real
-        and abs(value) <= sys.float_info.max  # also for integers that no float can hold
-        and (at_least is None or value >= at_least)
-        and (above is None or value > above)
-        and (below is None or value < below)
-    )
+    good = real and abs(value) <= sys.float_info.max  # also for integers that no float can hold
+    wanted = "a finite number"
+    for bound, words, holds in (
+        (at_least, "of at least", operator.ge),
+        (above, "above", operator.gt),
+        (below, "and below", operator.lt),
+    ):
+        if bound is not None:
+            wanted += f" {words} {bound:g}"
+            good = good and holds(value, bound)
     if not good:
         raise _error(name, wanted, value, real)
     return float(value)
 
 
 def check_integer(name: str, value: Any, *, at_least: int) -> int:
-    """A whole number of at least `at_least`."""
+    """Return a whole number of at least `at_least`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < at_least:
         raise _error(name, f"a whole number of at least {at_least}", value, whole)
@@ -41,14 +42,14 @@ def check_integer(name: str, value: Any, *, at_least: int) -> int:
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, and nothing that merely passes for one."""
+    """Return True or False; numbers are not accepted."""
     if not isinstance(value, (bool, np.bool_)):
         raise _error(name, "True or False", value, False)
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of the names in `choices`."""
+    """Return a value that is one of `choices`."""
     choices = list(choices)
     if not isinstance(value, str) or value not in choices:
         raise _error(name, "one of " + ", ".join(map(repr, choices)), value, True)
@@ -56,7 +57,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def as_generator(rng: Any) -> np.random.Generator:
-    """A NumPy generator from a seed, a generator, or None (fresh entropy)."""
+    """Return a NumPy generator for a seed, a generator, or None (fresh entropy)."""
     if isinstance(rng, np.random.Generator):
         return rng
     seed = isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)

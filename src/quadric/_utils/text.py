@@ -1,14 +1,14 @@
-"""Text from others, such as names of columns and classes, made fit to be shown."""
+"""Names of columns, classes and files, made safe to print."""
 
 import unicodedata
 
-# Control characters, invisible ones (those that reverse the writing among them), line ends.
-OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
-PART_OF_WORDS = "\u200c\u200d"  # Persian, Indian scripts and emoji are written with these
+# control characters, invisible characters (some reverse the direction of text), line ends
+ESCAPED = ("Cc", "Cf", "Cs", "Zl", "Zp")
+PART_OF_WORDS = "\u200c\u200d"  # invisible, but used in Persian, Indian scripts and emoji
 
 
 def visible(text: str) -> str:
-    r"""The text with every character that a terminal would obey spelled out.
+    r"""Escape the characters that a terminal would interpret instead of showing.
 
     >>> print(visible("\x1b[31mred\n"))
     \x1b[31mred\n
@@ -17,7 +17,7 @@ def visible(text: str) -> str:
         return text
     return "".join(
         c.encode("unicode_escape").decode()
-        if unicodedata.category(c) in OBEYED and c not in PART_OF_WORDS
+        if unicodedata.category(c) in ESCAPED and c not in PART_OF_WORDS
         else c
         for c in text
     )

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, however the process or the machine may end."""
+"""Atomic file writes: a file is complete or absent, even if the process or the machine crashes."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-HOUR = 3600
+HOUR = 3600  # an older temporary file was left by a process that was killed
 
 
 def write_whole(
@@ -23,7 +23,7 @@ def write_whole(
     new: bool = False,
     tag: str = "",
 ) -> None:
-    """Put `content` at `path` in one step; OSError where that is not possible."""
+    """Write a file in one step; see `replacing` for the options."""
     with replacing(path, follow_links=follow_links, new=new, tag=tag) as stream:
         stream.write(content)
 
@@ -32,24 +32,24 @@ def write_whole(
 def replacing(
     path: str | os.PathLike[str], *, follow_links: bool = True, new: bool = False, tag: str = ""
 ) -> Iterator[BinaryIO]:
-    """A file to write to, under another name; it takes the place of `path` at the end.
+    """Open a temporary file that replaces `path` when the context ends without an exception.
 
-    If anything is raised before, what was at `path` stays as it was. Where `path` is a link, the
-    file that it leads to is replaced; a file's mode is kept.
+    After an exception, the file at `path` is unchanged. The mode of a replaced file is kept.
 
     Parameters
     ----------
     path : str or path
+        File to write. If it is a link, the file that it points to is replaced.
     follow_links : bool
-        If false, a link is an error.
+        If False, a link raises PermissionError.
     new : bool
-        If true, nothing is replaced: FileExistsError if there is anything at `path`.
+        If True, anything that exists at `path` raises FileExistsError.
     tag : str
-        Eight hexadecimal digits that `remove_leftovers` knows the temporary file by.
+        Eight hexadecimal digits by which `remove_leftovers` recognises the temporary file.
     """
     target = Path(os.path.realpath(path) if follow_links and not new else os.path.abspath(path))
     mode = None if new else _mode_of(target)
-    _sweep(target)
+    remove_leftovers(target, age=HOUR)
     temporary = temporary_name(target, tag)
     try:
         with open(temporary, "xb") as stream:
@@ -57,9 +57,9 @@ def replacing(
                 os.fchmod(stream.fileno(), mode)
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())  # the bytes before the name
+            os.fsync(stream.fileno())  # the content must be on disk before the name
         if new:
-            _put_new(temporary, target)
+            _rename_to_new(temporary, target)
         else:
             os.replace(temporary, target)
     except BaseException:
@@ -69,14 +69,14 @@ def replacing(
 
 
 def open_regular(path: str | os.PathLike[str], *, follow_links: bool = True) -> BinaryIO:
-    """The file, opened to be read; OSError for a directory, or a pipe, which may never end."""
+    """Open a file for reading; raise OSError for directories, devices and pipes."""
     _check_regular(os.stat(path, follow_symlinks=follow_links).st_mode, path)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if not follow_links:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     handle = os.open(path, flags)
     try:
-        _check_regular(os.fstat(handle).st_mode, path)  # another may have taken its place
+        _check_regular(os.fstat(handle).st_mode, path)  # the file may have been replaced
         return open(handle, "rb")
     except BaseException:
         os.close(handle)
@@ -84,39 +84,33 @@ def open_regular(path: str | os.PathLike[str], *, follow_links: bool = True) -> 
 
 
 def temporary_name(target: Path, tag: str = "") -> Path:
-    """A name beside the target that no other file has, and short, however long the target's."""
+    """Return a unique name in the target's directory; it is short even if the target's is long."""
     token = tag + secrets.token_hex((16 - len(tag)) // 2)
-    return target.with_name(f".quadric-{_mark(target)}-{token}.part")
+    return target.with_name(f".quadric-{_digest(target)}-{token}.part")
 
 
 def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
-    """Remove temporary files of this target and tag that were not written to for `age` seconds."""
-    ours = re.compile(rf"\.quadric-{_mark(target)}-{tag}[0-9a-f]{{{16 - len(tag)}}}\.part")
+    """Remove temporary files of a target and tag that are at least `age` seconds old."""
+    ours = re.compile(rf"\.quadric-{_digest(target)}-{tag}[0-9a-f]{{{16 - len(tag)}}}\.part")
     with contextlib.suppress(OSError):
-        for left in os.scandir(target.parent):
-            if ours.fullmatch(left.name) and left.is_file(follow_symlinks=False):
+        for entry in os.scandir(target.parent):
+            if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(OSError):
-                    if time.time() - left.stat(follow_symlinks=False).st_mtime >= age:
-                        os.unlink(left.path)
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime >= age:
+                        os.unlink(entry.path)
 
 
-def _sweep(target: Path) -> None:
-    """Remove what killed processes left behind; not what others may be writing just now."""
-    remove_leftovers(target, age=HOUR)
-
-
-def _mark(target: Path) -> str:
-    """Which target a temporary file belongs to."""
+def _digest(target: Path) -> str:
     return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
 
 
-def _put_new(temporary: Path, target: Path) -> None:
-    """Give the file its name, if no other has it."""
+def _rename_to_new(temporary: Path, target: Path) -> None:
+    """Rename a file unless the target exists."""
     try:
-        os.link(temporary, target)  # fails if there is anything of that name
+        os.link(temporary, target)  # fails if the target exists
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links
+    except OSError:  # the file system has no hard links
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         os.rename(temporary, target)
@@ -125,7 +119,7 @@ def _put_new(temporary: Path, target: Path) -> None:
 
 
 def _mode_of(target: Path) -> int | None:
-    """The mode of the file to be replaced, which must be one that we may write."""
+    """Return the mode of the file to replace, which must be a writable regular file."""
     try:
         mode = target.lstat().st_mode
     except FileNotFoundError:
@@ -139,7 +133,6 @@ def _mode_of(target: Path) -> int | None:
 def _check_regular(mode: int, path: str | os.PathLike[str]) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a directory", os.fspath(path))
-    if stat.S_ISLNK(mode):
-        raise PermissionError(errno.EPERM, "it is a link", os.fspath(path))
     if not stat.S_ISREG(mode):
-        raise PermissionError(errno.EPERM, "it is a device or a pipe, not a file", os.fspath(path))
+        what = "a link" if stat.S_ISLNK(mode) else "a device or a pipe, not a file"
+        raise PermissionError(errno.EPERM, f"it is {what}", os.fspath(path))
