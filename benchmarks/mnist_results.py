@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from quadric import datasets
-from quadric.paper.experiments import _mnist as mnist
+from quadric.paper.experiments import _mnist_cells as mnist
 from quadric.paper.sweep import Recipe, Store
 
 
@@ -31,7 +31,7 @@ def main() -> None:
             ours = (float(row[name]) for name in ("mean", "std", "best", "worst"))
             cells.append(mnist.Cell(*key, *ours, paper[key]["mean"], paper[key]["std"]))
     with Store(arguments.report / "runs.sqlite", read_only=True) as store:
-        rows = store.rows(Recipe(), datasets.mnist().checksum)
+        rows = store.runs(Recipe(), datasets.mnist().checksum)
     times = sorted(datetime.datetime.fromisoformat(row.finished_at) for row in rows)
     seconds = (times[-1] - times[0]).total_seconds()
     steps = sum(row.result.steps for row in rows)

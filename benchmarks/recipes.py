@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 from quadric import datasets
-from quadric.paper.experiments import _mnist as mnist
+from quadric.paper.experiments._mnist import QUICK_SIZES
+from quadric.paper.experiments._mnist_cells import cells_of, paper_table
 from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
 
 VARIANTS = {
@@ -35,13 +36,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("results/recipes.md"))
     arguments = parser.parse_args()
-    data, paper = datasets.mnist(), mnist.paper_table()
-    tasks = table_tasks(range(1000, 1000 + arguments.seeds), sizes=mnist.QUICK_SIZES)
+    data, paper = datasets.mnist(), paper_table()
+    tasks = table_tasks(range(1000, 1000 + arguments.seeds), sizes=QUICK_SIZES)
     lines = []
     with tempfile.TemporaryDirectory() as directory, Store(Path(directory) / "runs") as store:
         for name, changes in VARIANTS.items():
             recipe = Recipe(**changes)
-            cells = mnist.cells_of(run_sweep(tasks, recipe, data, store), recipe, paper)
+            cells = cells_of(run_sweep(tasks, recipe, data, store), recipe, paper)
             within = sum(bool(cell.within_2_sigmas) for cell in cells)
             near = sum(bool(cell.near) for cell in cells)
             typical = sorted(abs(cell.difference or 0) for cell in cells)[len(cells) // 2]

@@ -24,12 +24,12 @@ from quadric.plotting import (
 
 
 def draw_xor() -> Figure:
-    return xor.draw(xor.run_rows(1, xor.RECIPES[:2]))
+    return xor.draw([xor.train(variant, 0) for variant in xor.VARIANTS[:2]])
 
 
 def draw_clusters() -> Figure:
     """The paper's six clusters, one quadratic neuron a class; ties of the classes on the right."""
-    return clusters.draw(clusters.layer_row("quadratic", seed=0, epochs=1000))
+    return clusters.draw(clusters.train("quadratic", seed=0, epochs=1000))
 
 
 def draw_surfaces() -> Figure:

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -77,7 +78,7 @@ def test_mnist_that_is_not_to_be_had(tmp_path, monkeypatch):
     arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path / "report")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "MNIST is not to be had" in result.stderr
+    assert "MNIST is not available" in result.stderr
     assert "no network" in result.stderr
     page = (tmp_path / "report" / "index.html").read_text()
     assert "This is not MNIST" in page
@@ -127,7 +128,7 @@ def test_interrupted_and_resumed(tmp_path):
     first.send_signal(signal.SIGINT)
     _, stderr = first.communicate(timeout=60)
     assert first.returncode == 130, stderr
-    assert "the same command goes on" in stderr
+    assert "the same command resumes" in stderr
     before = stored(store)
     assert 5 < before < 240
     second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -151,7 +152,7 @@ def stored(path):
 def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
     for arguments, words in (
-        (["--dask", "nonsense"], "is no address of a Dask scheduler"),
+        (["--dask", "nonsense"], "is not the address of a Dask scheduler"),
         (["--rate", "1e30"], "smaller --rate"),
         (["--store", str(tmp_path / "no" / "where")], "where"),
     ):
@@ -165,14 +166,14 @@ def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypa
 
 
 def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
-    from quadric.paper.experiments import _complexity as complexity
+    from quadric.paper.experiments import EXPERIMENTS
 
-    def broken(**options):
+    def broken(context):
         raise RuntimeError("no more")
 
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
-    monkeypatch.setattr(complexity, "run", broken)
-    monkeypatch.setattr("quadric.paper.experiments._clusters.run", lambda **options: xor_outcome())
+    for name, run in (("complexity", broken), ("clusters", EXPERIMENTS["xor"].run)):
+        monkeypatch.setitem(EXPERIMENTS, name, replace(EXPERIMENTS[name], run=run))
     result = CliRunner().invoke(app, ["reproduce", "--seeds", "1", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert "no more" in result.stderr
@@ -180,12 +181,6 @@ def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
     assert "Incomplete:" in page
     assert "complexity, theorem, ablation not finished" in page
     assert "XOR with one neuron" in page
-
-
-def xor_outcome():
-    from quadric.paper.experiments import _xor as xor
-
-    return xor.run(seeds=1)
 
 
 def test_odd_directory_names(tmp_path):

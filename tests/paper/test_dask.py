@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ from typer.testing import CliRunner
 
 from quadric import datasets
 from quadric.cli import app
+from quadric.paper.experiments import EXPERIMENTS, Context
 from quadric.paper.experiments import _mnist as mnist
 from quadric.paper.sweep import Recipe, Store, run_sweep
-from quadric.paper.sweep import _cluster as cluster
+from quadric.paper.sweep import _dask as dask_module
 from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, table
 
 distributed = pytest.importorskip("distributed")
@@ -138,10 +140,12 @@ def test_a_killed_dask_worker_changes_nothing(new_cluster, store, expected, monk
     assert caught.value.__notes__[-1].startswith("In the run with 900 images, 4 hidden")
 
     with monkeypatch.context() as other:
-        other.setattr(cluster, "ENGINE", "another")
-        with pytest.raises(RuntimeError, match=r"engine another, as here. Got .*, engine 1 on tcp"):
+        other.setattr(dask_module, "ENGINE", "another")
+        with pytest.raises(
+            RuntimeError, match=r"engine another, like this process. Got .*, engine 1 on tcp"
+        ):
             run_sweep(TASKS, RECIPE, DATA, store, dask=address)
-    assert store.rows(RECIPE, DATA.checksum) == []
+    assert store.runs(RECIPE, DATA.checksum) == []
 
     left = []
 
@@ -154,13 +158,13 @@ def test_a_killed_dask_worker_changes_nothing(new_cluster, store, expected, monk
     with pytest.raises(ZeroDivisionError) as caught:
         run_sweep(FEW, RECIPE, DATA, store, dask=address, on_result=lambda *told: 1 / 0)
     assert caught.value.args
-    assert len(store.rows(RECIPE, DATA.checksum)) == 1
+    assert len(store.runs(RECIPE, DATA.checksum)) == 1
 
     rows = run_sweep(TASKS, RECIPE, DATA, store, dask=address, on_result=kill_one)
     assert workers.workers[0].returncode == -signal.SIGKILL
     assert left == list(range(len(TASKS) - 2, -1, -1))
     assert table(rows) == expected
-    assert table(store.rows(RECIPE, DATA.checksum)) == expected
+    assert table(store.runs(RECIPE, DATA.checksum)) == expected
 
 
 def test_the_only_worker_is_killed_behind_its_nanny(new_cluster, store, expected):
@@ -178,12 +182,12 @@ def test_the_only_worker_is_killed_behind_its_nanny(new_cluster, store, expected
 def test_all_workers_are_replaced(new_cluster, store, expected):
     workers = new_cluster().add_worker().wait()
 
-    def replace(row, done, total):
+    def replace_worker(row, done, total):
         if done == 2:
             workers.workers[0].kill()
             workers.add_worker()
 
-    rows = run_sweep(HALF, RECIPE, DATA, store, dask=workers.address, on_result=replace)
+    rows = run_sweep(HALF, RECIPE, DATA, store, dask=workers.address, on_result=replace_worker)
     assert table(rows) == {task: expected[task] for task in HALF}
 
 
@@ -236,7 +240,7 @@ def test_workers_killed_at_random_moments(kills, nanny, new_cluster, expected, t
         for number in itertools.count():
             with Store(tmp_path / f"{number}.sqlite") as opened:
                 rows = run_sweep(TASKS, RECIPE, DATA, opened, dask=workers.address, on_result=count)
-                assert table(rows) == table(opened.rows(RECIPE, DATA.checksum)) == expected
+                assert table(rows) == table(opened.runs(RECIPE, DATA.checksum)) == expected
             if killer.killed >= kills:
                 break
     finally:
@@ -246,7 +250,7 @@ def test_workers_killed_at_random_moments(kills, nanny, new_cluster, expected, t
 
 
 def test_a_cluster_that_loses_its_workers_for_good(new_cluster, store, monkeypatch):
-    monkeypatch.setattr(cluster, "SECONDS_WITHOUT_WORKERS", 2)
+    monkeypatch.setattr(dask_module, "SECONDS_WITHOUT_WORKERS", 2)
     workers = new_cluster().add_worker().wait()
 
     def kill(row, done, total):
@@ -255,16 +259,15 @@ def test_a_cluster_that_loses_its_workers_for_good(new_cluster, store, monkeypat
     with pytest.raises(RuntimeError) as caught:
         run_sweep(TASKS, RECIPE, DATA, store, dask=workers.address, on_result=kill)
     assert str(caught.value) == (
-        f"the Dask cluster at {workers.address} has had no workers for 2 seconds. The runs that "
-        "had finished are stored; start workers with `dask worker ADDRESS`, then run the same "
-        "command again."
+        f"the Dask cluster at {workers.address} has had no workers for 2 seconds. Finished runs "
+        "are stored; start workers with `dask worker ADDRESS`, then run the same command again."
     )
-    assert store.rows(RECIPE, DATA.checksum)
+    assert store.runs(RECIPE, DATA.checksum)
 
 
 def test_runs_that_end_their_workers_are_not_tried_for_ever(new_cluster, store, monkeypatch):
-    monkeypatch.setattr(cluster, "run_remotely", end_the_worker)
-    monkeypatch.setattr(cluster, "ROUNDS_WITHOUT_RESULT", 2)
+    monkeypatch.setattr(dask_module, "run_remotely", end_the_worker)
+    monkeypatch.setattr(dask_module, "ROUNDS_WITHOUT_RESULT", 2)
     workers = new_cluster(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
     workers.add_worker().add_worker().add_worker().wait(3)
     with pytest.raises(RuntimeError) as caught:
@@ -272,7 +275,7 @@ def test_runs_that_end_their_workers_are_not_tried_for_ever(new_cluster, store, 
     assert str(caught.value).startswith(
         f"the Dask cluster at {workers.address} finished none of 1 runs in 2 attempts (KilledWorker"
     )
-    assert str(caught.value).endswith("see to its workers, then run the same command again.")
+    assert str(caught.value).endswith("check its workers, then run the same command again.")
     assert "\n" not in str(caught.value)
 
 
@@ -281,7 +284,7 @@ def test_runs_that_end_their_workers_are_not_tried_for_ever(new_cluster, store, 
 
 COMMAND = (
     "import quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
-    "from quadric.paper.sweep import cluster; cluster.SECONDS_TO_CONNECT = 3;"
+    "import quadric.paper.sweep._dask as m; m.SECONDS_TO_CONNECT = 3;"
     "from quadric.cli import main; main()"
 )
 
@@ -305,13 +308,13 @@ def stored(out):
     if not path.exists():
         return {}
     with Store(path, read_only=True) as opened:
-        return table(opened.rows(Recipe(), datasets.digits().checksum))
+        return table(opened.runs(Recipe(), datasets.digits().checksum))
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.full)])
 def test_a_killed_scheduler_is_one_line_and_the_table_the_same(kills, new_cluster, tmp_path):
     data, rng, seeds = datasets.digits(), random.Random(kills), kills
-    tasks = mnist.tasks_for(data, full=False, seeds=seeds, first_seed=0)
+    tasks = mnist.tasks_for(Context(seeds=seeds, images=data))
     with Store(tmp_path / "expected.sqlite") as opened:
         wanted = table(run_sweep(tasks, Recipe(), data, opened))
     out, killed = tmp_path / "report", 0
@@ -333,8 +336,8 @@ def test_a_killed_scheduler_is_one_line_and_the_table_the_same(kills, new_cluste
         assert process.returncode == 1, errors
         assert output == ""
         assert told == [
-            f"error: the connection to the Dask scheduler at {workers.address} was lost. The runs "
-            "that had finished are stored; start a scheduler and workers, then run the same "
+            f"error: the connection to the Dask scheduler at {workers.address} was lost. Finished "
+            "runs are stored; start a scheduler and workers, then run the same "
             "command again with the address that the scheduler prints."
         ]
         assert wanted.items() >= stored(out).items()
@@ -345,11 +348,13 @@ def test_a_killed_scheduler_is_one_line_and_the_table_the_same(kills, new_cluste
 
 
 def test_a_cluster_without_workers_or_scheduler(store, monkeypatch):
-    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 0.5)
-    monkeypatch.setattr(cluster, "SECONDS_TO_FIRST_WORKER", 0.5)
+    monkeypatch.setattr(dask_module, "SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr(dask_module, "SECONDS_TO_FIRST_WORKER", 0.5)
     with pytest.raises(ConnectionError, match=r"answered at 'tcp://127.0.0.1:1'"):
         run_sweep(FEW, RECIPE, DATA, store, dask="tcp://127.0.0.1:1")
-    with pytest.raises(ConnectionError, match="'nonsense://x' is no address of a Dask scheduler"):
+    with pytest.raises(
+        ConnectionError, match="'nonsense://x' is not the address of a Dask scheduler"
+    ):
         run_sweep(FEW, RECIPE, DATA, store, dask="nonsense://x")
     with (
         distributed.LocalCluster(
@@ -369,7 +374,7 @@ def test_an_error_in_a_run_is_one_line(error, tmp_path, monkeypatch):
         raise error
 
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
-    monkeypatch.setattr(mnist, "run", broken)
+    monkeypatch.setitem(EXPERIMENTS, "mnist", replace(EXPERIMENTS["mnist"], run=broken))
     arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
@@ -384,6 +389,6 @@ def test_the_extra_that_is_missing_is_named(store, monkeypatch):
 
 def test_a_worker_that_joins_late_with_another_engine_is_refused():
     with pytest.raises(RuntimeError, match="a worker that joined later"):
-        cluster.run_remotely(FEW[0], RECIPE, DATA, ("0.0.1", "0"))
+        dask_module.run_remotely(FEW[0], RECIPE, DATA, ("0.0.1", "0"))
     with pytest.raises(RuntimeError, match=r"no usable quadric \(ModuleNotFoundError"):
-        raise RuntimeError(cluster._mismatch(("1", "1"), {"w": ModuleNotFoundError("quadric")}))
+        raise RuntimeError(dask_module._mismatch(("1", "1"), "w", ModuleNotFoundError("quadric")))

@@ -9,9 +9,8 @@ import subprocess
 import pytest
 from matplotlib.figure import Figure
 
-from quadric.paper.experiments._outcome import Claim, Outcome, Table
-from quadric.paper.report import write_report
-from quadric.paper.report._about import about_this_run
+from quadric.paper.experiments._experiment import Claim, Outcome, Table
+from quadric.paper.report import about_this_run, write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -38,7 +37,7 @@ def page(outcome, tmp_path):
     return write_report([outcome], tmp_path, about_this_run(12.3))
 
 
-def test_files(page, tmp_path):
+def test_csv_and_png_files_are_written_beside_the_page(page, tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"index.html", "numbers.csv", "line.png"}  # and no temporary ones
     with (tmp_path / "numbers.csv").open() as file:
@@ -49,7 +48,7 @@ def test_files(page, tmp_path):
     assert (tmp_path / "line.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_page_stands_alone(page):
+def test_the_page_is_escaped_and_self_contained(page):
     html = page.read_text()
     assert "it &lt;holds&gt;" in html  # nothing is taken for markup
     assert "Numbers &amp; &lt;signs&gt;" in html
@@ -92,7 +91,8 @@ window.addEventListener("load", () => {
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_in_a_real_browser(page, tmp_path):
+@pytest.mark.slow
+def test_headings_sort_and_figures_load_in_a_browser(page, tmp_path):
     """Figures are shown, and a click on a heading sorts: numbers as numbers."""
     probe = tmp_path / "probe.html"
     probe.write_text(page.read_text().replace("</body>", PROBE + "</body>"))

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from quadric import datasets
 from quadric.cli import app
 from quadric.paper.sweep import Environment, Result, Store, StoreError, Task
-from quadric.paper.sweep import _row as row_module
+from quadric.paper.sweep import _store as store_module
 from tests.support.sweep_process import RECIPE
 
 ROOT = Path(__file__).parents[2]
@@ -80,9 +80,9 @@ def test_a_row_comes_back_as_it_was(path):
         row = add(opened)
         again = add(opened)
         assert again.finished_at > row.finished_at
-        assert opened.rows(QUICK, "data") == [row]  # the first stays
+        assert opened.runs(QUICK, "data") == [row]  # the first stays
     with Store(path) as opened:
-        assert opened.rows(QUICK, "data") == [row]
+        assert opened.runs(QUICK, "data") == [row]
     assert names(path.parent) == ["runs.sqlite"]
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -93,13 +93,13 @@ def test_a_report_is_read_while_a_sweep_writes(path):
     with Store(path) as writer:
         add(writer, 0)
         with Store(path, read_only=True) as reader:
-            assert len(reader.rows(QUICK, "data")) == 1
+            assert len(reader.runs(QUICK, "data")) == 1
             add(writer, 1)
-            assert len(reader.rows(QUICK, "data")) == 2
+            assert len(reader.runs(QUICK, "data")) == 2
             with pytest.raises(StoreError, match="opened for reading only"):
                 add(reader, 2)
     with Store(path, read_only=True) as reader:
-        assert len(reader.rows(QUICK, "data")) == 2
+        assert len(reader.runs(QUICK, "data")) == 2
     assert names(path.parent) == ["runs.sqlite"]
 
 
@@ -123,7 +123,7 @@ def test_what_could_not_be_read_is_not_written(result, path):
     with Store(path) as opened:
         with pytest.raises(ValueError, match=r"accuracies|seconds|steps"):
             opened.add(QUICK, "data", Task(5, 4, "linear", 0), result, HERE)
-        assert opened.rows(QUICK, "data") == []
+        assert opened.runs(QUICK, "data") == []
 
 
 def test_a_full_disk_is_told_and_loses_nothing(path):
@@ -136,11 +136,11 @@ def test_a_full_disk_is_told_and_loses_nothing(path):
     with Store(path) as opened:
         pages = opened._connection.execute("PRAGMA page_count").fetchone()[0]
         opened._connection.execute(f"PRAGMA max_page_count = {pages + 4}")
-        with pytest.raises(StoreError, match=r"full. Runs that were stored are kept; make room"):
+        with pytest.raises(StoreError, match=r"full. Stored runs are kept; free some space"):
             fill(opened)
     assert stored
     with Store(path) as opened:
-        assert opened.rows(QUICK, "data") == stored
+        assert opened.runs(QUICK, "data") == stored
 
 
 @pytest.mark.parametrize("change", ["removed", "replaced"])
@@ -207,8 +207,8 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
         assert errors == ""
         if way is hard_link:
             assert output == (
-                f"the store {name} has 2 names (hard links), under which SQLite would not find "
-                "its log. Remove the others, or make a copy and give that.\n"
+                f"the store {name} has 2 names (hard links). SQLite would not find its log "
+                "under the others. Remove them, or make a copy and use that.\n"
             )
             name.unlink()
         else:
@@ -217,12 +217,12 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
                 "or stop it, then run the same command again: finished runs are kept.\n"
             )
         with Store(path, read_only=True) as reader:
-            assert reader.rows(QUICK, "data") == []
+            assert reader.runs(QUICK, "data") == []
     finally:
         holder.kill()
         holder.communicate()
     with Store(path) as opened:  # the lock died with its holder
-        assert opened.rows(QUICK, "data") == []
+        assert opened.runs(QUICK, "data") == []
 
 
 def test_a_store_is_opened_once_in_a_process_too(path, tmp_path):
@@ -239,8 +239,8 @@ def test_a_store_is_opened_once_in_a_process_too(path, tmp_path):
 def test_the_lock_of_systems_without_a_separate_flock(path):
     """The byte that is locked there is none that SQLite locks."""
     elsewhere = (
-        "from types import SimpleNamespace; from quadric.paper.sweep import lock\n"
-        "lock.sys = SimpleNamespace(platform='darwin')\n"
+        "from types import SimpleNamespace; from quadric.paper.sweep import _lock\n"
+        "_lock.sys = SimpleNamespace(platform='darwin')\n"
     )
     script = OPEN.replace("input()", "input(); add(store); print('added')")
     holder = in_process(elsewhere + script, path)
@@ -252,7 +252,7 @@ def test_the_lock_of_systems_without_a_separate_flock(path):
         output, errors = holder.communicate("\n", timeout=60)
     assert (output, errors) == ("added\n", "")
     with Store(path) as opened:
-        assert len(opened.rows(QUICK, "data")) == 1
+        assert len(opened.runs(QUICK, "data")) == 1
 
 
 def test_of_processes_that_make_a_store_at_once_one_has_it(path):
@@ -278,7 +278,7 @@ def test_rows_stay_whoever_reads_meanwhile(path):
 with Store(sys.argv[1]) as store:
     add(store, 0)
     with Store(sys.argv[1], read_only=True) as reader:
-        assert len(reader.rows(QUICK, "data")) == 1
+        assert len(reader.runs(QUICK, "data")) == 1
     print("read", flush=True)
     input()
     add(store, 1)
@@ -289,7 +289,7 @@ with Store(sys.argv[1]) as store:
     try:
         assert writer.stdout.readline() == "read\n"
         with Store(path, read_only=True) as reader:
-            assert len(reader.rows(QUICK, "data")) == 1
+            assert len(reader.runs(QUICK, "data")) == 1
         writer.stdin.write("\n")
         writer.stdin.flush()
         assert writer.stdout.readline() == "stored\n"
@@ -297,7 +297,7 @@ with Store(sys.argv[1]) as store:
         writer.kill()
         writer.communicate()
     with Store(path, read_only=True) as reader:
-        assert len(reader.rows(QUICK, "data")) == 2
+        assert len(reader.runs(QUICK, "data")) == 2
 
 
 def killed_while_open(path):
@@ -313,7 +313,7 @@ def test_a_reader_changes_nothing_that_a_killed_process_left(path):
     killed_while_open(path)
     before = {name: (path.parent / name).read_bytes() for name in names(path.parent)}
     with Store(path, read_only=True) as reader:
-        assert len(reader.rows(QUICK, "data")) == 2
+        assert len(reader.runs(QUICK, "data")) == 2
     after = {name: (path.parent / name).read_bytes() for name in names(path.parent)}
     scratch = "runs.sqlite-shm"  # SQLite's index of the log; it is made anew when needed
     assert before.pop(scratch)
@@ -379,7 +379,7 @@ def test_files_that_sqlite_would_take_for_its_own(suffix, kind, exists, read_onl
         Store(path, read_only=read_only)
     assert str(caught.value) == (
         f"{beside} is in the way: SQLite would use and remove it, and it does not belong to the "
-        "store. It was left as it is; move it away, or give another store."
+        "store. It was not changed; move it, or choose another store."
     )
     assert {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()} == before
     assert path.exists() == exists
@@ -390,7 +390,7 @@ def test_names_that_mean_something_in_addresses(name, tmp_path):
     with Store(tmp_path / name) as opened:
         row = add(opened)
         with Store(tmp_path / name, read_only=True) as reader:
-            assert reader.rows(QUICK, "data") == [row]
+            assert reader.runs(QUICK, "data") == [row]
     assert names(tmp_path) == [name]
 
 
@@ -471,8 +471,8 @@ def statements(*lines):
     return make
 
 
-DAMAGED = r"the store \S+ is damaged \(.+\)\. It was left as it is; restore a copy, or give another"
-NO_STORE = "is not a store of finished runs. It was left as it is"
+DAMAGED = r"the store \S+ is damaged \(.+\)\. It was not changed; restore a copy, or start again"
+NO_STORE = "is not a store of finished runs. It was not changed"
 OTHER_KIND = r"cannot be used: it is a device, a pipe or a socket, not a file"
 SETTINGS = "PRAGMA writable_schema = ON"
 
@@ -497,7 +497,7 @@ SETTINGS = "PRAGMA writable_schema = ON"
         (statements("PRAGMA application_id = 1"), NO_STORE),
         (
             statements("UPDATE meta SET value = '99' WHERE name = 'format'"),
-            r"has format 99, and quadric \S+ reads format \d. It was left as it is",
+            r"has format 99, and quadric \S+ reads format \d. It was not changed",
         ),
         (statements("DELETE FROM meta"), DAMAGED),
         (statements("UPDATE meta SET value = x'ff'"), DAMAGED),
@@ -565,7 +565,7 @@ def forged(column, value):
             add(opened, 1)
         connection = sqlite3.connect(path, isolation_level=None)
         columns = [row[1] for row in connection.execute("PRAGMA table_info(runs)")]
-        connection.create_function("digest", -1, lambda *values: row_module.digest(values))
+        connection.create_function("digest", -1, lambda *values: store_module.digest(values))
         connection.execute(f"UPDATE runs SET {column} = ? WHERE seed = 1", [value])
         connection.execute(f"UPDATE runs SET digest = digest({', '.join(columns[:-1])})")
         connection.close()
@@ -592,7 +592,7 @@ def test_values_that_mean_nothing_are_refused_though_the_digest_fits(column, val
     before = path.read_bytes()
     for options in ({}, {"read_only": True}):
         with pytest.raises(StoreError, match=DAMAGED) as caught, Store(path, **options) as opened:
-            opened.rows(QUICK, "data")
+            opened.runs(QUICK, "data")
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 600
     assert path.read_bytes() == before
@@ -654,7 +654,7 @@ def test_files_without_permission(open_directory):
         with pytest.raises(StoreError, match="cannot be used: Permission denied"):
             Store(path)
         with Store(path, read_only=True) as reader:
-            assert reader.rows(QUICK, "data") == [row]
+            assert reader.runs(QUICK, "data") == [row]
     path.chmod(0o666)
     open_directory.chmod(0o555)
     with without_rights():
@@ -663,7 +663,7 @@ def test_files_without_permission(open_directory):
         with pytest.raises(StoreError, match="cannot be used: Permission denied"):
             Store(path.with_name("new"))
         with Store(path, read_only=True) as reader:
-            assert reader.rows(QUICK, "data") == [row]
+            assert reader.runs(QUICK, "data") == [row]
     open_directory.chmod(0o777)
     assert path.read_bytes() == before
     assert names(open_directory) == ["runs.sqlite"]
@@ -673,7 +673,7 @@ def test_places_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").touch()
     long = tmp_path / ("a" * 250)
     for path in (tmp_path / "missing" / "runs.sqlite", tmp_path / "file" / "runs.sqlite", long):
-        with pytest.raises(StoreError, match="in an existing directory that can be written"):
+        with pytest.raises(StoreError, match="in an existing, writable directory"):
             Store(path)
     with pytest.raises(StoreError, match="No such file"):
         Store(tmp_path / "missing.sqlite", read_only=True)

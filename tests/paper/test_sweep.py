@@ -14,10 +14,10 @@ import pytest
 
 from quadric import Network
 from quadric.paper.sweep import Recipe, Result, Store, Task, run_sweep, run_task, table_tasks
-from quadric.paper.sweep import _prepared as prepared
+from quadric.paper.sweep import _data as data_module
 from quadric.paper.sweep import _runner as runner
 from quadric.paper.sweep import _task as task_module
-from quadric.paper.sweep._prepared import prepare
+from quadric.paper.sweep._data import prepare
 from tests.support.sweep_process import RECIPE, TASKS, images, table
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def expected(tmp_path_factory):
 
 def committed(path):
     with Store(path, read_only=True) as opened:
-        return {row.task: row for row in opened.rows(RECIPE, DATA.checksum)}
+        return {row.task: row for row in opened.runs(RECIPE, DATA.checksum)}
 
 
 # ---- recipes and tasks ---------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_the_key_is_the_same_for_the_same_recipe_only():
     ("options", "message"),
     [
         ({"scaling": "none"}, "scaling must be one of 'centered', 'unit'. Got 'none'"),
-        ({"epochs": (10, 5)}, "epochs must be one or more whole numbers, each larger"),
+        ({"epochs": (10, 5)}, "epochs must be one or more whole numbers in increasing order"),
         ({"epochs": ()}, "epochs must be one or more"),
         ({"epochs": (0, 5)}, "epochs must be a whole number of at least 1"),
         ({"learning_rate": 0}, "learning_rate must be a finite number above 0"),
@@ -145,9 +145,9 @@ def test_a_run_that_asks_for_too_many_images(store):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("X_train", np.zeros((4, 3)), "X_train must be bytes of shape"),
-        ("y_train", np.zeros(4, int), "y_train must be 1500 whole numbers"),
-        ("y_test", -np.ones(300, int), "y_test must be 300 whole numbers, none negative"),
+        ("X_train", np.zeros((4, 3)), "X_train must be a uint8 array of shape"),
+        ("y_train", np.zeros(4, int), "y_train must hold 1500 non-negative whole numbers"),
+        ("y_test", -np.ones(300, int), "y_test must hold 300 non-negative whole numbers"),
         ("X_test", np.zeros((300, 99), np.uint8), "must have the same number of pixels"),
     ],
 )
@@ -174,8 +174,8 @@ def test_the_matrix_is_the_images_and_a_part_is_made_once():
 
 def test_data_are_prepared_once_for_all_threads(store, monkeypatch):
     built = []
-    build = prepared._build
-    monkeypatch.setattr(prepared, "_build", lambda *args: built.append(args) or build(*args))
+    build = data_module._build
+    monkeypatch.setattr(data_module, "_build", lambda *args: built.append(args) or build(*args))
     data = images(seed=7)
     run_sweep(table_tasks([0], sizes=[100, 200], widths=[4]), QUICK, data, store, jobs=3)
     assert len(built) == 1
@@ -256,7 +256,7 @@ def test_what_is_stored_is_not_run_again(store, monkeypatch):
     run_sweep(FEW[:1], replace(QUICK, learning_rate=0.5), DATA, store)
     run_sweep(FEW[:1], QUICK, images(seed=1), store)
     assert len(ran) == 4
-    assert store.rows(QUICK, DATA.checksum, engine="0") == []
+    assert store.runs(QUICK, DATA.checksum, engine="0") == []
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -271,10 +271,8 @@ def test_an_error_in_a_run_names_it_and_keeps_the_others(store, monkeypatch, job
     monkeypatch.setattr(runner, "run_task", failing)
     with pytest.raises(ArithmeticError, match="diverged") as caught:
         run_sweep(FEW, QUICK, DATA, store, jobs=jobs)
-    assert caught.value.__notes__ == [
-        f"In the run with {order[-1]}. The runs that had finished are stored."
-    ]
-    kept = {row.task for row in store.rows(QUICK, DATA.checksum)}
+    assert caught.value.__notes__ == [f"In the run with {order[-1]}. Finished runs are stored."]
+    kept = {row.task for row in store.runs(QUICK, DATA.checksum)}
     # of the last two, which run together, the other may be stopped
     assert kept >= set(order[:-jobs])
     assert order[-1] not in kept
@@ -289,7 +287,7 @@ def test_an_interrupted_sweep_stops_soon_and_goes_on_later(store, expected, jobs
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         run_sweep(TASKS, RECIPE, DATA, store, jobs=jobs, on_result=interrupt)
-    kept = store.rows(RECIPE, DATA.checksum)
+    kept = store.runs(RECIPE, DATA.checksum)
     assert len(kept) == 2
     deadline = time.monotonic() + 5
     while threading.active_count() > before and time.monotonic() < deadline:
@@ -327,7 +325,7 @@ def test_long_runs_are_stopped_when_the_sweep_ends(store, monkeypatch, end):
         time.sleep(0.01)
     assert time.monotonic() < start + 10
     assert begun[0] == order[0]
-    assert len(store.rows(endless, DATA.checksum)) == (end == "interrupt")
+    assert len(store.runs(endless, DATA.checksum)) == (end == "interrupt")
 
 
 def test_a_cancelled_run_ends_with_its_epoch():

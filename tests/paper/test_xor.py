@@ -1,4 +1,4 @@
-"""The first experiment: what the paper shows, over 50 seeds."""
+"""XOR with one neuron: the paper's two boundaries, over 50 seeds."""
 
 from collections import Counter
 
@@ -12,35 +12,35 @@ from quadric.paper.experiments import _xor as xor
     "seeds", [50, pytest.param(1000, marks=pytest.mark.full)], ids=["50 seeds", "1000 seeds"]
 )
 @pytest.mark.parametrize("name", ["identity", "random"])
-def test_the_papers_two_solutions(name, seeds):
-    (recipe,) = [recipe for recipe in xor.RECIPES if recipe.name == name]
-    rows = xor.run_rows(seeds, [recipe])
-    assert all(row.correct == 4 for row in rows)
-    assert Counter(row.kind for row in rows) == {recipe.expected: seeds}
+def test_every_seed_finds_the_papers_solution(name, seeds):
+    (variant,) = [variant for variant in xor.VARIANTS if variant.name == name]
+    trained = [xor.train(variant, seed) for seed in range(seeds)]
+    assert all(one.correct == 4 for one in trained)
+    assert Counter(one.neuron.kind for one in trained) == {variant.expected: seeds}
 
 
-def test_identity_recipe_is_the_notes_one():
-    recipe = xor.RECIPES[0]
-    assert (recipe.learning_rate, recipe.stop_when_solved) == (0.01, True)
-    row = xor.train(recipe, seed=3)
-    assert row.epochs < recipe.epochs
-    assert row.neuron.Q[0, 0] > 0
-    assert np.array_equal(row.neuron.Q, row.neuron.Q.T)
+def test_training_from_the_identity_stops_when_solved():
+    variant = xor.VARIANTS[0]
+    assert (variant.learning_rate, variant.stop_when_solved) == (0.01, True)
+    trained = xor.train(variant, seed=3)
+    assert trained.epochs < variant.epochs
+    assert trained.neuron.Q[0, 0] > 0
+    assert np.array_equal(trained.neuron.Q, trained.neuron.Q.T)
 
 
 def test_training_on_turns_the_ellipse_into_a_hyperbola():
-    rows = xor.run_rows(5, [xor.RECIPES[2]])
-    assert {row.kind for row in rows} == {"hyperbola"}
+    trained = [xor.train(xor.VARIANTS[2], seed) for seed in range(5)]
+    assert {one.neuron.kind for one in trained} == {"hyperbola"}
 
 
-def test_same_seed_same_numbers():
-    a, b = (xor.train(xor.RECIPES[1], seed=4) for _ in range(2))
+def test_the_same_seed_gives_the_same_bits():
+    a, b = (xor.train(xor.VARIANTS[1], seed=4) for _ in range(2))
     assert np.array_equal(a.neuron.Q, b.neuron.Q)
     assert a.neuron.b == b.neuron.b
 
 
 def test_figure_shows_both_solutions():
-    figure = xor.draw(xor.run_rows(1, xor.RECIPES[:2]))
+    figure = xor.draw([xor.train(variant, 0) for variant in xor.VARIANTS[:2]])
     titles = [ax.get_title() for ax in figure.axes]
     assert "hyperbola" in titles[0]
     assert "ellipse" in titles[1]

@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 
 from quadric.paper.sweep import Environment, Result, Store, StoreError, Task
-from quadric.paper.sweep import _row as row_module
+from quadric.paper.sweep import _store as store_module
 from tests.support.sweep_process import RECIPE
 
 RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]
@@ -63,7 +63,7 @@ def fill_and_die(path):
 
 def rows(path, read_only):
     with Store(path, read_only=read_only) as opened:
-        return [row for recipe in RECIPES for row in opened.rows(recipe, "data")]
+        return [row for recipe in RECIPES for row in opened.runs(recipe, "data")]
 
 
 # ---- bytes ---------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def any_value(connection, rng):
 def forged_value(connection, rng):
     """With digests that fit."""
     column = rng.choice((*COLUMNS[:-1], *["accuracies"] * 12, *["seconds", "steps", "kind"] * 3))
-    wanted = row_module.TYPES[COLUMNS.index(column)]
+    wanted = store_module.TYPES[COLUMNS.index(column)]
     values = [value for value in JUNK if type(value) is wanted]
     value = rng.choice(values if rng.random() < 0.8 else JUNK)
     where = f"WHERE seed = {rng.randrange(10)} AND kind = 'reduced' AND recipe LIKE '%[1,2]%'"
@@ -212,7 +212,7 @@ TABLES = (
 def change_tables(path, change, rng):
     connection = sqlite3.connect(path, isolation_level=None)
     try:
-        connection.create_function("digest", -1, lambda *values: row_module.digest(values))
+        connection.create_function("digest", -1, lambda *values: store_module.digest(values))
         connection.execute("PRAGMA synchronous = OFF")
         statement, value = change(connection, rng)
         connection.execute(statement, [value] if "?" in statement else [])
@@ -246,7 +246,7 @@ def outcome(path, read_only, written):
     before = [file.read_bytes() if file.exists() else None for file in files]
     try:
         with Store(path, read_only=read_only) as opened:
-            found = [(row, recipe) for recipe in RECIPES for row in opened.rows(recipe, "data")]
+            found = [(row, recipe) for recipe in RECIPES for row in opened.runs(recipe, "data")]
     except StoreError as error:
         line = str(error)
         assert line.isprintable(), line

@@ -26,13 +26,13 @@ RESULT = Result((0.25, 0.5, 0.75), 1.5, 600)
 
 def seeds(path):
     with Store(path, read_only=True) as opened:
-        return [row.task.seed for row in opened.rows(RECIPE, "data")]
+        return [row.task.seed for row in opened.runs(RECIPE, "data")]
 
 
 def store_runs(path, pipe):
     while True:  # opened and closed often, for these moments, too
         with Store(path) as opened:
-            first = len(opened.rows(RECIPE, "data"))
+            first = len(opened.runs(RECIPE, "data"))
             for seed in range(first, first + 3):
                 opened.add(RECIPE, "data", Task(600, 10, "linear", seed), RESULT, HERE)
                 os.write(pipe, b".")

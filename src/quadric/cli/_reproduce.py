@@ -1,29 +1,20 @@
-"""`quadric reproduce`: the paper's results, each beside ours."""
+"""`quadric reproduce`: the paper's results beside ours, as a table, JSON and a report."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from quadric._utils.text import visible
 from quadric.cli._console import fail, make_console, writable_directory
@@ -31,134 +22,111 @@ from quadric.cli._reproduce_tables import show
 
 if TYPE_CHECKING:
     from quadric.datasets import ImageData
-    from quadric.paper.experiments._outcome import Outcome
-    from quadric.paper.sweep import Recipe, Store
+    from quadric.paper.experiments import Context, Outcome
 
-
-class Experiment(StrEnum):
-    """What can be reproduced."""
-
-    all = "all"
-    xor = "xor"
-    clusters = "clusters"
-    mnist = "mnist"
-    timing = "timing"
-    complexity = "complexity"
-    theorem = "theorem"
-    ablation = "ablation"
-
-
-# about how long each takes on two cores, in seconds: (quick, full); mnist's runs are estimated
-SECONDS = {
-    "xor": (2, 2), "clusters": (20, 180), "timing": (6, 8), "complexity": (2, 6),
-    "theorem": (8, 50), "ablation": (4, 20),
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The options of the command that experiments need."""
-
-    full: bool
-    seeds: int | None
-    first_seed: int
-    jobs: int
-    dask: str | None
-    store: Path
-    data_dir: Path | None
-    recipe: Recipe
+ExperimentName = StrEnum(
+    "ExperimentName",
+    ["all", "xor", "clusters", "mnist", "timing", "complexity", "theorem", "ablation"],
+)
 
 
 def reproduce(
     experiment: Annotated[
-        Experiment, typer.Argument(help="Which result; all of them by default.")
-    ] = Experiment.all,
+        ExperimentName, typer.Argument(help="Which result; all of them by default.")
+    ] = ExperimentName.all,
     full: Annotated[
         bool,
         typer.Option(
             "--full/--quick",
-            help="All 180 cells of the MNIST table with 25 seeds and the paper's own numbers of "
+            help="All 180 cells of the MNIST table with 25 seeds, and the paper's numbers of "
             "epochs; or, in about two minutes, 135 cells with 3 seeds.",
         ),
     ] = False,
     out: Annotated[Path, typer.Option(help="The directory for the report.")] = Path("report"),
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds for xor (50) and mnist (3 or 25).")
+        int | None, typer.Option(min=1, help="Number of seeds for xor (50) and mnist (3 or 25).")
     ] = None,
     first_seed: Annotated[int, typer.Option(min=0, max=2**62, help="The first seed of mnist.")] = 0,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where MNIST's four idx files are (also QUADRIC_DATA).")
+        Path | None, typer.Option(help="Directory of MNIST's four idx files (also QUADRIC_DATA).")
     ] = None,
     store: Annotated[
         Path | None,
-        typer.Option(help="The file that keeps finished runs [default: runs.sqlite in --out]."),
+        typer.Option(help="File of finished runs [default: runs.sqlite in --out]."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads [default: all cores].")] = None,
     dask: Annotated[
-        str | None, typer.Option(help="The address of a Dask scheduler that runs mnist's runs.")
+        str | None, typer.Option(help="Address of a Dask scheduler for the runs of mnist.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     scaling: Annotated[
-        str, typer.Option(help="Pixels: centered (p/255 - 0.5) or unit.")
+        str, typer.Option(help="Pixels: centered (p/255 - 0.5) or unit (p/255).")
     ] = "centered",
     init: Annotated[str, typer.Option(help="Initial values, see Network.create.")] = "normal",
     init_scale: Annotated[
         float | None,
-        typer.Option(help="Their standard deviation (normal: 0.005); of others a factor (1)."),
+        typer.Option(help="Standard deviation for normal (0.005); a factor for others (1)."),
     ] = None,
     rate: Annotated[float, typer.Option(help="The learning rate.")] = 0.01,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images a step.")] = 1,
-    order: Annotated[str, typer.Option(help="Of the images: new every epoch, or given.")] = "new",
-    images: Annotated[str, typer.Option(help="The first N images, or N at random.")] = "first",
+    batch_size: Annotated[int, typer.Option(min=1, help="Images per step.")] = 1,
+    order: Annotated[
+        str, typer.Option(help="Shuffle the images every epoch (new), or not (given).")
+    ] = "new",
+    images: Annotated[str, typer.Option(help="Use the first N images, or N at random.")] = "first",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
 ) -> None:
-    """Reproduce the paper's results, each beside ours, with a verdict; write a report to look at.
+    """Reproduce the paper's results, compare each with ours, and write a report.
 
-    Finished runs of the MNIST table are kept: stop it at any moment (Ctrl-C, a crash), give the
-    same command again, and it goes on where it was. The options from --scaling on are choices that
-    the paper leaves unstated; the defaults are those that match its table.
+    Finished runs of the MNIST table are kept: after Ctrl-C or a crash, the same command resumes.
+    The options from --scaling on are choices that the paper does not state; the defaults are those
+    that match its table.
     """
     out = writable_directory(out)
-    from quadric.errors import DatasetError, DivergenceError, StoreError
-    from quadric.paper.report import write_report
-    from quadric.paper.report._about import about_this_run
+    from joblib import cpu_count
+
+    from quadric.errors import DivergenceError, StoreError
+    from quadric.paper.experiments import EXPERIMENTS, Context
+    from quadric.paper.report import about_this_run, write_report
     from quadric.paper.sweep import Recipe
 
     if init_scale is None:
         init_scale = 0.005 if init == "normal" else 1.0
     try:
         recipe = Recipe(
-            scaling=scaling, init=init, init_scale=init_scale, learning_rate=rate,
-            batch_size=batch_size, order=order, images=images, dtype=dtype,
-        )  # fmt: skip
+            scaling=scaling,
+            init=init,
+            init_scale=init_scale,
+            learning_rate=rate,
+            batch_size=batch_size,
+            order=order,
+            images=images,
+            dtype=dtype,
+        )
     except (ValueError, TypeError) as error:
         fail(str(error))
-    settings = Settings(
-        full, seeds, first_seed, jobs or _cores(), dask, store or out / "runs.sqlite", data_dir,
-        recipe,
-    )  # fmt: skip
-    names = [str(name) for name in Experiment if name is not Experiment.all]
-    if experiment is not Experiment.all:
-        names = [str(experiment)]
+    context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, recipe)
+    store = store or out / "runs.sqlite"
+    names = list(EXPERIMENTS) if experiment is ExperimentName.all else [str(experiment)]
     start = time.perf_counter()
     outcomes: list[Outcome] = []
-    problem, code = "", 0
+    problem, code = "", 1
     try:
-        _run(names, settings, outcomes)
+        for outcome in _run(names, context, store, data_dir):
+            outcomes.append(outcome)
     except KeyboardInterrupt:
         problem, code = "Stopped.", 130
-        if settings.store.exists():
+        if store.exists():
             problem += (
-                f" Finished runs of the MNIST table are kept in {settings.store}: the same command "
-                "goes on from there."
+                f" Finished runs of the MNIST table are kept in {store}: the same command resumes "
+                "from there."
             )
     except DivergenceError as error:
-        problem, code = f"{error} (Choose a smaller --rate or --init-scale.)", 1
-    except (DatasetError, StoreError, ImportError, OSError, MemoryError, RuntimeError) as error:
-        problem, code = " ".join(str(error).split()) or type(error).__name__, 1
+        problem = f"{error} (Choose a smaller --rate or --init-scale.)"
+    except (StoreError, ImportError, OSError, MemoryError, RuntimeError) as error:
+        problem = " ".join(str(error).split()) or type(error).__name__
     if problem and not outcomes:
         _end(problem, code)
-    about = about_this_run(time.perf_counter() - start, settings.jobs)
+    about = about_this_run(time.perf_counter() - start, context.jobs)
     if problem:
         missing = ", ".join(names[len(outcomes) :])
         about = {"incomplete": f"{missing} not finished ({problem})"} | about
@@ -167,9 +135,11 @@ def reproduce(
     except OSError as error:
         fail(f"cannot write to {out}: {error.strerror}. Choose another directory with --out.")
     if problem:
-        _end(f"{problem} What was finished before is in {page}.", code)
+        _end(f"{problem} The finished experiments are in {page}.", code)
     if as_json:
-        typer.echo(json.dumps(_plain(outcomes, page), indent=2))
+        results = [_plain(outcome) for outcome in outcomes]
+        found = {"experiments": results, "report": str(page), "command": sys.argv[1:]}
+        typer.echo(json.dumps(found, indent=2))
         return
     console = make_console()
     for outcome in outcomes:
@@ -184,120 +154,77 @@ def _end(problem: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _run(names: list[str], settings: Settings, outcomes: list[Outcome]) -> None:
-    """Run them one after the other; `outcomes` has those that are finished, whatever happens."""
+def _run(
+    names: list[str], context: Context, store: Path, data_dir: Path | None
+) -> Iterator[Outcome]:
+    """Run the experiments one after the other, with a progress bar on stderr."""
+    from quadric.paper.experiments import EXPERIMENTS
+    from quadric.paper.sweep import Store
+
     stderr = make_console(stderr=True)
-    images = _images(settings.data_dir, stderr) if {"mnist", "timing"} & set(names) else None
-    _tell_estimate(names, settings, images, stderr)
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-        TextColumn("left:"), TimeRemainingColumn(), console=stderr, transient=True,
-    )  # fmt: skip
-    with contextlib.ExitStack() as held:
-        store = None
-        if "mnist" in names:  # opened first: a store that cannot be used is told at once
-            from quadric.paper.sweep import Store
-
-            store = held.enter_context(Store(settings.store))
+    chosen = {name: EXPERIMENTS[name] for name in names}
+    if any(experiment.needs_images for experiment in chosen.values()):
+        context = replace(context, images=_images(data_dir, stderr))
+    seconds = sum(experiment.estimate(context) for experiment in chosen.values())
+    if seconds > 5:
+        text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
+        stderr.print(f"About {text} with {context.jobs} threads, less for runs already stored.")
+    with contextlib.ExitStack() as stack:
+        if any(experiment.needs_store for experiment in chosen.values()):
+            # opened first: a store that cannot be used is reported at once
+            context = replace(context, store=stack.enter_context(Store(store)))
+        progress = bars.Progress(
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            bars.TaskProgressColumn(),
+            bars.TimeElapsedColumn(),
+            bars.TextColumn("left:"),
+            bars.TimeRemainingColumn(),
+            console=stderr,
+            transient=True,
+        )
         if stderr.is_terminal:
-            held.enter_context(progress)
-        for name in names:
-            if not stderr.is_terminal:  # a log: one line each
+            stack.enter_context(progress)
+        for name, experiment in chosen.items():
+            if not stderr.is_terminal:  # a log: one line per experiment
                 stderr.print(f"{name} ...")
-            task = progress.add_task(name, total=None)
+            bar = progress.add_task(name, total=None)
 
-            def advance(done: float, total: float, text: str, task: Any = task) -> None:
-                progress.update(task, completed=done, total=total, description=text)
+            def advance(done: float, total: float, text: str, bar: Any = bar) -> None:
+                progress.update(bar, completed=done, total=total, description=text)
 
-            outcomes.append(_run_one(name, settings, images, store, advance))
-            progress.update(task, visible=False)
-
-
-def _run_one(
-    name: str, settings: Settings, images: ImageData | None, store: Store | None,
-    progress: Callable[..., None],
-) -> Outcome:  # fmt: skip
-    from quadric.paper import experiments
-
-    if name == "xor":
-        from quadric.paper.experiments import _xor as xor
-
-        return xor.run(seeds=settings.seeds or 50, progress=progress)
-    if name == "mnist":
-        assert images is not None
-        assert store is not None
-        return experiments.mnist.run(
-            images, store, recipe=settings.recipe, tasks=_tasks(settings, images),
-            jobs=settings.jobs, dask=settings.dask, progress=progress,
-        )  # fmt: skip
-    if name == "timing":
-        assert images is not None
-        return experiments.timing.run(images, full=settings.full, progress=progress)
-    module = getattr(experiments, name)
-    outcome: Outcome = module.run(full=settings.full, jobs=settings.jobs, progress=progress)
-    return outcome
+            yield experiment.run(replace(context, progress=advance))
+            progress.update(bar, visible=False)
 
 
 def _images(data_dir: Path | None, stderr: Console) -> ImageData:
-    """MNIST; or, said aloud, scikit-learn's digits where it cannot be had."""
+    """Load MNIST or, with a warning, scikit-learn's digits if it cannot be downloaded."""
     from quadric import datasets
     from quadric.errors import DatasetUnavailableError
 
+    waiting = stderr.status("looking for MNIST") if stderr.is_terminal else contextlib.nullcontext()
     try:
-        with stderr.status("looking for MNIST") if stderr.is_terminal else nullcontext():
+        with waiting:
             return datasets.mnist(data_dir)
     except DatasetUnavailableError as error:
         stderr.print(
-            f"MNIST is not to be had: {visible(str(error))}\nscikit-learn's 8x8 digits are used "
-            "instead, and labelled so; they cannot be compared with the paper's numbers.",
+            f"MNIST is not available: {visible(str(error))}\nUsing scikit-learn's 8x8 digits "
+            "instead, labelled as such; they cannot be compared with the paper's numbers.",
             style="yellow",
         )
         return datasets.digits()
 
 
-def _tasks(settings: Settings, images: ImageData) -> Any:
-    from quadric.paper.experiments import _mnist as mnist
-
-    return mnist.tasks_for(
-        images, full=settings.full, seeds=settings.seeds, first_seed=settings.first_seed
-    )
-
-
-def _tell_estimate(
-    names: list[str], settings: Settings, images: ImageData | None, stderr: Console
-) -> None:
-    seconds = sum(float(SECONDS[name][settings.full]) for name in names if name in SECONDS)
-    if "mnist" in names and images is not None:
-        from quadric.paper.experiments import _mnist as mnist
-
-        seconds += mnist.estimate(_tasks(settings, images), settings.recipe, settings.jobs)
-    if seconds > 5:
-        text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
-        stderr.print(f"About {text} with {settings.jobs} threads, less what is stored already.")
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _plain(outcomes: list[Outcome], page: Path) -> dict[str, Any]:
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    """Return the outcome as values for JSON."""
     return {
-        "experiments": [
-            {
-                "name": outcome.name,
-                "title": outcome.title,
-                "summary": outcome.summary,
-                "claims": [claim.__dict__ for claim in outcome.claims],
-                "tables": {
-                    table.name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-                    for table in outcome.tables
-                },
-                "facts": outcome.facts,
-            }
-            for outcome in outcomes
-        ],
-        "report": str(page),
-        "command": sys.argv[1:],
+        "name": outcome.name,
+        "title": outcome.title,
+        "summary": outcome.summary,
+        "claims": [asdict(claim) for claim in outcome.claims],
+        "tables": {
+            table.name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+            for table in outcome.tables
+        },
+        "facts": outcome.facts,
     }

@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from quadric.paper.experiments._outcome import Outcome, Table
+    from quadric.paper.experiments._experiment import Outcome, Table
 
 
 MOST_ROWS = 60  # on the terminal; the report has all

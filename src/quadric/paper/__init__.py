@@ -1,1 +1,5 @@
-"""Reproduction of the paper: experiments, sweeps of training runs, and the report."""
+"""Reproduction of the paper: experiments, sweeps of training runs, and the report.
+
+May import every package except `cli`. Start with `experiments`, which has one file per result;
+`sweep` runs and stores the many trainings of the MNIST table, and `report` writes the HTML page.
+"""

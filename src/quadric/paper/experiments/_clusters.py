@@ -1,49 +1,52 @@
-"""Six clusters, one layer of six neurons: quadratic, linear, and what it takes to match them."""
-
-from __future__ import annotations
+"""Six clusters and one layer of six neurons: quadratic, linear, and hidden networks that match."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import product
 
 import numpy as np
-from joblib import Parallel, delayed
+from matplotlib.figure import Figure
 
 from quadric import datasets
 from quadric._utils.arrays import Array
-from quadric._utils.blas_threads import one_blas_thread
 from quadric.network import Network
-from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+from quadric.paper.experiments._experiment import (
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    new_figure,
+    run_cases,
+)
+from quadric.plotting import plot_clusters, plot_regions
 
 RATE = 1e-4  # the paper's
 EPOCHS = 10_000
 PAPER_ACCURACY = 99.97
-LAYERS = {
-    "quadratic": ("quadratic", "logistic"),
-    "linear": ("linear", "logistic"),
-    "linear, softmax": ("linear", "softmax"),
-    "reduced": ("reduced", "logistic"),
-}
 WIDTHS = range(1, 9)
+NETWORKS = {
+    "quadratic": [("quadratic", 6, "logistic")],
+    "linear": [("linear", 6, "logistic")],
+    "linear, softmax": [("linear", 6, "softmax")],
+    "reduced": [("reduced", 6, "logistic")],
+} | {
+    f"{width} hidden, 6 linear": [("linear", width, "tanh"), ("linear", 6, "logistic")]
+    for width in WIDTHS
+}
 
 
 @dataclass(frozen=True)
-class Row:
-    """One trained network.
+class TrainedLayers:
+    """A trained network and its test accuracies in percent.
 
     Attributes
     ----------
     model : str
     seed : int
     thresholded : float
-        The share of test points, in percent, for which every neuron by itself says what it should.
+        The share of points for which every output is on the right side of 0.5.
     argmax : float
-        The share for which the largest output is the right one.
-    parameters : int
+        The share of points for which the largest output is that of the class.
     seconds : float
     network : Network
     """
@@ -52,141 +55,127 @@ class Row:
     seed: int
     thresholded: float
     argmax: float
-    parameters: int
     seconds: float
     network: Network
 
 
 def data(seed: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """The paper's 2000 training and 500 test points a class."""
+    """Draw the paper's 2000 training and 500 test points per class."""
     rng = np.random.default_rng(seed)
     return datasets.clusters(2000, rng=rng), datasets.clusters(500, rng=rng)
 
 
-def accuracies(network: Network, X: Array, y: Array) -> tuple[float, float]:
-    """(by thresholds, by argmax), in percent."""
-    outputs = network.forward(X)
-    thresholded = ((outputs > 0.5) == np.eye(6, dtype=bool)[y]).all(axis=1)
-    return 100 * float(thresholded.mean()), 100 * float((outputs.argmax(axis=1) == y).mean())
+def train(model: str, seed: int, epochs: int = EPOCHS) -> TrainedLayers:
+    """Train a network and test it.
 
-
-def layer_row(model: str, seed: int, epochs: int) -> Row:
-    """One layer, trained as in the paper: SGD, one sample a step, rate 0.0001."""
+    One layer is trained as in the paper: SGD, one sample per step, rate 0.0001. Networks with a
+    hidden layer are trained to convergence by L-BFGS.
+    """
     (X, y), (X_test, y_test) = data(seed)
-    kind, activation = LAYERS[model]
-    net = Network.create(2, [(kind, 6, activation)], init="normal", scale=0.005, rng=seed)
-    history = net.fit(X, np.eye(6)[y], learning_rate=RATE, epochs=epochs, rng=seed)
-    scores = accuracies(net, X_test, y_test)
-    return Row(model, seed, *scores, net.n_parameters, sum(history.seconds), net)
+    Y, layers = np.eye(6)[y], NETWORKS[model]
+    if len(layers) == 1:
+        net = Network.create(2, layers, init="normal", scale=0.005, rng=seed)
+        history = net.fit(X, Y, learning_rate=RATE, epochs=epochs, rng=seed)
+    else:
+        net = Network.create(2, layers, init="glorot", rng=seed)
+        history = net.fit(X, Y, solver="lbfgs", epochs=500, l2=1e-6)
+    outputs = net.forward(X_test)
+    thresholded = ((outputs > 0.5) == np.eye(6, dtype=bool)[y_test]).all(axis=1)
+    correct = outputs.argmax(axis=1) == y_test
+    scores = (100 * float(thresholded.mean()), 100 * float(correct.mean()))
+    return TrainedLayers(model, seed, *scores, sum(history.seconds), net)
 
 
-def hidden_row(width: int, seed: int) -> Row:
-    """Hidden linear neurons with tanh, trained to the end by L-BFGS, linear outputs."""
-    (X, y), (X_test, y_test) = data(seed)
-    net = Network.create(
-        2, [("linear", width, "tanh"), ("linear", 6, "logistic")], init="glorot", rng=seed
-    )
-    history = net.fit(X, np.eye(6)[y], solver="lbfgs", epochs=500, l2=1e-6)
-    scores = accuracies(net, X_test, y_test)
-    name = f"{width} hidden, 6 linear"
-    return Row(name, seed, *scores, net.n_parameters, sum(history.seconds), net)
+def run(context: Context) -> Outcome:
+    """Train all networks with 5 seeds (3 seeds and a fifth of the epochs in a quick run)."""
+    seeds, epochs = (5, EPOCHS) if context.full else (3, EPOCHS // 5)
+    cases = [(*case, epochs) for case in product(NETWORKS, range(seeds))]
+    return outcome(run_cases(context, train, cases, "clusters"), epochs)
 
 
-def run(*, full: bool = False, jobs: int = 2, progress: Progress = silent) -> Outcome:
-    """Train all of them with 5 seeds (3 and a fifth of the epochs in a quick run)."""
-    seeds = range(5 if full else 3)
-    epochs = EPOCHS if full else EPOCHS // 5
-    tasks: list[Any] = [delayed(layer_row)(name, seed, epochs) for name in LAYERS for seed in seeds]
-    tasks += [delayed(hidden_row)(width, seed) for width in WIDTHS for seed in seeds]
-    rows: list[Row] = []
-    with one_blas_thread():
-        for row in Parallel(n_jobs=jobs, prefer="threads", return_as="generator")(tasks):
-            rows.append(row)
-            progress(len(rows), len(tasks), f"clusters: {row.model}")
-    return outcome(rows, epochs)
-
-
-def outcome(rows: Sequence[Row], epochs: int) -> Outcome:
-    """Medians over the seeds, and the paper's claims."""
+def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
+    """Compute medians over the seeds, and judge the paper's claims."""
     medians = {}
-    for name in dict.fromkeys(row.model for row in rows):
-        mine = [row for row in rows if row.model == name]
-        medians[name] = (
-            float(np.median([row.thresholded for row in mine])),
-            float(np.median([row.argmax for row in mine])),
-            mine[0].parameters,
-            float(np.median([row.seconds for row in mine])),
-        )
+    for name in dict.fromkeys(one.model for one in trained):
+        mine = [one for one in trained if one.model == name]
+        scores = np.median([(one.thresholded, one.argmax, one.seconds) for one in mine], axis=0)
+        by_thresholds, by_argmax, seconds = map(float, scores)
+        medians[name] = (by_thresholds, by_argmax, mine[0].network.n_parameters, seconds)
     best, argmax, parameters, seconds = medians["quadratic"]
-    matching = [
-        (width, medians[f"{width} hidden, 6 linear"]) for width in WIDTHS
-        if medians[f"{width} hidden, 6 linear"][0] >= best - 0.05
-    ]  # fmt: skip
     match = "none of up to 8 hidden neurons"
-    if matching:
-        width, (accuracy, _, count, _) = matching[0]
-        match = f"{width} hidden neurons ({count} parameters, {accuracy:.2f} %)"
-    count = len({row.seed for row in rows})
+    for width in WIDTHS:
+        accuracy, _, count, _ = medians[f"{width} hidden, 6 linear"]
+        if accuracy >= best - 0.05:
+            match = f"{width} hidden neurons ({count} parameters, {accuracy:.2f} %)"
+            break
+    linear, linear_argmax = medians["linear"][:2]
+    softmax = medians["linear, softmax"][1]
+    count = len({one.seed for one in trained})
+    whole = epochs == EPOCHS
     claims = [
         Claim(
-            "one layer of 6 quadratic neurons reaches 99.97 %", f"{PAPER_ACCURACY} %",
+            "one layer of 6 quadratic neurons reaches 99.97 %",
+            f"{PAPER_ACCURACY} %",
             f"{best:.2f} % by thresholds, {argmax:.2f} % by argmax (medians of {count} seeds)"
-            + ("" if epochs == EPOCHS else f"; not judged: {epochs} of the {EPOCHS} epochs"),
-            best >= 99.9 if epochs == EPOCHS else None,
+            + ("" if whole else f"; not judged: {epochs} of the {EPOCHS} epochs"),
+            best >= 99.9 if whole else None,
         ),
         Claim(
-            "a layer of 6 linear neurons cannot learn it", "not shown",
-            f"{medians['linear'][0]:.2f} % by thresholds; but {medians['linear'][1]:.2f} % by "
-            f"argmax, {medians['linear, softmax'][1]:.2f} % with softmax",
-            medians["linear"][0] < 90,
+            "a layer of 6 linear neurons cannot learn it",
+            "not shown",
+            f"{linear:.2f} % by thresholds; but {linear_argmax:.2f} % by argmax, {softmax:.2f} % "
+            "with softmax",
+            linear < 90,
         ),
         Claim(
-            "linear neurons that decide each by itself need a hidden layer", "not shown",
-            f"without one {medians['linear'][0]:.2f} %; matched (to 0.05 points) by {match}; 6 "
-            f"quadratic neurons have {parameters} parameters",
-            medians["linear"][0] < best - 0.05,
+            "linear neurons that decide independently need a hidden layer",
+            "not shown",
+            f"without one {linear:.2f} %; matched (to 0.05 points) by {match}; 6 quadratic neurons "
+            f"have {parameters} parameters",
+            linear < best - 0.05,
         ),
-    ]  # fmt: skip
+    ]
     table = Table(
-        "clusters", "Six clusters: test accuracy, medians over the seeds",
+        "clusters",
+        "Six clusters: test accuracy, medians over the seeds",
         ("model", "by thresholds", "by argmax", "parameters", "seconds"),
         [(name, *values) for name, values in medians.items()],
-        "By thresholds: every neuron by itself says what it should. By argmax: the largest output "
-        "is the right one.",
+        "By thresholds: every output is on the right side of 0.5. By argmax: the largest output is "
+        "that of the class.",
         {"by thresholds": ".2f", "by argmax": ".2f", "seconds": ".1f"},
-    )  # fmt: skip
-    first = next(row for row in rows if row.model == "quadratic")
+    )
     return Outcome(
-        "clusters", "Six clusters, six neurons, no hidden layer",
-        f"SGD with the paper's rate of {RATE} for {epochs} epochs ({seconds:.0f} s a run), "
-        f"2000 training and 500 test points a class, {count} seeds. The networks with hidden "
-        "layers are trained by L-BFGS.",
-        [table], claims, {"clusters": draw(first)},
+        "clusters",
+        "Six clusters, six neurons, no hidden layer",
+        f"SGD with the paper's rate of {RATE} for {epochs} epochs ({seconds:.0f} s per run), 2000 "
+        f"training and 500 test points per class, {count} seeds. The networks with hidden layers "
+        "are trained by L-BFGS.",
+        [table],
+        claims,
+        {"clusters": draw(next(one for one in trained if one.model == "quadratic"))},
         {"epochs": epochs, "rate": RATE, "seeds": count, "seconds": seconds},
-    )  # fmt: skip
+    )
 
 
-def draw(row: Row) -> Figure:
-    """The paper's figure: each class and its neuron's boundary in one colour; the regions."""
-    from matplotlib.figure import Figure
-
-    from quadric.plotting import plot_clusters, plot_regions
-
-    (X, y), _ = data(row.seed)
-    figure = Figure(figsize=(10, 4.6), layout="constrained", dpi=150)
+def draw(trained: TrainedLayers) -> Figure:
+    """Draw the paper's figure: each class and its neuron's boundary, and the decision regions."""
+    (X, y), _ = data(trained.seed)
+    figure = new_figure(10, 4.6)
     left, right = figure.subplots(1, 2)
     window = (-24.0, 8.0, -9.0, 19.0)
-    plot_clusters(row.network, X[::4], y[::4], left, window=window)
-    left.set_title("each neuron's boundary in its class's colour")
-    plot_regions(row.network, X[::4], y[::4], right, window=window, size=8)
-    right.set_aspect("equal")
-    right.set_title("where the largest neuron decides")
+    plot_clusters(trained.network, X[::4], y[::4], left, window=window)
+    plot_regions(trained.network, X[::4], y[::4], right, window=window, size=8)
+    left.set(title="each neuron's boundary in its class's colour", xlabel="$x$")
+    right.set(title="the class of the largest output", xlabel="$x$", aspect="equal")
     for ax in (left, right):
-        ax.set_xlabel("$x$")
         ax.set_ylabel("$y$", rotation=0)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(
-        handles, [f"class {label}" for label in labels], loc="outside lower center", ncols=6,
-        frameon=False, markerscale=2.2,
-    )  # fmt: skip
+        handles,
+        [f"class {label}" for label in labels],
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        markerscale=2.2,
+    )
     return figure

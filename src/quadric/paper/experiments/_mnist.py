@@ -1,344 +1,179 @@
-"""The paper's MNIST table: 180 cells, each beside ours, and what it claims from them."""
+"""The paper's MNIST table: run what the store lacks, compare all cells with the paper's."""
 
-import csv
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-import numpy as np
-
 from quadric.datasets import ImageData
-from quadric.errors import StoreError
-from quadric.paper.experiments import _mnist_figures as mnist_figures
-from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
-from quadric.paper.sweep import Recipe, Row, Store, Task, run_sweep, table_tasks
+from quadric.paper.experiments import _mnist_figures as figures
+from quadric.paper.experiments._experiment import MODELS, Context, Outcome, Table
+from quadric.paper.experiments._mnist_cells import (
+    Cell,
+    cells_of,
+    claims_of,
+    paper_table,
+    smallest_widths,
+)
+from quadric.paper.sweep import Recipe, Run, Task, run_sweep, table_tasks
+from quadric.paper.sweep._task import SIZES, WIDTHS
+from quadric.reference._counts import PARAMETERS
 
-MODELS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
-WIDTHS = (10, 15, 20, 25, 30)
-SIZES = (600, 1200, 6000, 60000)
 QUICK_SIZES = SIZES[:3]
 QUICK_SEEDS, FULL_SEEDS = 3, 25
 
-Key = tuple[int, int, int, str]  # train_size, epochs, hidden, model
+
+def tasks_for(context: Context, seeds: Sequence[int] | None = None) -> list[Task]:
+    """Return the tasks of the table, or of the part that a quick run or small data allow."""
+    assert context.images is not None
+    if seeds is None:
+        count = context.seeds or (FULL_SEEDS if context.full else QUICK_SEEDS)
+        seeds = range(context.first_seed, context.first_seed + count)
+    sizes = SIZES if context.full else QUICK_SIZES
+    available = len(context.images.X_train)
+    return table_tasks(seeds, sizes=[size for size in sizes if size <= available])
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One cell: percentages over the seeds, and the paper's, where it has the cell."""
-
-    train_size: int
-    epochs: int
-    hidden: int
-    model: str
-    mean: float
-    std: float | None  # of one seed there is none
-    best: float
-    worst: float
-    paper_mean: float | None = None
-    paper_std: float | None = None
-
-    @property
-    def key(self) -> Key:
-        return self.train_size, self.epochs, self.hidden, self.model
-
-    @property
-    def difference(self) -> float | None:
-        """Ours less the paper's, in points."""
-        return None if self.paper_mean is None else self.mean - self.paper_mean
-
-    @property
-    def sigmas(self) -> float | None:
-        """The difference in printed standard deviations."""
-        if self.difference is None or not self.paper_std:
-            return None
-        return self.difference / self.paper_std
-
-    @property
-    def within_2_sigmas(self) -> bool | None:
-        return None if self.sigmas is None else abs(self.sigmas) <= 2
-
-    @property
-    def near(self) -> bool | None:
-        """Within 3 printed standard deviations, or within one point."""
-        if self.difference is None or self.sigmas is None:
-            return None
-        return abs(self.sigmas) <= 3 or abs(self.difference) <= 1.0
-
-
-def paper_table() -> dict[Key, dict[str, float]]:
-    """The paper's table: mean, std, best and worst of 25 runs, in percent."""
-    text = resources.files(__package__).joinpath("paper_mnist.csv").read_text()
-    table = {}
-    for row in csv.DictReader(text.splitlines()):
-        key = (int(row["train_size"]), int(row["epochs"]), int(row["hidden"]), row["model"])
-        table[key] = {name: float(row[name]) for name in ("mean", "std", "best", "worst")}
-    return table
-
-
-def tasks_for(
-    data: ImageData, *, full: bool, seeds: int | None = None, first_seed: int = 0
-) -> list[Task]:
-    """The runs of the table, or of the part of it that a quick run or small data allow."""
-    count = seeds or (FULL_SEEDS if full else QUICK_SEEDS)
-    sizes = [size for size in (SIZES if full else QUICK_SIZES) if size <= len(data.X_train)]
-    return table_tasks(range(first_seed, first_seed + count), sizes=sizes, widths=WIDTHS)
-
-
-def estimate(tasks: Sequence[Task], recipe: Recipe, jobs: int) -> float:
-    """About how many seconds the runs take on this many cores."""
-    return sum(task.cost for task in tasks) * 1e-9 * recipe.epochs[-1] / jobs
-
-
-def cells_of(rows: Sequence[Row], recipe: Recipe, paper: dict[Key, dict[str, float]]) -> list[Cell]:
-    """Mean, standard deviation (n - 1), best and worst over the seeds of each cell."""
-    names = {kind: model for model, kind in MODELS.items()}
-    groups: dict[Key, list[float]] = {}
-    for row in rows:
-        if len(row.result.accuracies) != len(recipe.epochs):
-            raise StoreError(f"the store is damaged: the run with {row.task} is not whole.")
-        for epochs, accuracy in zip(recipe.epochs, row.result.accuracies, strict=True):
-            key = (row.task.size, epochs, row.task.hidden, names[row.task.kind])
-            groups.setdefault(key, []).append(100 * accuracy)
-    cells = []
-    for key in sorted(groups, key=lambda key: (*key[:3], list(MODELS).index(key[3]))):
-        values = np.array(groups[key])
-        theirs = paper.get(key, {})
-        cells.append(
-            Cell(
-                *key, float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None,
-                float(values.max()), float(values.min()), theirs.get("mean"), theirs.get("std"),
-            )
-        )  # fmt: skip
-    return cells
-
-
-def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
-    """The paper's claims from this table, judged on its own numbers and on ours."""
-    ours = {cell.key: cell.mean for cell in cells}
-    theirs = {cell.key: cell.paper_mean for cell in cells if cell.paper_mean is not None}
-    claims = []
-    if compared:
-        judged = [cell for cell in cells if cell.sigmas is not None]
-        within = sum(bool(cell.within_2_sigmas) for cell in judged)
-        near = sum(bool(cell.near) for cell in judged)
-        claims.append(
-            Claim(
-                "the table can be reproduced", f"{len(judged)} cells",
-                f"{within} of {len(judged)} means within 2 printed standard deviations, {near} "
-                "within 3 or one point",
-                within >= 0.95 * len(judged),
-            )
-        )  # fmt: skip
-    for text, better, worse in (
-        ("QNN beats ANN", "qnn", "ann"),
-        ("QNN beats RPQNN", "qnn", "rpqnn"),
-        ("RPQNN beats ANN", "rpqnn", "ann"),
-    ):
-        mine, total = _wins(ours, better, worse)
-        paper, paper_total = _wins(theirs, better, worse)
-        claims.append(
-            Claim(
-                f"{text} in every row of equal size, epochs and width",
-                f"{paper} of {paper_total}" if paper_total else "-", f"{mine} of {total}",
-                _judged(mine, total, compared), _judged(paper, paper_total, compared),
-            )
-        )  # fmt: skip
-    mine, total = _shrinks(ours)
-    paper, paper_total = _shrinks(theirs)
-    claims.append(
-        Claim(
-            "the gain of QNN over ANN is always larger with 10 hidden neurons than with 30",
-            f"{paper} of {paper_total}" if paper_total else "-", f"{mine} of {total}",
-            _judged(mine, total, compared), _judged(paper, paper_total, compared),
-        )
-    )  # fmt: skip
-    smallest = smallest_widths(cells)
-    fewer = sum(row[3] is not None and row[3] < 30 for row in smallest)
-    paper_fewer = sum(row[2] is not None and row[2] < 30 for row in smallest)
-    claims.append(
-        Claim(
-            "fewer hidden neurons suffice: a QNN of less than 30 reaches the ANN of 30",
-            f"{paper_fewer} of {len(smallest)}" if theirs else "-", f"{fewer} of {len(smallest)}",
-            _judged(fewer, len(smallest), compared), _judged(paper_fewer, len(smallest), compared),
-        )
-    )  # fmt: skip
-    return claims
-
-
-def _judged(count: int, total: int, compared: bool) -> bool | None:
-    """Whether it holds every time; None where there is no paper, or nothing, to judge."""
-    return count == total if compared and total else None
-
-
-def _wins(means: dict[Key, Any], better: str, worse: str) -> tuple[int, int]:
-    pairs = [
-        (mean, means[(*key[:3], worse)])
-        for key, mean in means.items()
-        if key[3] == better and (*key[:3], worse) in means
-    ]
-    return sum(a > b for a, b in pairs), len(pairs)
-
-
-def _shrinks(means: dict[Key, Any]) -> tuple[int, int]:
-    rows = [key[:2] for key in means if key[2] == 10 and key[3] == "qnn"]
-    gains = [
-        [means[(*row, width, "qnn")] - means[(*row, width, "ann")] for width in (10, 30)]
-        for row in rows
-        if all((*row, width, model) in means for width in (10, 30) for model in ("qnn", "ann"))
-    ]
-    return sum(small > large for small, large in gains), len(gains)
-
-
-def smallest_widths(cells: Sequence[Cell]) -> list[tuple[Any, ...]]:
-    """(size, epochs, paper's, ours): the smallest width whose QNN reaches the ANN of 30."""
-    ours = {cell.key: cell.mean for cell in cells}
-    theirs = {cell.key: cell.paper_mean for cell in cells if cell.paper_mean is not None}
-    rows = []
-    for size, epochs in sorted({key[:2] for key in ours}):
-        found = []
-        for means in (theirs, ours):
-            goal = means.get((size, epochs, 30, "ann"))
-            widths = [
-                width for width in WIDTHS
-                if goal is not None and means.get((size, epochs, width, "qnn"), -1.0) >= goal
-            ]  # fmt: skip
-            found.append(widths[0] if widths else None)
-        rows.append((size, epochs, *found))
-    return rows
+def estimate(context: Context) -> float:
+    """Estimate the seconds that all runs take."""
+    seeds = context.seeds or (FULL_SEEDS if context.full else QUICK_SEEDS)
+    per_epoch = seeds * sum(task.cost for task in tasks_for(context, seeds=[0]))
+    return per_epoch * 1e-9 * context.recipe.epochs[-1] / context.jobs
 
 
 def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) -> int:
-    """How many parameters the network of a cell has."""
-    extra = {"ann": 0, "qnn": hidden * (hidden + 1) // 2, "rpqnn": hidden + 1}[model]
-    return hidden * (inputs + 1) + outputs * (hidden + 1 + extra)
+    """Return the number of parameters of the network of a cell."""
+    return PARAMETERS["ann"](hidden, inputs) + PARAMETERS[model](outputs, hidden)
 
 
-def run(
-    data: ImageData,
-    store: Store,
-    *,
-    recipe: Recipe | None = None,
-    tasks: Sequence[Task] | None = None,
-    full: bool = False,
-    jobs: int = 2,
-    dask: str | None = None,
-    progress: Progress = silent,
-) -> Outcome:
-    """Run what the store lacks, and compare.
+def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
+    """Run the tasks that the store lacks, and compare the table with the paper's.
+
+    Without MNIST, the same grid runs on the images of the context and is not compared.
 
     Parameters
     ----------
-    data : ImageData
-        MNIST; with other data nothing is compared with the paper.
-    store : Store
-    recipe : Recipe, optional
+    context : Context
+        Its images and its store are required.
     tasks : sequence of Task, optional
-        The default is `tasks_for` the data.
-    full, jobs, dask, progress
+        By default, `tasks_for` the context.
     """
-    recipe = recipe or Recipe()
-    unit = unit_of(recipe)
-    tasks = tasks_for(data, full=full) if tasks is None else list(tasks)
-    inputs = data.X_train.shape[1]
-    total = sum(task.cost for task in tasks)
-    state = {"steps": 0.0, "cost": 0.0, "start": time.perf_counter()}
-    found = {row.task for row in store.rows(recipe, data.checksum)}
-    stored = sum(task.cost for task in tasks if task in found)
-    progress(stored, total, f"{data.name}: {len(set(tasks) & found)} of {len(tasks)} runs stored")
+    data, store, recipe = context.images, context.store, context.recipe
+    assert data is not None
+    assert store is not None
+    tasks = tasks_for(context) if tasks is None else tasks
+    stored = {run.task for run in store.runs(recipe, data.checksum)} & set(tasks)
+    total, done = (float(sum(task.cost for task in some)) for some in (tasks, stored))
+    context.progress(done, total, f"{data.name}: {len(stored)} of {len(tasks)} runs stored")
+    steps, start = 0, time.perf_counter()
 
-    def on_result(row: Row, done: int, count: int) -> None:
-        state["steps"] += row.result.steps
-        state["cost"] += row.task.cost
-        rate = state["steps"] / max(1e-9, time.perf_counter() - state["start"])
-        progress(
-            stored + state["cost"], total,
-            f"{data.name}: run {done} of {count}, {rate / 1e6:.2f} million {unit} a second",
-        )  # fmt: skip
+    def on_result(run: Run, count: int, wanted: int) -> None:
+        nonlocal steps, done
+        steps += run.result.steps
+        done += run.task.cost
+        rate = steps / max(1e-9, time.perf_counter() - start) / 1e6
+        text = f"{data.name}: run {count} of {wanted}, {rate:.2f} million {_unit(recipe)} a second"
+        context.progress(done, total, text)
 
-    rows = run_sweep(tasks, recipe, data, store, jobs=jobs, dask=dask, on_result=on_result)
-    seconds = time.perf_counter() - state["start"]
-    compared = data.name == "mnist"
-    cells = cells_of(rows, recipe, paper_table() if compared else {})
-    return outcome(cells, rows, data, recipe, inputs, compared, state["steps"], seconds)
-
-
-def outcome(
-    cells: Sequence[Cell], rows: Sequence[Row], data: ImageData, recipe: Recipe, inputs: int,
-    compared: bool, new_steps: float, seconds: float,
-) -> Outcome:  # fmt: skip
-    """Tables, claims and figures."""
-    seeds, unit = sorted({row.task.seed for row in rows}), unit_of(recipe)
-    columns = ("train_size", "epochs", "hidden", "model", "mean", "std", "best", "worst")
-    values = [tuple(getattr(cell, name) for name in columns) for cell in cells]
-    formats = dict.fromkeys(columns[4:], ".2f") | {
-        "paper mean": ".2f", "paper std": ".2f", "difference": "+.2f", "in std": "+.1f"
-    }  # fmt: skip
-    note = f"Percent of the {len(data.y_test)} test images, over the seeds."
-    table = Table(
-        f"{data.name}_table",
-        "Ours, in the form of the paper's table",
-        columns,
-        values,
-        note,
-        formats,
-    )
-    tables = [table]
-    if compared:
-        tables.insert(0, Table(
-            "mnist_comparison", "Every cell beside the paper's",
-            ("train_size", "epochs", "hidden", "model", "mean", "paper mean", "paper std",
-             "difference", "in std", "within 2 std", "within 3 std or 1 point"),
-            [(*cell.key, cell.mean, cell.paper_mean, cell.paper_std, cell.difference, cell.sigmas,
-              cell.within_2_sigmas, cell.near) for cell in cells],
-            "Differences of means in points and in the paper's printed standard deviations.",
-            formats,
-        ))  # fmt: skip
-    tables.append(Table(
-        f"{data.name}_smallest_width", "The smallest width whose QNN reaches the ANN of width 30",
-        ("train_size", "epochs", "paper", "ours"), smallest_widths(cells),
-    ))  # fmt: skip
-    counts = {model: [parameters(h, model, inputs) for h in WIDTHS] for model in MODELS}
-    tables.append(Table(
-        f"{data.name}_parameters", "Parameters of the networks", ("hidden", *MODELS),
-        [(h, *(counts[model][i] for model in MODELS)) for i, h in enumerate(WIDTHS)],
-    ))  # fmt: skip
-    figures = {
-        f"{data.name}_accuracy": mnist_figures.accuracy_against_width(cells, compared),
-        f"{data.name}_gain": mnist_figures.gain_against_width(cells, compared),
-        f"{data.name}_parameters": mnist_figures.accuracy_against_parameters(cells, counts, WIDTHS),
+    jobs, dask = context.jobs, context.dask
+    runs = run_sweep(tasks, recipe, data, store, jobs=jobs, dask=dask, on_result=on_result)
+    seconds = time.perf_counter() - start
+    facts = {
+        "seconds of this run": seconds,
+        f"{_unit(recipe)} a second, this run": steps / seconds if steps else None,
     }
+    return outcome(runs, data, recipe, facts)
+
+
+def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[str, Any]) -> Outcome:
+    """Build tables, claims and figures."""
+    compared, inputs = data.name == "mnist", data.X_train.shape[1]
+    cells = cells_of(runs, recipe, paper_table() if compared else {})
+    counts = {model: [parameters(h, model, inputs) for h in WIDTHS] for model in MODELS}
+    drawn = {
+        f"{data.name}_accuracy": figures.accuracy_against_width(cells, compared),
+        f"{data.name}_gain": figures.gain_against_width(cells, compared),
+        f"{data.name}_parameters": figures.accuracy_against_parameters(cells, counts, WIDTHS),
+    }
+    title = f"{data.name}: the paper's grid, other data"
     if compared:
-        figures["mnist_differences"] = mnist_figures.differences(cells)
-    steps = sum(row.result.steps for row in rows)
-    trained = sum(row.result.seconds for row in rows)
-    title = "MNIST: the paper's table" if compared else f"{data.name}: the paper's grid, other data"
-    summary = (
-        f"{inputs} - h - 10 networks, SGD with {recipe.batch_size} "
-        f"{'image' if recipe.batch_size == 1 else 'images'} a step, {len(rows)} runs, seeds "
-        f"{_range(seeds)}, {steps / 1e6:.1f} million {unit}. Data: {data.name}, from "
-        f"{data.source}."
-    )
-    if not compared:
-        summary += " This is not MNIST: nothing here can be compared with the paper's numbers."
+        drawn["mnist_differences"] = figures.differences(cells)
+        title = "MNIST: the paper's table"
+    steps, unit = sum(run.result.steps for run in runs), _unit(recipe)
+    first, last = (end(run.task.seed for run in runs) for end in (min, max))
+    seeds = str(first) if first == last else f"{first} to {last}"
+    images = "1 image" if recipe.batch_size == 1 else f"{recipe.batch_size} images"
     return Outcome(
-        data.name, title, summary, tables, claims_of(cells, compared), figures,
+        data.name,
+        title,
+        f"{inputs} - h - 10 networks, SGD with {images} per step, {len(runs)} runs, seeds {seeds}, "
+        f"{steps / 1e6:.1f} million {unit}. Data: {data.name}, from {data.source}."
+        + ("" if compared else " This is not MNIST: do not compare it with the paper's numbers."),
+        _tables(cells, counts, data, compared),
+        claims_of(cells, compared),
+        drawn,
         {
-            "data": data.name, "source": data.source, "checksum": data.checksum,
-            "recipe": recipe.key(), "seeds": _range(seeds), "runs": len(rows),
-            unit: steps, "seconds of training, all cores": trained,
-            "seconds of this run": seconds,
-            f"{unit} a second, this run": new_steps / seconds if new_steps else None,
-            "processors": sorted({row.environment.cpu for row in rows}),
+            "data": data.name,
+            "source": data.source,
+            "checksum": data.checksum,
+            "recipe": recipe.key(),
+            "seeds": seeds,
+            "runs": len(runs),
+            unit: steps,
+            "seconds of training, all cores": sum(run.result.seconds for run in runs),
+            **facts,
+            "processors": sorted({run.environment.cpu for run in runs}),
         },
-    )  # fmt: skip
+    )
 
 
-def unit_of(recipe: Recipe) -> str:
-    """What is counted: a step visits one image, unless there are batches."""
+def _tables(
+    cells: Sequence[Cell], counts: dict[str, list[int]], data: ImageData, compared: bool
+) -> list[Table]:
+    place, statistics = (
+        ("train_size", "epochs", "hidden", "model"),
+        ("mean", "std", "best", "worst"),
+    )
+    compared_columns = ("mean", "paper_mean", "paper_std", "difference", "sigmas")
+    verdicts = ("within_2_sigmas", "near")
+    headings = ("mean", "paper mean", "paper std", "difference", "in std")
+    formats = dict.fromkeys((*statistics, *headings), ".2f")
+
+    def rows(*columns: str) -> list[tuple[Any, ...]]:
+        return [tuple(getattr(cell, name) for name in (*place, *columns)) for cell in cells]
+
+    comparison = Table(
+        "mnist_comparison",
+        "Every cell beside the paper's",
+        (*place, *headings, "within 2 std", "within 3 std or 1 point"),
+        rows(*compared_columns, *verdicts),
+        "Differences of means in points and in the paper's printed standard deviations.",
+        formats | {"difference": "+.2f", "in std": "+.1f"},
+    )
+    tables = [
+        Table(
+            f"{data.name}_table",
+            "Ours, in the form of the paper's table",
+            (*place, *statistics),
+            rows(*statistics),
+            f"Percent of the {len(data.y_test)} test images, over the seeds.",
+            formats,
+        ),
+        Table(
+            f"{data.name}_smallest_width",
+            "The smallest width whose QNN reaches the ANN of width 30",
+            ("train_size", "epochs", "paper", "ours"),
+            smallest_widths(cells),
+        ),
+        Table(
+            f"{data.name}_parameters",
+            "Parameters of the networks",
+            ("hidden", *MODELS),
+            list(zip(WIDTHS, *counts.values(), strict=True)),
+        ),
+    ]
+    return [comparison, *tables] if compared else tables
+
+
+def _unit(recipe: Recipe) -> str:
+    """Name what is counted: without mini-batches, a step visits one image."""
     return "steps" if recipe.batch_size == 1 else "images visited"
-
-
-def _range(seeds: Sequence[int]) -> str:
-    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"

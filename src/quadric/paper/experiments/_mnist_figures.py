@@ -1,44 +1,25 @@
 """Figures of the MNIST table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric.paper.experiments._experiment import MODELS, new_figure
+from quadric.paper.experiments._mnist_cells import Cell
 from quadric.plotting._style import color_of, marker_of
 
-if TYPE_CHECKING:
-    from quadric.paper.experiments._mnist import Cell
-
-
-MODELS = ("ann", "qnn", "rpqnn")
+CROSS: dict[str, Any] = {
+    "linestyle": "",
+    "marker": "x",
+    "markersize": 6,
+    "markeredgewidth": 1.6,
+}  # the paper's
 
 
 def _grid(cells: Sequence[Cell]) -> tuple[list[int], list[int]]:
     return sorted({cell.train_size for cell in cells}), sorted({cell.epochs for cell in cells})
-
-
-def _panels(cells: Sequence[Cell]) -> Any:
-    """A figure with a row for each number of epochs and a column for each training size."""
-    sizes, epochs = _grid(cells)
-    figure = Figure(
-        figsize=(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.8), layout="constrained", dpi=150
-    )
-    axes = figure.subplots(len(epochs), len(sizes), squeeze=False, sharex=True)
-    for i, count in enumerate(epochs):
-        for j, size in enumerate(sizes):
-            if i == 0:
-                axes[i, j].set_title(f"{size:,} images", fontsize=10)
-            if j == 0:
-                axes[i, j].set_ylabel(f"{count} epochs", fontsize=10)
-            if i == len(epochs) - 1:
-                axes[i, j].set_xlabel("hidden neurons")
-    return figure, {
-        (size, count): axes[i, j] for i, count in enumerate(epochs) for j, size in enumerate(sizes)
-    }
 
 
 def _series(cells: Sequence[Cell], size: int, epochs: int, model: str) -> list[Cell]:
@@ -47,97 +28,97 @@ def _series(cells: Sequence[Cell], size: int, epochs: int, model: str) -> list[C
 
 
 def accuracy_against_width(cells: Sequence[Cell], compared: bool) -> Figure:
-    """Test accuracy against the number of hidden neurons: ours, and the paper's as crosses."""
-    figure, axes = _panels(cells)
-    for (size, epochs), ax in axes.items():
+    """Draw test accuracy against width: a row per number of epochs, a column per size."""
+    sizes, epochs = _grid(cells)
+    figure = new_figure(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.8)
+    axes = figure.subplots(len(epochs), len(sizes), squeeze=False, sharex=True)
+    for (i, j), ax in np.ndenumerate(axes):
         for k, model in enumerate(MODELS):
-            mine = _series(cells, size, epochs, model)
-            if not mine:
-                continue
+            mine = _series(cells, sizes[j], epochs[i], model)
             widths = [cell.hidden for cell in mine]
-            ax.errorbar(
-                widths, [cell.mean for cell in mine], [cell.std or 0.0 for cell in mine],
-                color=color_of(k), marker=marker_of(k), markersize=4, linewidth=1.3, capsize=2,
-                label=model.upper() if ax is next(iter(axes.values())) else None,
-            )  # fmt: skip
+            style: dict[str, Any] = {"color": color_of(k), "marker": marker_of(k), "markersize": 4}
+            means, stds = [cell.mean for cell in mine], [cell.std or 0.0 for cell in mine]
+            ax.errorbar(widths, means, stds, linewidth=1.3, capsize=2, label=model.upper(), **style)
             if compared:
-                theirs = [cell.paper_mean for cell in mine]
-                ax.plot(widths, theirs, "x", color=color_of(k), markersize=6, markeredgewidth=1.6)
+                ax.plot(widths, [cell.paper_mean for cell in mine], color=color_of(k), **CROSS)
         ax.grid(alpha=0.25)
-    handles, labels = next(iter(axes.values())).get_legend_handles_labels()
+    for ax, size in zip(axes[0], sizes, strict=True):
+        ax.set_title(f"{size:,} images", fontsize=10)
+    for ax, count in zip(axes[:, 0], epochs, strict=True):
+        ax.set_ylabel(f"{count} epochs", fontsize=10)
+    for ax in axes[-1]:
+        ax.set_xlabel("hidden neurons")
     if compared:
-        (cross,) = next(iter(axes.values())).plot([], [], "x", color="#222222", markersize=6)
-        handles, labels = [*handles, cross], [*labels, "the paper"]
+        axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.supylabel("test accuracy, %", fontsize=10)
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
+def _row(sizes: Sequence[int], epochs: int, xlabel: str, ylabel: str) -> tuple[Figure, Any]:
+    """Return a figure with one panel per size, and its axes."""
+    figure = new_figure(2.9 * len(sizes) + 0.4, 3.2)
+    axes = figure.subplots(1, len(sizes), squeeze=False)[0]
+    for ax, size in zip(axes, sizes, strict=True):
+        ax.set_title(f"{size:,} images, {epochs} epochs", fontsize=10)
+        ax.set_xlabel(xlabel)
+        ax.grid(alpha=0.25)
+    axes[0].set_ylabel(ylabel)
+    return figure, axes
+
+
 def gain_against_width(cells: Sequence[Cell], compared: bool) -> Figure:
-    """How much QNN and RPQNN gain over ANN, in points, against the number of hidden neurons."""
-    sizes, epochs = _grid(cells)
-    count = epochs[0]
-    figure = Figure(figsize=(2.9 * len(sizes) + 0.4, 3.2), layout="constrained", dpi=150)
-    for ax, size in zip(np.atleast_1d(figure.subplots(1, len(sizes))), sizes, strict=True):
-        base = _series(cells, size, count, "ann")
-        for k, model in enumerate(MODELS[1:], start=1):
-            mine = _series(cells, size, count, model)
-            widths = [cell.hidden for cell in mine]
-            gain = [cell.mean - other.mean for cell, other in zip(mine, base, strict=True)]
+    """Draw the gain of QNN and RPQNN over ANN, in points, against width."""
+    sizes, (epochs, *_) = _grid(cells)
+    figure, axes = _row(sizes, epochs, "hidden neurons", "gain over ANN, points")
+    for ax, size in zip(axes, sizes, strict=True):
+        base, *others = (_series(cells, size, epochs, model) for model in MODELS)
+        widths = [cell.hidden for cell in base]
+        for k, (model, mine) in enumerate(zip(list(MODELS)[1:], others, strict=True), start=1):
+            pairs = list(zip(mine, base, strict=True))
+            gain = [cell.mean - ann.mean for cell, ann in pairs]
             ax.plot(widths, gain, marker=marker_of(k), color=color_of(k), label=model.upper())
             if compared:
-                theirs = [
-                    (cell.paper_mean or 0) - (other.paper_mean or 0)
-                    for cell, other in zip(mine, base, strict=True)
-                ]
-                ax.plot(widths, theirs, "x", color=color_of(k), markersize=6, markeredgewidth=1.6)
+                theirs = [(cell.paper_mean or 0) - (ann.paper_mean or 0) for cell, ann in pairs]
+                ax.plot(widths, theirs, color=color_of(k), **CROSS)
         ax.axhline(0, color="#888888", linewidth=0.8)
-        ax.set_title(f"{size:,} images, {count} epochs", fontsize=10)
-        ax.set_xlabel("hidden neurons")
-        ax.grid(alpha=0.25)
-    figure.axes[0].set_ylabel("gain over ANN, points")
     if compared:
-        figure.axes[0].plot([], [], "x", color="#222222", label="the paper")
-    figure.axes[0].legend(frameon=False)
+        axes[0].plot([], [], color="#222222", label="the paper", **CROSS)
+    axes[0].legend(frameon=False)
     return figure
 
 
 def accuracy_against_parameters(
     cells: Sequence[Cell], counts: dict[str, list[int]], widths: Sequence[int]
 ) -> Figure:
-    """Test accuracy against the number of parameters, for the largest number of epochs."""
-    sizes, epochs = _grid(cells)
-    figure = Figure(figsize=(2.9 * len(sizes) + 0.4, 3.2), layout="constrained", dpi=150)
-    for ax, size in zip(np.atleast_1d(figure.subplots(1, len(sizes))), sizes, strict=True):
-        for k, model in enumerate(MODELS):
-            mine = _series(cells, size, epochs[-1], model)
-            x = [counts[model][list(widths).index(cell.hidden)] for cell in mine]
-            ax.plot(
-                x, [cell.mean for cell in mine], marker=marker_of(k), color=color_of(k),
-                label=model.upper(),
-            )  # fmt: skip
-        ax.set_title(f"{size:,} images, {epochs[-1]} epochs", fontsize=10)
-        ax.set_xlabel("parameters")
-        ax.grid(alpha=0.25)
-    figure.axes[0].set_ylabel("test accuracy, %")
-    figure.axes[0].legend(frameon=False)
+    """Draw test accuracy against the number of parameters, for the largest number of epochs."""
+    sizes, (*_, epochs) = _grid(cells)
+    figure, axes = _row(sizes, epochs, "parameters", "test accuracy, %")
+    for ax, size in zip(axes, sizes, strict=True):
+        for k, (model, numbers) in enumerate(counts.items()):
+            mine = _series(cells, size, epochs, model)
+            x = [numbers[list(widths).index(cell.hidden)] for cell in mine]
+            means = [cell.mean for cell in mine]
+            ax.plot(x, means, marker=marker_of(k), color=color_of(k), label=model.upper())
+    axes[0].legend(frameon=False)
     return figure
 
 
 def differences(cells: Sequence[Cell]) -> Figure:
-    """Ours less the paper's in its standard deviations: where it does not match."""
+    """Draw our means minus the paper's, in its standard deviations."""
     judged = [cell for cell in cells if cell.sigmas is not None]
     sizes, epochs = _grid(judged)
     columns = [(size, count) for size in sizes for count in epochs]
     widths = sorted({cell.hidden for cell in judged})
-    figure = Figure(figsize=(0.62 * len(columns) + 1.6, 5.2), layout="constrained", dpi=150)
+    figure = new_figure(0.62 * len(columns) + 1.6, 5.2)
     axes = figure.subplots(len(MODELS), 1, sharex=True)
     for ax, model in zip(axes, MODELS, strict=True):
         values = np.full((len(widths), len(columns)), np.nan)
         for cell in judged:
-            if cell.model == model and cell.sigmas is not None:
-                place = columns.index((cell.train_size, cell.epochs))
-                values[widths.index(cell.hidden), place] = cell.sigmas
+            if cell.model == model:
+                place = widths.index(cell.hidden), columns.index((cell.train_size, cell.epochs))
+                values[place] = cell.sigmas
         image = ax.imshow(values, cmap="PuOr", vmin=-3, vmax=3, aspect="auto")
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value):
@@ -145,8 +126,7 @@ def differences(cells: Sequence[Cell]) -> Figure:
                 ax.text(j, i, f"{value:+.1f}", ha="center", va="center", fontsize=7, color=color)
         ax.set_yticks(range(len(widths)), [str(width) for width in widths])
         ax.set_ylabel(f"{model.upper()}\nhidden")
-    axes[-1].set_xticks(
-        range(len(columns)), [f"{size:,}\n{count} ep." for size, count in columns], fontsize=8
-    )
+    labels = [f"{size:,}\n{count} ep." for size, count in columns]
+    axes[-1].set_xticks(range(len(columns)), labels, fontsize=8)
     figure.colorbar(image, ax=axes, label="(ours - paper) / printed std")
     return figure

@@ -1,89 +1,86 @@
-"""Time against accuracy: the paper's ratios of training times, in one run on one core."""
-
-from __future__ import annotations
+"""Time against accuracy: the paper's ratios of training times, measured in one run on one core."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from quadric.datasets import ImageData
-from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
+from quadric.paper.experiments._experiment import (
+    MODELS,
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    new_figure,
+)
 from quadric.paper.sweep import Recipe, Task, run_task
+from quadric.plotting._style import color_of, marker_of
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-# the paper's seconds and accuracies: 60 000 images, 5 epochs, 30 hidden neurons
+# The paper's seconds and accuracies: 60 000 images, 5 epochs, 30 hidden neurons.
 PAPER = {"ann": (1.63, 94.76), "qnn": (5.98, 96.35), "rpqnn": (1.71, 95.22)}
-KINDS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
 
 
-def run(data: ImageData, *, full: bool = False, progress: Progress = silent) -> Outcome:
-    """The three networks in turn, three times over (five in a full run); medians."""
-    recipe = Recipe(epochs=(5,))
-    size = len(data.X_train)
-    repeats = 5 if full else 3
-    seconds: dict[str, list[float]] = {model: [] for model in KINDS}
-    accuracies: dict[str, list[float]] = {model: [] for model in KINDS}
-    done = 0
-    for seed in range(repeats):
-        for model, kind in KINDS.items():  # in turn, so that a slow moment meets all three
-            result = run_task(Task(size, 30, kind, seed), recipe, data)
-            seconds[model].append(result.seconds)
-            accuracies[model].append(100 * result.accuracies[-1])
-            done += 1
-            progress(done, 3 * repeats, f"timing: {model.upper()}")
-    median = {model: float(np.median(values)) for model, values in seconds.items()}
-    compared = data.name == "mnist"
+def run(context: Context) -> Outcome:
+    """Train the three networks in turn, three times (five times in a full run)."""
+    data, recipe = context.images, Recipe(epochs=(5,))
+    assert data is not None
+    compared, size = data.name == "mnist", len(data.X_train)
+    repeats = 5 if context.full else 3
+    results: dict[str, list[Any]] = {model: [] for model in MODELS}
+    # in turn, so that a slow moment affects all three
+    for done, (seed, model) in enumerate(product(range(repeats), MODELS), start=1):
+        results[model].append(run_task(Task(size, 30, MODELS[model], seed), recipe, data))
+        context.progress(done, 3 * repeats, f"timing: {model.upper()}")
+    seconds = {model: np.array([one.seconds for one in results[model]]) for model in MODELS}
     rows, claims = [], []
-    for model in KINDS:
+    for model in MODELS:
         paper = PAPER[model][0] / PAPER["ann"][0]
-        ratios = np.array(seconds[model]) / np.array(seconds["ann"])
-        ours = float(np.median(ratios))
-        rows.append((
-            model.upper(), PAPER[model][0] if compared else None, paper if compared else None,
-            median[model], ours,
-            PAPER[model][1] if compared else None, float(np.mean(accuracies[model])),
-            5 * size / median[model] / 1e6,
-        ))  # fmt: skip
+        ratio = float(np.median(seconds[model] / seconds["ann"]))
+        median = float(np.median(seconds[model]))
+        accuracy = float(np.mean([100 * one.accuracies[-1] for one in results[model]]))
+        theirs = (PAPER[model][0], paper, PAPER[model][1]) if compared else (None, None, None)
+        speed = 5 * size / median / 1e6
+        rows.append((model.upper(), *theirs[:2], median, ratio, theirs[2], accuracy, speed))
         if model != "ann":
             claims.append(
                 Claim(
                     f"{model.upper()} takes at most {paper:.2f} times the time of ANN",
-                    f"{paper:.2f}", f"{ours:.2f}", ours <= paper if compared else None,
+                    f"{paper:.2f}",
+                    f"{ratio:.2f}",
+                    ratio <= paper if compared else None,
                 )
-            )  # fmt: skip
+            )
+    columns = ("model", "paper, seconds", "paper, ratio", "seconds", "ratio", "paper, accuracy")
     table = Table(
-        "timing", f"{size:,} images, 5 epochs, 30 hidden neurons, one core",
-        ("model", "paper, seconds", "paper, ratio", "seconds", "ratio", "paper, accuracy",
-         "accuracy", "million steps a second"), rows,
-        "The paper does not name its machine: ratios are compared. Ratios are medians over runs "
-        "taken in turn.",
-        {"seconds": ".2f", "ratio": ".2f", "paper, ratio": ".2f", "accuracy": ".2f",
-         "million steps a second": ".2f"},
-    )  # fmt: skip
+        "timing",
+        f"{size:,} images, 5 epochs, 30 hidden neurons, one core",
+        (*columns, "accuracy", "million steps a second"),
+        rows,
+        "The paper does not name its machine, so ratios are compared. They are medians over runs "
+        "in turn.",
+        dict.fromkeys((*columns[2:5], "accuracy", "million steps a second"), ".2f"),
+    )
     return Outcome(
-        "timing", "Time against accuracy",
-        f"Training alone, without tests, on {data.name}, {repeats} times in turn, with the default "
-        "recipe." + ("" if compared else " This is not MNIST: the paper's times are left out."),
-        [table], claims, {"timing": draw(rows)}, {"data": data.name, "repeats": repeats},
-    )  # fmt: skip
+        "timing",
+        "Time against accuracy",
+        f"Training without tests, on {data.name}, {repeats} times in turn, with the default recipe."
+        + ("" if compared else " This is not MNIST: the paper's times are omitted."),
+        [table],
+        claims,
+        {"timing": draw(rows)},
+        {"data": data.name, "repeats": repeats},
+    )
 
 
 def draw(rows: Sequence[tuple[Any, ...]]) -> Figure:
-    """Accuracy against seconds."""
-    from matplotlib.figure import Figure
-
-    from quadric.plotting._style import color_of, marker_of
-
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained", dpi=150)
+    """Draw accuracy against seconds."""
+    figure = new_figure(4.8, 3.4)
     ax = figure.subplots()
     for k, row in enumerate(rows):
         ax.scatter([row[3]], [row[6]], s=70, c=color_of(k), marker=marker_of(k), label=str(row[0]))
-    ax.set_xlabel("seconds of training")
-    ax.set_ylabel("test accuracy, %")
+    ax.set(xlabel="seconds of training", ylabel="test accuracy, %")
     ax.margins(x=0.3, y=0.25)
     ax.set_xlim(left=0)
     ax.grid(alpha=0.25)

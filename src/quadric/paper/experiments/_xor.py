@@ -1,32 +1,32 @@
 """XOR with a single quadratic neuron: an ellipse from Q = I, a hyperbola from a random Q.
 
-The paper shows one solution of each sort. How it stopped is not said, and it matters: training
-on turns every ellipse into a hyperbola, because |q12| outgrows q11. So the neuron that starts
-from the identity is stopped as soon as all four points are right.
+The paper shows one solution of each kind. It does not say when training stops, but this matters:
+with more epochs every ellipse turns into a hyperbola, because |q12| outgrows q11. The neuron that
+starts from the identity therefore stops as soon as all four points are classified correctly.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from quadric import datasets
 from quadric.core._layers import Quadratic
 from quadric.geometry import Quadric
 from quadric.network import Network
-from quadric.paper.experiments._outcome import Claim, Outcome, Progress, Table, silent
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, new_figure
+from quadric.plotting import plot_regions
+from quadric.plotting._style import BOUNDARY, color_of, marker_of
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How to start and when to stop; `expected` is the kind of boundary that the paper shows."""
+class Variant:
+    """How to start and when to stop; `expected` is the kind of boundary in the paper."""
 
     name: str
     start: str
@@ -36,139 +36,104 @@ class Recipe:
     expected: str | None
 
 
-RECIPES = (
-    Recipe("identity", "identity", 0.01, 1000, True, "ellipse"),
-    Recipe("random", "N(0, 1)", 0.1, 200, False, "hyperbola"),
-    # Not the paper's: the same starts, stopped at other moments.
-    Recipe("identity, trained on", "identity", 0.01, 2000, False, None),
-    Recipe("random, stopped at once", "N(0, 1)", 0.01, 1000, True, None),
+VARIANTS = (
+    Variant("identity", "identity", 0.01, 1000, True, "ellipse"),
+    Variant("random", "N(0, 1)", 0.1, 200, False, "hyperbola"),
+    # Not in the paper: the same starts with other stopping rules.
+    Variant("identity, trained on", "identity", 0.01, 2000, False, None),
+    Variant("random, stopped at once", "N(0, 1)", 0.01, 1000, True, None),
 )
 
 
 @dataclass(frozen=True)
-class Row:
-    """One trained neuron."""
+class TrainedNeuron:
+    """A neuron after training, with the number of points it classifies correctly."""
 
-    recipe: Recipe
-    seed: int
+    variant: Variant
     epochs: int
     correct: int
     neuron: Quadric
 
-    @property
-    def kind(self) -> str:
-        return self.neuron.kind
 
-
-def train(recipe: Recipe, seed: int) -> Row:
-    """Train one neuron on the four points, one sample at a time."""
+def train(variant: Variant, seed: int) -> TrainedNeuron:
+    """Train one neuron on the four points, one sample per step."""
     X, y = datasets.xor()
-    random = recipe.name.startswith("random")
-    net = Network.create(
-        2,
-        [("quadratic", 1, "logistic")],
-        init="normal" if random else "identity",
-        scale=1.0 if random else None,
-        rng=seed,
-    )
+    random = variant.name.startswith("random")
+    init, scale = ("normal", 1.0) if random else ("identity", None)
+    net = Network.create(2, [("quadratic", 1, "logistic")], init=init, scale=scale, rng=seed)
     neuron: Any = net.layers[0]
     neuron.W, neuron.b = np.zeros((1, 2)), np.zeros(1)
 
     def correct() -> int:
         return int(((net.logits(X)[:, 0] > 0) == (y == 1)).sum())
 
-    history = net.fit(
-        X,
-        y,
-        learning_rate=recipe.learning_rate,
-        epochs=recipe.epochs,
-        rng=seed,
-        callback=(lambda epoch: correct() == 4) if recipe.stop_when_solved else None,
-    )
+    stop = (lambda epoch: correct() == 4) if variant.stop_when_solved else None
+    rate, epochs = variant.learning_rate, variant.epochs
+    history = net.fit(X, y, learning_rate=rate, epochs=epochs, rng=seed, callback=stop)
     learned = Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
-    return Row(recipe, seed, history.epochs, correct(), learned)
+    return TrainedNeuron(variant, history.epochs, correct(), learned)
 
 
-def run_rows(
-    seeds: int = 50,
-    recipes: Sequence[Recipe] = RECIPES,
-    progress: Callable[[Row], object] | None = None,
-) -> list[Row]:
-    """Train each recipe with each seed 0, 1, ..., seeds - 1."""
-    rows = []
-    for recipe in recipes:
-        for seed in range(seeds):
-            rows.append(train(recipe, seed))
-            if progress is not None:
-                progress(rows[-1])
-    return rows
-
-
-def run(*, seeds: int = 50, progress: Progress = silent) -> Outcome:
-    """All recipes, and whether the boundaries are those that the paper shows."""
-    total, done = seeds * len(RECIPES), 0
-    progress(0, total, "xor: compiling the SGD engine (once)")
-
-    def after(row: Row) -> None:
-        nonlocal done
-        done += 1
-        progress(done, total, f"xor: {row.recipe.name}")
-
-    rows = run_rows(seeds, progress=after)
-    table_rows, claims = [], []
-    for recipe in RECIPES:
-        mine = [row for row in rows if row.recipe is recipe]
-        kinds = Counter(row.kind for row in mine)
-        solved = sum(row.correct == 4 for row in mine)
+def run(context: Context) -> Outcome:
+    """Train every variant with every seed, and compare the boundaries with the paper's."""
+    seeds = context.seeds or 50
+    total = seeds * len(VARIANTS)
+    context.progress(0, total, "xor: compiling the SGD engine (once)")
+    trained: list[TrainedNeuron] = []
+    for variant, seed in product(VARIANTS, range(seeds)):
+        trained.append(train(variant, seed))
+        context.progress(len(trained), total, f"xor: {variant.name}")
+    rows, claims = [], []
+    for variant in VARIANTS:
+        mine = [one for one in trained if one.variant is variant]
+        kinds = Counter(one.neuron.kind for one in mine)
+        solved = sum(one.correct == 4 for one in mine)
         found = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-        until = "to the first 4 of 4" if recipe.stop_when_solved else f"{recipe.epochs} epochs"
-        epochs = sorted(row.epochs for row in mine)[len(mine) // 2]
-        table_rows.append(
-            (recipe.start, until, recipe.learning_rate, epochs, f"{solved}/{len(mine)}",
-             recipe.expected, found)
-        )  # fmt: skip
-        if recipe.expected is not None:
+        until = "to the first 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
+        epochs = sorted(one.epochs for one in mine)[len(mine) // 2]
+        start = (variant.start, until, variant.learning_rate, epochs)
+        rows.append((*start, f"{solved}/{len(mine)}", variant.expected, found))
+        if variant.expected is not None:
             claims.append(
                 Claim(
-                    f"one quadratic neuron solves XOR, Q starting as {recipe.start}",
-                    recipe.expected, f"{solved} of {len(mine)} solved: {found}",
-                    solved == len(mine) and list(kinds) == [recipe.expected],
+                    f"one quadratic neuron solves XOR, Q starting as {variant.start}",
+                    variant.expected,
+                    f"{solved} of {len(mine)} solved: {found}",
+                    solved == len(mine) and list(kinds) == [variant.expected],
                 )
-            )  # fmt: skip
+            )
     table = Table(
-        "xor", "XOR with one quadratic neuron, w = b = 0 at the start",
+        "xor",
+        "XOR with one quadratic neuron, w = b = 0 at the start",
         ("Q at the start", "trained", "rate", "epochs (median)", "4 of 4", "paper", "ours"),
-        table_rows, "When the paper stopped is not said, and it matters: see the last two rows.",
-    )  # fmt: skip
+        rows,
+        "The paper does not say when training stops, but it matters: see the last two rows.",
+    )
     return Outcome(
-        "xor", "XOR with one neuron",
-        f"{seeds} seeds, one sample a step; the boundary named by its coefficients.",
-        [table], claims, {"xor": draw(rows)}, {"seeds": seeds},
-    )  # fmt: skip
+        "xor",
+        "XOR with one neuron",
+        f"{seeds} seeds, one sample per step. The kind of the boundary follows from its "
+        "coefficients.",
+        [table],
+        claims,
+        {"xor": draw(trained)},
+        {"seeds": seeds},
+    )
 
 
-def draw(rows: Sequence[Row]) -> Figure:
-    """The paper's figure: (a) a hyperbola from a random Q, (b) an ellipse from Q = I."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    from quadric.plotting import plot_regions
-    from quadric.plotting._style import BOUNDARY, color_of, marker_of
-
+def draw(trained: Sequence[TrainedNeuron]) -> Figure:
+    """Draw the paper's figure: (a) a hyperbola from a random Q, (b) an ellipse from Q = I."""
     X, y = datasets.xor()
-    figure = Figure(figsize=(9.2, 5.2), layout="constrained", dpi=150)
+    figure = new_figure(9.2, 5.2)
     panels = (("a", "random", "Q at random"), ("b", "identity", "Q = I"))
     for ax, (letter, name, start) in zip(figure.subplots(1, 2), panels, strict=True):
-        neuron = next(row for row in rows if row.recipe.name == name).neuron
-        layer = Quadratic([neuron.w], [neuron.b], [neuron.Q])
-        network = Network([layer], ["logistic"])
+        neuron = next(one for one in trained if one.variant.name == name).neuron
+        network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])
         plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110)
-        ax.set_aspect("equal")
-        ax.set_xlabel("$x$")
+        title = f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}"
+        ax.set(aspect="equal", xlabel="$x$")
         ax.set_ylabel("$y$", rotation=0)
-        ax.set_title(
-            f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}", fontsize=9
-        )
+        ax.set_title(title, fontsize=9)
     handles = [
         Line2D([], [], marker=marker_of(k), color=color_of(k), ls="", ms=9, label=f"class {k}")
         for k in (0, 1)

@@ -1,5 +1,8 @@
-"""A report of experiments: one page that needs nothing else, CSV and PNG files beside it."""
+"""The report of a reproduction: a self-contained HTML page, and CSV and PNG files beside it.
 
-from quadric.paper.report._files import write_report
+Imports `experiments` for the type of their outcomes. Start with `_page.py`.
+"""
 
-__all__ = ["write_report"]
+from quadric.paper.report._page import about_this_run, write_report
+
+__all__ = ["about_this_run", "write_report"]

@@ -1,4 +1,4 @@
-"""One process at a time: a lock that dies with the process that holds it."""
+"""A lock for one writing process at a time, released by the system when the process ends."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ from pathlib import Path
 from quadric.errors import StoreError
 
 FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-BYTE = 2**62  # SQLite locks bytes from 2**30 on, and no store is as long as this
+BYTE = 2**62  # SQLite locks bytes from 2**30 on; no store is this long
 
-_held: set[tuple[int, int]] = set()  # device and number of the files that this process has locked
+_held: set[tuple[int, int]] = set()  # device and inode of the files locked by this process
 _guard = threading.Lock()
 
 
@@ -19,17 +19,16 @@ class Lock:
 
     Notes
     -----
-    It is a lock of the system on the store itself, so that all names of the file meet the same
-    lock, no other file is needed, and a killed process leaves nothing behind. On Linux it is a
-    `flock`, which SQLite's own locks do not notice. Elsewhere on Unix they would, and the lock is
-    a record lock on a byte that SQLite does not use. On Windows nothing is locked: two sweeps on
-    one store would do the same work twice. The table stays right, for a run that is stored already
-    is not stored again.
+    The lock is a system lock on the store itself: it works under every name of the file, needs no
+    other file, and ends with a killed process. On Linux it is a `flock`, which does not interact
+    with SQLite's own locks. On other Unix systems it would, so the lock is a record lock on a byte
+    that SQLite does not use. On Windows there is no lock: two sweeps on one store would do the same
+    work twice, but the table stays correct, because a stored run is never replaced.
 
-    To close any descriptor of a file drops all record locks of the process on it, SQLite's among
-    them. So this one is closed after the store's connection, and none is opened where one is held.
-    SQLite itself keeps descriptors open while it has a lock: from when the store is connected for
-    writing, which is when `renew` takes the lock once more.
+    Closing any descriptor of a file drops all record locks of the process on it, including
+    SQLite's. So the descriptor is closed after the store's connection, and no second one is opened
+    while one is held. SQLite keeps its descriptors open while it holds a lock, that is, once the
+    store is connected for writing; `renew` then takes this lock again.
     """
 
     def __init__(self, path: Path, purpose: str) -> None:
@@ -37,7 +36,7 @@ class Lock:
         with _guard:
             self._file_id = _file_id(os.stat(path))
             if self._file_id in _held:
-                raise StoreError(_in_use(purpose, "this process"))
+                raise self._in_use("this process")
             self._file = os.open(path, FLAGS)
             try:
                 self.renew()
@@ -49,12 +48,12 @@ class Lock:
             _held.add(self._file_id)
 
     def renew(self) -> None:
-        """Take it, or make sure of it: StoreError if another process has it."""
+        """Take the lock, or confirm it; raise StoreError if another process holds it."""
         if not _locked(self._file):
-            raise StoreError(_in_use(self._purpose, _holder(self._file_id)))
+            raise self._in_use(_holder(self._file_id))
 
     def is_in_place(self) -> bool:
-        """Whether the path still leads to the locked file."""
+        """Return whether the path still leads to the locked file."""
         try:
             return _file_id(os.stat(self._path)) == self._file_id
         except OSError:
@@ -65,16 +64,15 @@ class Lock:
             os.close(self._file)
             _held.discard(self._file_id)
 
+    def _in_use(self, holder: str) -> StoreError:
+        return StoreError(
+            f"{self._purpose} is in use by {holder}. Wait until it has finished or stop it, then "
+            "run the same command again: finished runs are kept."
+        )
+
 
 def _file_id(info: os.stat_result) -> tuple[int, int]:
     return info.st_dev, info.st_ino
-
-
-def _in_use(purpose: str, holder: str) -> str:
-    return (
-        f"{purpose} is in use by {holder}. Wait until it has finished or stop it, then run the "
-        "same command again: finished runs are kept."
-    )
 
 
 def _locked(file: int) -> bool:
@@ -87,13 +85,16 @@ def _locked(file: int) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, BYTE)
-    except (BlockingIOError, PermissionError):  # which of them depends on the system
+    except (BlockingIOError, PermissionError):  # which one depends on the system
         return False
     return True
 
 
 def _holder(file_id: tuple[int, int]) -> str:
-    """Linux lists all locks: '1: FLOCK ADVISORY WRITE <process> <device>:<inode> ...'."""
+    """Name the process that holds the lock, from Linux's list of locks.
+
+    A line reads '1: FLOCK ADVISORY WRITE <process> <device>:<inode> ...'.
+    """
     device, inode = file_id
     place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     try:

@@ -1,6 +1,7 @@
-"""What a training run does beyond its task: every choice that the paper leaves unstated."""
+"""The recipe of a sweep: every training choice that the paper leaves unstated."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from quadric._utils import arrays, checks
@@ -9,30 +10,39 @@ from quadric.core._initial_values import INITIAL_VALUES
 from quadric.core._losses import LOSSES
 
 OFFSETS = {"centered": -0.5, "unit": None}
+CHOICES: dict[str, Iterable[str]] = {
+    "scaling": OFFSETS,
+    "init": INITIAL_VALUES,
+    "hidden_activation": ACTIVATIONS,
+    "output_activation": ACTIVATIONS,
+    "loss": LOSSES,
+    "order": ("new", "given"),
+    "images": ("first", "random"),
+}
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How the runs of a sweep are trained. The defaults match the paper's MNIST table.
 
-    They were found by trying variants against that same table: a fit, and no proof of what its
-    authors did.
+    The defaults were found by comparing variants with that table. They fit it, but do not prove
+    what the authors did.
 
     Attributes
     ----------
     scaling : {'centered', 'unit'}
         pixel/largest - 0.5, or pixel/largest.
     init, init_scale : str, float
-        Of `Network.create`; the draw depends on the seed alone.
+        Passed to `Network.create`. The initial values depend only on the seed.
     learning_rate, batch_size
-        Of `Network.fit`.
+        Passed to `Network.fit`.
     epochs : tuple of int, increasing
-        When the accuracy is measured; one run, as long as the last of them, gives them all.
+        The epochs after which the accuracy is measured. The last one ends the run.
     hidden_activation, output_activation, loss : str
     order : {'new', 'given'}
-        Of the images: drawn anew for every epoch, or as they stand.
+        Whether the images are shuffled before every epoch or keep their order.
     images : {'first', 'random'}
-        The first N training images, or N of them drawn by the seed.
+        Whether a run uses the first N training images or a random choice of N.
     dtype : {'float32', 'float64'}
     """
 
@@ -53,10 +63,10 @@ class Recipe:
         epochs = tuple(checks.check_integer("epochs", n, at_least=1) for n in self.epochs)
         if not epochs or list(epochs) != sorted(set(epochs)):
             raise ValueError(
-                "epochs must be one or more whole numbers, each larger than the one before. "
+                "epochs must be one or more whole numbers in increasing order. "
                 f"Got {self.epochs!r} instead."
             )
-        # converted, so that recipes that mean the same have the same key: 1 and 1.0, (5,) and [5]
+        # converted, so that equal recipes have equal keys: 1 and 1.0, (5,) and [5]
         converted = {
             "epochs": epochs,
             "init_scale": checks.check_number("init_scale", self.init_scale, at_least=0),
@@ -66,21 +76,16 @@ class Recipe:
         }
         for name, value in converted.items():
             object.__setattr__(self, name, value)
-        checks.check_choice("scaling", self.scaling, OFFSETS)
-        checks.check_choice("init", self.init, INITIAL_VALUES)
-        checks.check_choice("hidden_activation", self.hidden_activation, ACTIVATIONS)
-        checks.check_choice("output_activation", self.output_activation, ACTIVATIONS)
-        checks.check_choice("loss", self.loss, LOSSES)
-        checks.check_choice("order", self.order, ("new", "given"))
-        checks.check_choice("images", self.images, ("first", "random"))
+        for name, choices in CHOICES.items():
+            checks.check_choice(name, getattr(self, name), choices)
 
     @property
     def offset(self) -> float | None:
-        """What is added to every pixel/largest; None where nothing is."""
+        """The number added to every pixel/largest, or None."""
         return OFFSETS[self.scaling]
 
     def key(self) -> str:
-        """The recipe as canonical JSON: the same text for the same recipe, in any session.
+        """Return the recipe as canonical JSON: equal recipes have equal keys in any session.
 
         >>> Recipe(epochs=[5, 10]).key() == Recipe(epochs=(5, 10)).key()
         True

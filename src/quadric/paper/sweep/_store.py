@@ -1,101 +1,128 @@
-"""The finished runs of sweeps, in an SQLite file: each one transaction, none lost or done twice."""
+"""Finished runs in an SQLite file: one transaction per run, none lost, none run twice."""
 
 import contextlib
+import hashlib
+import json
+import math
 import os
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from quadric.errors import StoreError
 from quadric.paper.sweep import _store_file as store_file
-from quadric.paper.sweep import _store_place as store_place
-from quadric.paper.sweep._environment import Environment
 from quadric.paper.sweep._lock import Lock
 from quadric.paper.sweep._recipe import Recipe
-from quadric.paper.sweep._row import Key, Row, check_whole, from_values, to_values
-from quadric.paper.sweep._store_errors import damaged, explained
-from quadric.paper.sweep._task import ENGINE, Result, Task
+from quadric.paper.sweep._store_file import damaged, explained
+from quadric.paper.sweep._task import ENGINE, Environment, Result, Task
+
+Key = tuple[str, str, str]  # recipe, engine, checksum of the data
+
+# The types of the columns of the table `runs`.
+TYPES = (
+    *(str, str, str),  # the key
+    *(int, int, str, int),  # the task
+    *(str, float, int),  # the result; its accuracies as JSON
+    *(str, str, str, str, str),  # the environment
+    str,  # the time
+    str,  # the digest of all other values
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run as it is stored; `finished_at` is an ISO 8601 time in UTC."""
+
+    task: Task
+    result: Result
+    environment: Environment
+    finished_at: str
 
 
 class Store:
-    """A file of finished runs; made where there is none. Also a context manager.
+    """A file of finished runs, created if it does not exist. Also a context manager.
 
     Parameters
     ----------
     path : str or Path
-        A link is followed, and the file that it leads to locked: a store has one writer, whatever
-        name it is given by.
+        Links are followed, and the file itself is locked: a store has one writer, whatever name it
+        is opened by.
     read_only : bool
         For reports: takes no lock, changes nothing, and works while another process writes.
 
     Raises
     ------
     StoreError
-        When another process has it open for writing, when the file is damaged, something else or
-        of another format (it is left as it is), or when it cannot be written.
+        If another process has the store open for writing, if it cannot be written, or if the file
+        is damaged, not a store or of another format. The file is never changed in these cases.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
-        self.path = Path(path)
-        self._read_only = read_only
+        self.path, self._read_only = Path(path), read_only
         with contextlib.ExitStack() as undo, explained(self.path):
             self._file = Path(os.path.realpath(path))
             if not read_only:
                 if not os.path.lexists(self._file):
                     store_file.create(self._file)
-                store_place.remove_unfinished_stores(self._file)
-                store_place.check_place(self._file)
+                store_file.remove_leftovers(self._file)
+                store_file.check_place(self._file)
                 self._lock = Lock(self._file, f"the store {self.path}")
                 undo.callback(self._lock.release)
-            self._all()
+            self._runs = self._read()
             if not read_only:
                 self._connection = store_file.connect(self._file)
                 undo.callback(self._connection.close)
                 self._lock.renew()
             self._close = undo.pop_all()
 
-    def rows(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Row]:
-        """All runs of that recipe on those data, in the order of their tasks."""
-        with explained(self.path):
-            found = [row for key, row in self._all() if key == (recipe.key(), engine, checksum)]
+    def runs(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Run]:
+        """Return all runs of the recipe on these data, in the order of their tasks."""
+        if self._read_only:  # another process may have added some
+            with explained(self.path):
+                self._runs = self._read()
+        found = [run for key, run in self._runs if key == (recipe.key(), engine, checksum)]
         try:
-            for row in found:
-                check_whole(row, recipe)
+            for run in found:
+                _check_accuracies(run, recipe)
         except ValueError as error:
             raise damaged(self.path, error) from None
-        return sorted(found, key=lambda row: row.task)
+        return sorted(found, key=lambda run: run.task)
 
-    def _all(self) -> list[tuple[Key, Row]]:
-        """Every run, whatever its recipe; all of them have been checked."""
+    def _read(self) -> list[tuple[Key, Run]]:
+        """Read and verify every run, of any recipe."""
         values = store_file.read_all(self._file)
         try:
             return [from_values(row) for row in values]
         except (TypeError, ValueError, RecursionError) as error:
-            raise damaged(self.path, f"a run in it is not what was written: {error}") from None
+            raise damaged(self.path, f"a run differs from what was written: {error}") from None
 
     def add(
         self, recipe: Recipe, checksum: str, task: Task, result: Result, environment: Environment
-    ) -> Row:
-        """Store a run, for good when this returns; one that is there already stays as it is."""
+    ) -> Run:
+        """Store a run permanently; a run that is already stored is not replaced."""
         if self._read_only:
             raise StoreError(f"the store {self.path} was opened for reading only.")
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        row = Row(task, result, environment, now)
-        values = to_values((recipe.key(), ENGINE, checksum), row)
-        from_values(values)  # nothing is written that could not be read
-        check_whole(row, recipe)
+        run = Run(task, result, environment, now)
+        values = to_values((recipe.key(), ENGINE, checksum), run)
+        checked = from_values(values)  # nothing is written that could not be read
+        _check_accuracies(run, recipe)
         if not self._lock.is_in_place():
             raise StoreError(
                 f"the store {self.path} was moved, removed or replaced while it was in use. Put it "
                 "back, then run the same command again."
             )
         with explained(self.path):
-            # without an open transaction a statement is one
-            self._connection.execute(
+            # outside of BEGIN and COMMIT every statement is a transaction
+            cursor = self._connection.execute(
                 f"INSERT INTO runs VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING",
                 values,
             )
-        return row
+        if cursor.rowcount:
+            self._runs.append(checked)
+        return run
 
     def close(self) -> None:
         self._close.close()
@@ -105,3 +132,43 @@ class Store:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def to_values(key: Key, run: Run) -> tuple[Any, ...]:
+    """Return the values of a row of the table `runs`."""
+    # JSON writes the shortest text that reads back as the same number
+    result = (json.dumps(run.result.accuracies), float(run.result.seconds), run.result.steps)
+    values = (*key, *astuple(run.task), *result, *astuple(run.environment), run.finished_at)
+    return (*values, digest(values))
+
+
+def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
+    """Return the key and the run of a row; raise ValueError or TypeError if it is not valid."""
+    if tuple(map(type, values)) != TYPES:
+        raise ValueError("a value has the wrong type")
+    if values[-1] != digest(values[:-1]):
+        raise ValueError("the digest does not match")
+    accuracies, seconds, steps = json.loads(values[7]), *values[8:10]
+    if not isinstance(accuracies, list) or not all(
+        type(number) is float and 0 <= number <= 1 for number in accuracies
+    ):
+        raise ValueError("accuracies must be numbers from 0 to 1")
+    if not (0 <= seconds < math.inf and steps >= 0):
+        raise ValueError("seconds and steps must be finite and not negative")
+    datetime.fromisoformat(values[15])
+    result = Result(tuple(accuracies), seconds, steps)
+    run = Run(Task(*values[3:7]), result, Environment(*values[10:15]), values[15])
+    return (values[0], values[1], values[2]), run
+
+
+def _check_accuracies(run: Run, recipe: Recipe) -> None:
+    if len(run.result.accuracies) != len(recipe.epochs):
+        raise ValueError(
+            f"a run must have {len(recipe.epochs)} accuracies, one for each of the recipe's "
+            f"epochs. Got {len(run.result.accuracies)}"
+        )
+
+
+def digest(values: Sequence[Any]) -> str:
+    """Return a digest that detects damage which leaves plausible numbers; not forgery."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()

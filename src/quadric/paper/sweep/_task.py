@@ -1,36 +1,43 @@
-"""One cell's run: a network is trained once, and its accuracy measured on the way."""
+"""One run of a sweep: train a network, measure its accuracy, record the machine."""
 
+import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 
+import quadric
 from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.core._layers import LAYERS
+from quadric.datasets import ImageData
 from quadric.network import Network
-from quadric.paper.sweep._prepared import Data, Prepared, prepare
+from quadric.paper.sweep._data import Prepared, prepare
 from quadric.paper.sweep._recipe import Recipe
 from quadric.training._state import Epoch
 
-# Part of every stored run's key. To be raised when the same task and recipe give other numbers
-# than before (the engine, the initial values, how a seed is used): older runs are then done anew.
+# Part of the key of every stored run. Raise it when the same task and recipe give other numbers
+# (engine, initial values, use of the seed): stored runs of older engines are then run again.
 ENGINE = "1"
 
-# What is noted on the error that ends a sweep.
-FAILED = "In the run with {}. The runs that had finished are stored."
+# The note on the error that ends a sweep.
+FAILED = "In the run with {}. Finished runs are stored."
 
-# Of the paper's table.
+# The paper's table.
 SIZES, WIDTHS = (600, 1200, 6000, 60000), (10, 15, 20, 25, 30)
 
 
 class CancelledError(Exception):
-    """The sweep was stopped while this run was under way."""
+    """The sweep ended during this run."""
 
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """How many training images, hidden neurons, the kind of the output layer, and a seed."""
+    """Number of training images and hidden neurons, kind of the output layer, and seed."""
 
     size: int
     hidden: int
@@ -45,7 +52,7 @@ class Task:
 
     @property
     def cost(self) -> float:
-        """About how long an epoch takes, to begin with the longest (nanoseconds on one machine)."""
+        """Estimated time of an epoch (nanoseconds on one machine), for ordering tasks."""
         extra = {"linear": 0.0, "reduced": 1.0, "quadratic": float(self.hidden)}[self.kind]
         return self.size * (310 + self.hidden * (16 + extra))
 
@@ -55,21 +62,55 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gives.
+    """The result of a run.
 
     Attributes
     ----------
     accuracies : tuple of float
-        The share of the test images that are recognised, for each of the recipe's epochs.
+        The test accuracy after each of the recipe's epochs, from 0 to 1.
     seconds : float
-        Of training alone; neither the tests nor the compilation are counted.
+        Training time, without tests and compilation.
     steps : int
-        How many images were visited.
+        Number of training images visited.
     """
 
     accuracies: tuple[float, ...]
     seconds: float
     steps: int
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Processor name and versions, stored with each run but not part of its key."""
+
+    cpu: str
+    quadric: str
+    numpy: str
+    numba: str
+    python: str
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of this process."""
+    return Environment(
+        cpu=_cpu(),
+        quadric=quadric.__version__,
+        numpy=np.__version__,
+        numba=version("numba"),  # from the metadata: numba is slow to import
+        python=platform.python_version(),
+    )
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    except OSError:  # not Linux
+        pass
+    return platform.processor() or platform.machine() or "unknown"
 
 
 def table_tasks(
@@ -79,32 +120,33 @@ def table_tasks(
     widths: Iterable[int] = WIDTHS,
     kinds: Iterable[str] = tuple(LAYERS),
 ) -> list[Task]:
-    """The tasks of the paper's MNIST table, or of a part of it, for these seeds.
+    """Return the tasks of the paper's MNIST table, or of a part of it, for these seeds.
 
     >>> len(table_tasks(range(25)))
     1500
     """
-    seeds, widths, kinds = tuple(seeds), tuple(widths), tuple(kinds)
-    return [Task(n, h, kind, s) for n in sizes for h in widths for kind in kinds for s in seeds]
+    return [Task(*values) for values in product(sizes, widths, kinds, seeds)]
 
 
 def run_task(
-    task: Task, recipe: Recipe, data: Data, *, cancelled: Callable[[], bool] | None = None
+    task: Task, recipe: Recipe, data: ImageData, *, cancelled: Callable[[], bool] = lambda: False
 ) -> Result:
-    """Train and test one network. The same bits on any number of threads.
+    """Train and test one network. The result is bit-identical for any number of threads.
 
     Parameters
     ----------
-    task, recipe
-    data : Data
-        Prepared for the engine when first met, and kept for the next task.
-    cancelled : callable, optional
-        Asked before every epoch; once it is true the run ends with `CancelledError`.
+    task : Task
+    recipe : Recipe
+    data : ImageData
+        Prepared for the engine on first use, and kept for the next task.
+    cancelled : callable
+        Called before every epoch. If it returns True, the run raises `CancelledError`.
 
     Notes
     -----
-    Initial values, order and choice of images have random streams of their own. So all widths and
-    kinds meet the images of one size in the same order, and their accuracies can be paired.
+    The initial values, the order and the choice of the images have separate random streams. All
+    widths and kinds therefore see the images of one size in the same order, and their accuracies
+    can be compared in pairs.
     """
     if task.size > len(data.X_train):
         raise ValueError(
@@ -118,40 +160,45 @@ def run_task(
             X, Y = ready.first(task.size)
         else:
             rows = choice.permutation(ready.train.shape[0])[: task.size]
-            X, Y = ready.chosen(rows)
+            X, Y = ready.train[rows], ready.targets[rows]
         net = Network.create(
-            ready.n_inputs,
+            X.shape[1],
             [
                 ("linear", task.hidden, recipe.hidden_activation),
-                (task.kind, ready.n_classes, recipe.output_activation),
+                (task.kind, Y.shape[1], recipe.output_activation),
             ],
-            init=recipe.init, scale=recipe.init_scale, rng=start, dtype=recipe.dtype,
-        )  # fmt: skip
+            init=recipe.init,
+            scale=recipe.init_scale,
+            rng=start,
+            dtype=recipe.dtype,
+        )
         accuracies = []
 
         def after(epoch: Epoch) -> None:
-            # the layers hold the values after this epoch, which is counted from 0
-            if epoch.index + 1 in recipe.epochs:
+            if epoch.index + 1 in recipe.epochs:  # `index` counts from 0
                 accuracies.append(_accuracy(net, ready, recipe.offset))
-            _stop_if(cancelled)
+            if cancelled():
+                raise CancelledError
 
-        _stop_if(cancelled)
+        if cancelled():
+            raise CancelledError
         history = net.fit(
-            X, Y, recipe.loss,
-            learning_rate=recipe.learning_rate, batch_size=recipe.batch_size,
-            epochs=recipe.epochs[-1], offset=recipe.offset, rng=order,
-            shuffle=recipe.order == "new", callback=after,
-        )  # fmt: skip
+            X,
+            Y,
+            recipe.loss,
+            learning_rate=recipe.learning_rate,
+            batch_size=recipe.batch_size,
+            epochs=recipe.epochs[-1],
+            offset=recipe.offset,
+            rng=order,
+            shuffle=recipe.order == "new",
+            callback=after,
+        )
     steps = history.n_samples * history.epochs
     return Result(tuple(accuracies), float(sum(history.seconds)), steps)
 
 
 def _accuracy(net: Network, ready: Prepared, offset: float | None) -> float:
-    """The share of the test images whose largest output is that of their class."""
+    """Return the share of test images whose largest output is that of their class."""
     predicted = net.logits(ready.test, offset=offset).argmax(axis=1)
     return int((predicted == ready.labels).sum()) / len(ready.labels)
-
-
-def _stop_if(cancelled: Callable[[], bool] | None) -> None:
-    if cancelled is not None and cancelled():
-        raise CancelledError

@@ -1,0 +1,164 @@
+"""What an experiment is given (`Context`) and what it returns (`Outcome`)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from joblib import Parallel, delayed
+from matplotlib.figure import Figure
+
+from quadric._utils.blas_threads import one_blas_thread
+from quadric.datasets import ImageData
+from quadric.paper.sweep import Recipe, Store
+
+# The paper's names of the networks, and the kinds of their layers.
+MODELS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
+
+
+@dataclass(frozen=True)
+class Context:
+    """The settings of a reproduction; every experiment uses those that concern it.
+
+    Attributes
+    ----------
+    full : bool
+        Whether to use the paper's numbers of seeds, epochs and cells.
+    seeds : int or None
+        Number of seeds; None means the experiment's default.
+    first_seed : int
+    jobs : int
+        Number of threads.
+    dask : str or None
+        The address of a Dask scheduler for the runs of the MNIST table.
+    recipe : Recipe
+    images : ImageData or None
+        MNIST or a substitute, for experiments that need images.
+    store : Store or None
+        Finished runs, for experiments that need a store.
+    progress : callable(done, total, text)
+    """
+
+    full: bool = False
+    seeds: int | None = None
+    first_seed: int = 0
+    jobs: int = 2
+    dask: str | None = None
+    recipe: Recipe = field(default_factory=Recipe)
+    images: ImageData | None = None
+    store: Store | None = None
+    progress: Callable[[float, float, str], object] = lambda done, total, text: None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain values under named columns.
+
+    Attributes
+    ----------
+    name : str
+        The name of the CSV file: letters, digits and underscores.
+    title : str
+    columns : sequence of str
+    rows : sequence of sequences
+        Numbers, strings, booleans or None.
+    note : str
+        How to read the table.
+    formats : dict
+        The format of a column's numbers, for example ``{"mean": ".2f"}``.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+    formats: dict[str, str] = field(default_factory=dict)
+
+    def text(self, column: int, value: Any) -> str:
+        """Return the text of a cell."""
+        if value is None:
+            return "-"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        style = self.formats.get(self.columns[column])
+        return format(value, style) if style and not isinstance(value, str) else str(value)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, and whether it holds.
+
+    Attributes
+    ----------
+    text : str
+        The statement.
+    paper, ours : str
+        The paper's numbers, and ours.
+    holds : bool or None
+        Whether it holds in our numbers; None if it is not judged.
+    paper_holds : bool or None
+        Whether it holds in the paper's own numbers.
+    erratum : bool
+        Whether the statement is suspected to be an error in print.
+    """
+
+    text: str
+    paper: str
+    ours: str
+    holds: bool | None
+    paper_holds: bool | None = None
+    erratum: bool = False
+
+
+@dataclass
+class Outcome:
+    """The result of one experiment.
+
+    Attributes
+    ----------
+    name, title : str
+    summary : str
+        The method and the data, in a sentence or two.
+    tables : list of Table
+    claims : list of Claim
+    figures : dict of Figure
+        By the name of their file.
+    facts : dict
+        Settings and measurements worth keeping: data, seeds, seconds.
+    """
+
+    name: str
+    title: str
+    summary: str
+    tables: list[Table] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    figures: dict[str, Figure] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A result of the paper: how to run it, and about how many seconds it takes on two cores."""
+
+    run: Callable[[Context], Outcome]
+    estimate: Callable[[Context], float]
+    needs_images: bool = False
+    needs_store: bool = False
+
+
+def run_cases(
+    context: Context, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]], name: str
+) -> list[Any]:
+    """Call ``function(*case)`` for every case in threads; return the results in order."""
+    results: list[Any] = []
+    parallel = Parallel(n_jobs=context.jobs, prefer="threads", return_as="generator")
+    with one_blas_thread():
+        for result in parallel(delayed(function)(*case) for case in cases):
+            results.append(result)
+            context.progress(len(results), len(cases), f"{name}: {len(results)} of {len(cases)}")
+    return results
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches."""
+    return Figure(figsize=(width, height), layout="constrained", dpi=150)

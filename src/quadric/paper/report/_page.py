@@ -1,0 +1,79 @@
+"""Write the report of a reproduction; every file is written atomically."""
+
+import base64
+import csv
+import io
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata, resources
+from pathlib import Path
+
+from joblib import cpu_count
+
+from quadric._utils.extras import require
+from quadric._utils.whole_files import write_whole
+from quadric.paper.experiments import Outcome
+from quadric.paper.sweep import environment
+
+PACKAGES = ("quadric", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
+
+
+def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
+    """Write index.html, a CSV file per table and a PNG file per figure; return the page's path."""
+    pictures = {}
+    for outcome in outcomes:
+        for name, figure in outcome.figures.items():
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png")
+            write_whole(directory / f"{name}.png", picture.getvalue())
+            encoded = base64.b64encode(picture.getvalue()).decode()
+            pictures[name] = f"data:image/png;base64,{encoded}"
+        for table in outcome.tables:
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
+            write_whole(directory / f"{table.name}.csv", text.getvalue().encode(errors="replace"))
+    page = directory / "index.html"
+    write_whole(page, _html(outcomes, about, pictures).encode(errors="replace"))
+    return page
+
+
+def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str, str]) -> str:
+    require("jinja2", extra="cli", by="The report")
+    import jinja2
+
+    template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
+    judged = [claim for outcome in outcomes for claim in outcome.claims if claim.holds is not None]
+    errata = [claim for claim in judged if claim.erratum]
+    jinja = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return jinja.from_string(template).render(
+        outcomes=outcomes,
+        about=about,
+        pictures=pictures,
+        holding=sum(bool(claim.holds) for claim in judged if not claim.erratum),
+        judged=len(judged) - len(errata),
+        errata=len(errata),
+        errors=sum(not claim.holds for claim in errata),
+    )
+
+
+def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
+    """Describe the command, the machine and the versions, so that the run can be repeated."""
+    versions = []
+    for package in PACKAGES:
+        try:
+            versions.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            versions.append(f"{package} (not installed as a package)")
+    cores = cpu_count()
+    return {
+        "command": shlex.join(["quadric", *sys.argv[1:]]),
+        "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "took": f"{seconds:.0f} s",
+        "processor": f"{environment().cpu}, {jobs or cores} of {cores} cores in use",
+        "system": platform.platform(),
+        "Python": platform.python_version(),
+        "packages": ", ".join(versions),
+    }

@@ -1,0 +1,225 @@
+"""Sweeps on the workers of a Dask cluster; the only importer of `distributed`.
+
+Runs are submitted in rounds. If a worker dies, the scheduler moves its runs to workers that have
+the data. Runs are lost if the last worker with the data dies, if several workers die in one run, or
+if the scheduler restarts. The next round sends the data again and resubmits the lost runs.
+"""
+
+import contextlib
+import logging
+import re
+import time
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import quadric
+from quadric._utils.extras import require
+from quadric.datasets import ImageData
+from quadric.paper.sweep._recipe import Recipe
+from quadric.paper.sweep._task import (
+    ENGINE,
+    FAILED,
+    Environment,
+    Result,
+    Task,
+    environment,
+    run_task,
+)
+
+SECONDS_TO_CONNECT = 10  # to the scheduler, also after the connection was lost
+SECONDS_TO_FIRST_WORKER = 30
+SECONDS_WITHOUT_WORKERS = 300
+SECONDS_TO_GATHER = 30  # a result of a few hundred bytes
+ROUNDS_WITHOUT_RESULT = 5  # in a row
+LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado.application")
+RETRIES = 3  # of a task that raises; the scheduler moves the runs of a dead worker
+
+Finished = tuple[Task, Result, Environment]
+
+
+def on_cluster(
+    tasks: Sequence[Task], recipe: Recipe, data: ImageData, address: str
+) -> Iterator[Finished]:
+    """Yield the results as they finish. The data are sent once to every worker, unless lost."""
+    require("distributed", extra="dask", by="A Dask cluster")
+    with _quiet(), _connected(address) as client:
+        expected = versions()
+        try:
+            _check_workers(client, address, expected)
+        except OSError:
+            raise _connection_lost(address) from None
+        left, rounds = list(tasks), 0
+        while left:
+            lost: list[Task] = []
+            reason = yield from _round(client, left, (recipe, data, expected), lost)
+            rounds = rounds + 1 if len(lost) == len(left) else 0
+            if lost:
+                time.sleep(0.5)  # until the scheduler notices that a worker is gone
+                _wait_for_worker(client, address, SECONDS_WITHOUT_WORKERS)
+            if rounds == ROUNDS_WITHOUT_RESULT:
+                raise RuntimeError(
+                    f"the Dask cluster at {address} finished none of {len(left)} runs in {rounds} "
+                    f"attempts ({reason}). Finished runs are stored; check its workers, then run "
+                    "the same command again."
+                )
+            left = lost
+
+
+def _round(
+    client: Any,
+    tasks: Sequence[Task],
+    arguments: tuple[Recipe, ImageData, tuple[str, str]],
+    lost: list[Task],
+) -> Generator[Finished, None, str]:
+    """Submit the tasks and yield results; append lost tasks to `lost` and return the reason."""
+    from distributed import KilledWorker, as_completed
+
+    recipe, data, expected = arguments
+    reason, failure = "", None
+    futures: dict[Any, Task] = {}
+    try:
+        try:
+            # without `hash`, which would read all of the data once more
+            shared = client.scatter(data, broadcast=True, hash=False)
+            for task in tasks:
+                future = client.submit(
+                    run_remotely, task, recipe, shared, expected, pure=False, retries=RETRIES
+                )
+                futures[future] = task
+        except Exception as error:  # workers or the scheduler died meanwhile
+            lost.extend(tasks)
+            return _one_line(error)
+        for future in as_completed(list(futures), loop=client.loop):
+            task = futures[future]
+            raised = future.exception() if future.status == "error" else None
+            if raised is None or isinstance(raised, KilledWorker):
+                try:
+                    result = future.result(timeout=SECONDS_TO_GATHER)
+                except Exception as error:  # cancelled, or lost before it arrived
+                    lost.append(task)
+                    reason = _one_line(error)
+                else:
+                    yield task, *result
+            elif failure is None:
+                raised.add_note(FAILED.format(task))
+                failure = raised
+                _cancel(client, futures)
+    finally:
+        _cancel(client, futures)
+    if failure is not None:
+        raise failure
+    return reason
+
+
+def _cancel(client: Any, futures: dict[Any, Task]) -> None:
+    """Cancel runs that have not started. A started run ends by itself; its result is dropped."""
+    if client.status == "running":
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            client.cancel([future for future in futures if not future.done()])
+
+
+def _wait_for_worker(client: Any, address: str, seconds: float) -> None:
+    """Wait until the cluster has a worker; the scheduler may restart meanwhile."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if client.status in ("closing", "closed"):
+            raise _connection_lost(address)
+        if client.status == "running":
+            with contextlib.suppress(OSError):
+                if client.nthreads():
+                    return
+        if time.monotonic() > deadline:
+            raise RuntimeError(
+                f"the Dask cluster at {address} has had no workers for {seconds:g} seconds. "
+                "Finished runs are stored; start workers with `dask worker ADDRESS`, then run the "
+                "same command again."
+            )
+        time.sleep(0.2)
+
+
+def _connection_lost(address: str) -> ConnectionError:
+    return ConnectionError(
+        f"the connection to the Dask scheduler at {address} was lost. Finished runs are stored; "
+        "start a scheduler and workers, then run the same command again with the address that the "
+        "scheduler prints."
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence distributed's long logs; errors are reported in one line instead."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+def run_remotely(
+    task: Task, recipe: Recipe, data: ImageData, expected: tuple[str, str]
+) -> tuple[Result, Environment]:
+    """Run a task on a worker, which may have joined after the versions were checked."""
+    if versions() != expected:
+        raise RuntimeError(_mismatch(expected, "a worker that joined later", versions()))
+    return run_task(task, recipe, data), environment()
+
+
+def versions() -> tuple[str, str]:
+    """Return what must be equal on all workers for one table."""
+    return quadric.__version__, ENGINE
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    from distributed import Client
+
+    if not re.fullmatch(r"[a-z]+://\S+:\d+", address):
+        raise ConnectionError(
+            f"{address!r} is not the address of a Dask scheduler. Use the address that `dask "
+            "scheduler` prints, such as 'tcp://10.0.0.1:8786'."
+        )
+    try:
+        client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answered at {address!r} ({error}). Start one with `dask "
+            "scheduler`, and use the address that it prints, such as 'tcp://10.0.0.1:8786'."
+        ) from error
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            client.close()
+
+
+def _check_workers(client: Any, address: str, expected: tuple[str, str]) -> None:
+    for _ in range(ROUNDS_WITHOUT_RESULT):
+        _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
+        answers = client.run(versions, on_error="return")
+        # the answer of a worker that dies at this moment is an OSError
+        found = {name: told for name, told in answers.items() if not isinstance(told, OSError)}
+        if found:
+            break
+        time.sleep(0.5)
+    for worker, answer in found.items():
+        if answer != expected:
+            raise RuntimeError(_mismatch(expected, worker, answer))
+
+
+def _mismatch(expected: tuple[str, str], worker: str, answer: Any) -> str:
+    if isinstance(answer, BaseException):
+        found = f"no usable quadric ({type(answer).__name__}: {answer})"
+    else:
+        found = f"quadric {answer[0]}, engine {answer[1]}"
+    return (
+        f"all workers must have quadric {expected[0]}, engine {expected[1]}, like this process. "
+        f"Got {found} on {worker}; install the same version there and restart it."
+    )
