@@ -92,15 +92,19 @@ def run(width, strategy, options, rank, processes):
     gradients, parameters, losses = train(model, X, y, **size, rank=rank, processes=processes)
     if rank > 0:
         return True
-    print(f"784-{width}-10, {options.dtype}: loss {losses[0]:.2f}, "
-          f"after {options.steps} steps {losses[-1]:.2f}")  # fmt: skip
+    print(
+        f"784-{width}-10, {options.dtype}: loss {losses[0]:.2f}, "
+        f"after {options.steps} steps {losses[-1]:.2f}"
+    )
     if processes == 1:
         return True
     alone = train(network(width, dtype), X, y, **size)
     apart = [difference(gradients, alone[0]), difference(parameters, alone[1])]
     agree = max(apart) <= TOLERANCE[dtype]
-    print(f"  {'the same as' if agree else 'NOT THE SAME AS'} one process: largest differences "
-          f"{apart[0]:.1e} in gradients, {apart[1]:.1e} in parameters")  # fmt: skip
+    print(
+        f"  {'the same as' if agree else 'NOT THE SAME AS'} one process: largest differences "
+        f"{apart[0]:.1e} in gradients, {apart[1]:.1e} in parameters"
+    )
     return agree
 
 

@@ -22,17 +22,23 @@ def data():
     """Training and test images, shape (N, 1, 8, 8), and their labels."""
     X, y = load_digits(return_X_y=True)
     parts = train_test_split(X / 16, y, test_size=0.25, stratify=y, random_state=0)
-    X_train, X_test = (torch.tensor(part, dtype=torch.float32).view(-1, 1, 8, 8)
-                       for part in parts[:2])  # fmt: skip
+    X_train, X_test = (
+        torch.tensor(part, dtype=torch.float32).view(-1, 1, 8, 8) for part in parts[:2]
+    )
     return X_train, X_test, torch.tensor(parts[2]), torch.tensor(parts[3])
 
 
 def network():
     return nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(64, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    )
 
 
 def accuracy(model, X, y):

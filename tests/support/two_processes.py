@@ -86,13 +86,13 @@ def hangs():
 
 
 def main(*names):
-    """Run one of the checks above, or all of the modules tests.NAME_process."""
+    """Run one of the checks above, or all of the modules tests.support.NAME_process."""
     if names == ("raises",):
         run_checks([raises])
     elif names == ("hangs",):  # process 0 would have more patience
         run_checks([hangs], seconds=2 if os.environ["RANK"] == "1" else 20)
     else:
-        modules = [importlib.import_module(f"tests.{name}_process") for name in names]
+        modules = [importlib.import_module(f"tests.support.{name}_process") for name in names]
         run_checks([check for module in modules for check in module.CHECKS])
 
 

@@ -24,12 +24,14 @@ def launch(*command):
     return output
 
 
-def test_example_on_two_processes():
+@pytest.mark.slow
+def test_the_example_on_two_processes_matches_one():
     output = launch(EXAMPLE, "--steps", "10")
     assert re.findall(".* processes, .*", output) == ["2 processes, ddp", "2 processes, fsdp"]
     assert re.findall("784-.*: loss 2", output) == 2 * [
-        "784-30-10, float64: loss 2", "784-100-10, float64: loss 2",
-    ]  # fmt: skip
+        "784-30-10, float64: loss 2",
+        "784-100-10, float64: loss 2",
+    ]
     differences = re.findall("  the same as one process: .* (.*) in gradients, (.*) in par", output)
     assert len(differences) == 4
     for gradients, parameters in differences:
@@ -37,7 +39,8 @@ def test_example_on_two_processes():
         assert 0 < float(parameters) < 1e-12
 
 
-def test_example_on_one_process(monkeypatch, capsys):
+@pytest.mark.slow
+def test_the_example_runs_on_one_process(monkeypatch, capsys):
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.setattr(sys, "argv", [EXAMPLE, "--steps", "2", "--dtype", "float32"])
     with pytest.raises(SystemExit) as stopped:
@@ -48,16 +51,18 @@ def test_example_on_one_process(monkeypatch, capsys):
     assert output.count("float32: loss 2.") == 2
 
 
-def test_checks_on_two_processes():
+@pytest.mark.slow
+def test_all_checks_pass_on_two_processes():
     scripts = ["replicated", "sharded"]
-    modules = [importlib.import_module(f"tests.{script}_process") for script in scripts]
+    modules = [importlib.import_module(f"tests.support.{script}_process") for script in scripts]
     names = [check.__name__ for module in modules for check in module.CHECKS]
     output = launch("-m", "tests.support.two_processes", *scripts)
     assert output.splitlines() == [f"passed: {name}" for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["raises", "hangs"])
-def test_a_failure_in_one_process_is_shown(how):
+def test_a_failure_in_one_process_is_reported(how):
     code, output, errors = two_processes.launch("-m", "tests.support.two_processes", how)
     assert code == 1
     assert "passed" not in output

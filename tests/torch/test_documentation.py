@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 
 from tests.support.networks import output_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "torch.md"
 
 
-def test_examples(tmp_path):
+@pytest.mark.slow
+def test_the_code_of_the_page_prints_what_it_shows(tmp_path):
     text = PAGE.read_text()
     examples, outputs = (
         re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) for language in ("python", "text")
@@ -23,8 +25,10 @@ def test_examples(tmp_path):
         assert output_of(example, tmp_path) == output
     subprocess.run(
         [sys.executable, "-m", "quadric", "predict", "iris.quadric", "iris.csv", "-o", "out.csv"],
-        cwd=tmp_path, check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
     from sklearn.datasets import load_iris
 
     predicted = pl.read_csv(tmp_path / "out.csv")["species"].to_numpy()

@@ -17,7 +17,7 @@ from quadric.core import _triangle as triangle
 from quadric.core._initial_values import draw_layer
 from quadric.torch import Linear, Quadratic, Reduced, functional
 from quadric.torch import _compiled as loops
-from quadric.torch._quadratic_form import _kept_places, diagonal, places, quadratic_form
+from quadric.torch._quadratic_form import _kept_places, places, quadratic_form
 from quadric.torch.functional import pack, unpack
 
 # one input, one group of rows, one block of 128 inputs, a block and a row, several blocks
@@ -43,6 +43,12 @@ def tensors(*shapes, seed=0, dtype=torch.float64):
 # -- the operator -----------------------------------------------------------------------------
 
 
+def on_diagonal(n):
+    """Which packed rows hold the entries on the diagonal."""
+    i, j = np.triu_indices(n)
+    return i == j
+
+
 def by_einsum(x, P):
     return torch.einsum("bi,kij,bj->bk", x, unpack(P), x)
 
@@ -50,7 +56,7 @@ def by_einsum(x, P):
 @WAYS
 @pytest.mark.parametrize(("n", "m"), SIZES)
 @pytest.mark.parametrize("B", [0, 1, 7])
-def test_form_against_einsum(B, n, m, way):
+def test_quadratic_form_matches_einsum(B, n, m, way):
     x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m))
     z, wanted = quadratic_form(x, P), by_einsum(x, P)
     torch.testing.assert_close(z, wanted, rtol=1e-12, atol=1e-11)
@@ -62,7 +68,7 @@ def test_form_against_einsum(B, n, m, way):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @WAYS
 @pytest.mark.parametrize("n", [1, 3, 7])
-def test_derivatives_of_every_order(n, way):
+def test_derivatives_up_to_the_third_match_differences(n, way):
     def gradient(x, P):
         return torch.autograd.grad(quadratic_form(x, P).sin().sum(), (x, P), create_graph=True)
 
@@ -74,7 +80,7 @@ def test_derivatives_of_every_order(n, way):
 
 
 @WAYS
-def test_only_what_is_wanted(way):
+def test_only_the_gradients_that_are_needed_are_computed(way):
     x, P, dz = tensors((4, 7), (28, 2), (4, 2))
     both = torch.autograd.grad(quadratic_form(x, P), (x, P), dz)
     only_x = torch.autograd.grad(quadratic_form(x, P.detach()), x, dz)
@@ -103,7 +109,7 @@ TRANSFORMS = {
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_functional_transforms(transform):
+def test_functional_transforms_match_einsum(transform):
     apply = TRANSFORMS[transform]
     found = apply(lambda x, P: quadratic_form(x, P).tanh().sum(), *X_AND_P)
     wanted = apply(lambda x, P: by_einsum(x, P).tanh().sum(), *X_AND_P)
@@ -111,7 +117,7 @@ def test_functional_transforms(transform):
 
 
 @WAYS
-def test_only_the_inputs_are_kept(way):
+def test_only_x_and_packed_are_saved_for_backward(way):
     x, P = tensors((9, 140), (140 * 141 // 2, 3))
     saved = []
     with torch.autograd.graph.saved_tensors_hooks(
@@ -135,7 +141,7 @@ def test_layout_is_that_of_the_core(n):
     assert torch.equal(pack(Q), packed)
     assert pack(Q).is_contiguous()
     assert torch.equal(unpack(packed), Q)
-    assert torch.equal(packed[diagonal(n)].T, Q.diagonal(dim1=1, dim2=2))
+    assert torch.equal(packed[on_diagonal(n)].T, Q.diagonal(dim1=1, dim2=2))
     assert torch.equal(packed[places(n, packed.device)].reshape(n, n, 3), Q.permute(1, 2, 0))
 
 
@@ -180,7 +186,7 @@ def with_inputs(layer, *shape, dtype=torch.float64):
 
 @WAYS
 @pytest.mark.parametrize("name", SMALL)
-def test_module_gradients(name, way):
+def test_gradients_of_the_modules_match_differences(name, way):
     layer = module(name)
     names = [n for n, _ in layer.named_parameters()]
 
@@ -194,7 +200,7 @@ def test_module_gradients(name, way):
 
 @WAYS
 @pytest.mark.parametrize("name", MODULES)
-def test_against_the_core(name, way):
+def test_the_modules_match_the_core(name, way):
     layer = module(name)
     n, m = layer.in_features, layer.out_features
     kind = quadric.core._layers.LAYERS[layer.kind]
@@ -219,7 +225,7 @@ def test_against_the_core(name, way):
 
 @WAYS
 @pytest.mark.parametrize("name", MODULES)
-def test_leading_dimensions(name, way):
+def test_leading_dimensions_are_kept(name, way):
     layer = module(name)
     x = with_inputs(layer, 2, 3)
     z = layer(x)
@@ -234,7 +240,7 @@ def test_leading_dimensions(name, way):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_copies_pickles_and_files(name):
+def test_copies_pickles_and_files_keep_the_numbers(name):
     layer = module(name)
     x = with_inputs(layer, 4)
     z = layer(x)
@@ -256,14 +262,16 @@ def test_state_dict_holds_the_parameters_themselves():
     layer = module("wide")
     held = torch.nn.Sequential(layer).state_dict()
     assert {k: tuple(v.shape) for k, v in held.items()} == {
-        "0.packed": (130 * 131 // 2, 2), "0.W": (2, 130), "0.b": (2,),
-    }  # fmt: skip
+        "0.packed": (130 * 131 // 2, 2),
+        "0.W": (2, 130),
+        "0.b": (2,),
+    }
     np.testing.assert_array_equal(held["0.packed"], triangle.pack(layer.Q.detach().numpy()))
     held["0.packed"].zero_()
     assert not layer.packed.any()
 
 
-def test_loading_what_does_not_fit():
+def test_loading_parameters_of_another_shape_raises():
     layer = Quadratic(5, 3)
     good = layer.state_dict()
     with pytest.raises(RuntimeError, match=r'Missing key.*"packed"'):
@@ -292,7 +300,7 @@ def test_Q_is_symmetric_differentiable_and_assignable():
         layer.Q = new[0]
 
 
-def test_counts_of_parameters():
+def test_the_number_of_parameters():
     quadratic, bilinear = Quadratic(200, 7), torch.nn.Bilinear(200, 200, 7)
     assert sum(p.numel() for p in quadratic.parameters()) == 7 * (200 * 201 // 2 + 200 + 1)
     assert quadratic.packed.numel() < 0.503 * bilinear.weight.numel()
@@ -304,7 +312,7 @@ def test_counts_of_parameters():
     assert state == 2 * sum(p.numel() for p in quadratic.parameters())
 
 
-def test_repr():
+def test_the_representation_shows_sizes_and_options():
     assert repr(Quadratic(4, 2)) == (
         "Quadratic(in_features=4, out_features=2, bias=True, linear=True)"
     )
@@ -328,7 +336,7 @@ def test_initial_values_are_those_of_the_core(kind, init):
         assert float(ours.mean()) == pytest.approx(float(wanted.mean()), abs=2 * bound + 1e-12)
         assert float(ours.std()) == pytest.approx(spread, rel=0.2)
         if name == "packed":
-            diagonals = [array[diagonal(n)] for array in (ours, wanted)]
+            diagonals = [array[on_diagonal(n)] for array in (ours, wanted)]
             assert float(diagonals[0].std()) == pytest.approx(float(diagonals[1].std()), rel=0.1)
 
 
@@ -339,7 +347,7 @@ def test_without_W_the_variance_is_kept_too():
         assert layer(x).var().item() == pytest.approx(1, abs=0.1)
 
 
-def test_initial_values_by_seed():
+def test_initial_values_follow_the_generator():
     def drawn(seed):
         layer = Quadratic(6, 2)
         layer.reset_parameters(generator=torch.Generator().manual_seed(seed))
@@ -358,7 +366,7 @@ def test_initial_values_by_seed():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ["quadratic", "wide", "wide, many neurons", "reduced", "linear"])
-def test_autocast(name, dtype):
+def test_autocast_computes_in_half_precision(name, dtype):
     layer = module(name, dtype=torch.float32)
     with torch.no_grad():
         for p in layer.parameters():
@@ -376,7 +384,7 @@ def test_autocast(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_parameters(dtype):
+def test_half_precision_values_and_gradients_are_close(dtype):
     layer = Quadratic(66, 3, dtype=dtype)
     x = torch.randn(4, 66, dtype=dtype)
     z = layer(x)
@@ -390,7 +398,7 @@ def test_half_precision_parameters(dtype):
         torch.testing.assert_close(ours.double(), true, rtol=0, atol=atol)
 
 
-def test_large_inputs_in_float16():
+def test_large_inputs_in_float16_stay_finite():
     layer = Quadratic(4, 60, dtype=torch.float16)
     with torch.no_grad():
         layer.packed.zero_()
@@ -400,7 +408,7 @@ def test_large_inputs_in_float16():
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("name", ["quadratic", "neither", "wide", "wide, many neurons", "reduced"])
-def test_compile(name):
+def test_compiled_modules_match_eager_ones(name):
     torch._dynamo.reset()
     layer = module(name)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
@@ -414,10 +422,11 @@ def test_compile(name):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
-def test_compile_to_machine_code():
+def test_modules_compile_to_machine_code():
     torch._dynamo.reset()
     layer = module("wide")
     x = with_inputs(layer, 4)
@@ -432,7 +441,7 @@ def test_compile_to_machine_code():
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", ["quadratic", "wide", "wide, many neurons", "reduced"])
-def test_export(name, strict):
+def test_exported_modules_match_eager_ones(name, strict):
     layer = module(name)
     batch = torch.export.Dim("batch")
     with warnings.catch_warnings():
@@ -444,7 +453,7 @@ def test_export(name, strict):
     torch.testing.assert_close(program.module()(x), layer(x), rtol=1e-12, atol=1e-10)
 
 
-def test_an_ensemble_by_vmap():
+def test_vmap_over_an_ensemble_matches_a_loop():
     layers = [Quadratic(140, 3, dtype=torch.float64) for _ in range(4)]
     parameters, buffers = stack_module_state(layers)
     x = torch.randn(5, 140, dtype=torch.float64)
@@ -457,7 +466,7 @@ def test_an_ensemble_by_vmap():
         torch.testing.assert_close(z, layer(x), rtol=1e-12, atol=1e-10)
 
 
-def test_meta_device_and_fake_tensors():
+def test_meta_and_fake_tensors_have_the_right_shape():
     from torch._subclasses import FakeTensorMode
 
     with torch.device("meta"):
@@ -476,7 +485,7 @@ def test_meta_device_and_fake_tensors():
     assert type(real) is torch.Tensor
 
 
-def test_inference_mode_first():
+def test_a_first_call_in_inference_mode_does_not_spoil_training():
     _kept_places.cache_clear()
     layer = Quadratic(9, 2)
     with torch.inference_mode():
@@ -498,7 +507,7 @@ def test_peak_memory_is_below_that_of_einsum(shape):
 
 
 @pytest.mark.parametrize("layer", [Quadratic(4, 2), Reduced(4, 2)])
-def test_errors_of_shape_and_dtype(layer):
+def test_wrong_shapes_and_dtypes_raise(layer):
     with pytest.raises(RuntimeError, match=r"shape \(\.\.\., 4\).*Got \(3, 5\) instead"):
         layer(torch.zeros(3, 5))
     with pytest.raises(RuntimeError, match=r"shape \(\.\.\., 4\).*Got \(\) instead"):
@@ -513,7 +522,7 @@ def test_errors_of_shape_and_dtype(layer):
         layer([[1.0, 2.0, 3.0, 4.0]])
 
 
-def test_errors_of_construction():
+def test_wrong_arguments_of_the_layers_raise():
     with pytest.raises(ValueError, match="in_features"):
         Quadratic(0, 3)
     with pytest.raises((TypeError, ValueError), match="out_features"):
@@ -524,7 +533,7 @@ def test_errors_of_construction():
         Reduced(3, 2, bias=False).reset_parameters("relinear")
 
 
-def test_functional_shapes():
+def test_wrong_shapes_of_the_functions_raise():
     x, Q = torch.zeros(2, 3), torch.zeros(6, 4)
     assert functional.quadratic(x, Q, None, torch.ones(4)).eq(1).all()
     with pytest.raises(RuntimeError, match=r"expected W of shape \(4, 3\). Got \(3, 4\)"):

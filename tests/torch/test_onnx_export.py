@@ -27,9 +27,12 @@ def assert_exported(module, *shape, dtype=torch.float32):
     """Export with one batch size, run with others; returns the graph."""
     module = module.to(dtype).eval()
     exported = torch.onnx.export(
-        module, (torch.randn(3, *shape, dtype=dtype),), dynamo=True, verbose=False,
+        module,
+        (torch.randn(3, *shape, dtype=dtype),),
+        dynamo=True,
+        verbose=False,
         dynamic_shapes=({0: torch.export.Dim("batch")},),
-    )  # fmt: skip
+    )
     proto = exported.model_proto
     onnx.checker.check_model(proto, full_check=True)
     session = onnxruntime.InferenceSession(
@@ -51,11 +54,11 @@ def assert_exported(module, *shape, dtype=torch.float32):
 
 # more than 128 inputs are cut into blocks; from 64 neurons on these are multiplied otherwise
 @pytest.mark.parametrize(("n", "m"), [(9, 3), (9, 50), (140, 3), (140, 64)])
-def test_quadratic(n, m):
+def test_an_exported_quadratic_layer_matches(n, m):
     assert_exported(Quadratic(n, m), n)
 
 
-def test_quadratic_in_float64():
+def test_an_exported_layer_in_float64_matches():
     """And nothing of what was traced stays behind in what the layers keep for later."""
     layer = Quadratic(140, 64, dtype=torch.float64)
     x = torch.randn(4, 140, dtype=torch.float64)
@@ -68,29 +71,29 @@ def test_quadratic_in_float64():
 
 
 @pytest.mark.parametrize("options", [{"bias": False}, {"linear": False}])
-def test_quadratic_with_less(options):
+def test_an_exported_layer_without_W_or_b_matches(options):
     assert_exported(Quadratic(6, 2, **options), 6)
 
 
-def test_inputs_of_more_dimensions():
+def test_an_exported_layer_keeps_leading_dimensions():
     assert_exported(Quadratic(140, 3), 5, 140)
 
 
 @pytest.mark.parametrize("dtype", NEAR)
-def test_reduced(dtype):
+def test_an_exported_reduced_layer_matches(dtype):
     assert_exported(Reduced(70, 50), 70, dtype=dtype)
 
 
-def test_a_cnn_with_a_quadratic_head():
+def test_an_exported_cnn_with_a_quadratic_head_matches():
     model = nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10)
-    )  # fmt: skip
+    )
     layer = replace_head(model)[4]
     layer.reset_parameters()  # so that there is something in Q
     proto = assert_exported(model, 1, 8, 8)
     assert "Conv" in {node.op_type for node in proto.graph.node}
 
 
-def test_a_network():
+def test_an_exported_network_matches():
     net = make_network(("linear", "quadratic", "reduced"), "tanh", "softmax", widths=(5, 4, 3))
     assert_exported(from_network(net), 3, dtype=torch.float64)

@@ -109,7 +109,7 @@ def assert_same(ours, theirs, tolerance=1e-12):
         torch.testing.assert_close(a, b, rtol=0, atol=tolerance)
 
 
-def test_one_step_by_hand():
+def test_one_step_matches_hand_worked_numbers():
     cell = QuadraticRNNCell(1, 1, nonlinearity="relu", **DOUBLE)
     # u = [2, 1/2]: u'Q u = 1 * 4 + 2 * (1/2) * 1 + 2 / 4 = 5.5; w'u = 3 * 2 - 1/2 = 5.5; b = 1/4
     cell.neurons.Q = torch.tensor([[[1.0, 0.5], [0.5, 2.0]]], **DOUBLE)
@@ -264,10 +264,17 @@ def kind_of_error(call):
 @pytest.mark.parametrize(
     ("x", "h"),
     [
-        ((1, 2, 3), None), ((2, 5), None), ((5,), None), ((2, 3), (3, 4)), ((2, 3), (2, 5)),
-        ((3,), (5,)), ((3,), (2, 4)), ((2, 3), (4,)), ((2, 3), (1, 2, 4)),
+        ((1, 2, 3), None),
+        ((2, 5), None),
+        ((5,), None),
+        ((2, 3), (3, 4)),
+        ((2, 3), (2, 5)),
+        ((3,), (5,)),
+        ((3,), (2, 4)),
+        ((2, 3), (4,)),
+        ((2, 3), (1, 2, 4)),
     ],
-)  # fmt: skip
+)
 def test_cell_refuses_what_torchs_does(x, h):
     arguments = [torch.zeros(shape) for shape in (x, h) if shape is not None]
     expected = kind_of_error(lambda: nn.RNNCell(3, 4)(*arguments))
@@ -279,11 +286,21 @@ def test_cell_refuses_what_torchs_does(x, h):
 @pytest.mark.parametrize(
     ("x", "h"),
     [
-        ((3,), None), ((1, 5, 2, 3), None), ((5, 2, 4), None), ((5, 4), None), ((0, 2, 3), None),
-        ((0, 3), None), ((5, 3), (4, 2, 4)), ((5, 2, 3), (4, 4)), ((5, 2, 3), (4, 3, 4)),
-        ((5, 2, 3), (2, 2, 4)), ((5, 2, 3), (4, 2, 5)), ((5, 3), (4, 5)), ((5, 2, 3), (4,)),
+        ((3,), None),
+        ((1, 5, 2, 3), None),
+        ((5, 2, 4), None),
+        ((5, 4), None),
+        ((0, 2, 3), None),
+        ((0, 3), None),
+        ((5, 3), (4, 2, 4)),
+        ((5, 2, 3), (4, 4)),
+        ((5, 2, 3), (4, 3, 4)),
+        ((5, 2, 3), (2, 2, 4)),
+        ((5, 2, 3), (4, 2, 5)),
+        ((5, 3), (4, 5)),
+        ((5, 2, 3), (4,)),
     ],
-)  # fmt: skip
+)
 def test_rnn_refuses_what_torchs_does(x, h):
     arguments = [torch.zeros(shape) for shape in (x, h) if shape is not None]
     expected = kind_of_error(lambda: nn.RNN(3, 4, 2, bidirectional=True)(*arguments))
@@ -302,9 +319,13 @@ def test_packed_input_and_dtypes_are_refused_as_by_torch():
     wide = pack_sequence([torch.zeros(4, 5), torch.zeros(2, 5)])
     x, cell_x = torch.zeros(5, 2, 3), torch.zeros(2, 3)
     for arguments in [
-        (wide,), (packed, torch.zeros(1, 3, 4)), (packed, torch.zeros(1, 4)),
-        (x.double(),), (x.long(),), (x, torch.zeros(1, 2, 4).double()),
-    ]:  # fmt: skip
+        (wide,),
+        (packed, torch.zeros(1, 3, 4)),
+        (packed, torch.zeros(1, 4)),
+        (x.double(),),
+        (x.long(),),
+        (x, torch.zeros(1, 2, 4).double()),
+    ]:
         expected = kind_of_error(lambda arguments=arguments: nn.RNN(3, 4)(*arguments))
         assert expected is not None
         with pytest.raises(expected, match="must have"):
@@ -318,16 +339,22 @@ def test_packed_input_and_dtypes_are_refused_as_by_torch():
 @pytest.mark.parametrize(
     ("option", "kind"),
     [
-        ({"num_layers": 0}, ValueError), ({"num_layers": 1.5}, TypeError),
-        ({"hidden_size": 0}, ValueError), ({"hidden_size": 1.5}, TypeError),
-        ({"input_size": 0}, ValueError), ({"input_size": "3"}, TypeError),
-        ({"dropout": 2}, ValueError), ({"dropout": -0.1}, ValueError),
-        ({"dropout": True}, TypeError), ({"nonlinearity": "sigmoid"}, ValueError),
-        ({"bias": None}, TypeError), ({"batch_first": 1}, TypeError),
+        ({"num_layers": 0}, ValueError),
+        ({"num_layers": 1.5}, TypeError),
+        ({"hidden_size": 0}, ValueError),
+        ({"hidden_size": 1.5}, TypeError),
+        ({"input_size": 0}, ValueError),
+        ({"input_size": "3"}, TypeError),
+        ({"dropout": 2}, ValueError),
+        ({"dropout": -0.1}, ValueError),
+        ({"dropout": True}, TypeError),
+        ({"nonlinearity": "sigmoid"}, ValueError),
+        ({"bias": None}, TypeError),
+        ({"batch_first": 1}, TypeError),
         ({"bidirectional": "yes"}, TypeError),
     ],
-)  # fmt: skip
-def test_bad_options(option, kind):
+)
+def test_wrong_arguments_raise(option, kind):
     (name,) = option
     with pytest.raises(kind, match=f"{name} must be .* Got"):
         QuadraticRNN(**{"input_size": 3, "hidden_size": 4, **option})
@@ -337,14 +364,14 @@ def test_bad_options(option, kind):
 
 
 def test_dropout_of_a_single_layer_warns():
-    with pytest.warns(UserWarning, match="does nothing with num_layers=1"):
+    with pytest.warns(UserWarning, match="has no effect with num_layers=1"):
         rnn = QuadraticRNN(3, 4, dropout=0.5)
     x = torch.zeros(5, 2, 3).normal_()
     assert torch.equal(rnn(x)[0], rnn(x)[0])
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
-def test_cell_gradients(nonlinearity):
+def test_gradients_of_the_cell_match_differences(nonlinearity):
     cell = randomise(QuadraticRNNCell(2, 3, nonlinearity=nonlinearity, **DOUBLE))
     names, values = zip(*cell.named_parameters(), strict=True)
 
@@ -357,7 +384,7 @@ def test_cell_gradients(nonlinearity):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_rnn_gradients(packed):
+def test_gradients_of_the_rnn_match_differences(packed):
     rnn = randomise(QuadraticRNN(2, 2, 2, bidirectional=True, **DOUBLE))
     names, values = zip(*rnn.named_parameters(), strict=True)
 
@@ -394,7 +421,7 @@ def test_compiles_into_one_graph(module):
     torch.testing.assert_close(*gradients)
 
 
-def test_copies_and_pickles():
+def test_copies_and_pickles_keep_the_numbers():
     for network, x in [
         (QuadraticRNNCell(3, 4, nonlinearity="relu"), draw(2, 3).float()),
         (QuadraticRNN(3, 4, 2, dropout=0.1, batch_first=True).eval(), draw(2, 5, 3).float()),
@@ -428,7 +455,7 @@ def test_state_dict_holds_the_parameters_of_the_neurons():
     assert names == ["cells.0.neurons.packed", "cells.0.neurons.W"]
 
 
-def test_vmap_over_an_ensemble():
+def test_vmap_over_an_ensemble_matches_a_loop():
     ensemble = [
         randomise(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE), seed=i) for i in range(3)
     ]
@@ -449,14 +476,14 @@ def test_vmap_over_an_ensemble():
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
-def test_forward_mode():
+def test_forward_mode_matches_backward_mode():
     rnn = randomise(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE))
     x = draw(4, 2, 3)
     forwards, backwards = (by(lambda x: rnn(x)[0])(x) for by in (jacfwd, jacrev))
     torch.testing.assert_close(forwards, backwards, rtol=0, atol=1e-12)
 
 
-def test_half_precision_and_autocast():
+def test_half_precision_and_autocast_keep_their_dtype():
     x = draw(5, 2, 3).float()
     half = QuadraticRNN(3, 4, 2, bidirectional=True, dtype=torch.bfloat16)
     output, h_n = half(x.bfloat16())
@@ -523,7 +550,7 @@ def size(states):
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize(("n", "m"), SIZES)
-def test_five_hundred_steps(n, m, nonlinearity):
+def test_states_and_gradients_last_five_hundred_steps(n, m, nonlinearity):
     torch.manual_seed(0)
     rnn = QuadraticRNN(n, m, nonlinearity=nonlinearity)
     one_sided = noise(n)[:1].abs().expand(500, 16, n)
@@ -551,7 +578,7 @@ def test_other_initial_values_die_or_blow_up():
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
-def test_five_hundred_steps_in_layers(nonlinearity):
+def test_states_and_gradients_last_five_hundred_steps_in_layers(nonlinearity):
     torch.manual_seed(0)
     rnn = QuadraticRNN(3, 16, 3, nonlinearity, bidirectional=True)
     h_0 = draw(6, 4, 16, dtype=torch.float32).abs() / 10
@@ -571,7 +598,7 @@ def parity():
     return module
 
 
-def test_parity_sequences(parity):
+def test_the_sequences_of_the_example_are_parities(parity):
     bits, products = parity.sequences(7, 20, torch.Generator().manual_seed(0))
     assert set(bits.flatten().tolist()) == {-1.0, 1.0}
     for count, t in itertools.product(range(20), range(7)):
@@ -579,6 +606,7 @@ def test_parity_sequences(parity):
         assert products[t, count] == (-1) ** negative
 
 
+@pytest.mark.slow
 def test_parity_is_learnt_by_quadratic_neurons_only(parity, capsys):
     quadratic, rival, larger, patient = parity.contestants()
     assert quadratic.parameters() == 4 * 15 + 4 * 5 + 4 + 5

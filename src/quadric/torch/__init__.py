@@ -1,4 +1,9 @@
-"""Quadratic neurons as ordinary PyTorch modules.
+"""Quadratic neurons as PyTorch modules.
+
+Start with `_layers` (`Quadratic`, `Reduced`, `Linear`); `functional` has their equations and
+`_quadratic_form` computes x'Q x. `_recurrent`, `_heads` and `_conversion` build on the layers. The
+package may import `quadric.network`, `quadric.core`, `quadric.kernels` and the utilities below
+them; only this package imports torch.
 
 >>> import torch
 >>> from quadric.torch import Quadratic

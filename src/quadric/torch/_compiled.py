@@ -1,12 +1,13 @@
-"""The compiled loops of `quadric.kernels._quadratic_form` for torch tensors.
+"""The compiled loops of `quadric.kernels._quadratic_form`, called with torch tensors.
 
-They read and write memory by its address, so they are for tensors that are numbers in main memory
-and nothing else, while no transform, tracer or dispatch mode is active.
+The loops read and write memory by its address. They accept plain CPU tensors of float32 and
+float64, while no transform, tracer or dispatch mode is active.
 """
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ _NAMES = {torch.float32: "float32", torch.float64: "float64"}
 def is_transformed() -> bool:
     """Whether a compiler, tracer, transform of torch.func or forward mode is active.
 
-    These need torch's own operations, without a custom autograd function around them.
+    These need torch operations without a custom autograd function around them.
     """
     return (
         torch.compiler.is_compiling()
@@ -35,13 +36,14 @@ def can_take(*tensors: Tensor) -> bool:
         return False
     try:
         for tensor in tensors:
-            if type(tensor) is not Parameter and type(tensor) is not Tensor:
-                return False
-            if tensor.dtype not in _NAMES or not tensor.is_cpu:
-                return False
-            if tensor.data_ptr() == 0 and tensor.numel() > 0:
-                return False
-            if tensor.is_neg():  # numbers that are to be read with the other sign
+            plain = (
+                (type(tensor) is Parameter or type(tensor) is Tensor)
+                and tensor.dtype in _NAMES
+                and tensor.is_cpu
+                and (tensor.data_ptr() != 0 or tensor.numel() == 0)
+                and not tensor.is_neg()  # a lazily negated view
+            )
+            if not plain:
                 return False
     except RuntimeError:  # tensors of vmap have no address
         return False
@@ -88,7 +90,7 @@ def _batch(x: Tensor, m: int) -> Any:
 
 
 def _check(x: Tensor, **tensors: Tensor) -> None:
-    """Refuse to follow a wrong address: saved tensors may come back as others."""
+    """Raise RuntimeError for wrong shapes or dtypes: hooks may replace saved tensors."""
     (B, n), m = x.shape, next(iter(tensors.values())).shape[1]
     for name, tensor in tensors.items():
         shape = (n * (n + 1) // 2, m) if name == "P" else (B, m)
@@ -101,27 +103,26 @@ def _check(x: Tensor, **tensors: Tensor) -> None:
 
 @cache
 def _loops() -> Any:
-    """The module of the loops; None where numba is told not to compile."""
-    from quadric.kernels import _compiling, _quadratic_form  # numba: only when it is needed
+    """Return the module of the loops, or None if NUMBA_DISABLE_JIT is set."""
+    from quadric.kernels import _compiling, _quadratic_form  # imports numba
 
     return _quadratic_form if _compiling.ALLOWED else None
 
 
+@dataclass
 class _OpenMP:
-    """The threads that torch uses, by OpenMP's function that has them call another one.
+    """The OpenMP threads of torch, run through GOMP_parallel.
 
-    Others would not do: for a while after they have had work, OpenMP's threads keep their cores
-    busy waiting for more. Nor would some of them: when their number changes, OpenMP ends threads
-    and starts new ones. Those without a ticket return at once.
+    Other threads would compete with them: after their work, OpenMP's threads occupy their cores for
+    a while, waiting for more. All of them are used each time, because OpenMP ends and starts
+    threads when their number changes; those without a share of the work return at once.
     """
 
-    worth = 2**18  # multiplications, about 10 µs of them
-
-    def __init__(self, parallel: Any) -> None:
-        self.parallel = parallel
+    parallel: Any
+    worth: ClassVar[int] = 2**18  # multiplications that take about 10 µs
 
     def threads_for(self, work: int) -> int:
-        """How many threads so many multiplications are worth."""
+        """Return the number of threads for this many multiplications."""
         return 1 if work < 2 * self.worth else min(torch.get_num_threads(), work // self.worth)
 
     def run(self, function: int, arguments: Any) -> None:
@@ -130,7 +131,7 @@ class _OpenMP:
 
 @cache
 def _team() -> Any:
-    """OpenMP's threads; Python's where torch has no OpenMP of GNU's kind."""
+    """Return the threads of OpenMP, or Python's where torch does not use GNU OpenMP."""
     try:
         parallel = ctypes.CDLL(None).GOMP_parallel
     except (AttributeError, OSError, TypeError):

@@ -1,19 +1,17 @@
-"""Networks between the core and torch: the same function, the same numbers, either way."""
+"""Conversion between `quadric.Network` and torch modules: same function, same numbers."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from quadric import network as core
-from quadric._utils.arrays import Array
 from quadric._utils.checks import check_choice
-from quadric.core import _layers as layers
-from quadric.core._activations import ACTIVATIONS as NAMES
-from quadric.torch._layers import Linear, Quadratic, Reduced
-from quadric.torch._module_checks import has_forward_hooks, has_own_forward, lacks_values
+from quadric.core._layers import LAYERS, Layer
+from quadric.torch._layers import MODULES
+from quadric.torch._module_checks import check_has_values, has_hooks, has_own_forward
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda z: z,
@@ -22,57 +20,66 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "softmax": lambda z: torch.softmax(z, dim=-1),
 }
+ACTIVATION_NAMES: dict[type[nn.Module], str] = {
+    nn.Identity: "identity",
+    nn.Dropout: "identity",  # in prediction, as the next two
+    nn.Dropout1d: "identity",
+    nn.AlphaDropout: "identity",
+    nn.Sigmoid: "logistic",
+    nn.Tanh: "tanh",
+    nn.ReLU: "relu",
+    nn.Softmax: "softmax",
+}
+HINTS = {
+    nn.BatchNorm1d: " Fold it into the layer before: torch.nn.utils.fusion.fuse_linear_bn_eval.",
+    nn.LogSoftmax: " Leave it out, and pass activation='softmax'.",
+}
 
 
-class Network(nn.Module):
-    """a = g(z), z a linear, quadratic or reduced function of the a before; `from_network` makes it.
+class NetworkModule(nn.Module):
+    """A `quadric.Network` as a module, as returned by `from_network`.
 
     Parameters
     ----------
     layers : sequence of `Linear`, `Quadratic`, `Reduced`
+        The layers in their order.
     activations : sequence of str
-        One for each layer: 'identity', 'logistic', 'tanh', 'relu'; on the last also 'softmax',
-        over the last dimension.
+        One for each layer: 'identity', 'logistic', 'tanh', 'relu', and on the last layer also
+        'softmax', over the last dimension.
     """
 
     def __init__(self, layers: Sequence[nn.Module], activations: Sequence[str]) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(layers)
-        self.activations = tuple(activations)
-        if not self.activations or len(self.layers) != len(self.activations):
-            raise ValueError(
-                "layers and activations must have the same length, at least 1. "
-                f"Got {len(self.layers)} and {len(self.activations)}."
-            )
-        for l, activation in enumerate(self.activations):
-            check_choice(f"activations[{l}]", activation, FUNCTIONS)
-        if "softmax" in self.activations[:-1]:
-            raise ValueError("activation 'softmax' must be on the last layer only.")
+        self.layers, self.activations = nn.ModuleList(layers), tuple(activations)
 
     def logits(self, x: Tensor) -> Tensor:
-        """The pre-activations z of the last layer, shape (..., m): what torch's losses take."""
+        """Return the pre-activations z of the last layer, shape (..., m), for torch's losses."""
         for l, layer in enumerate(self.layers):
             x = layer(x if l == 0 else FUNCTIONS[self.activations[l - 1]](x))
         return x
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs of the last layer, shape (..., m)."""
         return FUNCTIONS[self.activations[-1]](self.logits(x))
 
     def extra_repr(self) -> str:
         return f"activations={', '.join(self.activations)}"
 
 
-MODULES = {"linear": Linear, "quadratic": Quadratic, "reduced": Reduced}
+def from_network(network: core.Network) -> NetworkModule:
+    """Convert a `quadric.Network` to a module on the CPU, with bit-identical parameters.
 
-
-def from_network(network: core.Network) -> Network:
-    """The network as a module, on the CPU, in the same dtype: the weights move bit for bit.
+    Parameters
+    ----------
+    network : quadric.Network
+        The network. For a fitted estimator, pass its ``network_``.
 
     Returns
     -------
     Module
-        With `layers`, `activations` and, beside the call, `logits`. Its `state_dict` has the names
-        of the core's layers: layers.0.W, .b, .packed (Q, shape (n(n+1)/2, m)), .U, .c.
+        A module of the same dtype with `layers`, `activations` and a method `logits`. Its
+        `state_dict` has the names of the network's layers: layers.0.W, .b, .packed (Q, shape
+        (n(n+1)/2, m)), .U, .c.
 
     Examples
     --------
@@ -83,44 +90,44 @@ def from_network(network: core.Network) -> Network:
     [('layers.0.packed', (10, 3)), ('layers.0.W', (3, 4)), ('layers.0.b', (3,))]
     """
     if not isinstance(network, core.Network):
-        hint = "; give its network_." if hasattr(network, "network_") else "."
+        hint = "; pass its network_." if hasattr(network, "network_") else "."
         raise TypeError(
             f"network must be a quadric.Network. Got {type(network).__name__} instead{hint}"
         )
     layers, state = [], {}
     for l, layer in enumerate(network.layers):
+        layers.append(MODULES[layer.kind](layer.n_inputs, layer.n_outputs, device="meta"))
         for name, array in layer.arrays().items():
             state[f"layers.{l}.{name}"] = torch.tensor(array)
-        n, m, dtype = layer.n_inputs, layer.n_outputs, state[f"layers.{l}.W"].dtype
-        layers.append(MODULES[layer.kind](n, m, device="meta", dtype=dtype))
-    module = Network(layers, network.activations).to_empty(device="cpu")
-    module.load_state_dict(state)
+    module = NetworkModule(layers, network.activations)
+    module.load_state_dict(state, assign=True)
     return module
 
 
 def to_network(module: nn.Module, *, activation: str | None = None) -> core.Network:
-    """A module as a `quadric.Network`, for `quadric.save`, `explain` and the command line.
+    """Convert a module to a `quadric.Network`, for `quadric.save`, `explain` and the command line.
 
     Parameters
     ----------
     module : Module
-        What `from_network` makes, one layer, or a `torch.nn.Sequential`, nested too: of
+        A result of `from_network`, one layer, or a (nested) `torch.nn.Sequential` of
         `torch.nn.Linear`, `Linear`, `Quadratic` and `Reduced`, with Sigmoid, Tanh, ReLU, Identity,
-        Dropout (nothing in prediction), Softmax as the last, and Flatten in front.
-    activation : str, optional
-        The last activation, where the module ends in logits, as for torch's cross_entropy:
+        Dropout (ignored), Softmax at the end, and Flatten at the start.
+    activation : str, default=None
+        The last activation, for a module that returns logits, as for torch's cross_entropy:
         ``activation="softmax"``.
 
     Returns
     -------
     quadric.Network
-        With copies of the parameters, bit for bit in float32 and float64; others become float32.
-        W, b and c that are not there (bias=False, linear=False) are zero.
+        A network with copies of the parameters. float32 and float64 stay as they are; other dtypes
+        become float32. Parameters that the module lacks (bias=False, linear=False) are zero.
 
     Raises
     ------
     ValueError
-        At what a Network does not have, with its place in the module.
+        If the module contains something that `quadric.Network` does not support. The message names
+        its place in the module.
 
     Examples
     --------
@@ -131,34 +138,23 @@ def to_network(module: nn.Module, *, activation: str | None = None) -> core.Netw
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module. Got {type(module).__name__} instead.")
     if activation is not None:
-        check_choice("activation", activation, NAMES)
+        check_choice("activation", activation, FUNCTIONS)
     for name, tensor in module.named_parameters():
-        why = lacks_values(tensor)
-        if why:
-            raise ValueError(f"the parameter {name!r} {why}.")
-    stages = take_apart(module)
+        check_has_values(f"the parameter {name!r}", tensor)
+    stages = _stages(module)
     last = stages[-1]
     if activation is not None and last.activation not in ("identity", activation):
         raise ValueError(
-            f"activation={activation!r} is for a module that ends in logits. This one ends with "
+            f"activation={activation!r} is for a module that returns logits. This one ends with "
             f"{last.activation!r} at {last.end!r}: leave out one of the two."
         )
-    layers = [core_layer(stage.layer, shown(stage.place, stage.layer)) for stage in stages]
-    activations = [stage.activation for stage in stages]
-    return core.Network(layers, [*activations[:-1], activation or activations[-1]])
+    stages[-1] = last._replace(activation=activation or last.activation)
+    layers = [_core_layer(stage.layer, _shown(stage.place, stage.layer)) for stage in stages]
+    return core.Network(layers, [stage.activation for stage in stages])
 
 
-LAYERS = (nn.Linear, Linear, Quadratic, Reduced)
-NOTHING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.AlphaDropout)  # in prediction
-ACTIVATIONS = {nn.Sigmoid: "logistic", nn.Tanh: "tanh", nn.ReLU: "relu", nn.Softmax: "softmax"}
-HINTS = {
-    nn.BatchNorm1d: " Fold it into the layer before: torch.nn.utils.fusion.fuse_linear_bn_eval.",
-    nn.LogSoftmax: " Leave it out, and give activation='softmax'.",
-}
-
-
-class Stage(NamedTuple):
-    """A layer and the activation behind it, with their dotted names in the module."""
+class _Stage(NamedTuple):
+    """A layer and the activation after it, with their dotted names in the module."""
 
     layer: nn.Module
     place: str
@@ -166,28 +162,28 @@ class Stage(NamedTuple):
     end: str = ""
 
 
-def take_apart(module: nn.Module) -> list[Stage]:
-    """The stages of a module; ValueError, with the place, at what no Network can do."""
-    stages: list[Stage] = []
+def _stages(module: nn.Module) -> list[_Stage]:
+    """Return the layers and their activations; ValueError for what a Network does not support."""
+    stages: list[_Stage] = []
     for place, part in _parts(module, ""):
+        before = stages[-1] if stages else None
         if isinstance(part, nn.Module) and _is_layer(part):
-            if stages and stages[-1].activation == "softmax":
+            if before and before.activation == "softmax":
                 raise ValueError(
-                    f"softmax must be the last activation. At {stages[-1].end!r} it comes before "
-                    f"{shown(place, part)}."
+                    f"softmax must be the last activation. At {before.end!r} it comes before "
+                    f"{_shown(place, part)}."
                 )
-            stages.append(Stage(part, place))
+            stages.append(_Stage(part, place))
             continue
         name = part if isinstance(part, str) else _activation(part, place, first=not stages)
         if name == "identity":
             continue
-        if not stages:
-            raise ValueError(f"{shown(place, part)} must come after a layer. None is before it.")
-        before = stages[-1]
+        if before is None:
+            raise ValueError(f"{_shown(place, part)} must come after a layer. None is before it.")
         if before.activation != "identity":
             raise ValueError(
-                f"{shown(place, part)} must come after a layer. It comes after the activation "
-                f"{before.activation!r} at {before.end!r}; a Network has one a layer."
+                f"{_shown(place, part)} must come after a layer. It comes after the activation "
+                f"{before.activation!r} at {before.end!r}; a Network has one per layer."
             )
         stages[-1] = before._replace(activation=name, end=place)
     if not stages:
@@ -195,28 +191,21 @@ def take_apart(module: nn.Module) -> list[Stage]:
     return stages
 
 
-def shown(place: str, part: nn.Module | str) -> str:
-    """For messages: what stands where."""
-    name = f"activation {part!r}" if isinstance(part, str) else type(part).__name__
-    return f"the {name} at {place!r}" if place else f"the {name}"
-
-
 def _parts(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module | str]]:
-    """What a module runs, one after the other, with names; activations of a Network as text."""
-    if has_forward_hooks(module):
+    """Yield the dotted names and modules in execution order; activations of ours as strings."""
+    if has_hooks(module, backward=False):
         raise ValueError(
-            f"{shown(place, module)} carries forward hooks, which a Network cannot run: remove "
-            "them first (handle.remove(); of weight_norm and others, make the weights plain)."
+            f"{_shown(place, module)} has forward hooks, which a Network cannot run: remove them "
+            "first (handle.remove(); for weight_norm and others, make the weights plain)."
         )
     prefix = f"{place}." if place else ""
-    if isinstance(module, Network) and not has_own_forward(module, Network):
-        for l, (layer, activation) in enumerate(
-            zip(module.layers, module.activations, strict=True)
-        ):
+    if isinstance(module, NetworkModule) and not has_own_forward(module, NetworkModule):
+        pairs = zip(module.layers, module.activations, strict=True)
+        for l, (layer, activation) in enumerate(pairs):
             yield from _parts(layer, f"{prefix}layers.{l}")
             yield f"{prefix}activations[{l}]", activation
     elif isinstance(module, nn.Sequential) and not has_own_forward(module, nn.Sequential):
-        for key, child in module._modules.items():
+        for key, child in module._modules.items():  # a module may occur more than once
             assert child is not None
             yield from _parts(child, f"{prefix}{key}")
     else:
@@ -224,73 +213,55 @@ def _parts(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module | str
 
 
 def _is_layer(module: nn.Module) -> bool:
-    return any(isinstance(module, of) and not has_own_forward(module, of) for of in LAYERS)
+    classes = (nn.Linear, *MODULES.values())
+    return any(isinstance(module, one) and not has_own_forward(module, one) for one in classes)
 
 
 def _activation(module: nn.Module, place: str, *, first: bool) -> str:
-    """The name of an activation; 'identity' for what does nothing."""
-    kind = type(module)
-    if "forward" in vars(module):
-        _refuse(module, place)
-    if kind in NOTHING:
-        return "identity"
-    if isinstance(module, nn.Flatten):
+    """Return the name of an activation; 'identity' for a module that does nothing."""
+    shown = _shown(place, module)
+    if isinstance(module, nn.Flatten) and "forward" not in vars(module):
         if first and (module.start_dim, module.end_dim) == (1, -1):
             return "identity"
         raise ValueError(
-            f"{shown(place, module)} must stand in front of all layers, with start_dim=1 and "
-            f"end_dim=-1. Got {module!r}."
+            f"{shown} must come before all layers, with start_dim=1 and end_dim=-1. Got {module!r}."
         )
-    if kind not in ACTIVATIONS:
-        _refuse(module, place)
+    if "forward" in vars(module) or type(module) not in ACTIVATION_NAMES:
+        hint = HINTS.get(type(module), " Pass the part of the model that consists of these.")
+        raise ValueError(
+            f"{shown} is not supported by Network. Supported are Linear, Quadratic and Reduced "
+            "layers, Sigmoid, Tanh, ReLU, and Softmax at the end, in a torch.nn.Sequential." + hint
+        )
     if isinstance(module, nn.Softmax) and module.dim not in (1, -1):
         raise ValueError(
-            f"{shown(place, module)} must run over the neurons, dim=-1 or dim=1. "
-            f"Got dim={module.dim}."
+            f"{shown} must run over the neurons, dim=-1 or dim=1. Got dim={module.dim}."
         )
-    return ACTIVATIONS[kind]
+    return ACTIVATION_NAMES[type(module)]
 
 
-def _refuse(module: nn.Module, place: str) -> NoReturn:
-    raise ValueError(
-        f"{shown(place, module)} is nothing that a Network has: it has Linear, Quadratic and "
-        "Reduced layers, Sigmoid, Tanh, ReLU, and Softmax at the end, in a torch.nn.Sequential."
-        + HINTS.get(type(module), " Give the part of the model that consists of these.")
-    )
+def _shown(place: str, part: nn.Module | str) -> str:
+    """Describe a part of the module in messages."""
+    name = f"activation {part!r}" if isinstance(part, str) else type(part).__name__
+    return f"the {name} at {place!r}" if place else f"the {name}"
 
 
-def core_layer(module: Any, name: str) -> layers.Layer:
-    """A copy of a Linear (torch's too), Quadratic or Reduced layer; `name` is for messages.
-
-    What the module does without (bias=False, linear=False) is zero in the copy.
-    """
-    kind = layers.LAYERS[getattr(module, "kind", "linear")]
-    held = {}
-    for field in kind.fields:
-        tensor = getattr(module, _attribute(module, field))
-        if tensor is not None:
-            held[field] = _numbers(f"{field} of {name}", tensor)
-    n, m, dtype = module.in_features, module.out_features, np.result_type(*held.values())
+def _core_layer(module: Any, shown: str) -> Layer:
+    """Return a copy as a layer of `quadric.core`; absent parameters are zero."""
+    kind = LAYERS[getattr(module, "kind", "linear")]
+    names = {"W": "weight", "b": "bias"} if isinstance(module, nn.Linear) else {}
     arrays = {}
-    for field, shape in kind.shapes(n, m).items():
-        array = held.get(field, np.zeros(shape, dtype))
-        arrays[field] = np.array(array, dtype=dtype, order="C")
+    for field in kind.fields:
+        tensor = getattr(module, names.get(field, field))
+        if tensor is None:
+            continue
+        wide = tensor.dtype == torch.float64
+        arrays[field] = tensor.detach().to("cpu", torch.float64 if wide else torch.float32).numpy()
+        if not np.isfinite(arrays[field]).all():
+            raise ValueError(
+                f"{field} of {shown} must be finite. Got an infinite or undefined entry: has "
+                "training diverged?"
+            )
+    dtype = np.result_type(*arrays.values())
+    for field, shape in kind.shapes(module.in_features, module.out_features).items():
+        arrays[field] = np.array(arrays.get(field, np.zeros(shape)), dtype=dtype, order="C")
     return kind.of(**arrays)
-
-
-def _attribute(module: Any, field: str) -> str:
-    if isinstance(module, nn.Linear):
-        return {"W": "weight", "b": "bias"}[field]
-    return field
-
-
-def _numbers(name: str, tensor: Tensor) -> Array:
-    """A parameter as an array of float32 or float64."""
-    with torch.no_grad():
-        tensor = tensor if tensor.dtype == torch.float64 else tensor.to(torch.float32)
-    array: Array = tensor.detach().cpu().numpy()
-    if not np.isfinite(array).all():
-        raise ValueError(
-            f"{name} must be finite. Got an infinite or undefined entry: has training diverged?"
-        )
-    return array

@@ -1,51 +1,52 @@
-"""A quadratic or reduced head for a network that is there: it starts as the same function."""
-
-from typing import NoReturn
+"""Replace the last linear layer of a network by a quadratic or reduced one."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from quadric._utils.checks import check_choice
 from quadric._utils.memory import check_limit
-from quadric.torch._layers import Quadratic, Reduced
-from quadric.torch._module_checks import has_hooks, has_own_forward, lacks_values
+from quadric.torch._layers import MODULES, Quadratic, Reduced
+from quadric.torch._module_checks import check_has_values, has_hooks, has_own_forward
 
-KINDS = ("quadratic", "reduced")
+# These modules read the weights of their Linear instead of calling it.
+READERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 
 
 def replace_head(
     model: nn.Module, kind: str = "quadratic", *, name: str | None = None
 ) -> nn.Module:
-    """Replace a network's last `torch.nn.Linear` by a layer that is the same function at first.
+    """Replace a network's last `torch.nn.Linear` by a layer that starts as the same function.
 
     Quadratic: z = x'Q x + W x + b with Q = 0. Reduced: z = (W x + b)(U x + c) with U = 0, c = 1.
-    W and b are copies of the Linear's, with its device, dtype, training mode and requires_grad.
+    W and b are copies of those of the Linear. The new layer has its device, dtype, training mode
+    and requires_grad.
 
     Parameters
     ----------
     model : Module
-        Changed in place. A bare Linear is left as it is.
-    kind : {'quadratic', 'reduced'}
-    name : str, optional
-        The Linear's dotted name, as in ``model.named_modules()``; by default the last one in
-        their order. Where the same object stands at several places, it is replaced at each.
+        Modified in place. A bare Linear is not modified.
+    kind : {'quadratic', 'reduced'}, default='quadratic'
+        The kind of the new layer.
+    name : str, default=None
+        The dotted name of the Linear, as in ``model.named_modules()``; by default, the last one in
+        their order. If the same module is used at several places, it is replaced at each of them.
 
     Returns
     -------
     Module
-        The model itself; for a bare Linear the new layer.
+        The model itself; the new layer if the model is a bare Linear.
 
     Raises
     ------
     ValueError
-        Where there is no such Linear, or where something would be lost with it (hooks, tied or
-        parametrised weights, a forward of its own); the message says what to do first.
+        If there is no such Linear, or if replacing it would lose something: hooks, tied or
+        parametrised weights, an overridden forward. The message names the next step.
 
     Notes
     -----
-    The parameters are new objects: make the optimiser, and wrap or compile the model, afterwards.
+    The parameters are new objects. Create the optimiser, and wrap or compile the model, afterwards.
 
     Examples
     --------
@@ -59,9 +60,11 @@ def replace_head(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module. Got {type(model).__name__} instead.")
-    check_choice("kind", kind, KINDS)
+    check_choice("kind", kind, [other for other in MODULES if other != "linear"])
     place, head = _find(model, name)
-    check_replaceable(model, head, place)
+    shown = f"the Linear {place!r}" if place else "the Linear"
+    _check_linear(head, shown)
+    _check_surroundings(model, head, shown)
     layer = _same_function(head, kind)
     if head is model:
         return layer
@@ -73,138 +76,115 @@ def replace_head(
 
 
 def _find(model: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
-    """The Linear and its dotted name."""
+    """Return the dotted name of the Linear, and the Linear."""
     modules = dict(model.named_modules(remove_duplicate=False))
     found = {place: module for place, module in modules.items() if isinstance(module, nn.Linear)}
     if not found:
         raise ValueError(
-            "model must contain a torch.nn.Linear, the head that is replaced. This "
-            f"{type(model).__name__} has none."
+            "model must contain a torch.nn.Linear, the head to replace. This "
+            f"{type(model).__name__} contains none."
         )
     if name is None:
         return list(found.items())[-1]
     if not isinstance(name, str):
-        raise TypeError(f"name must be a dotted name, as text. Got {name!r} instead.")
+        raise TypeError(f"name must be a dotted name, a string. Got {name!r} instead.")
     if name not in found:
-        there = f", a {type(modules[name]).__name__}" if name in modules else ", which is not there"
+        given = f"a {type(modules[name]).__name__}" if name in modules else "which does not exist"
         shown = ", ".join(map(repr, list(found)[-8:])) + (" (the last 8)" if len(found) > 8 else "")
-        raise ValueError(f"name must be that of a torch.nn.Linear: {shown}. Got {name!r}{there}.")
+        raise ValueError(
+            f"name must be the name of a torch.nn.Linear: {shown}. Got {name!r}, {given}."
+        )
     return name, found[name]
+
+
+def _check_linear(head: nn.Linear, shown: str) -> None:
+    """Raise ValueError, with the next step, if a layer with the same weights is not the same."""
+    problems = [
+        (
+            is_lazy(head.weight),
+            "does not know its number of inputs yet (LazyLinear): run a batch through the model "
+            "first",
+        ),
+        (
+            parametrize.is_parametrized(head),
+            "is parametrised: call torch.nn.utils.parametrize.remove_parametrizations(module, "
+            "'weight') first",
+        ),
+        (
+            bool({"weight", "bias"} - head._parameters.keys()),
+            "has a weight that is computed from others (weight_norm, spectral_norm, pruning): call "
+            "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove first",
+        ),
+        (
+            has_own_forward(head, nn.Linear),
+            f"is a {type(head).__name__} that overrides forward, which would be lost: put a plain "
+            "torch.nn.Linear in its place first, or choose another Linear with the argument name",
+        ),
+        (
+            has_hooks(head, backward=True) or any(map(_is_hooked, head.parameters())),
+            "has hooks, which would be lost: remove them first (handle.remove()), and register "
+            "them with the new layer",
+        ),
+    ]
+    for found, problem in problems:
+        if found:
+            raise ValueError(f"{shown} {problem}.")
+    for key, tensor in head.named_parameters():
+        check_has_values(f"{key} of {shown}", tensor)
+    if head.weight.shape != (head.out_features, head.in_features):
+        raise ValueError(
+            f"{shown} is in pieces (sharded or flattened): replace it before the model is wrapped."
+        )
+
+
+def _is_hooked(tensor: Tensor) -> bool:
+    return bool(tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None))
+
+
+def _check_surroundings(model: nn.Module, head: nn.Linear, shown: str) -> None:
+    """Raise ValueError, with the next step, if another module of the model needs this Linear."""
+    own = [tensor for tensor in (head.weight, head.bias) if tensor is not None]
+    for place, module in model.named_modules():
+        if isinstance(module, nn.parallel.DistributedDataParallel):
+            raise ValueError(
+                "model is wrapped in DistributedDataParallel, which does not see new parameters: "
+                "replace the head first, and wrap the model afterwards."
+            )
+        if isinstance(module, READERS) and any(child is head for child in module.children()):
+            raise ValueError(
+                f"{shown} belongs to a {type(module).__name__}, which reads its weight instead of "
+                "calling it: put a Linear behind that module, or choose another Linear with "
+                "the argument name."
+            )
+        for key, tensor in module._parameters.items():
+            if module is not head and any(tensor is mine for mine in own):
+                raise ValueError(
+                    f"{shown} shares a parameter with {f'{place}.{key}'.lstrip('.')!r} (tied "
+                    "weights): give it a parameter of its own first, module.weight = "
+                    "torch.nn.Parameter(module.weight.detach().clone()), or choose another Linear "
+                    "with the argument name."
+                )
 
 
 def _same_function(head: nn.Linear, kind: str) -> Quadratic | Reduced:
     n, m, weight = head.in_features, head.out_features, head.weight
-    bias = head.bias is not None
-    layer: Quadratic | Reduced
-    # built without numbers: none are drawn, and the user's random state stays as it is
-    if kind == "quadratic":
-        check_memory(n, m, weight)
-        layer = Quadratic(n, m, bias, device="meta", dtype=weight.dtype)
-    else:
-        layer = Reduced(n, m, device="meta", dtype=weight.dtype)
+    if kind == "quadratic" and weight.device.type == "cpu":
+        entries = m * n * (n + 1) // 2
+        check_limit(
+            entries * weight.itemsize,
+            f"a quadratic head of {n:,} inputs and {m:,} neurons has {entries:,} entries of Q; it",
+            "Use kind='reduced', or put a Linear with fewer neurons in front of the head.",
+        )
+    # On the meta device nothing is drawn: the global random state does not change.
+    layer = MODULES[kind](n, m, device="meta", dtype=weight.dtype)
+    if head.bias is None:
+        layer.b = None
     layer.to_empty(device=weight.device)
     with torch.no_grad():
-        for tensor in layer.parameters():
-            tensor.zero_()
-        if isinstance(layer, Reduced):
-            assert layer.c is not None
-            layer.c.fill_(1)
-            if not bias:
-                layer.b = None  # c stays: the second factor is 1 by it
+        for name, parameter in layer.named_parameters():
+            parameter.fill_(1 if name == "c" else 0)
         for copy, original in ((layer.W, weight), (layer.b, head.bias)):
             if copy is not None:
                 copy.copy_(original)
                 copy.requires_grad_(original.requires_grad)
     return layer.train(head.training)
-
-
-# They read the weights of their Linear themselves, instead of calling it.
-READERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
-
-
-def check_replaceable(model: nn.Module, head: nn.Linear, place: str) -> None:
-    """ValueError with what to do first, where replacing `head` would lose or change something."""
-    _check_linear(head, place)
-    own = [tensor for tensor in (head.weight, head.bias) if tensor is not None]
-    for other, module in model.named_modules():
-        if isinstance(module, nn.parallel.DistributedDataParallel):
-            raise ValueError(
-                "model is wrapped in DistributedDataParallel, which would not see the new "
-                "parameters: replace the head first, and wrap the model afterwards."
-            )
-        if isinstance(module, READERS) and any(child is head for child in module.children()):
-            _refuse(
-                place,
-                f"belongs to a {type(module).__name__}, which reads its weight instead of calling "
-                "it: put a Linear behind that module, or name another Linear with name=...",
-            )
-        for key, tensor in module._parameters.items():
-            if module is not head and any(tensor is mine for mine in own):
-                _refuse(
-                    place,
-                    f"shares a parameter with {f'{other}.{key}'.lstrip('.')!r} (tied weights): "
-                    "give it one of its own first, module.weight = "
-                    "torch.nn.Parameter(module.weight.detach().clone()), or name another Linear "
-                    "with name=...",
-                )
-
-
-def _check_linear(head: nn.Linear, place: str) -> None:
-    if is_lazy(head.weight):
-        _refuse(
-            place, "does not know its inputs yet (LazyLinear): run a batch through the model first"
-        )
-    if parametrize.is_parametrized(head):
-        _refuse(
-            place,
-            "is parametrised: call torch.nn.utils.parametrize.remove_parametrizations(module, "
-            "'weight') first",
-        )
-    if {"weight", "bias"} - head._parameters.keys():
-        _refuse(
-            place,
-            "has a weight that is computed from others (weight_norm, spectral_norm, pruning): call "
-            "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove first",
-        )
-    if has_own_forward(head, nn.Linear):
-        _refuse(
-            place,
-            f"is a {type(head).__name__} with a forward of its own, which would be lost: put a "
-            "plain torch.nn.Linear in its place first, or name another Linear with name=...",
-        )
-    if has_hooks(head) or any(_is_hooked(tensor) for tensor in head.parameters()):
-        _refuse(
-            place,
-            "carries hooks, which would be lost: remove them first (handle.remove()), and register "
-            "them with the new layer",
-        )
-    for key, tensor in head.named_parameters():
-        why = lacks_values(tensor)
-        if why:
-            raise ValueError(f"{key} of {_shown(place)} {why}.")
-    if head.weight.shape != (head.out_features, head.in_features):
-        _refuse(place, "is in pieces (sharded or flattened): replace it before it is wrapped")
-
-
-def check_memory(n: int, m: int, weight: torch.Tensor) -> None:
-    """MemoryError before anything is allocated: of many inputs, Q is larger than one expects."""
-    numbers = m * n * (n + 1) // 2
-    needed = numbers * weight.itemsize
-    if weight.device.type == "cpu":
-        check_limit(
-            needed,
-            f"a quadratic head of {n:,} inputs and {m:,} neurons has {numbers:,} entries of Q; it",
-            "Take kind='reduced', or put a Linear with fewer neurons in front of the head.",
-        )
-
-
-def _is_hooked(tensor: torch.Tensor) -> bool:
-    return bool(tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None))
-
-
-def _shown(place: str) -> str:
-    return f"the Linear {place!r}" if place else "the Linear"
-
-
-def _refuse(place: str, why: str) -> NoReturn:
-    raise ValueError(f"{_shown(place)} {why}.")

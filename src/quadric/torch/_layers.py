@@ -1,7 +1,7 @@
-"""Layers of neurons as modules: `Quadratic`, `Reduced`, and `Linear` in the same letters."""
+"""The three kinds of layers as modules: `Linear`, `Quadratic` and `Reduced`."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,25 +9,39 @@ from torch.nn import Parameter
 
 from quadric._utils.checks import check_choice, check_integer
 from quadric.core._initial_values import INITIAL_VALUES, glorot_variances
+from quadric.core._layers import LAYERS
 from quadric.torch import functional
-from quadric.torch._module_checks import is_sharded, shard_like
-from quadric.torch._quadratic_form import diagonal as diagonal_rows
+from quadric.torch._module_checks import is_sharded
 
 
 class _Layer(nn.Module):
-    """What the three kinds share: sizes, and the core's initial values by name."""
+    """Sizes, parameters and initial values, common to the three kinds."""
 
-    kind: str
-    in_features: int
-    out_features: int
+    kind: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]  # of the parameters, in the order of state_dict
+    W: Tensor | None
+    b: Tensor | None
 
-    def __init__(self, in_features: int, out_features: int) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
-        self.in_features = check_integer("in_features", in_features, at_least=1)
-        self.out_features = check_integer("out_features", out_features, at_least=1)
+        self._build(in_features, out_features, () if bias else ("b", "c"), device, dtype)
 
-    def _add(self, name: str, *shape: int, wanted: bool = True, **factory: Any) -> None:
-        self.register_parameter(name, Parameter(torch.empty(shape, **factory)) if wanted else None)
+    def _build(self, n: int, m: int, absent: tuple[str, ...], device: Any, dtype: Any) -> None:
+        """Register the parameters, those in `absent` as None, and draw initial values."""
+        self.in_features = check_integer("in_features", n, at_least=1)
+        self.out_features = check_integer("out_features", m, at_least=1)
+        shapes = LAYERS[self.kind].shapes(n, m)
+        for name in self.names:
+            empty = torch.empty(shapes[name], device=device, dtype=dtype)
+            self.register_parameter(name, None if name in absent else Parameter(empty))
+        self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(
@@ -37,7 +51,19 @@ class _Layer(nn.Module):
         scale: float | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Draw new initial values, by the names and rules of `quadric.core._initial_values`."""
+        """Draw new initial values, by the rules of `quadric.Network.create`.
+
+        Parameters
+        ----------
+        init : {'glorot', 'relinear', 'normal', 'identity'}, default='glorot'
+            'glorot' keeps the variance of the input. 'relinear' starts as a linear layer. 'normal'
+            draws every parameter from N(0, scale^2). 'identity' starts with Q = I.
+        scale : float, default=None
+            Standard deviation of 'normal' (0.005 if None), and of W and b of 'identity' (0 if
+            None); a factor of the weights for the others.
+        generator : torch.Generator, default=None
+            The source of random numbers; None is torch's global one.
+        """
         check_choice("init", init, INITIAL_VALUES)
         for name, parameter in self.named_parameters(recurse=False):
             if init == "normal":
@@ -55,34 +81,34 @@ class _Layer(nn.Module):
         return glorot_variances(kind, self.in_features, self.out_features)
 
     def _finish(self, init: str) -> None:
-        """What is special to a kind of layer."""
+        """Complete the initial values where a kind of layer has special ones."""
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}"
+        sizes = f"in_features={self.in_features}, out_features={self.out_features}"
+        return f"{sizes}, bias={self.b is not None}"
 
 
 class Linear(_Layer):
-    """z = W x + b: `torch.nn.Linear` in the letters of this library's files."""
+    """z = W x + b: `torch.nn.Linear` with this library's parameter names.
+
+    Parameters
+    ----------
+    in_features, out_features, bias, device, dtype : as in `torch.nn.Linear`
+        Number n of inputs, number m of neurons, and options.
+
+    Attributes
+    ----------
+    W, b : Parameters of shapes (m, n) and (m,)
+        Without bias, b is None.
+    """
 
     kind = "linear"
+    names = ("W", "b")
     W: Tensor
-    b: Tensor | None
-
-    def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(in_features, out_features)
-        factory = {"device": device, "dtype": dtype}
-        self._add("W", out_features, in_features, **factory)
-        self._add("b", out_features, wanted=bias, **factory)
-        self.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return z, shape (..., m), for x of shape (..., n)."""
         return nn.functional.linear(x, self.W, self.b)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, bias={self.b is not None}"
 
 
 class Quadratic(_Layer):
@@ -91,11 +117,11 @@ class Quadratic(_Layer):
     Parameters
     ----------
     in_features, out_features : int
-        n inputs, m neurons.
-    bias, linear : bool
-        Whether there are b and W.
-    device, dtype
-        As in `torch.nn.Linear`.
+        Number n of inputs and number m of neurons.
+    bias, linear : bool, default=True
+        Whether the layer has b and W.
+    device, dtype : as in `torch.nn.Linear`
+        Where the parameters are stored, and how.
 
     Attributes
     ----------
@@ -103,12 +129,12 @@ class Quadratic(_Layer):
         The independent entries q_ij, i <= j, of all Q_k, row by row: (1,1), (1,2), ..., (1,n),
         (2,2), ... Optimisers and weight decay act on these.
     Q : Tensor of shape (m, n, n)
-        The symmetric matrices; a differentiable function of `packed`. Assigning copies.
+        The symmetric matrices, a differentiable function of `packed`. Assigning copies the values.
     W, b : Parameters of shapes (m, n) and (m,), or None
 
     Examples
     --------
-    One neuron, z = x_1 x_2, tells the quadrants apart as XOR does:
+    One neuron, z = x_1 x_2, separates the classes of XOR:
 
     >>> layer = Quadratic(2, 1, bias=False, linear=False)
     >>> layer.Q = torch.tensor([[[0.0, 0.5], [0.5, 0.0]]])
@@ -117,30 +143,34 @@ class Quadratic(_Layer):
     """
 
     kind = "quadratic"
+    names = ("packed", "W", "b")
     packed: Tensor
-    W: Tensor | None
-    b: Tensor | None
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, linear: bool = True,
-        device: Any = None, dtype: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(in_features, out_features)
-        factory = {"device": device, "dtype": dtype}
-        self._add("packed", in_features * (in_features + 1) // 2, out_features, **factory)
-        self._add("W", out_features, in_features, wanted=linear, **factory)
-        self._add("b", out_features, wanted=bias, **factory)
-        self.reset_parameters()
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        linear: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        nn.Module.__init__(self)
+        absent = (() if bias else ("b",)) + (() if linear else ("W",))
+        self._build(in_features, out_features, absent, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return z, shape (..., m), for x of shape (..., n)."""
         return functional.quadratic(x, self.packed, self.W, self.b)
 
     @property
     def Q(self) -> Tensor:
+        """The symmetric matrices, shape (m, n, n)."""
         if is_sharded(self.packed):
             raise RuntimeError(
-                "Q of a sharded layer is not all here: call unshard() on the module that was "
-                "given to fully_shard first, and reshard() afterwards."
+                "Q of a sharded layer is not available, because no process holds all of it: call "
+                "unshard() on the module that was passed to fully_shard first, and reshard() "
+                "afterwards."
             )
         return functional.unpack(self.packed)
 
@@ -150,7 +180,7 @@ class Quadratic(_Layer):
         if tuple(value.shape) != (m, n, n):
             raise ValueError(f"Q must have shape {(m, n, n)}. Got {tuple(value.shape)} instead.")
         with torch.no_grad():
-            self.packed.copy_(shard_like(self.packed, functional.pack(value)))
+            self.packed.copy_(_shard_like(self.packed, functional.pack(value)))
 
     def _variances(self, init: str) -> dict[str, float]:
         variances = super()._variances(init)
@@ -160,58 +190,69 @@ class Quadratic(_Layer):
 
     def _finish(self, init: str) -> None:
         if init == "identity":
-            self.packed.copy_(self._diagonal_and_rest(1, 0))
-        if init == "normal":  # as (Q + Q')/2 of independent numbers
-            self.packed.mul_(self._diagonal_and_rest(1, math.sqrt(0.5)))
+            self.packed.copy_(self._with_diagonal(1, rest=0))
+        if init == "normal":  # like (Q + Q')/2 of independent numbers
+            self.packed.mul_(self._with_diagonal(1, rest=math.sqrt(0.5)))
 
-    def _diagonal_and_rest(self, diagonal: float, rest: float) -> Tensor:
-        """A tensor like `packed` of one number on the diagonal of Q and another beside it."""
-        rows, m = self.packed.shape
-        column = torch.full((rows,), rest, device=self.packed.device, dtype=self.packed.dtype)
-        column[diagonal_rows(self.in_features).to(column.device)] = diagonal
-        return shard_like(self.packed, column[:, None].expand(-1, m))
+    def _with_diagonal(self, diagonal: float, *, rest: float) -> Tensor:
+        """Return a tensor like `packed`: one number on the diagonal of Q, another off it."""
+        n, device = self.in_features, self.packed.device
+        i, j = torch.triu_indices(n, n, device=device)
+        column = torch.full(i.shape, rest, device=device, dtype=self.packed.dtype)
+        column.masked_fill_(i == j, diagonal)
+        return _shard_like(self.packed, column[:, None].expand(-1, self.out_features))
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, bias={self.b is not None}, linear={self.W is not None}"
+        return f"{super().extra_repr()}, linear={self.W is not None}"
 
 
 class Reduced(_Layer):
-    """z = (W x + b)(U x + c), elementwise (the paper's RPQNN): 2n + 2 parameters a neuron.
+    """z = (W x + b)(U x + c), elementwise (the paper's RPQNN): 2n + 2 parameters per neuron.
 
     Parameters
     ----------
     in_features, out_features : int
-    bias : bool
-        Whether there are b and c.
-    device, dtype
-        As in `torch.nn.Linear`.
+        Number n of inputs and number m of neurons.
+    bias : bool, default=True
+        Whether the layer has b and c.
+    device, dtype : as in `torch.nn.Linear`
+        Where the parameters are stored, and how.
+
+    Attributes
+    ----------
+    W, U : Parameters of shape (m, n)
+    b, c : Parameters of shape (m,), or None
+
+    Examples
+    --------
+    >>> Reduced(3, 2)(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
     """
 
     kind = "reduced"
+    names = ("W", "b", "U", "c")
     W: Tensor
-    b: Tensor | None
     U: Tensor
     c: Tensor | None
 
-    def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(in_features, out_features)
-        factory = {"device": device, "dtype": dtype}
-        for weights, biases in ("Wb", "Uc"):
-            self._add(weights, out_features, in_features, **factory)
-            self._add(biases, out_features, wanted=bias, **factory)
-        self.reset_parameters()
-
     def forward(self, x: Tensor) -> Tensor:
+        """Return z, shape (..., m), for x of shape (..., n)."""
         return functional.reduced(x, self.W, self.b, self.U, self.c)
 
     def _finish(self, init: str) -> None:
         if init == "relinear":
             if self.c is None:
-                raise ValueError("init 'relinear' needs c = 1: make the layer with bias=True.")
+                raise ValueError("init='relinear' needs c = 1: create the layer with bias=True.")
             self.c.fill_(1)
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, bias={self.b is not None}"
+
+MODULES: dict[str, Any] = {module.kind: module for module in (Linear, Quadratic, Reduced)}
+
+
+def _shard_like(parameter: Any, whole: Tensor) -> Tensor:
+    """Return `whole`, sharded as the parameter is; all processes take the values of rank 0."""
+    if not is_sharded(parameter):
+        return whole
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(whole.detach(), parameter.device_mesh, parameter.placements)

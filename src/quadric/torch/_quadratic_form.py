@@ -1,11 +1,11 @@
-"""z_k = x'Q_k x for a batch, forwards and backwards, from packed triangles of Q.
+"""The quadratic form z_k = x'Q_k x of a batch and its gradients, from packed Q.
 
-There are two ways to compute it, with the same result up to rounding:
+There are two implementations, which agree up to rounding:
 
-- by compiled loops, which unpack and keep nothing: for ordinary tensors on the CPU;
-- by torch's own operations, on matrices that are unpacked first: for other devices and dtypes, for
-  second derivatives, and wherever somebody follows the operations (torch.func, compilers, tracers,
-  dispatch modes, forward mode).
+- compiled loops, which need no full matrices and save no intermediates: for ordinary tensors on
+  the CPU;
+- torch operations on unpacked matrices: for other devices and dtypes, for second derivatives, and
+  under torch.func, compilers, tracers, dispatch modes and forward-mode differentiation.
 """
 
 from functools import lru_cache
@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from quadric.torch import _compiled as loops
+from quadric.torch import _compiled
 
 
 def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
     """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m)."""
-    if loops.is_transformed():
+    if _compiled.is_transformed():
         return _values(x, P)
     if not torch.is_grad_enabled():
         return _compute(x, P)
@@ -29,10 +29,9 @@ def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
 
 
 class _QuadraticForm(Function):
-    """Saves x and P and nothing else, however it is computed.
+    """The form with its gradients; only x and P are saved, whatever the implementation.
 
-    A checkpoint may meet a dispatch mode in only one of its two passes, and compares what they
-    save.
+    A checkpoint compares what its two passes save, and a dispatch mode may be active in only one.
     """
 
     @staticmethod
@@ -44,23 +43,21 @@ class _QuadraticForm(Function):
     def backward(ctx: Any, dz: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, P = ctx.saved_tensors
         wants_dx, wants_dP = ctx.needs_input_grad
-        if torch.is_grad_enabled() or not loops.can_take(x, P, dz):
-            return (
-                _input_gradient(x, P, dz) if wants_dx else None,
-                _packed_gradient(x, dz) if wants_dP else None,
-            )
+        input_gradient, packed_gradient = _input_gradient, _packed_gradient
+        if not torch.is_grad_enabled() and _compiled.can_take(x, P, dz):
+            input_gradient, packed_gradient = _compiled.backward_x, _compiled.backward_P
         return (
-            loops.backward_x(x, P, dz) if wants_dx else None,
-            loops.backward_P(x, dz) if wants_dP else None,
+            input_gradient(x, P, dz) if wants_dx else None,
+            packed_gradient(x, dz) if wants_dP else None,
         )
 
 
 def _compute(x: Tensor, P: Tensor) -> Tensor:
-    return loops.forward(x, P) if loops.can_take(x, P) else _values(x, P)
+    return _compiled.forward(x, P) if _compiled.can_take(x, P) else _values(x, P)
 
 
 def _values(x: Tensor, P: Tensor) -> Tensor:
-    """z by torch's operations: V_k = Q_k x for all neurons, then x'V_k."""
+    """z by torch operations: V_k = Q_k x for all neurons, then x'V_k."""
     return torch.bmm(x[:, None, :], _V(x, P)).squeeze(1)
 
 
@@ -86,15 +83,9 @@ def _V(x: Tensor, P: Tensor) -> Tensor:
     return (x @ Q).reshape(B, n, m)
 
 
-def diagonal(n: int) -> Tensor:
-    """The packed rows of the entries on the diagonal."""
-    i = torch.arange(n)
-    return i * n - i * (i - 1) // 2
-
-
 def places(n: int, device: torch.device) -> Tensor:
-    """The packed row of each entry of a matrix, row by row; n * n of them."""
-    # made anew for whoever follows operations: a tensor from outside has no place in a graph
+    """The packed row of each of the n * n entries of a matrix, row by row."""
+    # A traced graph must not contain a tensor from outside, so tracers get a new one.
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
         return _places(n, device)
     return _kept_places(n, device)

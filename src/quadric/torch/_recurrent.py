@@ -14,7 +14,7 @@ from quadric.torch._layers import Quadratic
 
 NONLINEARITIES = {"tanh": torch.tanh, "relu": torch.relu}
 
-INPUT_VARIANCE = 1e-4  # what inputs of unit variance give to a neuron in one step, at first
+INPUT_VARIANCE = 1e-4  # of W_x x in one step, for inputs of unit variance
 
 
 class QuadraticRNNCell(nn.Module):
@@ -23,37 +23,38 @@ class QuadraticRNNCell(nn.Module):
     Parameters
     ----------
     input_size, hidden_size : int
-        n numbers in x, m neurons: m numbers in h.
-    bias : bool
-        Whether there is b.
-    nonlinearity : {'tanh', 'relu'}
-        g.
-    device, dtype
-        As in `torch.nn.RNNCell`.
+        Number n of inputs and number m of neurons, the size of the state h.
+    bias : bool, default=True
+        Whether the neurons have b.
+    nonlinearity : {'tanh', 'relu'}, default='tanh'
+        The activation g.
+    device, dtype : as in `torch.nn.RNNCell`
+        Where the parameters are stored, and how.
 
     Attributes
     ----------
     neurons : Quadratic
-        The m neurons of n + m inputs; its W is [W_x, W_h].
+        The m neurons, with n + m inputs; their W is [W_x, W_h].
 
     Notes
     -----
-    The initial values let the state, and its gradient, last for hundreds of steps:
+    With the initial values, the state and its gradient last for hundreds of steps:
 
-    - W_h is orthogonal, and Q and b are 0. As |g(z)| <= |z| and 0 <= g' <= 1, no step makes the
-      state longer but for what the input adds, nor a gradient, whatever the inputs are. A random Q
-      would multiply the state by something of the input in every step, which inputs that stay on
-      one side turn into exponential growth, and products of the state with itself grow faster
-      still; a decay that prevents this forgets. Q has a gradient from the first step on.
-    - W_x is normal with variance 0.0001/n: inputs of unit variance add a hundredth to each neuron
-      in a step. Then tanh stays where its slope is close to 1: states settle at about 0.1, and
-      after 500 steps a few hundredths of a gradient are left.
-    - For 'relu', W_h is the identity. A rotation would turn half of a non-negative state into
-      negative numbers, and lose it, in every step.
+    - W_h is orthogonal, and Q and b are 0. Because |g(z)| <= |z| and 0 <= g' <= 1, a step cannot
+      increase the norm of a gradient, nor that of the state except by the contribution of the
+      input. A random Q would multiply the state by a function of the input in every step; inputs
+      of constant sign would make it grow exponentially, and products of the state with itself
+      grow even faster. A decay that prevents this forgets. Q has a nonzero gradient from the first
+      step on.
+    - W_x is normal with variance 0.0001/n: inputs of unit variance add about 0.01 to each neuron in
+      a step. tanh then stays where its slope is close to 1: states settle at about 0.1, and after
+      500 steps a few hundredths of a gradient are left.
+    - For 'relu', W_h is the identity. A rotation would make half of a non-negative state negative,
+      and lose it, in every step.
 
-    Training can leave this region within a few steps. The more neurons there are, the smaller its
-    steps must be: in examples/torch_parity.py, rates of Adam of 0.01 for up to 8 neurons and 0.003
-    for 16 or 32.
+    Training can leave this region within a few steps. The more neurons, the smaller the learning
+    rate must be: examples/torch_parity.py uses Adam with 0.01 for up to 8 neurons and 0.003 for 16
+    or 32.
 
     Examples
     --------
@@ -64,9 +65,14 @@ class QuadraticRNNCell(nn.Module):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: Any = None, dtype: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         n = self.input_size = check_integer("input_size", input_size, at_least=1)
         m = self.hidden_size = check_integer("hidden_size", hidden_size, at_least=1)
@@ -77,12 +83,18 @@ class QuadraticRNNCell(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw new initial values, those of the Notes."""
+        """Draw new initial values, as described in the Notes.
+
+        Parameters
+        ----------
+        generator : torch.Generator, default=None
+            The source of random numbers; None is torch's global one.
+        """
         n, m, neurons = self.input_size, self.hidden_size, self.neurons
         assert neurons.W is not None
         neurons.packed.zero_()
         neurons.W[:, :n].normal_(0, math.sqrt(INPUT_VARIANCE / n), generator=generator)
-        # torch makes no orthogonal matrices in half precision
+        # torch has no orthogonal initial values in half precision
         dtype = torch.promote_types(neurons.W.dtype, torch.float32)
         W_h = torch.empty(m, m, dtype=dtype, device=neurons.W.device)
         if self.nonlinearity == "relu":
@@ -94,16 +106,29 @@ class QuadraticRNNCell(nn.Module):
             neurons.b.zero_()
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
-        """The next state, shape (m,) or (B, m), from x of shape (n,) or (B, n) and h, or zeros."""
+        """Return the next state.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n,) or (B, n)
+            The input.
+        h : Tensor of shape (m,) or (B, m), default=None
+            The state; zeros if None.
+
+        Returns
+        -------
+        Tensor of shape (m,) or (B, m)
+            The next state.
+        """
         if x.ndim not in (1, 2):
             raise ValueError(f"input must have 1 or 2 dimensions. Got shape {tuple(x.shape)}.")
-        check_features(x, self.input_size)
+        _check_features(x, self.input_size)
         shape = (*x.shape[:-1], self.hidden_size)
         if h is None:
             h = x.new_zeros(shape)
         if h.ndim not in (1, 2):
             raise ValueError(f"h must have 1 or 2 dimensions. Got shape {tuple(h.shape)}.")
-        check_state("h", h, shape, x)
+        _check_state("h", h, shape, x)
         z: Tensor = self.neurons(torch.cat([x, h], dim=-1))
         return NONLINEARITIES[self.nonlinearity](z)
 
@@ -111,7 +136,7 @@ class QuadraticRNNCell(nn.Module):
         return f"{self.input_size}, {self.hidden_size}, nonlinearity={self.nonlinearity!r}"
 
 
-def check_features(x: Tensor, n: int) -> None:
+def _check_features(x: Tensor, n: int) -> None:
     if x.shape[-1] != n:
         raise RuntimeError(
             f"input must have input_size = {n} features in its last dimension. "
@@ -119,7 +144,7 @@ def check_features(x: Tensor, n: int) -> None:
         )
 
 
-def check_state(name: str, h: Tensor, shape: tuple[int, ...], x: Tensor) -> None:
+def _check_state(name: str, h: Tensor, shape: tuple[int, ...], x: Tensor) -> None:
     if tuple(h.shape) != shape:
         raise RuntimeError(f"{name} must have shape {shape}. Got {tuple(h.shape)} instead.")
     if h.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
@@ -135,26 +160,27 @@ class QuadraticRNN(nn.Module):
     Parameters
     ----------
     input_size, hidden_size : int
-    num_layers : int
-        Each layer but the first reads the states of the one before.
-    nonlinearity : {'tanh', 'relu'}
-    bias : bool
-    batch_first : bool
-        Whether batched inputs and outputs are (B, T, ...) instead of (T, B, ...). The states
-        `h_0` and `h_n` are not concerned.
-    dropout : float
-        The probability with which, in training, states are set to zero on their way from one
-        layer to the next.
-    bidirectional : bool
-        Whether every layer also reads the sequence from its end, with neurons of its own.
-    device, dtype
-        As in `torch.nn.RNN`.
+        Number n of inputs and number m of neurons per layer and direction.
+    num_layers : int, default=1
+        Every layer but the first reads the states of the layer before it.
+    nonlinearity : {'tanh', 'relu'}, default='tanh'
+        The activation g.
+    bias : bool, default=True
+        Whether the neurons have b.
+    batch_first : bool, default=False
+        Whether batched inputs and outputs have shape (B, T, ...) instead of (T, B, ...). The
+        states `h_0` and `h_n` do not change.
+    dropout : float, default=0.0
+        The probability with which, in training, states are set to zero between two layers.
+    bidirectional : bool, default=False
+        Whether every layer also reads the sequence backwards, with separate neurons.
+    device, dtype : as in `torch.nn.RNN`
+        Where the parameters are stored, and how.
 
     Attributes
     ----------
     cells : ModuleList of QuadraticRNNCell
-        In the order of `h_n`: layer by layer and, within a layer, forwards before backwards. Their
-        initial values are those of `QuadraticRNNCell`.
+        In the order of `h_n`: layer by layer and, within a layer, forwards before backwards.
 
     Examples
     --------
@@ -165,10 +191,18 @@ class QuadraticRNN(nn.Module):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
-        bidirectional: bool = False, device: Any = None, dtype: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self.input_size = check_integer("input_size", input_size, at_least=1)
         self.hidden_size = check_integer("hidden_size", hidden_size, at_least=1)
@@ -182,39 +216,46 @@ class QuadraticRNN(nn.Module):
             raise ValueError(f"dropout must be a number from 0 to 1. Got {dropout!r} instead.")
         if self.dropout and self.num_layers == 1:
             warnings.warn(
-                f"dropout={dropout} does nothing with num_layers=1: it acts between layers.",
+                f"dropout={dropout} has no effect with num_layers=1: it acts between layers.",
                 stacklevel=2,
             )
-        directions = 1 + self.bidirectional
+        m, directions = self.hidden_size, 1 + self.bidirectional
+        inputs = [self.input_size] + [m * directions] * (self.num_layers - 1)
         self.cells = nn.ModuleList(
-            QuadraticRNNCell(
-                self.hidden_size * directions if layer else self.input_size, self.hidden_size,
-                self.bias, self.nonlinearity, device, dtype,
-            )
-            for layer in range(self.num_layers)
+            QuadraticRNNCell(n, m, self.bias, self.nonlinearity, device, dtype)
+            for n in inputs
             for _ in range(directions)
-        )  # fmt: skip
+        )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw new initial values, those of `QuadraticRNNCell`."""
+        """Draw new initial values, as described in `QuadraticRNNCell`.
+
+        Parameters
+        ----------
+        generator : torch.Generator, default=None
+            The source of random numbers; None is torch's global one.
+        """
         for cell in self.cells:
             cell.reset_parameters(generator)  # type: ignore[operator]
 
     def forward(
         self, x: Tensor | PackedSequence, h_0: Tensor | None = None
     ) -> tuple[Tensor | PackedSequence, Tensor]:
-        """The states of the last layer at every step, and those of every layer after the last step.
+        """Return the states of the last layer at every step, and of every layer at the last step.
 
         Parameters
         ----------
         x : Tensor of shape (T, n), (T, B, n) or, with `batch_first`, (B, T, n); or PackedSequence
-        h_0 : Tensor of shape (L, m) or (L, B, m), optional
-            The first states, L = num_layers, twice that if `bidirectional`. Zeros if not given.
+            The sequences.
+        h_0 : Tensor of shape (L, m) or (L, B, m), default=None
+            The initial states, L = num_layers, or twice that if `bidirectional`. Zeros if None.
 
         Returns
         -------
-        output : as x, with m features, 2m if `bidirectional`
-        h_n : as h_0
+        output : Tensor or PackedSequence
+            Like x, with m features, or 2m if `bidirectional`.
+        h_n : Tensor
+            The final states, of the shape of h_0.
         """
         if isinstance(x, PackedSequence):
             rows, h_n = self._run(x.data, x.batch_sizes.tolist(), h_0, x.sorted_indices)
@@ -244,8 +285,8 @@ class QuadraticRNN(nn.Module):
     def _run(
         self, rows: Tensor, sizes: list[int], h_0: Tensor | None, order: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """All layers, over rows of which `sizes[t]` belong to step t."""
-        check_features(rows, self.input_size)
+        """Run all layers over rows, of which `sizes[t]` belong to step t."""
+        _check_features(rows, self.input_size)
         cell: Any = self.cells[0]
         dtype = cell.neurons.packed.dtype
         if rows.dtype != dtype and not torch.is_autocast_enabled(rows.device.type):
@@ -256,19 +297,18 @@ class QuadraticRNN(nn.Module):
         shape = (len(self.cells), sizes[0], self.hidden_size)
         if h_0 is None:
             h_0 = rows.new_zeros(shape)
-        check_state("h_0", h_0, shape, rows)
+        _check_state("h_0", h_0, shape, rows)
         if order is not None:
             h_0 = h_0.index_select(1, order)
         directions = 1 + self.bidirectional
         last = []
         for first in range(0, len(self.cells), directions):
             steps = rows.split_with_sizes(sizes)
-            states, h = _forwards(self.cells[first], steps, h_0[first])
-            rows = torch.cat(states)
+            rows, h = _forwards(self.cells[first], steps, h_0[first])
             last.append(h)
             if self.bidirectional:
-                states, h = _backwards(self.cells[first + 1], steps, h_0[first + 1])
-                rows = torch.cat([rows, torch.cat(states)], dim=1)
+                backward, h = _backwards(self.cells[first + 1], steps, h_0[first + 1])
+                rows = torch.cat([rows, backward], dim=1)
                 last.append(h)
             if self.dropout and first + directions < len(self.cells):
                 rows = nn.functional.dropout(rows, self.dropout, self.training)
@@ -282,22 +322,23 @@ class QuadraticRNN(nn.Module):
         )
 
 
-def _forwards(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[list[Tensor], Tensor]:
-    """The state at each step and the last of each sequence; later steps may have fewer rows."""
+def _forwards(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the states of all steps, and the last state of each sequence.
+
+    The rows are sorted by length: later steps may have fewer rows.
+    """
     states, ended = [], []
     for x in steps:
-        if len(x) < len(h):  # the sequences that are over are the last rows
+        if len(x) < len(h):  # the last rows belong to sequences that have ended
             ended.append(h[len(x) :])
             h = h[: len(x)]
         h = cell(x, h)
         states.append(h)
-    return states, torch.cat([h, *reversed(ended)]) if ended else h
+    return torch.cat(states), torch.cat([h, *reversed(ended)]) if ended else h
 
 
-def _backwards(
-    cell: nn.Module, steps: Sequence[Tensor], h_0: Tensor
-) -> tuple[list[Tensor], Tensor]:
-    """As `_forwards` from the last step to the first: a sequence joins in at its own end."""
+def _backwards(cell: nn.Module, steps: Sequence[Tensor], h_0: Tensor) -> tuple[Tensor, Tensor]:
+    """Like `_forwards`, from the last step to the first; a sequence starts at its own end."""
     states = []
     h = h_0[: len(steps[-1])]
     for x in reversed(steps):
@@ -305,4 +346,4 @@ def _backwards(
             h = torch.cat([h, h_0[len(h) : len(x)]])
         h = cell(x, h)
         states.append(h)
-    return states[::-1], h
+    return torch.cat(states[::-1]), h

@@ -1,4 +1,8 @@
-"""The layers as functions of their inputs and parameters."""
+"""The layers as functions of their inputs and parameters, and the packed form of Q.
+
+A packed Q is one tensor of shape (n(n+1)/2, m). Its row p holds the entries q_ij of m symmetric
+matrices for the p-th pair i <= j, row by row, as in `Quadratic.packed`.
+"""
 
 from typing import Any
 
@@ -23,39 +27,116 @@ def quadratic(
     Parameters
     ----------
     x : Tensor of shape (..., n)
+        The inputs.
     packed : Tensor of shape (n(n+1)/2, m)
-        The entries q_ij, i <= j, row by row, as in `Quadratic.packed`. ``pack(Q)`` makes it from
-        matrices of shape (m, n, n).
-    W, b : Tensors of shapes (m, n) and (m,), optional
+        The matrices Q_k in packed form, as returned by `pack`.
+    W : Tensor of shape (m, n), default=None
+        The linear weights.
+    b : Tensor of shape (m,), default=None
+        The biases.
 
     Returns
     -------
     Tensor of shape (..., m)
+        The values z.
+
+    Examples
+    --------
+    >>> quadratic(torch.tensor([2.0, 3.0]), pack(torch.eye(2)[None]))
+    tensor([13.])
     """
     x, packed, W, b = _as_autocast(x, packed, W, b)
     n, m = int((2 * packed.shape[0]) ** 0.5), packed.shape[1]
     _check(x, n, packed=(packed, (n * (n + 1) // 2, m)), W=(W, (m, n)), b=(b, (m,)))
     rows = x if x.ndim == 2 else x.reshape(-1, n)
     z = quadratic_form(rows, packed)
-    if x.ndim != 2:  # before the sums: what comes out is no view, which FSDP warns of
+    if x.ndim != 2:  # before the sums, so that the result is not a view, of which FSDP warns
         z = z.reshape(*x.shape[:-1], m)
     if W is not None:
-        z = z + linear(x, W, b)  # of x as it came: where Q is 0, torch.nn.Linear's very bits
+        z = z + linear(x, W, b)  # if Q is 0, this is bit-identical to torch.nn.Linear
     elif b is not None:
         z = z + b
     return z
 
 
 def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None) -> Tensor:
-    """z = (W x + b)(U x + c), elementwise; W and U of shape (m, n), b and c of shape (m,)."""
+    """z = (W x + b)(U x + c), elementwise.
+
+    Parameters
+    ----------
+    x : Tensor of shape (..., n)
+        The inputs.
+    W, b : Tensors of shapes (m, n) and (m,)
+        The weights and biases of the first factor; b may be None.
+    U, c : Tensors of shapes (m, n) and (m,)
+        The weights and biases of the second factor; c may be None.
+
+    Returns
+    -------
+    Tensor of shape (..., m)
+        The products of the two factors.
+
+    Examples
+    --------
+    >>> W, U = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> reduced(torch.tensor([2.0, 3.0]), W, None, U, torch.ones(1))
+    tensor([8.])
+    """
     x, W, b, U, c = _as_autocast(x, W, b, U, c)
     m, n = W.shape
     _check(x, n, W=(W, (m, n)), b=(b, (m,)), U=(U, (m, n)), c=(c, (m,)))
     return linear(x, W, b) * linear(x, U, c)
 
 
+def pack(Q: Tensor) -> Tensor:
+    """Pack matrices into their upper triangles.
+
+    Matrices that are not symmetric are replaced by (Q + Q')/2, which is the same quadratic form.
+
+    Parameters
+    ----------
+    Q : Tensor of shape (m, n, n)
+        The matrices.
+
+    Returns
+    -------
+    Tensor of shape (n(n+1)/2, m)
+        The entries q_ij, i <= j, row by row; a differentiable function of Q.
+
+    Examples
+    --------
+    >>> pack(torch.tensor([[[1.0, 4.0], [0.0, 3.0]]])).T
+    tensor([[1., 2., 3.]])
+    """
+    rows, columns = torch.triu_indices(Q.shape[1], Q.shape[1], device=Q.device).unbind()
+    return ((Q[:, rows, columns] + Q[:, columns, rows]) / 2).t().contiguous()
+
+
+def unpack(packed: Tensor) -> Tensor:
+    """Build the symmetric matrices from their packed form.
+
+    Parameters
+    ----------
+    packed : Tensor of shape (n(n+1)/2, m)
+        The entries q_ij, i <= j, row by row.
+
+    Returns
+    -------
+    Tensor of shape (m, n, n)
+        The matrices, a differentiable function of `packed`.
+
+    Examples
+    --------
+    >>> unpack(torch.tensor([[1.0], [2.0], [3.0]]))
+    tensor([[[1., 2.],
+             [2., 3.]]])
+    """
+    n = n_inputs(packed.shape[0])
+    return packed.t().index_select(1, places(n, packed.device)).reshape(-1, n, n)
+
+
 def _as_autocast(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
-    """All in the dtype of the autocast region, if there is one, before anything is computed."""
+    """Convert all tensors to the dtype of the autocast region, if there is one."""
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor. Got {type(x).__name__} instead.")
     device = x.device.type
@@ -69,6 +150,7 @@ def _as_autocast(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
 
 
 def _check(x: Tensor, n: int, **parameters: tuple[Tensor | None, tuple[int, ...]]) -> None:
+    """Raise RuntimeError, as torch does, if shapes, dtypes or devices do not match."""
     if x.ndim == 0 or x.shape[-1] != n:
         raise RuntimeError(
             f"expected an input of shape (..., {n}), {n} being the layer's in_features. "
@@ -88,18 +170,3 @@ def _check(x: Tensor, n: int, **parameters: tuple[Tensor | None, tuple[int, ...]
             raise RuntimeError(
                 f"expected input and {name} on the same device. Got {x.device} and {tensor.device}."
             )
-
-
-def pack(Q: Tensor) -> Tensor:
-    """The packed form, shape (n(n+1)/2, m), of matrices of shape (m, n, n).
-
-    Matrices that are not symmetric are replaced by (Q + Q')/2, which is the same quadratic form.
-    """
-    rows, columns = torch.triu_indices(Q.shape[1], Q.shape[1], device=Q.device).unbind()
-    return ((Q[:, rows, columns] + Q[:, columns, rows]) / 2).t().contiguous()
-
-
-def unpack(packed: Tensor) -> Tensor:
-    """The symmetric matrices, shape (m, n, n), of packed ones."""
-    n = n_inputs(packed.shape[0])
-    return packed.t().index_select(1, places(n, packed.device)).reshape(-1, n, n)

@@ -56,14 +56,25 @@ def team_of_openmp():
 # full tiles and parts of them, of samples and inputs; groups of 1, 2, 3 and 6 rows, and parts of
 # them; several blocks of 128 inputs, 128 samples forwards and 256 backwards
 SHAPES = [
-    (1, 1, 1), (2, 2, 3), (31, 3, 4), (33, 5, 5), (16, 64, 1), (64, 63, 8), (255, 7, 9),
-    (257, 8, 6), (600, 6, 10), (3, 64, 33), (129, 128, 2), (40, 131, 7), (300, 263, 3),
-]  # fmt: skip
+    (1, 1, 1),
+    (2, 2, 3),
+    (31, 3, 4),
+    (33, 5, 5),
+    (16, 64, 1),
+    (64, 63, 8),
+    (255, 7, 9),
+    (257, 8, 6),
+    (600, 6, 10),
+    (3, 64, 33),
+    (129, 128, 2),
+    (40, 131, 7),
+    (300, 263, 3),
+]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_against_einsum(shape, dtype):
+def test_the_loops_match_einsum(shape, dtype):
     B, n, m = shape
     x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=dtype)
     exact = [t.detach().double().requires_grad_() for t in (x, P, dz)]
@@ -77,9 +88,12 @@ def test_against_einsum(shape, dtype):
 
 
 @given(
-    B=st.integers(65, 160), n=st.integers(1, 20), m=st.integers(1, 12), count=st.integers(2, 5),
+    B=st.integers(65, 160),
+    n=st.integers(1, 20),
+    m=st.integers(1, 12),
+    count=st.integers(2, 5),
     seed=st.integers(0, 10**6),
-)  # fmt: skip
+)
 @settings(max_examples=60, deadline=None)
 def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
     x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=torch.float32, seed=seed)
@@ -121,7 +135,7 @@ def test_small_work_is_done_alone(monkeypatch):
     results(*tensors((64, 6), (21, 2), (64, 2)))
 
 
-def test_without_openmp(threads, monkeypatch):
+def test_the_loops_work_without_openmp(threads, monkeypatch):
     """Python's threads in its place."""
     inputs = tensors((64, 30), (465, 8), (64, 8))
     wanted = results(*inputs)
@@ -163,7 +177,7 @@ def views_of_the_same_numbers(x):
 
 
 @pytest.mark.parametrize("kind", ["columns", "every other column", "transposed", "negative"])
-def test_numbers_that_lie_elsewhere(kind):
+def test_strided_and_offset_tensors_give_the_same_numbers(kind):
     x, P, dz = (t.detach() for t in tensors((40, 6), (21, 5), (40, 5)))
     inputs = views_of_the_same_numbers(x)[kind], views_of_the_same_numbers(P)[kind]
     assert all(torch.equal(view, plain) for view, plain in zip(inputs, (x, P), strict=True))
@@ -174,7 +188,7 @@ def test_numbers_that_lie_elsewhere(kind):
     assert_close(found, wanted)
 
 
-def test_one_row_for_all_samples():
+def test_an_expanded_row_gives_the_same_numbers():
     x, P = tensors((1, 6), (21, 5))
     z = quadratic_form(x.expand(40, 6), P)
     assert z.shape == (40, 5)
@@ -184,7 +198,7 @@ def test_one_row_for_all_samples():
     assert_close((x.grad, P.grad), one)
 
 
-def test_no_neurons():
+def test_layers_without_neurons_give_empty_results():
     x, P, dz = tensors((4, 3), (6, 0), (4, 0))
     z, dx, dP = results(x, P, dz)
     assert z.shape == (4, 0)
@@ -207,7 +221,7 @@ def test_values_that_are_not_finite():
     assert not found_dP.isfinite().all()
 
 
-def test_large_values():
+def test_large_values_match_einsum():
     x, P = tensors((8, 3), (6, 2), dtype=torch.float32)
     with torch.no_grad():
         x.copy_(torch.eye(3).repeat(3, 1)[:8] * 1.8e38)
@@ -221,7 +235,7 @@ def test_large_values():
 
 @pytest.mark.filterwarnings("ignore")  # of torch.jit: shapes become constants
 @pytest.mark.parametrize("n", [5, 140])
-def test_tracing(n):
+def test_traced_functions_match_eager_ones(n):
     layer, (x, other) = Quadratic(n, 3).double(), (t.detach() for t in tensors((4, n), (9, n)))
     traced = torch.jit.trace(layer, x)
     torch.testing.assert_close(traced(other), layer(other), rtol=1e-12, atol=1e-12)
@@ -229,7 +243,7 @@ def test_tracing(n):
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
 
 
-def test_graphs_of_what_was_done():
+def test_make_fx_graphs_match_eager_functions():
     from torch.fx.experimental.proxy_tensor import make_fx
 
     x, other, P = (t.detach() for t in tensors((4, 5), (4, 5), (15, 3)))
@@ -237,7 +251,7 @@ def test_graphs_of_what_was_done():
     torch.testing.assert_close(graph(other), quadratic_form(other, P), rtol=1e-12, atol=1e-12)
 
 
-def test_counting_operations():
+def test_operations_can_be_counted():
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     with FlopCounterMode(display=False) as counter:
         quadratic_form(x, P).backward(dz)
@@ -272,7 +286,7 @@ def test_a_mode_in_one_pass_of_a_checkpoint(forward_watched):
     assert_close((x.grad, layer.packed.grad), wanted)
 
 
-def test_constants_of_a_transform():
+def test_parameters_outside_a_transform_are_constants():
     layer, (x,) = Quadratic(5, 3).double(), tensors((4, 5))
     W = layer.W.detach()
     found = torch.func.grad(lambda W: functional_call(layer, {"W": W}, (x,)).sum())(W)
@@ -281,7 +295,7 @@ def test_constants_of_a_transform():
     torch.testing.assert_close(many, layer(x).expand(2, 4, 3), rtol=1e-12, atol=1e-12)
 
 
-def test_fake_tensors_after_real_ones():
+def test_fake_tensors_work_after_real_ones():
     x, P = (t.detach() for t in tensors((4, 5), (15, 3)))
     quadratic_form(x, P)
     unpack(P)  # keeps a tensor of places
@@ -376,6 +390,7 @@ def test_saved_tensors_that_come_back_with_the_other_sign():
 # -- numba, its files, and its absence --------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forbidden", [False, True])
 def test_numba_is_loaded_when_first_used_and_may_be_forbidden(forbidden):
     script = (
@@ -392,6 +407,7 @@ def test_numba_is_loaded_when_first_used_and_may_be_forbidden(forbidden):
     assert run.stdout == "False\n[[3.0], [6.0], [3.0]]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "nowhere to write"])
 def test_a_damaged_or_missing_cache_is_no_reason_to_fail(damage, tmp_path):
     script = (
@@ -405,9 +421,12 @@ def test_a_damaged_or_missing_cache_is_no_reason_to_fail(damage, tmp_path):
 
     def run():
         return subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
             env=dict(os.environ) | {"NUMBA_CACHE_DIR": str(tmp_path)},
-        ).stdout  # fmt: skip
+        ).stdout
 
     assert run() == "[[4.0], [4.0]]\n"
     files = [path for path in tmp_path.rglob("*.nb*") if "quadratic_form" in path.name]
