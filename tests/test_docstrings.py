@@ -21,7 +21,6 @@ PACKAGES = (
     "quadric.plotting",
     "quadric.reference",
     "quadric.torch",
-    "quadric.torch.functional",
 )
 NOT_ASKED_FOR = {
     "ES01",  # an extended summary
@@ -54,13 +53,6 @@ UNFINISHED = {
     "quadric.Quadratic.backward",
     "quadric.Quadratic.forward",
     "quadric.Quadratic.shifted",
-    "quadric.QuadraticClassifier",
-    "quadric.QuadraticClassifier.fit",
-    "quadric.QuadraticLogisticRegression",
-    "quadric.QuadraticLogisticRegression.fit",
-    "quadric.QuadraticRegressor",
-    "quadric.QuadraticRegressor.fit",
-    "quadric.QuadraticRegressor.predict",
     "quadric.Reduced",
     "quadric.Reduced.backward",
     "quadric.Reduced.forward",
@@ -116,19 +108,8 @@ UNFINISHED = {
     "quadric.reference.train_rpqnn",
     "quadric.save",
     "quadric.separate",
-    "quadric.torch.QuadraticRNN",
     "quadric.torch.QuadraticRNN.extra_repr",
-    "quadric.torch.QuadraticRNN.forward",
-    "quadric.torch.QuadraticRNN.reset_parameters",
-    "quadric.torch.QuadraticRNNCell",
     "quadric.torch.QuadraticRNNCell.extra_repr",
-    "quadric.torch.QuadraticRNNCell.forward",
-    "quadric.torch.QuadraticRNNCell.reset_parameters",
-    "quadric.torch.from_network",
-    "quadric.torch.functional.pack",
-    "quadric.torch.functional.quadratic",
-    "quadric.torch.functional.reduced",
-    "quadric.torch.functional.unpack",
 }
 
 

@@ -71,7 +71,7 @@ def excused(estimator):
 
 @pytest.mark.filterwarnings("ignore")  # the checks train on purpose-made, badly scaled data
 @parametrize_with_checks(CHECKED, expected_failed_checks=excused)
-def test_sklearn_checks(estimator, check):
+def test_scikit_learns_estimator_checks_pass(estimator, check):
     check(estimator)
 
 
@@ -104,9 +104,16 @@ def test_adam_is_mlps_adam_for_linear_layers():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     options = {
-        "hidden_layer_sizes": (6,), "activation": "tanh", "alpha": 0.3, "batch_size": 50,
-        "max_iter": 1, "shuffle": False, "random_state": 0, "warm_start": True, "solver": "adam",
-    }  # fmt: skip
+        "hidden_layer_sizes": (6,),
+        "activation": "tanh",
+        "alpha": 0.3,
+        "batch_size": 50,
+        "max_iter": 1,
+        "shuffle": False,
+        "random_state": 0,
+        "warm_start": True,
+        "solver": "adam",
+    }
     weight = RNG.integers(1, 4, len(y)).astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -155,12 +162,14 @@ def test_one_sigmoid_a_class_far_from_all_classes():
     assert np.isfinite(model.predict_log_proba(X)).all()
 
 
-def test_multilabel():
+def test_multilabel_targets_are_learnt_dense_or_sparse():
     X = RNG.normal(size=(300, 3))
     Y = np.stack([X[:, 0] * X[:, 1] > 0, (X**2).sum(axis=1) < 2], axis=1).astype(int)
     model = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1).fit(X, Y)
     assert model.predict(X).shape == model.predict_proba(X).shape == (300, 2)
     assert model.score(X, Y) > 0.95
+    same = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1).fit(X, sparse.csr_matrix(Y))
+    np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))
     with pytest.raises(ValueError, match="exclusive classes"):
         QuadraticClassifier(loss="cross_entropy").fit(X, Y)
 
@@ -182,7 +191,7 @@ def test_multi_output_regression_in_any_unit(kinds):
     "estimator", [QuadraticClassifier(random_state=0), QuadraticLogisticRegression()]
 )
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(estimator, library):
+def test_data_frames_keep_their_column_names(estimator, library):
     frames = pytest.importorskip(library)
     X, y = load_iris(return_X_y=True)
     names = ["a", "b", "c", "d"]
@@ -243,7 +252,7 @@ def test_metadata_routing_of_sample_weight():
     assert set(pipeline.predict(X)) == {0, 1}  # class 2 had no weight
 
 
-def test_warm_start_and_early_stopping():
+def test_warm_start_and_early_stopping_stop_earlier():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticClassifier((6,), solver="adam", max_iter=5, warm_start=True, random_state=0)
@@ -262,15 +271,22 @@ def test_warm_start_and_early_stopping():
     assert model.best_loss_ is None
 
 
-def test_learning_rate_schedules():
+def test_learning_rate_schedules_reach_the_same_score():
     X, y = load_diabetes(return_X_y=True)
     y = (y - y.mean()) / y.std()
     rates = {}
     for schedule in ("constant", "invscaling", "adaptive"):
         model = QuadraticRegressor(
-            (), solver="sgd", learning_rate=schedule, learning_rate_init=0.01, tol=0.1,
-            n_iter_no_change=2, max_iter=60, random_state=0, batch_size=100,
-        )  # fmt: skip
+            (),
+            solver="sgd",
+            learning_rate=schedule,
+            learning_rate_init=0.01,
+            tol=0.1,
+            n_iter_no_change=2,
+            max_iter=60,
+            random_state=0,
+            batch_size=100,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)
@@ -393,7 +409,7 @@ def test_partial_fit_refuses_what_it_cannot_do():
         QuadraticClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
 
 
-def test_class_weight():
+def test_class_weights_shift_the_prior():
     X = RNG.normal(size=(400, 2))
     y = (RNG.random(400) < 0.1).astype(int)  # nothing to learn but the prior
     plain = QuadraticClassifier((), alpha=1.0).fit(X, y).predict_proba(X)[:, 1].mean()
@@ -483,7 +499,7 @@ def test_one_vs_rest_equals_binary_fits():
         )
 
 
-def test_without_an_intercept_and_warm():
+def test_fits_without_intercept_and_warm_starts_agree():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticLogisticRegression(fit_intercept=False, warm_start=True).fit(X, y)
@@ -556,7 +572,7 @@ def test_available_memory_is_a_sensible_number():
     assert 2**20 < available_bytes() < 2**50
 
 
-def test_the_limit_can_be_set():
+def test_the_memory_limit_can_be_set():
     X, y = load_digits(return_X_y=True)
     model = QuadraticClassifier((), solver="adam", max_iter=1, tol=1e9)
     try:
@@ -589,7 +605,7 @@ def test_divergence_is_recovered_from_or_raised(options):
     assert model._state.damping < 1
 
 
-def test_a_hopeless_case_ends():
+def test_a_fit_that_cannot_recover_ends():
     X, y = np.full((10, 2), 1e300), np.arange(10) % 2
     X[::2] *= -1
     with pytest.raises(DivergenceError, match="not finite"):
@@ -623,7 +639,7 @@ def test_a_warning_suggests_scaling():
 # ---- odd data ------------------------------------------------------------------------------
 
 
-def test_single_class():
+def test_a_single_class_is_predicted_or_refused():
     X, y = RNG.normal(size=(10, 2)), np.full(10, "only")
     model = QuadraticClassifier(()).fit(X, y)
     assert (model.predict(X) == "only").all()
@@ -632,7 +648,7 @@ def test_single_class():
         QuadraticLogisticRegression().fit(X, y)
 
 
-def test_one_sample_and_constant_features():
+def test_one_sample_or_constant_features_can_be_fitted():
     model = QuadraticRegressor().fit([[1.0, 2.0]], [3.0])
     assert model.predict([[1.0, 2.0]]) == pytest.approx([3.0], abs=1e-3)
     X = np.hstack([RNG.normal(size=(50, 2)), np.full((50, 1), 7.0)])
@@ -641,14 +657,14 @@ def test_one_sample_and_constant_features():
     assert QuadraticLogisticRegression(C=10).fit(X, y).score(X, y) > 0.9
 
 
-def test_denormal_values():
+def test_denormal_features_give_finite_probabilities():
     X = 1e-310 * RNG.normal(size=(40, 2))
     y = np.arange(40) % 2
     model = QuadraticClassifier((), alpha=1.0).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_read_only_mapped_and_fortran_arrays(tmp_path):
+def test_read_only_mapped_and_fortran_arrays_give_the_same_fit(tmp_path):
     X, y = load_iris(return_X_y=True)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -662,7 +678,7 @@ def test_read_only_mapped_and_fortran_arrays(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", None])
-def test_dtype(dtype):
+def test_dtype_is_that_of_the_parameter_or_the_data(dtype):
     X, y = load_iris(return_X_y=True)
     for given in (np.float32, np.float64):
         model = QuadraticClassifier((4,), dtype=dtype).fit(X.astype(given), y)
@@ -683,7 +699,7 @@ def test_dtype(dtype):
         ({"on_divergence": "ignore"}, "The 'on_divergence' parameter of QuadraticClassifier"),
     ],
 )
-def test_wrong_settings(options, message):
+def test_wrong_parameters_raise(options, message):
     with pytest.raises(ValueError, match=message):
         QuadraticClassifier(**options).fit([[0.0], [1.0]], [0, 1])
 
@@ -698,7 +714,7 @@ def accuracies(model, X, y):
     return (z.argmax(axis=1) == y).mean(), thresholded
 
 
-def test_six_clusters():
+def test_six_clusters_need_quadratic_neurons():
     results = {"quadratic": [], "linear": [], "linear, softmax": []}
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -721,7 +737,7 @@ def test_six_clusters():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_settings_changed_between_warm_starts():
+def test_parameters_changed_between_warm_starts_raise():
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticClassifier((4,), solver="lbfgs", warm_start=True, alpha=1e-3).fit(X, y)
@@ -751,7 +767,7 @@ def test_early_stopping_stratifies_two_classes():
         assert model.fit(X, y, sample_weight=weights).n_iter_ == 1
 
 
-def test_no_intercept_means_none():
+def test_without_intercept_b_stays_zero():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticLogisticRegression(warm_start=True).fit(X, y)
@@ -760,7 +776,7 @@ def test_no_intercept_means_none():
         model.set_params(solver="sgd").fit(X, y)
 
 
-def test_no_penalty():
+def test_infinite_C_means_no_penalty():
     X = RNG.normal(size=(100, 2))
     y = RNG.integers(0, 2, 100)
     free = QuadraticLogisticRegression(C=np.inf, tol=1e-8).fit(X, y)
@@ -776,7 +792,7 @@ def test_finite_input_that_overflows_is_an_error_and_not_nan():
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
-def test_targets_of_any_size(unit):
+def test_the_unit_of_the_targets_does_not_matter(unit):
     X = RNG.normal(size=(200, 2))
     y = X[:, 0] * X[:, 1] + 3
     model = QuadraticRegressor((), alpha=0.1).fit(X, unit * y)
@@ -791,7 +807,7 @@ def test_the_budget_covers_the_choosing():
         QuadraticClassifier((5,), alpha=1.0, solver="lbfgs", max_fun=3).fit(X, y)
 
 
-def test_layer_kinds_as_an_array():
+def test_layer_kinds_may_be_an_array():
     X, y = load_iris(return_X_y=True)
     kinds = np.array(["linear", "reduced"])
     model = QuadraticClassifier((4,), layer_kinds=kinds, alpha=1.0).fit(X, y)

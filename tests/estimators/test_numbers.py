@@ -182,8 +182,13 @@ def test_an_overflow_in_a_table_is_one_error(tmp_path):
     huge.write_text("a,b\n1e99,1e99\n-1e99,1e99\n")
     for proba in (False, True):
         with pytest.raises(TableError, match="values so large"):
-            predict(load(tmp_path / "m.quadric"), trained.schema, open_table(huge), tmp_path / "o",
-                    proba=proba)  # fmt: skip
+            predict(
+                load(tmp_path / "m.quadric"),
+                trained.schema,
+                open_table(huge),
+                tmp_path / "o",
+                proba=proba,
+            )
     assert not (tmp_path / "o").exists()
     network = Network.create(2, [("quadratic", 2, "softmax")], rng=0, dtype="float32")
     model = TableNetwork(network, {"columns": ["a", "b"]})
@@ -215,9 +220,14 @@ def nonsense(case):
 
 
 CASES = (
-    "7 of 5", "10**8", "-1", "indptr falls", "indptr is negative", "indptr past the end",
+    "7 of 5",
+    "10**8",
+    "-1",
+    "indptr falls",
+    "indptr is negative",
+    "indptr past the end",
     "indptr begins late",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -276,11 +286,15 @@ for solver in ("lbfgs", "sgd"):
 """
 
 
+@pytest.mark.slow
 def test_where_numba_may_not_compile_each_solver_works_or_says_why():
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORBIDDEN],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
     assert len(lines) == 3 * (4 + 8) + 2

@@ -516,7 +516,7 @@ def check_small_batches(count, most_growth):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
 def test_small_batches_at_constant_memory(monkeypatch):
-    from quadric.estimators import _fitting as fitting
+    from quadric.estimators import _base as fitting
 
     monkeypatch.setattr(fitting, "KEPT_LOSSES", 100)
     check_small_batches(4000, 2.0)

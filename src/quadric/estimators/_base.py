@@ -1,122 +1,101 @@
-"""What classifier and regressor share: parameters, and attributes that follow from the network."""
+"""Fitting of the network estimators: build, choose, train, set attributes, warn."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
-from quadric._utils.arrays import Array
-from quadric.core._initial_values import INITIAL_VALUES
+from quadric._utils.arrays import Array, Matrix
+from quadric.core._initial_values import draw_layer
+from quadric.core._stack import Stack
+from quadric.estimators import _data
+from quadric.estimators._defaults import (
+    Candidate,
+    NetworkParameters,
+    batch_size_for,
+    candidates,
+    hidden_sizes,
+    layer_shapes,
+    select,
+    solver_for,
+    training_options,
+    worth_choosing,
+)
+from quadric.estimators._messages import (
+    progress,
+    warn_about_training,
+    warn_not_converged,
+    warn_user,
+)
 from quadric.network import Network
+from quadric.training._memory_needs import Architecture, SampleSizes
+from quadric.training._options import Options
+from quadric.training._samples import Samples
+from quadric.training._state import History, TrainingState
+from quadric.training._train import train
+
+KEPT_LOSSES = 10_000  # of `partial_fit`, which may be called any number of times
 
 
-class QuadraticNetworkEstimator(BaseEstimator):
+@dataclass(frozen=True)
+class Problem:
+    """What a network learns: targets and their weights, loss, last activation and score.
+
+    `encode(dtype)` returns the targets, shape (n_samples, n_outputs). They may be much larger than
+    y, so memory is checked before it is called. `score(logits, targets, weights)` is for early
+    stopping, which holds out a part of every class if `stratify`. If `standardise`, 'lbfgs' sees
+    targets of variance 1, so that the penalty does not depend on their unit.
+    """
+
+    encode: Callable[[np.dtype[Any]], Array]
+    n_outputs: int
+    weight: Array | None
+    loss: str
+    last: str
+    score: Callable[[Array, Array, Array | None], float]
+    stratify: bool = False
+    standardise: bool = False
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How one call trains; `candidates` is empty if the call continues with the last network."""
+
+    solver: str
+    incremental: bool
+    rng: np.random.RandomState
+    dtype: np.dtype[Any]
+    candidates: list[Candidate]
+    seed: int = 0
+
+
+def _solver_is_stochastic(estimator: Any) -> bool:
+    if estimator.solver == "lbfgs":
+        raise AttributeError(
+            "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic."
+        )
+    return True
+
+
+if_stochastic = available_if(_solver_is_stochastic)
+
+
+class QuadraticNetworkEstimator(NetworkParameters):
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
     network_: Network
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": [
-            StrOptions({"auto"}),
-            "array-like",
-            Interval(Integral, 1, None, closed="left"),
-        ],
-        "activation": [StrOptions({"identity", "logistic", "tanh", "relu"})],
-        "layer_kinds": [str, "array-like"],
-        "init": [StrOptions(set(INITIAL_VALUES))],
-        "solver": [StrOptions({"auto", "lbfgs", "sgd", "adam"})],
-        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [StrOptions({"constant", "invscaling", "adaptive"})],
-        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
-        "power_t": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "nesterovs_momentum": ["boolean"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "beta_1": [Interval(Real, 0, 1, closed="left")],
-        "beta_2": [Interval(Real, 0, 1, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "n_iter_no_change": [
-            Interval(Integral, 1, None, closed="left"),
-            Options(Real, {np.inf}),
-        ],
-        "max_fun": [Interval(Integral, 1, None, closed="left")],
-        "dtype": [StrOptions({"float32", "float64"}), None],
-        "on_divergence": [StrOptions({"recover", "raise"})],
-    }
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = "auto",
-        activation: str = "tanh",
-        *,
-        layer_kinds: Any = "auto",
-        loss: str = "squared_error",
-        init: str = "relinear",
-        solver: str = "auto",
-        alpha: Any = "auto",
-        batch_size: Any = "auto",
-        learning_rate: str = "constant",
-        learning_rate_init: float = 0.001,
-        power_t: float = 0.5,
-        max_iter: int = 100,
-        shuffle: bool = True,
-        random_state: Any = None,
-        tol: float = 1e-4,
-        verbose: bool = False,
-        warm_start: bool = False,
-        momentum: float = 0.9,
-        nesterovs_momentum: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-8,
-        n_iter_no_change: int = 10,
-        max_fun: int = 15000,
-        dtype: str | None = None,
-        on_divergence: str = "recover",
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.layer_kinds = layer_kinds
-        self.loss = loss
-        self.init = init
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.tol = tol
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-        self.max_fun = max_fun
-        self.dtype = dtype
-        self.on_divergence = on_divergence
+    _state: TrainingState
+    _alpha: float
+    _y_dtype: ClassVar[Any] = None  # y is converted to it
 
     @property
     def coefs_(self) -> list[Array]:
-        """W of each layer, transposed: shape (inputs, neurons), as scikit-learn has it."""
+        """W of each layer, transposed: shape (inputs, neurons), as in scikit-learn."""
         return [layer.W.T for layer in self._fitted().layers]
 
     @property
@@ -131,7 +110,7 @@ class QuadraticNetworkEstimator(BaseEstimator):
 
     @property
     def n_layers_(self) -> int:
-        """The number of layers, the input counted as one."""
+        """The number of layers, including the input."""
         return len(self._fitted().layers) + 1
 
     @property
@@ -140,14 +119,232 @@ class QuadraticNetworkEstimator(BaseEstimator):
         return self._fitted().n_outputs
 
     def _fitted(self) -> Network:
-        try:
-            return self.__dict__["network_"]
-        except KeyError:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
+        if "network_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self.network_
 
-    def _solver_is_stochastic(self) -> bool:
-        if self.solver == "lbfgs":
-            raise AttributeError(
-                "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic."
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model to data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The samples.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            The targets: classes, an array of 0 and 1 for multi-label, or numbers.
+        sample_weight : array of shape (n_samples,), default=None
+            The weights of the samples; all 1 if None.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+        """
+        return self._fit(X, y, sample_weight, incremental=False)
+
+    @if_stochastic
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train for one epoch; the state of the solver is kept between calls.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+        """
+        return self._fit(X, y, sample_weight, incremental=True)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Self:
+        anew = "network_" not in vars(self) or not (self.warm_start or incremental)
+        data = _data.check_fit_data(self, X, y, sample_weight, reset=anew, y_dtype=self._y_dtype)
+        problem = self._problem(data, anew=anew, incremental=incremental)
+        plan = self._plan(data.X, problem, anew=anew, incremental=incremental)
+        self._check_memory(data, problem, plan)
+        if anew:
+            _data.warn_about_scales(data.X, type(self).__name__)
+            self._state = TrainingState()
+        Y = problem.encode(plan.dtype)
+        samples = _data.as_samples(data.X, Y, problem.weight, plan.dtype)
+        if plan.solver == "lbfgs":
+            self._minimise(_data.merge_repeated(samples), problem, plan)
+        else:
+            self._run_epochs(samples, problem, plan)
+        return self
+
+    @abstractmethod
+    def _problem(self, data: _data.FitData, *, anew: bool, incremental: bool) -> Problem:
+        """Encode the targets; `anew` if the call starts with a new network."""
+
+    def _plan(self, X: Matrix, problem: Problem, *, anew: bool, incremental: bool) -> _Plan:
+        """Choose solver and candidates, or check that the last network can be trained further."""
+        if incremental and self.early_stopping:
+            raise ValueError("partial_fit does not support early_stopping=True")
+        rng, (n_samples, n_inputs) = check_random_state(self.random_state), X.shape
+        solver = solver_for(self, n_samples, incremental=incremental)
+        if not anew:
+            self._check_continuation(problem)
+            if self.alpha != "auto":
+                self._alpha = float(self.alpha)
+            return _Plan(solver, incremental, rng, self.network_.dtype, [])
+        among = candidates(self, n_inputs, solver)
+        for candidate in among:  # an error about layer_kinds comes first
+            layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        return _Plan(solver, incremental, rng, np.dtype(self.dtype or X.dtype), among, seed)
+
+    def _check_continuation(self, problem: Problem) -> None:
+        """Raise ValueError if the parameters or targets do not match the last network."""
+        network, hidden = self.network_, hidden_sizes(self)
+        widths = tuple(layer.n_outputs for layer in network.layers[:-1])
+        same_shape = isinstance(self.hidden_layer_sizes, str) or hidden == widths
+        outputs = network.n_outputs, network.activations[-1]
+        if not same_shape or (problem.n_outputs, problem.last) != outputs:
+            raise ValueError(
+                "warm_start and partial_fit continue with the network of the last call, which has "
+                f"hidden layers {widths}, {outputs[0]} outputs and the last activation "
+                f"{outputs[1]!r}. The parameters and y ask for hidden layers {hidden}, "
+                f"{problem.n_outputs} outputs and {problem.last!r}. Use a new estimator, or "
+                "warm_start=False."
             )
-        return True
+
+    def _check_memory(self, data: _data.FitData, problem: Problem, plan: _Plan) -> None:
+        """Raise MemoryLimitError before anything large is allocated."""
+        X, size, batch_size = data.X, plan.dtype.itemsize, batch_size_for(self, data.X.shape[0])
+        shapes = [Architecture.of(self.network_.layers)] if not plan.candidates else []
+        for candidate in plan.candidates:
+            layers = layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs)
+            shapes.append(Architecture(X.shape[1], layers, size))
+        sizes = SampleSizes.of(X, problem.n_outputs, size, data.allocated)
+        drawn = max(one.drawing_bytes(self.init) for one in shapes) if plan.candidates else 0
+        if plan.solver == "lbfgs":
+            _data.check_lbfgs(X, shapes, sizes, drawn=drawn, standardise=problem.standardise)
+            return
+        per_sample = plan.solver == "sgd" and batch_size == 1 and self.momentum == 0
+        _data.check_epochs(
+            X,
+            shapes[0],
+            sizes,
+            solver="per sample" if per_sample else plan.solver,
+            batch_size=batch_size,
+            drawn=drawn,
+            early_stopping=self.early_stopping,
+        )
+
+    def _minimise(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
+        """Run L-BFGS, after a choice among the candidates."""
+        options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
+        among, used = plan.candidates, 0
+        if not worth_choosing(among, len(samples), options):
+            among = among[:1]
+        networks = [self._build(candidate, samples, problem, plan) for candidate in among]
+        if among:
+            self.network_, self._alpha = networks[0], among[0].alpha
+        mean, scale = np.zeros(1), np.ones(1)
+        if problem.standardise:
+            last = self.network_.layers[-1]
+            samples, mean, scale = _data.standardise(samples, last)
+            if not among:  # a warm start: the network predicts in the unit of the targets
+                _data.scale_outputs(last, 1 / scale, -mean / scale)
+        try:
+            if len(among) > 1:
+                entries = list(zip(among, networks, strict=True))
+                best, self.network_, used, evaluations = select(
+                    entries, problem.loss, samples, options, plan.rng
+                )
+                self._alpha = best.alpha
+                epochs, left = max(1, options.epochs - used), self.max_fun - evaluations
+                options = replace(options, epochs=epochs, max_evaluations=left)
+            self._train(samples, problem, options, plan)
+        finally:
+            if problem.standardise:
+                _data.scale_outputs(self.network_.layers[-1], scale, mean)
+        self.n_iter_ += used
+        if self._state.history.exhausted and self.solver == "lbfgs":  # for 'auto', it is a budget
+            warn_not_converged(
+                f"lbfgs failed to converge after {self.n_iter_} iteration(s): increase max_iter "
+                f"({self.max_iter}) or max_fun ({self.max_fun}), or scale the data."
+            )
+
+    def _run_epochs(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
+        """Run epochs of 'sgd' or 'adam', with early stopping if set."""
+        validate = None
+        if self.early_stopping:
+            strata = _data.class_indices(samples.Y) if problem.stratify else None
+            samples, held = _data.hold_out(samples, strata, self.validation_fraction, plan.rng)
+
+            def validate() -> float:
+                z = Stack(self.network_.layers, self.network_.activations).logits(held.X)
+                # logits that are not finite have the worst score
+                return problem.score(z, held.Y, held.weight) if np.isfinite(z).all() else -np.inf
+
+        for candidate in plan.candidates:  # there is one, or none in a warm start
+            self.network_ = self._build(candidate, samples, problem, plan)
+            self._alpha = candidate.alpha
+        options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
+        try:
+            self._train(samples, problem, options, plan, validate)
+        except KeyboardInterrupt:
+            warn_user("Training interrupted by user.")
+            self._set_attributes()
+        if plan.incremental:
+            self._state.trim(KEPT_LOSSES)
+        warn_about_training(options, self._state, incremental=plan.incremental)
+
+    def _build(
+        self, candidate: Candidate, samples: Samples, problem: Problem, plan: _Plan
+    ) -> Network:
+        """Draw a new network; all candidates draw from the same seed."""
+        rng, n, layers = np.random.default_rng(plan.seed), samples.X.shape[1], []
+        for kind, m in layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs):
+            layers.append(draw_layer(kind, n, m, init=self.init, rng=rng, dtype=plan.dtype))
+            n = m
+        return Network(layers, [self.activation] * len(candidate.hidden) + [problem.last])
+
+    def _train(
+        self,
+        samples: Samples,
+        problem: Problem,
+        options: Options,
+        plan: _Plan,
+        validate: Callable[[], float] | None = None,
+    ) -> None:
+        if "_state" not in vars(self):  # a model file keeps the records, not the solver's state
+            scores = list(self.validation_scores_ or [])
+            history = History(0, list(self.loss_curve_), scores)
+            self._state = TrainingState(history, samples=self.t_)
+        if not self.early_stopping:
+            self._state.history.validation_score = []
+        network, options = self.network_, replace(options, l2=self._alpha)
+        with progress(type(self).__name__, options.epochs, verbose=self.verbose) as report:
+            train(
+                Stack(network.layers, network.activations, problem.loss),
+                samples,
+                options,
+                self._state,
+                rng=plan.rng,
+                validate=validate,
+                callback=report,
+            )
+        self._set_attributes()
+
+    def _set_attributes(self) -> None:
+        """Set the fitted attributes of scikit-learn's networks from the training state."""
+        state, early = self._state, self.early_stopping
+        history = state.history
+        self.n_iter_, self.t_ = state.epochs, state.samples
+        self.loss_curve_ = history.loss
+        self.loss_ = history.loss[-1] if history.loss else np.nan
+        self.best_loss_ = None if early else state.best_loss
+        self.validation_scores_ = history.validation_score if early else None
+        self.best_validation_score_ = state.best_score if early else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,44 +1,68 @@
-"""Data of the estimators: checked, weighted, merged, held out, standardised."""
+"""Data of a fit: validation, weights, samples for training, and memory checks."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import train_test_split
-from sklearn.utils import compute_sample_weight
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    assert_all_finite,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from quadric._utils.arrays import Array, Matrix, as_csr, check_indices, unmasked
 from quadric._utils.memory import check_limit
 from quadric.core._layers import Layer
-from quadric.core._stack import Stack
 from quadric.estimators._messages import warn_user
 from quadric.training._memory_needs import (
     Architecture,
     SampleSizes,
-    check_answers,
+    check_training,
+    compressed_bytes,
     converted_bytes,
     matrix_bytes,
 )
 from quadric.training._samples import Samples, squared
 
-# What `validate_data` is asked for: any sparse format becomes CSR, integers become float64.
+# For `validate_data`: any sparse format becomes CSR, integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 LARGEST_SPREAD = 1e3
-ROWS = 1000  # that are compared or squared at once: X may be large beside the memory
+ROWS = 1000  # compared or squared at once: X may be large compared with the memory
 
 
-def sound(X: Any) -> Any:
-    """X itself, or an error: for a masked array, or a sparse X with indices outside its shape.
+class FitData(NamedTuple):
+    """Validated data, and the bytes that validating them has allocated."""
 
-    To be called before scikit-learn's checks, which may convert X.
+    X: Matrix
+    y: Array
+    weight: Array | None
+    allocated: int
+
+
+def check_fit_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, y_dtype: Any = None
+) -> FitData:
+    """Validate the arguments of `fit`; y becomes 1-d if it has a single column."""
+    unmasked("y", y)
+    if getattr(y, "ndim", 1) == 2:
+        check_limit(getattr(y, "nbytes", 0), "checking y", "Pass fewer samples at a time.")
+    given = check_inputs(X)
+    X, y = validate_data(estimator, given, y, reset=reset, multi_output=True, **ACCEPTED)
+    if sample_weight is not None:
+        sample_weight = unmasked("sample_weight", sample_weight)
+        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    if y_dtype is not None:
+        y = np.asarray(y, dtype=y_dtype)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    allocated = converted_bytes(given, X) + (getattr(y, "nbytes", 0) if y.ndim == 2 else 0)
+    return FitData(X, y, sample_weight, allocated)
+
+
+def check_inputs(X: Any) -> Any:
+    """Return X; raise an error for a masked array, or for sparse indices out of range.
+
+    Call it before scikit-learn's validation, which may convert X.
     """
     unmasked("X", X)
     if sparse.issparse(X):
@@ -49,67 +73,8 @@ def sound(X: Any) -> Any:
     return X
 
 
-def sound_targets(y: Any) -> Any:
-    """y itself, or an error: for a masked array, or columns that would be copied beyond a limit."""
-    unmasked("y", y)
-    if getattr(y, "ndim", 1) == 2:
-        check_limit(getattr(y, "nbytes", 0), "checking y", "Pass fewer samples at a time.")
-    return y
-
-
-def check_weight(sample_weight: Any, X: Matrix) -> Array | None:
-    """Sample weights, none of them negative, or None."""
-    if sample_weight is None:
-        return None
-    sample_weight = unmasked("sample_weight", sample_weight)
-    return _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-
-
-def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) -> Samples:
-    """Checked data as the engine takes them: C-contiguous or canonical CSR, of one dtype."""
-    X = as_csr("X", X, dtype) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=dtype)
-    if weight is not None:
-        weight = np.asarray(weight, dtype=dtype)
-        if not weight.any():
-            raise ValueError("sample_weight must not be zero for all samples.")
-    return Samples(X, np.ascontiguousarray(Y, dtype=dtype), weight)
-
-
-def network_answers(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:
-    """answer(z), z being that of a fitted estimator's last layer, for the rows of new data.
-
-    Rows are taken in blocks: no array is larger than X or what is returned.
-
-    Values of X that are not finite show in the first layer's z, because every input meets every
-    neuron and infinity times zero is not a number. X itself is searched only if z is not finite.
-    """
-    check_is_fitted(estimator)
-    given = sound(X)
-    X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
-    network, answers = estimator.network_, None
-    shape = Architecture.of(network.layers)
-    inputs, more = X, converted_bytes(given, X)
-    more += matrix_bytes(X, network.dtype.itemsize) if sparse.issparse(X) else 0
-    check_answers(shape, X.shape[0], 0, more)  # before a first block tells their size
-    if sparse.issparse(X):
-        inputs = as_csr("X", X, network.dtype)
-    try:
-        for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):
-            part = answer(z)
-            if answers is None:
-                each = part.nbytes // len(part)
-                check_answers(shape, X.shape[0], each, more)
-                answers = np.empty((X.shape[0], *part.shape[1:]), dtype=part.dtype)
-            answers[rows] = part
-    except ValueError:
-        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
-        raise
-    assert answers is not None  # scikit-learn refuses data without rows
-    return answers
-
-
 def with_class_weight(class_weight: Any, y: Array, sample_weight: Array | None) -> Array | None:
-    """Sample weights times class weights; 'balanced' counts samples by their weight."""
+    """Multiply sample weights by class weights; 'balanced' counts samples by their weight."""
     if class_weight is None:
         return sample_weight
     if class_weight != "balanced":
@@ -125,12 +90,44 @@ def with_class_weight(class_weight: Any, y: Array, sample_weight: Array | None) 
     return balanced
 
 
+def warn_about_scales(X: Matrix, estimator_name: str) -> None:
+    """Warn if features differ widely in scale, because quadratic neurons square their inputs."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if sparse.issparse(X):
+            mean = np.asarray(X.mean(axis=0)).ravel()
+            squares = np.asarray(squared(X).mean(axis=0)).ravel()
+            spread = np.sqrt(np.maximum(squares - mean**2, 0))
+        else:
+            mean = X.mean(axis=0, dtype=np.float64)
+            squares = np.zeros_like(mean)
+            for start in range(0, len(X), ROWS):
+                squares += ((X[start : start + ROWS] - mean) ** 2).sum(axis=0)
+            spread = np.sqrt(squares / len(X))
+    spread = spread[np.isfinite(spread) & (spread > 0)]
+    if spread.size > 1 and spread.max() > LARGEST_SPREAD * spread.min():
+        warn_user(
+            f"The features' standard deviations differ by a factor of "
+            f"{spread.max() / spread.min():.1e}. Quadratic neurons square their inputs: put a "
+            f"StandardScaler in front, make_pipeline(StandardScaler(), {estimator_name}())."
+        )
+
+
+def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) -> Samples:
+    """Return validated data for `train`: C-contiguous or canonical CSR, of one dtype."""
+    X = as_csr("X", X, dtype) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=dtype)
+    if weight is not None:
+        weight = np.asarray(weight, dtype=dtype)
+        if not weight.any():
+            raise ValueError("sample_weight must not be zero for all samples.")
+    return Samples(X, np.ascontiguousarray(Y, dtype=dtype), weight)
+
+
 def hold_out(
     samples: Samples, strata: Array | None, fraction: float, rng: np.random.RandomState
 ) -> tuple[Samples, Samples]:
-    """Training and validation samples; stratified if each class can be in both.
+    """Split into training and validation samples; stratified if each class can be in both.
 
-    Samples without weight are in neither, and the only member of a class is used for training.
+    Samples of weight zero are in neither part. The only member of a class is used for training.
     """
     rows = np.arange(len(samples)) if samples.weight is None else np.flatnonzero(samples.weight)
     alone, stratify = rows[:0], None
@@ -151,12 +148,17 @@ def hold_out(
     return samples.take(np.concatenate([rows, alone])), samples.take(held)
 
 
-def merge_repeated(samples: Samples) -> Samples:
-    """Distinct (x, y), sorted, with the sums of their weights (None if all are 1).
+def class_indices(Y: Array) -> Array:
+    """Return the class of each sample: the index of the largest target, or the only target."""
+    return Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
 
-    A sum over samples depends, in its last digits, on their order and on whether a sample is
-    repeated or weighted. A long L-BFGS run on a problem that is not convex turns last digits into
-    other solutions. Merged and sorted, equal data are equal to the last bit.
+
+def merge_repeated(samples: Samples) -> Samples:
+    """Return the distinct (x, y), sorted, with the sums of their weights (None if all are 1).
+
+    The last digits of a sum over samples depend on their order, and on whether a sample is repeated
+    or weighted. In a long L-BFGS run on a problem that is not convex, such differences grow into
+    different solutions. Merging and sorting make the results of equivalent data bit-identical.
     """
     if samples.weight is not None:
         samples = samples.take(np.flatnonzero(samples.weight))
@@ -178,27 +180,15 @@ def merge_repeated(samples: Samples) -> Samples:
         group = np.empty(len(Y), dtype=np.intp)
         group[order] = np.cumsum(new) - 1
         each = np.ones(len(Y)) if weight is None else weight.astype(np.float64)
-        # summed from the smallest, so that the order of the samples does not matter
+        # sum from the smallest, so that the order of the samples does not matter
         order = np.lexsort((each, group))
         sums = np.bincount(group[order], weights=each[order]).astype(Y.dtype)
         weight = None if (sums == 1).all() else sums
     return Samples(X[first], np.ascontiguousarray(Y[first] + 0.0), weight)
 
 
-def merging_bytes(X: Matrix, sizes: SampleSizes) -> int:
-    """What `merge_repeated` takes: targets, keys, and the new samples."""
-    keys = sizes.all
-    if sparse.issparse(X):
-        keys += 8 * X.nnz + 100 * X.shape[0]
-    return sizes.Y + keys + sizes.all
-
-
-def places(Y: Array) -> Array:
-    """The class of each sample: the place of the largest target, or the only target itself."""
-    return Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
-
-
 def _sparse_keys(X: Matrix, Y: Array) -> Array:
+    """Return bytes for each row that are equal if and only if x and y are."""
     keys, Y = np.empty(len(Y), dtype=object), Y + 0.0
     for i in range(len(Y)):
         row = slice(X.indptr[i], X.indptr[i + 1])
@@ -210,15 +200,15 @@ def _sparse_keys(X: Matrix, Y: Array) -> Array:
 
 
 def standardise(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
-    """Samples with targets of mean 0 and variance 1, and the targets' mean and scale.
+    """Return samples with targets of mean 0 and variance 1, and the targets' mean and scale.
 
-    A reduced layer, a product, cannot represent a mean: its targets are scaled, not centred.
+    A reduced layer is a product and cannot represent a mean: its targets are only scaled.
     """
     Y, weight = samples.Y, samples.weight
     mean = np.average(Y, axis=0, weights=weight)
     if last.kind == "reduced":
         mean = np.zeros_like(mean)
-    largest = np.abs(Y - mean).max(axis=0)  # divided out first, so that no square overflows
+    largest = np.abs(Y - mean).max(axis=0)  # divided by first, so that no square overflows
     largest[~(largest > 0)] = 1.0
     scale = np.sqrt(np.average(((Y - mean) / largest) ** 2, axis=0, weights=weight)) * largest
     scale[~(scale > 0)] = 1.0
@@ -226,7 +216,7 @@ def standardise(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
 
 
 def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
-    """Turn the output z of the layer into scale * z + shift."""
+    """Change the layer so that its output z becomes scale * z + shift."""
     factor = scale.astype(last.dtype)
     for name, array in last.arrays().items():
         if name == "W":
@@ -237,28 +227,51 @@ def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
         last.arrays()["b"] += shift.astype(last.dtype)
 
 
-def warn_about_scales(X: Matrix, estimator_name: str) -> None:
-    """Quadratic neurons square their inputs: features of very different size need scaling."""
-    spread = _standard_deviations(X)
-    spread = spread[spread > 0]
-    if spread.size > 1 and spread.max() > LARGEST_SPREAD * spread.min():
-        warn_user(
-            f"The features' standard deviations differ by a factor of "
-            f"{spread.max() / spread.min():.1e}. Quadratic neurons square their inputs: put a "
-            f"StandardScaler in front, make_pipeline(StandardScaler(), {estimator_name}())."
-        )
+def check_lbfgs(
+    X: Matrix,
+    shapes: Sequence[Architecture],
+    sizes: SampleSizes,
+    *,
+    drawn: int = 0,
+    standardise: bool = False,
+    pairs: int = 10,
+) -> None:
+    """Check a run of L-BFGS, after a choice if there are several shapes.
+
+    `drawn` is the memory for drawing initial values; targets may be `standardise`d.
+    """
+    shape, N = max(shapes, key=lambda one: one.n_parameters), sizes.n_samples
+    own = sum(one.n_parameters for one in shapes) * shape.itemsize + drawn
+    merging = _cast_bytes(X, shape, sizes) + sizes.Y + 2 * sizes.all
+    if sparse.issparse(X):
+        merging += 8 * X.nnz + 100 * N  # keys
+    scaled = sizes.Y if standardise else 0
+    scaling = sizes.all + scaled + 3 * N * shape.n_outputs * 8 if standardise else 0
+    held = sizes.all * (2 if len(shapes) > 1 else 1) + scaled  # held-out samples while choosing
+    training = held + max(own, matrix_bytes(X, 8), shape.solver_bytes("lbfgs", N, pairs))
+    check_training(shape, sizes, max(merging, scaling, training))
 
 
-def _standard_deviations(X: Matrix) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if sparse.issparse(X):
-            mean = np.asarray(X.mean(axis=0)).ravel()
-            squares = np.asarray(squared(X).mean(axis=0)).ravel()
-            deviations = np.sqrt(np.maximum(squares - mean**2, 0))
-        else:
-            mean = X.mean(axis=0, dtype=np.float64)
-            squares = np.zeros_like(mean)
-            for start in range(0, len(X), ROWS):
-                squares += ((X[start : start + ROWS] - mean) ** 2).sum(axis=0)
-            deviations = np.sqrt(squares / len(X))
-    return deviations[np.isfinite(deviations)]
+def check_epochs(
+    X: Matrix,
+    shape: Architecture,
+    sizes: SampleSizes,
+    *,
+    solver: str,
+    batch_size: int,
+    drawn: int,
+    early_stopping: bool,
+) -> None:
+    """Check epochs of 'sgd', 'adam' or 'per sample', the compiled loop."""
+    N, size = sizes.n_samples, shape.itemsize
+    own = shape.n_parameters * size + drawn
+    held = _cast_bytes(X, shape, sizes) + sizes.Y + (2 * sizes.all if early_stopping else 0)
+    held += min(batch_size, N) * (shape.n_inputs + shape.n_outputs) * size
+    held += compressed_bytes(X, size) if solver == "per sample" else 0
+    check_training(shape, sizes, held + max(own, shape.solver_bytes(solver, N)))
+
+
+def _cast_bytes(X: Matrix, shape: Architecture, sizes: SampleSizes) -> int:
+    """Return the size of X if it must be converted for a network of this shape."""
+    dense = not sparse.issparse(X) and X.dtype.itemsize == shape.itemsize
+    return 0 if dense and X.flags.c_contiguous else sizes.X

@@ -1,10 +1,10 @@
-"""What a fit tells its user: warnings at the user's own line, and progress on stderr."""
+"""Messages to the user: warnings that point to the user's own line, and progress on stderr."""
 
 import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -13,11 +13,11 @@ from quadric.training._state import Epoch, TrainingState
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100
-WORSE = 1.01  # times the loss at the start: more than the noise of a last epoch
+WORSE = 1.01  # times the loss at the start: more than the noise of the last epoch
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line of the stack that is neither quadric's nor scikit-learn's."""
+    """Warn at the first line of the stack outside of quadric and scikit-learn."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         ("quadric.", "sklearn.")
@@ -27,39 +27,37 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def warn_not_converged(message: str) -> None:
-    """Warn with scikit-learn's ConvergenceWarning."""
+    """Issue a ConvergenceWarning."""
     warn_user(message, ConvergenceWarning)
 
 
-def warn_about_the_end(options: Options, state: TrainingState) -> None:
-    """Warn if the epochs ran out, or if training ended worse than it began."""
-    if state.history.exhausted:
+def warn_about_training(options: Options, state: TrainingState, *, incremental: bool) -> None:
+    """Warn if 'sgd' or 'adam' did not converge, ended with a larger loss, or diverged."""
+    start, end, rate = state.loss_at_start, state.loss_at_end, options.learning_rate
+    if state.history.exhausted and not incremental:
         warn_not_converged(
             f"Stochastic Optimizer: Maximum iterations ({options.epochs}) reached and the "
             "optimization hasn't converged yet."
         )
-    start, end = state.loss_at_start, state.loss_at_end
-    if start is not None and end is not None and not end <= WORSE * start + options.tol:
+    worse = start is not None and end is not None and not end <= WORSE * start + options.tol
+    if worse and not incremental:
         warn_not_converged(
             f"Training ended with a larger loss ({end:.4g}) than it began with ({start:.4g}). "
             "Scale the features (StandardScaler), or set a smaller learning_rate_init."
         )
-
-
-def warn_about_recoveries(options: Options, state: TrainingState) -> None:
-    """Warn if training diverged and was continued with a lower rate."""
     if state.recoveries:
-        first = options.learning_rate
         warn_not_converged(
             f"Training diverged {state.recoveries} time{'s' if state.recoveries > 1 else ''}; each "
             "time the last good epoch was restored and the learning rate lowered, from "
-            f"{first:g} to {first * state.damping:g}. Scale the features (StandardScaler), or set "
+            f"{rate:g} to {rate * state.damping:g}. Scale the features (StandardScaler), or set "
             "a smaller learning_rate_init."
         )
 
 
-def progress(title: str, total: int) -> AbstractContextManager[Report]:
-    """A context with a callback for `train`: a live bar on a terminal with rich, else lines."""
+def progress(title: str, total: int, *, verbose: bool) -> AbstractContextManager[Report | None]:
+    """Return a context with a callback for `train`: rich's bar on a terminal, else plain lines."""
+    if not verbose:
+        return nullcontext()
     if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
         return _bar(title, total)
     return _lines(title, total)
@@ -72,39 +70,28 @@ def _numbers(epoch: Epoch) -> str:
 
 @contextmanager
 def _lines(title: str, total: int) -> Iterator[Report]:
-    """A line for each epoch, thinned to about a hundred; the last one is always there."""
-    every, held = max(1, total // MOST_LINES), ""
+    """Print a line per epoch, at most about a hundred in all, and always the last one."""
+    every = max(1, total // MOST_LINES)
+    pending: list[str] = []
 
     def report(epoch: Epoch) -> None:
-        nonlocal held
-        held = f"{title}: epoch {epoch.index + 1} of {total}, {_numbers(epoch)}"
+        pending[:] = [f"{title}: epoch {epoch.index + 1} of {total}, {_numbers(epoch)}"]
         if epoch.index % every == 0:
-            flush()
-
-    def flush() -> None:
-        nonlocal held
-        if held:
-            print(held, file=sys.stderr, flush=True)
-        held = ""
+            print(pending.pop(), file=sys.stderr, flush=True)
 
     try:
         yield report
     finally:
-        flush()
+        for line in pending:
+            print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def _bar(title: str, total: int) -> Iterator[Report]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed()
-    numbers = TextColumn("{task.fields[numbers]}")
-    with Progress(*columns, numbers, console=Console(stderr=True)) as bar:
+    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, "{task.fields[numbers]}", console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total, numbers="")
-
-        def report(epoch: Epoch) -> None:
-            bar.update(task, advance=1, numbers=_numbers(epoch))
-
-        yield report
+        yield lambda epoch: bar.update(task, advance=1, numbers=_numbers(epoch))

@@ -1,35 +1,42 @@
 """Regression with one or several outputs."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
 from quadric._utils.arrays import Array
-from quadric.estimators._base import QuadraticNetworkEstimator
-from quadric.estimators._data import (
-    ACCEPTED,
-    check_weight,
-    network_answers,
-    sound,
-    sound_targets,
-)
-from quadric.estimators._fitting import Task, fit_network, starts_anew
-from quadric.training._memory_needs import converted_bytes
+from quadric.estimators._base import Problem, QuadraticNetworkEstimator
+from quadric.estimators._data import FitData
+from quadric.estimators._prediction import predict_from_logits
 
 
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
-    """A regressor whose last layer is quadratic, behind scikit-learn's interface.
+    """A regressor whose last layer is quadratic, for use in place of `MLPRegressor`.
 
-    Parameters and fitted attributes are those of `sklearn.neural_network.MLPRegressor` and, where
-    they are not, those of `QuadraticClassifier`; the loss is half the squared error.
+    Quadratic neurons square their inputs: put a
+    `StandardScaler` in front.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, activation, layer_kinds : see `QuadraticClassifier`
+        The layers.
+    loss : {'squared_error'}, default='squared_error'
+        Half the squared error.
+    init, dtype, solver, alpha, batch_size, learning_rate, learning_rate_init, power_t, shuffle, \
+max_iter, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, \
+validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, max_fun, \
+on_divergence : see `QuadraticClassifier`
+        Training. If the solver is 'lbfgs', the penalty `alpha` refers to targets of variance 1.
+
+    Attributes
+    ----------
+    network_ : Network
+        The trained network.
+    coefs_, intercepts_, loss_, best_loss_, loss_curve_, validation_scores_, n_iter_, t_, \
+n_layers_, n_outputs_, n_features_in_, out_activation_
+        As in `QuadraticClassifier`.
 
     Examples
     --------
@@ -41,61 +48,41 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **QuadraticNetworkEstimator._parameter_constraints,
-        "loss": [StrOptions({"squared_error"})],
-    }
+    _y_dtype: ClassVar[Any] = np.float64
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuadraticRegressor:
-        """Fit to the data.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array of shape (n_samples,), optional
-        """
-        return self._fit(X, y, sample_weight, incremental=False)
-
-    @available_if(lambda self: self._solver_is_stochastic())
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuadraticRegressor:
-        """One epoch over the data given; the solver's memory is kept from call to call."""
-        return self._fit(X, y, sample_weight, incremental=True)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> QuadraticRegressor:
-        anew = starts_anew(self, incremental=incremental)
-        y, given = sound_targets(y), sound(X)
-        X, y = validate_data(self, given, y, reset=anew, multi_output=True, **ACCEPTED)
-        weight = check_weight(sample_weight, X)
-        y = np.asarray(y, dtype=np.float64)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        Y = y[:, None] if y.ndim == 1 else y
+    def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
+        Y = data.y[:, None] if data.y.ndim == 1 else data.y
         if not anew and Y.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {Y.shape[1]} outputs, but this {type(self).__name__} was fitted with "
                 f"{self.n_outputs_}."
             )
-        task = Task(
-            lambda dtype: Y.astype(dtype), Y.shape[1], "squared_error", "identity", _r2,
+        return Problem(
+            encode=lambda dtype: Y.astype(dtype),
+            n_outputs=Y.shape[1],
+            weight=data.weight,
+            loss="squared_error",
+            last="identity",
+            score=lambda z, Y, weight: float(r2_score(Y, z, sample_weight=weight)),
             standardise=True,
-        )  # fmt: skip
-        more = converted_bytes(given, X) + (y.nbytes if y.ndim == 2 else 0)
-        fit_network(self, X, weight, task, incremental=incremental, converted=more)
-        return self
+        )
 
     def predict(self, X: Any) -> Array:
-        """The predicted values, shape (n_samples,) or (n_samples, n_outputs)."""
-        return network_answers(self, X, lambda z: z[:, 0] if z.shape[1] == 1 else z)
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+            The predicted values.
+        """
+        return predict_from_logits(self, X, lambda z: z[:, 0] if z.shape[1] == 1 else z)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _r2(z: Array, Y: Array, weight: Array | None) -> float:
-    return float(r2_score(Y, z, sample_weight=weight))

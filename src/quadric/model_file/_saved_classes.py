@@ -11,7 +11,7 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.core._layers import Quadratic
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
-from quadric.estimators._selection import hidden_sizes
+from quadric.estimators._defaults import hidden_sizes
 from quadric.network import Network
 from quadric.pipelines._known_steps import Facts, Known, attributes
 from quadric.pipelines._selectors import SELECTED

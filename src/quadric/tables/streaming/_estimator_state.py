@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.estimators._fitting import set_attributes
 from quadric.training._state import TrainingState
 
 NUMBERS = "numbers"
@@ -31,7 +30,7 @@ def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
         for name, array in layer.arrays().items():
             array[...] = arrays[f"layers.{l}.{name}"]
     estimator._state = TrainingState.from_arrays(arrays, numbers)
-    set_attributes(estimator)  # a model file keeps them, and there may be no step after this one
+    estimator._set_attributes()  # a model file keeps them, and there may be no step after this one
 
 
 def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
