@@ -28,19 +28,28 @@ DIGITS_TRAIN = 1297
 class ImageData:
     """Training and test images with their labels.
 
-    Attributes
+    Parameters
     ----------
     name : str
-        The function of `quadric.datasets` that returns it.
-    X_train, X_test : uint8 array of shape (n_images, height * width)
-        One image per row, line by line. Pixels from 0 to `largest`; divide by it before training.
-    y_train, y_test : int64 array of shape (n_images,)
+        The function of `quadric.datasets` that returns the data.
+    X_train : uint8 array of shape (n_images, height * width)
+        Training images, one per row, line by line. Pixels are from 0 to `largest`; divide by it
+        before training.
+    y_train : int64 array of shape (n_images,)
+        Labels of the training images.
+    X_test : uint8 array of shape (n_images, height * width)
+        Test images.
+    y_test : int64 array of shape (n_images,)
+        Labels of the test images.
     largest : int
         The largest possible pixel value.
     shape : tuple of int
-        (height, width).
+        Height and width of an image.
     source : str
         Where the images come from, in one line.
+
+    Attributes
+    ----------
     checksum : str
         SHA-256 over the little-endian bytes of X_train, y_train, X_test and y_test. Runs with the
         same checksum used the same data.
@@ -72,6 +81,7 @@ def digits() -> ImageData:
     Returns
     -------
     ImageData
+        Images and labels.
 
     Examples
     --------
@@ -112,6 +122,7 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     Returns
     -------
     ImageData
+        Images of digits with labels 0 to 9.
 
     Raises
     ------
@@ -137,11 +148,12 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     Returns
     -------
     ImageData
+        Images of clothes with labels 0 to 9.
 
     Raises
     ------
     DatasetError
-        If a file in the named directory or the cache is missing or bad, or no source works.
+        As for `mnist`.
     """
     return _load(COLLECTIONS["fashion_mnist"], data_dir)
 

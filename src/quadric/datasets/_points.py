@@ -22,7 +22,9 @@ def xor() -> tuple[Array, Array]:
     Returns
     -------
     X : array of shape (4, 2)
+        The points.
     y : array of shape (4,)
+        Their labels.
 
     Notes
     -----
@@ -54,6 +56,7 @@ def clusters(
     Returns
     -------
     X : array of shape (6 * per_class, 2)
+        The points, one per row.
     y : array of shape (6 * per_class,)
         The cluster of each row, 0 to 5.
 

@@ -1,14 +1,15 @@
-"""The paper's page: its algorithms in plain NumPy, line for line, with the errors corrected.
+"""The paper's algorithms in plain NumPy, line for line, with the printed errors corrected.
 
-Slow and plain on purpose. It shares no code with the rest of the package, so that the fast
-versions have something to be checked against, and it works on object arrays, so that a number
-that counts its multiplications can run through it (see `counting`).
+Simple and slow on purpose. The package imports nothing else from quadric, so that the fast versions
+can be tested against it. It works on object arrays, so that numbers which count their own
+multiplications can pass through it. Start with `_algorithm1.py`.
 
-- `algorithm1`: training a QNN, with the block matrix A, the stacked Q and the cached V.
-- `algorithm2`: training an RPQNN, with the cached v1 and v2.
-- `logistic`: quadratic logistic regression, section II.
-- `as_printed`: each of the paper's printed errors, kept once.
-- `counts`: how many multiplications each step takes, printed and counted.
+- `_algorithm1`: training a QNN, with the block matrix A, the stacked Q and the cached V.
+- `_algorithm2`: training an RPQNN, with the cached v1 and v2.
+- `_logistic`: quadratic logistic regression, section II.
+- `_pieces`: activations, losses and matrices that they share.
+- `_as_printed`: each printed error, once.
+- `_counts`, `_counting`: the multiplications of each step, as formulas and by counting.
 """
 
 from quadric.reference._algorithm1 import gradients_qnn, train_qnn

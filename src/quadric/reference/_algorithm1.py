@@ -1,8 +1,8 @@
 """Algorithm 1: training a network of quadratic neurons (QNN).
 
-A layer is a dict of W (m, n), b (m,) and Q (m, n, n); one without Q is linear, as the hidden
-layers of the paper's MNIST networks are. Inside, Q is stacked as the paper has it, (m n, n).
-Where the algorithm prints ``a^1 <- x`` it means a^0.
+A layer is a dict of W (m, n), b (m,) and Q (m, n, n). A layer without Q is linear, like the hidden
+layers of the paper's MNIST networks. The algorithm stacks Q as in the paper, to shape (m n, n).
+Where it prints ``a^1 <- x`` it means a^0.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from quadric.reference import _pieces as pieces
 from quadric.reference._pieces import A, Array, G, M, Parameters, delta_L, kronecker
 
 
-class Cache(NamedTuple):
-    """a^0 ... a^L, and z^l and V^l for l = 1 ... L (V of a linear layer is None)."""
+class QNNCache(NamedTuple):
+    """a^0 ... a^L, and z^l and V^l for l = 1 ... L (None for a linear layer)."""
 
     a: list[Array]
     z: list[Array]
     V: list[Array | None]
 
 
-def forward(layers: Sequence[Parameters], activations: Sequence[str], x: Array) -> Cache:
+def forward(layers: Sequence[Parameters], activations: Sequence[str], x: Array) -> QNNCache:
     """V^l <- A^{l-1} Q^l;  z^l <- b^l + (W^l + V^l) a^{l-1};  a^l <- g(z^l)."""
     a, z, V = [x], [], []
     for layer, activation in zip(layers, activations, strict=True):
@@ -36,11 +36,11 @@ def forward(layers: Sequence[Parameters], activations: Sequence[str], x: Array) 
         V.append(v)
         x = G[activation][0](z[-1])
         a.append(x)
-    return Cache(a, z, V)
+    return QNNCache(a, z, V)
 
 
 def backward(
-    layers: Sequence[Parameters], activations: Sequence[str], cache: Cache, y: Array, loss: str
+    layers: Sequence[Parameters], activations: Sequence[str], cache: QNNCache, y: Array, loss: str
 ) -> list[Array]:
     """delta^{l-1} = g'(z^{l-1}) . [(W^l)' + 2 (V^l)'] delta^l, from delta^L down."""
     delta = [delta_L(loss, activations[-1], cache.z[-1], cache.a[-1], y)]
@@ -54,7 +54,7 @@ def backward(
 def update(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
     """b <- b - eta delta;  W <- W - eta delta (x) a;  Q <- Q - eta delta (*) M(a)."""
     layer["b"] = layer["b"] - eta * delta
-    scaled = eta * delta  # eta meets the vector, so that no matrix is scaled
+    scaled = eta * delta  # eta scales the vector, not a matrix
     layer["W"] = layer["W"] - np.outer(scaled, a)
     if "Q" in layer:
         layer["Q"] = layer["Q"] - kronecker(scaled, M(a)).reshape(layer["Q"].shape)
@@ -67,7 +67,28 @@ def gradients_qnn(
     y: Array,
     loss: str = "binary_cross_entropy",
 ) -> tuple[Any, list[Parameters]]:
-    """The loss of one sample, and its gradients by every parameter."""
+    """Return the loss of one sample and its gradients with respect to every parameter.
+
+    Parameters
+    ----------
+    layers : sequence of dict
+        W (m, n), b (m,) and, for a quadratic layer, Q (m, n, n).
+    activations : sequence of str
+        One per layer.
+    x : array of shape (n,)
+        One sample.
+    y : array of shape (m,)
+        Its target.
+    loss : str
+        A loss of `Network.fit`.
+
+    Returns
+    -------
+    loss : float
+        The loss of the sample.
+    gradients : list of dict
+        The arrays of each layer, by the names of its parameters.
+    """
     cache = forward(layers, activations, x)
     grads: list[Parameters] = []
     for layer, delta, a in zip(
@@ -91,10 +112,33 @@ def train_qnn(
     l2: float = 0.0,
     order: Any = None,
 ) -> list[Parameters]:
-    """TRAIN_QNN(D): one update for each sample, in the given order (default: as they come).
+    """TRAIN_QNN(D): one update per sample; return new layers.
 
-    The layers given stay as they are; new ones are returned. `activations` are logistic unless
-    given. With a penalty `l2` a step also shrinks W and Q by the factor 1 - eta l2.
+    Parameters
+    ----------
+    X : array of shape (samples, n)
+        Inputs, one sample per row.
+    Y : array of shape (samples, m)
+        Targets.
+    layers : sequence of dict
+        W (m, n), b (m,) and, for a quadratic layer, Q (m, n, n). They are not changed.
+    eta : float
+        The learning rate.
+    epochs : int
+        Number of passes over the samples.
+    activations : sequence of str, optional
+        One per layer; logistic by default.
+    loss : str
+        A loss of `Network.fit`.
+    l2 : float
+        Every step also shrinks the weights, but not the biases, by the factor 1 - eta l2.
+    order : sequence of int, optional
+        The order of the samples in every epoch; by default that of X.
+
+    Returns
+    -------
+    list of dict
+        The trained layers.
     """
     layers = pieces.copy(layers, "WbQ")
     activations = ["logistic"] * len(layers) if activations is None else activations

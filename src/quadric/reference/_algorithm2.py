@@ -1,6 +1,6 @@
 """Algorithm 2: training a network of reduced-parameter quadratic neurons (RPQNN).
 
-A layer is a dict of W (m, n), b (m,), U (m, n) and c (m,); one without U and c is linear.
+A layer is a dict of W (m, n), b (m,), U (m, n) and c (m,); a layer without U and c is linear.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from quadric.reference import _pieces as pieces
 from quadric.reference._pieces import Array, G, Parameters, delta_L
 
 
-class Cache(NamedTuple):
-    """a^0 ... a^L, and z^l, v_1^l, v_2^l for l = 1 ... L (v_2 of a linear layer is None)."""
+class RPQNNCache(NamedTuple):
+    """a^0 ... a^L, and z^l, v_1^l, v_2^l for l = 1 ... L (v_2 is None for a linear layer)."""
 
     a: list[Array]
     z: list[Array]
@@ -21,9 +21,9 @@ class Cache(NamedTuple):
     v2: list[Array | None]
 
 
-def forward(layers: Sequence[Parameters], activations: Sequence[str], x: Array) -> Cache:
+def forward(layers: Sequence[Parameters], activations: Sequence[str], x: Array) -> RPQNNCache:
     """v1 <- W a + b;  v2 <- U a + c;  z <- v1 . v2;  a <- g(z)."""
-    cache = Cache([x], [], [], [])
+    cache = RPQNNCache([x], [], [], [])
     for layer, activation in zip(layers, activations, strict=True):
         a = cache.a[-1]
         v1 = layer["W"] @ a + layer["b"]
@@ -37,7 +37,7 @@ def forward(layers: Sequence[Parameters], activations: Sequence[str], x: Array) 
 
 
 def backward(
-    layers: Sequence[Parameters], activations: Sequence[str], cache: Cache, y: Array, loss: str
+    layers: Sequence[Parameters], activations: Sequence[str], cache: RPQNNCache, y: Array, loss: str
 ) -> list[Array]:
     """delta^{l-1} <- g'(z^{l-1}) . [(U^l)'(delta^l . v1^l) + (W^l)'(delta^l . v2^l)]."""
     delta = [delta_L(loss, activations[-1], cache.z[-1], cache.a[-1], y)]
@@ -54,7 +54,7 @@ def backward(
 def update(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
-    """b takes v2 and c takes v1: Algorithm 2 prints them the other way round."""
+    """b takes delta . v2 and c takes delta . v1; Algorithm 2 prints them the other way round."""
     if v2 is None:
         layer["b"] = layer["b"] - eta * delta
         layer["W"] = layer["W"] - np.outer(eta * delta, a)
@@ -72,13 +72,32 @@ def gradients_rpqnn(
     y: Array,
     loss: str = "binary_cross_entropy",
 ) -> tuple[Any, list[Parameters]]:
-    """The loss of one sample, and its gradients by every parameter."""
+    """Return the loss of one sample and its gradients with respect to every parameter.
+
+    Parameters
+    ----------
+    layers : sequence of dict
+        W (m, n), b (m,) and, for a reduced layer, U (m, n) and c (m,).
+    activations : sequence of str
+        One per layer.
+    x : array of shape (n,)
+        One sample.
+    y : array of shape (m,)
+        Its target.
+    loss : str
+        A loss of `Network.fit`.
+
+    Returns
+    -------
+    loss : float
+        The loss of the sample.
+    gradients : list of dict
+        The arrays of each layer, by the names of its parameters.
+    """
     cache = forward(layers, activations, x)
     grads: list[Parameters] = []
-    for delta, v1, v2, a in zip(
-        backward(layers, activations, cache, y, loss),
-        cache.v1, cache.v2, cache.a[:-1], strict=True,
-    ):  # fmt: skip
+    deltas = backward(layers, activations, cache, y, loss)
+    for delta, v1, v2, a in zip(deltas, cache.v1, cache.v2, cache.a[:-1], strict=True):
         if v2 is None:
             grads.append({"W": np.outer(delta, a), "b": delta})
         else:
@@ -105,7 +124,34 @@ def train_rpqnn(
     l2: float = 0.0,
     order: Any = None,
 ) -> list[Parameters]:
-    """TRAIN_RPQNN(D): one update for each sample; parameters as in `train_qnn`."""
+    """TRAIN_RPQNN(D): one update per sample; return new layers.
+
+    Parameters
+    ----------
+    X : array of shape (samples, n)
+        Inputs, one sample per row.
+    Y : array of shape (samples, m)
+        Targets.
+    layers : sequence of dict
+        W (m, n), b (m,) and, for a reduced layer, U (m, n) and c (m,). They are not changed.
+    eta : float
+        The learning rate.
+    epochs : int
+        Number of passes over the samples.
+    activations : sequence of str, optional
+        One per layer; logistic by default.
+    loss : str
+        A loss of `Network.fit`.
+    l2 : float
+        Every step also shrinks the weights, but not the biases, by the factor 1 - eta l2.
+    order : sequence of int, optional
+        The order of the samples in every epoch; by default that of X.
+
+    Returns
+    -------
+    list of dict
+        The trained layers.
+    """
     layers = pieces.copy(layers, "WbUc")
     activations = ["logistic"] * len(layers) if activations is None else activations
     for _ in range(epochs):

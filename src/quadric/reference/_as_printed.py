@@ -1,7 +1,7 @@
-"""Each error of the printed text, kept once: for the tests and the ablation, and nothing else.
+"""The errors of the printed text, each once, for the tests and the ablation only.
 
-Gradients are what the printed updates subtract (``theta <- theta - eta * gradient``). The
-counts are the printed numbers of multiplications for a layer of m neurons with n inputs.
+Gradients are what the printed updates subtract (``theta <- theta - eta * gradient``). The counts
+are the printed numbers of multiplications for a layer of m neurons with n inputs.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quadric.reference import _pieces as pieces
-from quadric.reference._algorithm2 import backward, forward
+from quadric.reference._algorithm2 import backward, forward, update
 from quadric.reference._pieces import Array, G, Parameters, sigma
 
 
@@ -23,34 +23,25 @@ def update_rpqnn(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
     """Algorithm 2: b takes delta . v1 and c takes delta . v2. They are swapped."""
-    if v2 is None:  # a linear layer, which Algorithm 2 does not speak of
-        layer["b"] = layer["b"] - eta * delta
-        layer["W"] = layer["W"] - np.outer(eta * delta, a)
-        return
-    layer["b"] = layer["b"] - eta * (delta * v1)
-    layer["c"] = layer["c"] - eta * (delta * v2)
-    layer["W"] = layer["W"] - np.outer(eta * (delta * v2), a)
-    layer["U"] = layer["U"] - np.outer(eta * (delta * v1), a)
+    before = dict(layer)
+    update(layer, delta, v1, v2, a, eta)
+    if v2 is not None:  # Algorithm 2 has no linear layers
+        layer["b"] = before["b"] - eta * (delta * v1)
+        layer["c"] = before["c"] - eta * (delta * v2)
 
 
 def train_rpqnn(
-    X: Array,
-    Y: Array,
-    layers: Sequence[Parameters],
-    eta: float,
-    *,
-    epochs: int = 1,
-    order: Any = None,
+    X: Array, Y: Array, layers: Sequence[Parameters], eta: float, *, order: Any = None
 ) -> list[Parameters]:
-    """Algorithm 2 with the printed updates, for the ablation; all activations logistic."""
-    layers = pieces.copy(layers, "WbUc")
-    activations = ["logistic"] * len(layers)
-    for _ in range(epochs):
-        for x, y in pieces.in_turn(X, Y, order):
-            cache = forward(layers, activations, x)
-            deltas = backward(layers, activations, cache, y, "binary_cross_entropy")
-            for l, (layer, delta) in enumerate(zip(layers, deltas, strict=True)):
-                update_rpqnn(layer, delta, cache.v1[l], cache.v2[l], cache.a[l], eta)
+    """Run one epoch of Algorithm 2 with the printed updates; all activations are logistic."""
+    layers, activations = pieces.copy(layers, "WbUc"), ["logistic"] * len(layers)
+    for x, y in pieces.in_turn(X, Y, order):
+        cache = forward(layers, activations, x)
+        deltas = backward(layers, activations, cache, y, "binary_cross_entropy")
+        for layer, delta, v1, v2, a in zip(
+            layers, deltas, cache.v1, cache.v2, cache.a[:-1], strict=True
+        ):
+            update_rpqnn(layer, delta, v1, v2, a, eta)
     return layers
 
 
@@ -68,17 +59,17 @@ def delta_expansion(
 def delta_with_upper_triangular_Q(
     layer: Parameters, delta: Array, a: Array, z_below: Array, activation: str
 ) -> Array:
-    """Section V keeps all of a coefficient in q_ij, i < j, and sets q_ji = 0.
+    """Section V: the whole coefficient is in q_ij, i < j, and q_ji = 0.
 
-    z is then still right, but [W' + 2V']delta with V = a'Q is not: an unsymmetric Q needs
-    a'Q and Q a, once each.
+    z is still right, but [W' + 2V']delta with V = a'Q is not: an unsymmetric Q needs a'Q and Q a,
+    once each.
     """
     upper = np.triu(layer["Q"]) + np.triu(layer["Q"], 1)
     V = np.stack([a @ Q_k for Q_k in upper])
     return G[activation][1](z_below) * ((layer["W"].T + 2 * V.T) @ delta)
 
 
-# (kind, step): the printed count. "extra" is on top of the ANN's of the same step.
+# (kind, step): the printed count. "extra" adds to the ANN's count of the same step.
 COUNTS: dict[tuple[str, str], Any] = {
     ("ann", "forward"): lambda m, n: m * n,
     ("ann", "backward"): lambda m, n: m * n + n,

@@ -1,8 +1,7 @@
-"""A number that counts the multiplications it takes part in.
+"""Count multiplications by running the algorithms on numbers that count their own.
 
-The rules: only multiplications count, a factor 2 among them; a product with one of the structural
-zeros of the block matrix A is not needed and is kept apart; g, g' and the loss are left out, by
-running the algorithms with g(z) = z.
+Only multiplications count, including those by 2. Products with a structural zero of the block
+matrix A are counted separately. g, g' and the loss are excluded by running with g(z) = z.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from quadric.reference._pieces import Array
 
 @dataclass
 class Counter:
-    """How many multiplications happened, and how many more by a structural zero."""
+    """The number of multiplications, and of those by a structural zero."""
 
     multiplications: int = 0
     by_structural_zero: int = 0
 
     def wrap(self, array: Any) -> Array:
-        """The same numbers as an object array of counting ones."""
+        """Return the same values as an object array of counting numbers."""
         numbers = np.empty(np.shape(array), dtype=object)
         for index, value in np.ndenumerate(np.asarray(array, dtype=float)):
             numbers[index] = Number(float(value), self)
@@ -84,10 +83,10 @@ class Number:
 
 
 def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
-    """Multiplications of m neurons with n inputs: forward, backward, update.
+    """Count the multiplications of m neurons with n inputs: forward, backward, update.
 
-    'forward, by structural zeros' are those of the dense block product A Q that A's zeros make
-    needless; they are not in 'forward'.
+    'forward, by structural zeros' counts the products with A's zeros in the dense block product
+    A Q; 'forward' does not include them.
     """
     rng = np.random.default_rng(3)
     counter = Counter()
@@ -96,7 +95,7 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
         shapes["Q"] = (m, n, n)
     elif kind == "rpqnn":
         shapes |= {"U": (m, n), "c": (m,)}
-    # a layer below, so that there is a delta to pass on; g(z) = z takes no multiplication
+    # a layer below receives the delta; g(z) = z takes no multiplication
     below = {"W": counter.wrap(np.eye(n)), "b": counter.wrap(np.zeros(n))}
     layer = {name: counter.wrap(rng.normal(size=shape)) for name, shape in shapes.items()}
     if kind == "qnn":

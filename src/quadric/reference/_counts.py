@@ -1,8 +1,7 @@
 """Multiplications for one layer of m neurons with n inputs, as formulas.
 
-The tests count the same by running `algorithm1` and `algorithm2` on counting numbers; the
-printed counts are in `as_printed`. "update" is the cost of one layer's parameter updates,
-"backward" of delta^{l-1} from delta^l.
+The tests compare them with `_counting.count_layer`; `_as_printed` has the printed counts. "update"
+is the cost of one layer's parameter updates, "backward" that of delta^{l-1} from delta^l.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ COUNTS: dict[tuple[str, str], Formula] = {
     ("ann", "forward"): lambda m, n: m * n,
     ("ann", "backward"): lambda m, n: m * n + n,
     ("ann", "update"): lambda m, n: m * n + 2 * m,
-    # V = A Q with A's zeros skipped, then (W + V) a
+    # V = A Q without A's zeros, then (W + V) a
     ("qnn", "forward"): lambda m, n: m * n * n + m * n,
     ("qnn", "backward"): lambda m, n: 2 * m * n + n,
     # M(a) is shared by the neurons: n(n+1)/2 products and n(n-1)/2 doublings, once
@@ -23,9 +22,9 @@ COUNTS: dict[tuple[str, str], Formula] = {
     ("rpqnn", "update"): lambda m, n: 2 * m * n + 8 * m,
 }
 
-# a'Qa by the triangle alone: cheaper than the printed algorithm, but it does not produce V
+# a'Qa by the triangle alone: cheaper than the printed algorithm, but without V
 QNN_FORWARD_TRIANGULAR: Formula = lambda m, n: m * (n * n + 3 * n) // 2  # noqa: E731
-# A Q as an ordinary product, A's zeros multiplied too
+# A Q as an ordinary product, including A's zeros
 QNN_FORWARD_DENSE_BLOCKS: Formula = lambda m, n: m * m * n * n  # noqa: E731
 
 PARAMETERS: dict[str, Formula] = {

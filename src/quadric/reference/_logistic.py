@@ -7,7 +7,7 @@ from quadric.reference._pieces import Array, M, sigma
 
 
 def gradients_logistic(Q: Array, w: Array, b: Any, x: Array, y: Any) -> tuple[Array, Array, Any]:
-    """dl/dQ, dl/dw and dl/db of l = -[y ln yhat + (1 - y) ln(1 - yhat)]."""
+    """Return dl/dQ, dl/dw and dl/db of l = -[y ln yhat + (1 - y) ln(1 - yhat)]."""
     y_hat = sigma(x @ Q @ x + w @ x + b)
     return (y_hat - y) * M(x), (y_hat - y) * x, y_hat - y
 
@@ -25,7 +25,37 @@ def train_logistic(
 ) -> tuple[Array, Array, Any]:
     """b <- b + eta (y - yhat);  w <- w + eta (y - yhat) x;  Q <- Q + eta (y - yhat) M(x).
 
-    The vector form of the w update is printed with a minus; its component form has this plus.
+    Parameters
+    ----------
+    X : array of shape (samples, n)
+        Inputs, one sample per row.
+    y : array of shape (samples,)
+        Labels 0 and 1.
+    Q : array of shape (n, n)
+        Initial quadratic weights, symmetric; not changed.
+    w : array of shape (n,)
+        Initial linear weights; not changed.
+    b : float
+        Initial bias.
+    eta : float
+        The learning rate.
+    epochs : int
+        Number of passes over the samples.
+    order : sequence of int, optional
+        The order of the samples in every epoch; by default that of X.
+
+    Returns
+    -------
+    Q : array of shape (n, n)
+        Trained quadratic weights.
+    w : array of shape (n,)
+        Trained linear weights.
+    b : float
+        Trained bias.
+
+    Notes
+    -----
+    The paper prints the vector form of the w update with a minus, its component form with a plus.
     """
     for _ in range(epochs):
         for x, target in pieces.in_turn(X, y, order):

@@ -1,4 +1,4 @@
-"""What both algorithms use: g, g', the loss and its delta^L, and the paper's matrices."""
+"""Shared by both algorithms: g, g', the loss and its delta^L, and the paper's matrices."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ G: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "logistic": (sigma, lambda z: sigma(z) * (1 - sigma(z))),
     "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
     "relu": (lambda z: np.where(z > 0, z, 0), lambda z: np.where(z > 0, 1.0, 0.0)),
-    "softmax": (softmax, lambda z: np.ones(len(z))),  # g' is never asked for: softmax stands last
+    "softmax": (softmax, lambda z: np.ones(len(z))),  # g' is not used: softmax is last
 }
 
 
@@ -56,7 +56,7 @@ def A(a: Array, m: int) -> Array:
 
 
 def M(a: Array) -> Array:
-    """d(a'Qa)/dQ by the independent entries: 2 a_i a_j off the diagonal, a_i^2 on it."""
+    """d(a'Qa)/dQ for the independent entries: 2 a_i a_j off the diagonal, a_i^2 on it."""
     n = len(a)
     matrix = np.empty((n, n), dtype=a.dtype)
     for i in range(n):
@@ -78,25 +78,25 @@ def kronecker(delta: Array, symmetric: Array) -> Array:
 
 
 def copy(layers: Sequence[Parameters], fields: str) -> list[Parameters]:
-    """New layers with copies of the arrays; `fields` are those that the algorithm knows."""
+    """Copy the layers; raise ValueError for arrays whose names are not in `fields`."""
     for l, layer in enumerate(layers):
         unknown = set(layer) - set(fields)
         if unknown:
             raise ValueError(
-                f"layer {l} has {', '.join(sorted(unknown))}, which this algorithm does not know: "
-                f"it takes {', '.join(fields)}."
+                f"layer {l} has {', '.join(sorted(unknown))}, which this algorithm does not use. "
+                f"Expected {', '.join(fields)} only."
             )
     return [{name: np.array(array) for name, array in layer.items()} for layer in layers]
 
 
 def in_turn(X: Array, Y: Array, order: Any) -> Any:
-    """The samples (x^i, y^i) in the given order, or as they come."""
+    """Yield the samples (x^i, y^i) in the given order, by default that of X."""
     for i in range(len(X)) if order is None else order:
         yield X[i], Y[i]
 
 
 def decay(layer: Parameters, eta: Any, l2: float) -> None:
-    """The L2 penalty's part of a step, on the weights; biases are never penalised."""
+    """Apply the L2 penalty's part of a step to the weights; biases are not penalised."""
     if l2:
         for name in ("W", "Q", "U"):
             if name in layer:

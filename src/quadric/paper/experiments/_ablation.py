@@ -130,14 +130,11 @@ def run(context: Context) -> Outcome:
                 erratum=True,
             )
         )
-    table = Table(
-        "ablation",
-        "Test accuracy in percent, means over the seeds",
-        ("error", "epoch", "as printed", "corrected", "gain"),
-        rows,
-        "Both columns start from the same values and see the samples in the same order.",
-        {"as printed": ".2f", "corrected": ".2f", "gain": "+.2f"},
-    )
+    title = "Test accuracy in percent, means over the seeds"
+    columns = ("error", "epoch", "as printed", "corrected", "gain")
+    note = "Both columns start from the same values and see the samples in the same order."
+    formats = {"as printed": ".2f", "corrected": ".2f", "gain": "+.2f"}
+    table = Table("ablation", title, columns, rows, note, formats)
     return Outcome(
         "ablation",
         "The cost of the printed errors",

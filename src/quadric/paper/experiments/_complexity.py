@@ -10,14 +10,7 @@ from quadric.core._layers import LAYERS, Layer
 from quadric.network import Network
 from quadric.paper.experiments._cost import STEPS
 from quadric.paper.experiments._cost import multiplications as step_count
-from quadric.paper.experiments._experiment import (
-    MODELS,
-    Claim,
-    Context,
-    Outcome,
-    Table,
-    new_figure,
-)
+from quadric.paper.experiments._experiment import MODELS, Claim, Context, Outcome, Table, new_figure
 from quadric.plotting._style import color_of, marker_of
 from quadric.reference import _as_printed as as_printed
 from quadric.reference import _counts as counts

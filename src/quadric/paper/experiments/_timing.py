@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric.paper.experiments._experiment import (
-    MODELS,
-    Claim,
-    Context,
-    Outcome,
-    Table,
-    new_figure,
-)
+from quadric.paper.experiments._experiment import MODELS, Claim, Context, Outcome, Table, new_figure
 from quadric.paper.sweep import Recipe, Task, run_task
 from quadric.plotting._style import color_of, marker_of
 
