@@ -209,11 +209,11 @@ def test_an_ellipsoid_too_far_from_the_origin_is_refused():
 def test_bad_input():
     with pytest.raises(TypeError, match=r"fitted .*QuadraticDiscriminantAnalysis.*call fit first"):
         from_qda(QuadraticDiscriminantAnalysis())
-    with pytest.raises(ValueError, match="that of class 1 is not"):
+    with pytest.raises(ValueError, match=r"covariances\[1\] must be positive definite"):
         from_gaussians([[0.0], [1.0]], [[[1.0]], [[-1.0]]])
     with pytest.raises(ValueError, match="priors must be 2 positive numbers"):
         from_gaussians([[0.0], [1.0]], [[[1.0]], [[1.0]]], [1, 0])
-    with pytest.raises(ValueError, match=r"covariances \(classes, n, n\)"):
+    with pytest.raises(ValueError, match=r"covariances \(n_classes, n, n\)"):
         from_gaussians([[0.0], [1.0]], [[1.0]])
     with pytest.raises(ValueError, match=r"ellipsoids\[0\] must be an ellipsoid. Got hyperbola"):
         from_ellipsoids([Quadric([[1, 0], [0, -1]], [0, 0], 1)])
@@ -223,7 +223,7 @@ def test_bad_input():
         from_polynomial_logistic(cubic)
     with pytest.raises(TypeError, match="one PolynomialFeatures"):
         from_polynomial_logistic(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
-    with pytest.raises(TypeError, match="take its network_"):
+    with pytest.raises(TypeError, match="pass the network_ of an estimator"):
         to_quadratic(QuadraticLogisticRegression())
     with pytest.raises(ValueError, match="must have one layer"):
         to_polynomial_logistic(make_network(("linear", "quadratic"), "tanh", "softmax"))

@@ -159,7 +159,7 @@ def test_bad_input():
         separate([[0.0, np.nan], [1, 0]], [1, 0])
     with pytest.raises(ValueError, match="positive definite"):
         ellipsoid([0, 0], [[1, 0], [0, -1]])
-    with pytest.raises(ValueError, match="both must be ellipsoids"):
+    with pytest.raises(ValueError, match="both surfaces must be ellipsoids"):
         disjoint(ellipsoid([0, 0], np.eye(2)), Quadric([[1, 0], [0, -1]], [0, 0], 1))
 
 

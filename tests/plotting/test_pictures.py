@@ -195,16 +195,16 @@ def test_animation(tmp_path):
 
     with Image.open(path) as image:
         assert image.n_frames == 4
-    with pytest.raises(ValueError, match="at least one moment"):
+    with pytest.raises(ValueError, match="at least one list"):
         animate([], X, y)
 
 
 def test_bad_input(ax):
     with pytest.raises(ValueError, match="for more features use plot_slices"):
         plot_points(np.zeros((3, 4)), [0, 1, 2], ax)
-    with pytest.raises(ValueError, match="window must be given"):
+    with pytest.raises(ValueError, match="window must be given if"):
         plot_regions(Network.create(2, [("quadratic", 2, "softmax")], rng=0), ax=ax)
-    with pytest.raises(ValueError, match="cut it first"):
+    with pytest.raises(ValueError, match="take a section first"):
         plot_conic(Quadric(np.eye(3), np.zeros(3), -1), ax)
 
 

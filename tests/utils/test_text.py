@@ -177,10 +177,10 @@ def test_names_in_pictures_are_no_mathematics():
         assert FORMULA.replace("$", r"\$") in text, draw
         assert "\x1b" not in text
     assert r"\$" in drawn(plotting.plot_slices(shape, names=names))
-    from quadric.plotting._classifier import of_classes
+    from quadric.plotting._classifier import plot_classifier
 
     wide = QuadraticLogisticRegression().fit(np.column_stack([X, X]), labels)
-    assert r"cost in \$ or \$" in drawn(of_classes(wide)[0])
+    assert r"cost in \$ or \$" in drawn(plot_classifier(wide)[0])
     assert r"\$" in drawn(plotting.plot_eigenvectors(wide, (2, 2), 1))
 
 

@@ -42,14 +42,14 @@ def plot(
         except (ValueError, TypeError) as error:
             fail(" ".join(str(error).split()))
         from quadric._utils.whole_files import write_whole
-        from quadric.plotting._classifier import picture_bytes
+        from quadric.plotting._classifier import figure_bytes
 
-        write_whole(path, picture_bytes(figure, path.suffix))
+        write_whole(path, figure_bytes(figure, path.suffix))
     print_line(f"Picture: {path}")
 
 
 def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
-    from quadric.plotting import _classifier as pictures
+    from quadric.plotting import _classifier as plots
 
     if image_shape is not None:
         match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
@@ -59,8 +59,8 @@ def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape:
             )
         shape = (int(match[1]), int(match[2]))
         if schema is None:
-            return pictures.of_images(model, shape)
-        return pictures.of_images(model, shape, schema.places, len(schema.order))
-    figure, said = pictures.of_classes(model, X, y, pair)
+            return plots.plot_image_classifier(model, shape)
+        return plots.plot_image_classifier(model, shape, schema.places, len(schema.order))
+    figure, said = plots.plot_classifier(model, X, y, pair)
     say(said)
     return figure

@@ -1,4 +1,4 @@
-"""From one kind of neuron to another: to quadratic exactly, to reduced as nearly as can be."""
+"""Conversions of layers: to quadratic neurons exactly, to the nearest reduced ones."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,16 +14,17 @@ Model = TypeVar("Model", Network, Layer)
 
 @dataclass(frozen=True)
 class Reduction:
-    """A model of reduced neurons, and how far it is from the one that it was made from.
+    """A model of reduced neurons, and its distance from the original model.
 
     Attributes
     ----------
     model : Network or Reduced
-    error : array
-        For each neuron of the converted layer: the Frobenius norm of what is lost of its matrix
-        [[Q, w/2], [w'/2, b]]. Zero where the neuron was a product of two affine functions.
-    relative_error : array
-        The same, as a share of the matrix's norm.
+        The converted model.
+    error : array of shape (n_neurons,)
+        For each neuron, the Frobenius norm of the difference of the matrices
+        [[Q, w/2], [w'/2, b]]. It is zero if the neuron was a product of two affine functions.
+    relative_error : array of shape (n_neurons,)
+        The error divided by the norm of the original matrix.
     """
 
     model: Any
@@ -32,51 +33,60 @@ class Reduction:
 
 
 def to_quadratic(model: Model, layer: int | None = None) -> Model:
-    """The same function with quadratic neurons, exactly.
+    """Convert a model to quadratic neurons; the result is exactly the same function.
 
-    A linear neuron takes Q = 0; a reduced one, (w'x + b)(u'x + c), takes Q = (wu' + uw')/2,
-    w = cw + bu and b = bc. The copy can be trained on from there.
+    A linear neuron gets Q = 0. A reduced one, (w'x + b)(u'x + c), gets Q = (wu' + uw')/2, the
+    weights cw + bu and the bias bc. The copy can be trained further.
 
     Parameters
     ----------
     model : Network or Layer
+        The model.
     layer : int, optional
-        Which layer of a network to convert; the default is all of them.
+        Index of the layer of a network to convert. The default is all layers.
+
+    Returns
+    -------
+    Network or Quadratic
+        A copy with quadratic neurons.
     """
     if isinstance(model, Layer):
         return layer_to_quadratic(model)
     _check_network(model)
-    return _with_layers(
-        model, {l: layer_to_quadratic(model.layers[l]) for l in _chosen(model, layer)}
-    )
+    chosen = range(len(model.layers)) if layer is None else [layer_index(model, layer)]
+    return _with_layers(model, {l: layer_to_quadratic(model.layers[l]) for l in chosen})
 
 
 def to_reduced(model: Network | Layer, layer: int = -1) -> Reduction:
-    """The nearest model with reduced neurons in one layer, and the error that is made.
+    """Convert one layer of a model to the nearest reduced neurons.
 
-    Of the matrix [[Q, w/2], [w'/2, b]] of a neuron a product of two affine functions can have one
-    positive and one negative eigenvalue; the largest and the lowest are kept, which is the
-    nearest one in the Frobenius norm. Linear neurons convert exactly.
+    The matrix [[Q, w/2], [w'/2, b]] of a product of two affine functions has at most one positive
+    and one negative eigenvalue. Keeping the largest and the lowest eigenvalue gives the nearest
+    such matrix in the Frobenius norm. Linear neurons are converted exactly.
 
     Parameters
     ----------
     model : Network or Layer
+        The model.
     layer : int
-        Which layer of a network to convert.
+        Index of the layer of a network to convert.
+
+    Returns
+    -------
+    Reduction
+        The converted model and its errors.
     """
     if isinstance(model, Layer):
         return _layer_to_reduced(model)
     _check_network(model)
-    if layer is None:
-        raise ValueError(f"layer must be one of the network's {len(model.layers)} layers.")
-    (l,) = _chosen(model, layer)
+    l = layer_index(model, layer)
     reduction = _layer_to_reduced(model.layers[l])
     network = _with_layers(model, {l: reduction.model})
     return Reduction(network, reduction.error, reduction.relative_error)
 
 
 def layer_to_quadratic(layer: Layer) -> Quadratic:
-    """The same neurons as quadratic ones."""
+    """A copy with quadratic neurons."""
     if isinstance(layer, Quadratic):
         return layer.copy()
     m, n = layer.W.shape
@@ -89,48 +99,43 @@ def layer_to_quadratic(layer: Layer) -> Quadratic:
 
 def _layer_to_reduced(layer: Layer) -> Reduction:
     m, n = layer.W.shape
-    nothing = np.zeros(m)
     if isinstance(layer, Reduced):
-        return Reduction(layer.copy(), nothing, nothing.copy())
+        return Reduction(layer.copy(), np.zeros(m), np.zeros(m))
     if isinstance(layer, Linear):
         one = np.ones(m, dtype=layer.dtype)
         reduced = Reduced(layer.W, layer.b, np.zeros_like(layer.W), one)
-        return Reduction(reduced, nothing, nothing.copy())
+        return Reduction(reduced, np.zeros(m), np.zeros(m))
     assert isinstance(layer, Quadratic)
-    factors = np.empty((m, 2, n + 1))
-    error, size = np.empty(m), np.empty(m)
-    for k in range(m):
-        H = np.empty((n + 1, n + 1))
-        H[:n, :n], H[n, n] = layer.Q[k], layer.b[k]
-        H[:n, n] = H[n, :n] = layer.W[k] / 2
-        eigenvalues, vectors = np.linalg.eigh(H)
-        plus = np.sqrt(max(eigenvalues[-1], 0.0)) * vectors[:, -1]
-        minus = np.sqrt(max(-eigenvalues[0], 0.0)) * vectors[:, 0]
-        # l uu' - k vv' is the symmetric part of (plus + minus)(plus - minus)'
-        factors[k] = plus + minus, plus - minus
-        lost = eigenvalues.copy()
-        lost[-1], lost[0] = min(lost[-1], 0.0), max(lost[0], 0.0)
-        error[k], size[k] = np.linalg.norm(lost), np.linalg.norm(eigenvalues)
-    first, second = factors.astype(layer.dtype).transpose(1, 0, 2)
+    H = np.empty((m, n + 1, n + 1))
+    H[:, :n, :n], H[:, n, n] = layer.Q, layer.b
+    H[:, :n, n] = H[:, n, :n] = layer.W / 2
+    eigenvalues, vectors = np.linalg.eigh(H)
+    kept = np.zeros_like(eigenvalues)
+    kept[:, -1], kept[:, 0] = eigenvalues[:, -1].clip(min=0), eigenvalues[:, 0].clip(max=0)
+    plus = np.sqrt(kept[:, [-1]]) * vectors[:, :, -1]
+    minus = np.sqrt(-kept[:, [0]]) * vectors[:, :, 0]
+    # plus plus' - minus minus' is the symmetric part of (plus + minus)(plus - minus)'
+    first, second = (plus + minus).astype(layer.dtype), (plus - minus).astype(layer.dtype)
     reduced = Reduced(first[:, :n], first[:, n], second[:, :n], second[:, n])
+    error = np.linalg.norm(eigenvalues - kept, axis=1)
+    size = np.linalg.norm(eigenvalues, axis=1)
     return Reduction(reduced, error, error / np.where(size > 0, size, 1.0))
 
 
-def _chosen(network: Network, layer: int | None) -> list[int]:
+def layer_index(network: Network, layer: int) -> int:
+    """The checked index of a layer, counted from the end if it is negative."""
     count = len(network.layers)
-    if layer is None:
-        return list(range(count))
     if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
         raise ValueError(f"layer must be one of the network's {count} layers. Got {layer!r}.")
-    return [int(layer) % count]
+    return int(layer) % count
 
 
 def _check_network(model: Any) -> None:
     if not isinstance(model, Network):
         kinds = ", ".join(kind.__name__ for kind in LAYERS.values())
         raise TypeError(
-            f"model must be a Network or a layer ({kinds}). Got {type(model).__name__}; of an "
-            "estimator take its network_."
+            f"model must be a Network or a layer ({kinds}). Got {type(model).__name__}; pass the "
+            "network_ of an estimator."
         )
 
 

@@ -1,4 +1,4 @@
-"""PolynomialFeatures(2) + LogisticRegression is one layer of quadratic neurons."""
+"""Conversions from and to PolynomialFeatures(2) with LogisticRegression."""
 
 from typing import Any
 
@@ -12,39 +12,41 @@ from quadric.network import Network
 
 
 def from_polynomial_logistic(pipeline: Any) -> Network:
-    """A fitted pipeline of PolynomialFeatures and LogisticRegression as a network.
+    """Convert a fitted pipeline of PolynomialFeatures and LogisticRegression to a network.
 
-    One quadratic layer: a logistic neuron for two classes, softmax for more, the outputs being
-    the probabilities of `predict_proba` (of the second class, where there are two). A scaler may
-    stand before the polynomial features, after them, or both; it becomes part of the neurons.
+    Scalers before and after the polynomial features become part of the neurons.
 
     Parameters
     ----------
     pipeline : sklearn.pipeline.Pipeline
-        [scaler,] PolynomialFeatures of degree up to 2, [scaler,] LogisticRegression; fitted.
+        A fitted pipeline: optional scalers, PolynomialFeatures of degree 2 or less, optional
+        scalers, LogisticRegression.
+
+    Returns
+    -------
+    Network
+        A network of one quadratic layer. For two classes it has one logistic output, the
+        probability of the second class; for more classes it has softmax outputs.
     """
     from quadric.pipelines._affine import NotAffineError, undo_steps
 
-    steps = [
-        step for _, step in getattr(pipeline, "steps", [])
-        if step is not None and not isinstance(step, str)  # 'passthrough'
-    ]  # fmt: skip
+    skipped = (None, "passthrough")
+    steps = [step for _, step in getattr(pipeline, "steps", []) if step not in skipped]
     places = [i for i, step in enumerate(steps) if hasattr(step, "powers_")]
     if len(places) != 1 or not hasattr(steps[-1], "coef_"):
         raise TypeError(
             "pipeline must be a fitted Pipeline with one PolynomialFeatures and a "
             f"LogisticRegression at its end. Got {pipeline!r}."
         )
-    before, polynomial, after, last = (
-        steps[: places[0]], steps[places[0]], steps[places[0] + 1 : -1], steps[-1]
-    )  # fmt: skip
+    (place,) = places
+    before, polynomial, after, last = steps[:place], steps[place], steps[place + 1 : -1], steps[-1]
     if type(last).__name__ not in ("LogisticRegression", "LogisticRegressionCV"):
         raise TypeError(f"the last step must be a LogisticRegression. Got {last!r}.")
     powers = np.asarray(polynomial.powers_)
     if powers.sum(axis=1).max(initial=0) > 2:
         raise ValueError(
-            "PolynomialFeatures must have degree 2 or less: a quadratic neuron has no higher "
-            f"powers. Got degree {polynomial.degree}."
+            "PolynomialFeatures must have degree 2 or less, because a quadratic neuron has no "
+            f"higher powers. Got degree {polynomial.degree}."
         )
     coefficients = np.asarray(last.coef_, dtype=np.float64)
     intercepts = np.broadcast_to(np.asarray(last.intercept_, float), len(coefficients))
@@ -68,34 +70,27 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
 def _quadric(coefficients: Array, b: float, powers: Array) -> Quadric:
     """The quadratic function with these coefficients of these monomials."""
     n = powers.shape[1]
-    Q, w = np.zeros((n, n)), np.zeros(n)
-    degrees = powers.sum(axis=1)
-    for coefficient, power, degree in zip(coefficients, powers, degrees, strict=True):
-        where = np.flatnonzero(power)
-        if degree == 0:
-            b += coefficient
-        elif degree == 1:
-            w[where[0]] += coefficient
-        elif len(where) == 1:
-            Q[where[0], where[0]] += coefficient
-        else:
-            Q[where[0], where[1]] += coefficient / 2
-            Q[where[1], where[0]] += coefficient / 2
-    return Quadric(Q, w, b)
+    # each monomial is the product of two factors x_i, where x_n = 1 fills up lower degrees
+    padded = np.column_stack([powers, 2 - powers.sum(axis=1)])
+    factors = np.repeat(np.tile(np.arange(n + 1), len(powers)), padded.ravel()).reshape(-1, 2)
+    H = np.zeros((n + 1, n + 1))
+    np.add.at(H, (factors[:, 0], factors[:, 1]), coefficients)
+    return Quadric(H[:n, :n], H[:n, n], b + H[n, n])
 
 
 def to_polynomial_logistic(model: Any) -> Any:
-    """A network of one layer as a fitted pipeline of PolynomialFeatures and LogisticRegression.
+    """Convert a network of one layer to PolynomialFeatures and LogisticRegression.
 
     Parameters
     ----------
     model : Network or fitted classifier
-        One layer of any kind, with one logistic output or softmax.
+        A model with one layer of any kind, and one logistic output or softmax.
 
     Returns
     -------
-    pipeline : sklearn.pipeline.Pipeline
-        With the same `predict_proba`; the classes are the model's, or 0, 1, ... for a network.
+    sklearn.pipeline.Pipeline
+        A fitted pipeline with the same `predict_proba`. Its classes are those of the model, or
+        0, 1, ... for a network.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -117,7 +112,7 @@ def to_polynomial_logistic(model: Any) -> Any:
     n = network.n_inputs
     rows, columns = np.triu_indices(n)
     classes = getattr(model, "classes_", np.arange(max(outputs, 2)))
-    # fitted on nothing but the number of columns and the classes; then the coefficients are set
+    # fit only records the number of columns; the coefficients are set below
     features = PolynomialFeatures(2, include_bias=False).fit(np.zeros((1, n)))
     logistic = LogisticRegression()
     factor = np.where(rows == columns, 1.0, 2.0)

@@ -1,9 +1,9 @@
-"""The cluster theorem as a tool: one ellipsoid around each class, one neuron for each ellipsoid.
+"""Separation of classes by quadrics: ellipsoids around classes, and linear programming.
 
-The paper states that C bounded clusters are separated by one layer of C quadratic neurons. That
-holds where every class has an ellipsoid that keeps the others out; it is certain where the
-ellipsoids are disjoint. It does not hold for all bounded clusters: two interleaved moons can not
-be separated by any conic, which `separating_quadric` proves by linear programming.
+The paper states that one layer of C quadratic neurons separates C bounded clusters. This is true
+if every class has an ellipsoid that excludes the other classes, and certain if the ellipsoids are
+disjoint. It is not true for all bounded clusters: no conic separates two interleaved moons, which
+`separating_quadric` proves by linear programming.
 """
 
 import itertools
@@ -15,12 +15,11 @@ from scipy import optimize
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, as_numbers, unmasked
-from quadric.convert import from_ellipsoids
+from quadric.convert._gaussians import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
+from quadric.geometry._function import FLOAT64
 from quadric.network import Network
-
-FLOAT = np.dtype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -29,15 +28,16 @@ class Separation:
 
     Attributes
     ----------
-    classes : array
+    classes : array of shape (n_classes,)
+        The classes.
     ellipsoids : list of Quadric
-        The smallest one around each class.
+        The smallest ellipsoid around each class.
     network : Network
-        One logistic neuron for each class, above 1/2 exactly inside its ellipsoid.
+        One logistic neuron per class, above 1/2 exactly inside its ellipsoid.
     overlapping : list of pairs of classes
-        Those whose ellipsoids have points in common.
+        Classes whose ellipsoids intersect.
     intruding : list of pairs of classes
-        (a, b) where points of b lie inside the ellipsoid of a.
+        Pairs (a, b) for which points of b lie inside the ellipsoid of a.
     """
 
     classes: Array
@@ -48,26 +48,37 @@ class Separation:
 
     @property
     def disjoint(self) -> bool:
-        """Whether no two ellipsoids meet: then the classes are separated with certainty."""
+        """Whether no two ellipsoids intersect; the classes are then separated with certainty."""
         return not self.overlapping
 
     @property
     def separates(self) -> bool:
-        """Whether every given point is inside the ellipsoid of its own class and no other."""
+        """Whether every given point is inside the ellipsoid of its own class only."""
         return not self.intruding
 
     def predict(self, X: Any) -> Array:
-        """The class whose neuron is largest."""
+        """Predict the class with the largest output.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The predicted classes.
+        """
         return self.classes[self.network.logits(X).argmax(axis=1)]
 
     def __str__(self) -> str:
-        lines = [f"{len(self.classes)} classes, one ellipsoid around each."]
         if self.disjoint:
-            lines.append("No two ellipsoids meet: the separation is certain.")
+            outcome = "No two ellipsoids meet: the separation is certain."
         elif self.separates:
-            lines.append("Ellipsoids meet, but no given point is in the wrong one.")
+            outcome = "Ellipsoids meet, but no given point is in the wrong one."
         else:
-            lines.append("Not separated: points of one class lie in the ellipsoid of another.")
+            outcome = "Not separated: points of one class lie in the ellipsoid of another."
+        lines = [f"{len(self.classes)} classes, one ellipsoid around each.", outcome]
         if self.overlapping:
             pairs = ", ".join(f"{a} and {b}" for a, b in self.overlapping)
             lines.append(f"These ellipsoids overlap: {pairs}.")
@@ -78,26 +89,33 @@ class Separation:
 
 
 def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0) -> Separation:
-    """The smallest ellipsoid around each class, as a layer of quadratic neurons.
+    """Separate classes by the smallest ellipsoid around each, as a layer of quadratic neurons.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
+        Points.
     y : array of shape (n_samples,)
         Labels of two classes or more.
     tolerance : float
-        Of Khachiyan's algorithm; see `quadric.geometry._ellipsoids.smallest_ellipsoid`.
+        Tolerance of Khachiyan's algorithm: half-lengths are at most a factor of
+        sqrt(1 + tolerance) too large.
     sharpness : float
-        How steeply a neuron falls from the inside of its ellipsoid to the outside.
+        How steeply a neuron falls from the centre of its ellipsoid to the surface.
+
+    Returns
+    -------
+    Separation
+        The ellipsoids, the network, and the pairs of classes that are not separated.
 
     Notes
     -----
-    Disjoint ellipsoids are sufficient, not necessary: overlapping ones may still keep the given
-    points apart (`separates`), and where they do not, another quadric may (`separating_quadric`).
+    Disjoint ellipsoids are sufficient but not necessary. Overlapping ones may still separate the
+    given points (`separates`); if they do not, another quadric may (`separating_quadric`).
 
     Examples
     --------
-    >>> from quadric.convert._separation import separate
+    >>> from quadric import separate
     >>> result = separate([[0, 0], [1, 0], [0, 1], [5, 5], [6, 5], [5, 6]], list("aaabbb"))
     >>> print(result)
     2 classes, one ellipsoid around each.
@@ -125,33 +143,35 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     network = from_ellipsoids(ellipsoids, sharpness)
     z = network.logits(X)
     own = index[:, None] == np.arange(len(classes))
-    # z is rounded more than F is: points on the edge of their own ellipsoid are taken in again
+    # z is less exact than F: enclose points on the surface of their own ellipsoid again
     network.layers[0].b[...] += 2 * np.maximum(0.0, -np.where(own, z, np.inf).min(axis=0))
     enclosed = np.column_stack([quadric.encloses(X) for quadric in ellipsoids])
     if ((network.logits(X) >= 0) != enclosed).any():
         raise ValueError(
-            "the data are so far from the origin, beside their size, that float64 cannot hold the "
-            "neurons' coefficients. Subtract the mean first: separate(X - X.mean(axis=0), y)."
+            "the data are so far from the origin, relative to their spread, that float64 cannot "
+            "represent the coefficients of the neurons. Subtract the mean first: "
+            "separate(X - X.mean(axis=0), y)."
         )
     return Separation(classes, ellipsoids, network, overlapping, intruding)
 
 
 @dataclass(frozen=True)
 class QuadricSeparation:
-    """Whether one quadric separates two classes, with the proof either way.
+    """Whether one quadric separates two classes, with a proof in either case.
 
     Attributes
     ----------
     quadric : Quadric or None
-        Positive on the second class, negative on the first, with the widest margin.
+        A quadric that is positive on the second class and negative on the first, with the widest
+        margin.
     margin : float
         The least |F| on the points, for coefficients between -1 and 1 in an orthogonal basis of
-        the quadratic functions on them; 0 where no quadric separates them.
+        the quadratic functions on them; 0 if no quadric separates them.
     weights : array of shape (n_samples,) or None
-        The proof that there is none: non-negative weights, 1 in sum for each class, for which the
-        two classes have the same means, and the same means of all squares and products. So every
-        quadratic function has the same weighted mean on both classes, and cannot be positive on
-        one and negative on the other.
+        The proof that no quadric separates the classes: non-negative weights, with sum 1 for each
+        class, for which both classes have the same means of all coordinates, squares and
+        products. Every quadratic function then has the same weighted mean on both classes, so it
+        cannot be positive on one and negative on the other.
     """
 
     quadric: Quadric | None
@@ -160,17 +180,22 @@ class QuadricSeparation:
 
 
 def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
-    """A quadric that separates two classes, or the proof that there is none.
+    """Find a quadric that separates two classes, or prove that there is none.
 
-    A linear program in the coefficients of F: maximise the margin t subject to F >= t on the
-    second class and F <= -t on the first. If t = 0 is the best, the program's dual solution is
-    the proof.
+    A linear program in the coefficients of F maximises the margin t subject to F >= t on the
+    second class and F <= -t on the first. If the maximum is t = 0, its dual solution is the proof.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
+        Points.
     y : array of shape (n_samples,)
         Labels of two classes.
+
+    Returns
+    -------
+    QuadricSeparation
+        The quadric or the proof.
     """
     X, y = _labelled(X, y)
     classes = np.unique(y)
@@ -183,17 +208,16 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     rows, columns = np.triu_indices(n)
     monomials = np.column_stack([Z[:, rows] * Z[:, columns], Z, np.ones(len(Z))])
     sign = np.where(y == classes[1], 1.0, -1.0)
-    # an orthogonal basis of the quadratic functions on these points: nothing is nearly dependent
+    # an orthogonal basis of the quadratic functions on these points
     sizes = np.linalg.norm(monomials, axis=0)
     sizes[sizes == 0] = 1.0
     U, sigma, Vt = np.linalg.svd(monomials / sizes, full_matrices=False)
     kept = sigma > 1e-14 * sigma[0]
     basis = U[:, kept] * np.sqrt(len(Z))
-    for weighted in (False, True):
-        # the second time each point by its own size: those with small values are not drowned
-        row_sizes = np.linalg.norm(basis, axis=1) if weighted else np.ones(len(Z))
-        scaled = basis / np.where(row_sizes > 0, row_sizes, 1.0)[:, None]
-        coefficients, margin, weights = _widest_margin(scaled, sign)
+    lengths = np.linalg.norm(basis, axis=1)
+    # the second attempt scales each point by its size, so that points with small values count
+    for row_sizes in (np.ones(len(Z)), np.where(lengths > 0, lengths, 1.0)):
+        coefficients, margin, weights = _widest_margin(basis / row_sizes[:, None], sign)
         F = sign * (basis @ coefficients)
         noise = 1e-13 * (np.abs(basis) @ np.abs(coefficients))
         if (noise < F).all():
@@ -203,7 +227,7 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
             quadric = Quadric(Q, solution[len(rows) : -1], solution[-1]).transform(scale, mean)
             if (sign * quadric.value(X) > 0).all():
                 return QuadricSeparation(quadric, margin, None)
-        weights = weights / np.where(row_sizes > 0, row_sizes, 1.0)
+        weights = weights / row_sizes
         shares = [np.where(sign == s, weights, 0.0) for s in (1.0, -1.0)]
         if all(share.sum() > 0 for share in shares):
             shares = [share / share.sum() for share in shares]
@@ -211,28 +235,29 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
             if (gap <= 1e-13 * ((shares[0] + shares[1]) @ np.abs(monomials))).all():
                 return QuadricSeparation(None, 0.0, shares[0] + shares[1])
     raise ArithmeticError(
-        "undecided: neither a separating quadric nor a proof that there is none was found that "
-        "stands beyond rounding errors. The points are too close to both."
+        "undecided: rounding errors are too large to confirm either a separating quadric or a "
+        "proof that there is none. The points are too close to both cases."
     )
 
 
 def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
-    """Coefficients between -1 and 1 of the widest margin; the margin; the dual weights."""
+    """Coefficients between -1 and 1 with the widest margin, the margin, and the dual weights."""
     A = np.column_stack([-sign[:, None] * basis, np.ones(len(basis))])  # t - sign F <= 0
     cost = np.zeros(A.shape[1])
     cost[-1] = -1.0
     bounds = [(-1.0, 1.0)] * basis.shape[1] + [(0.0, None)]
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    zeros = np.zeros(len(basis))
     result = optimize.linprog(
-        cost, A_ub=A, b_ub=np.zeros(len(basis)), bounds=bounds, method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )  # fmt: skip
+        cost, A_ub=A, b_ub=zeros, bounds=bounds, method="highs-ds", options=options
+    )
     if result.status != 0:
         raise ArithmeticError(f"the linear program was not solved: {result.message}")
     return result.x[:-1], float(result.x[-1]), np.maximum(-result.ineqlin.marginals, 0.0)
 
 
 def _labelled(X: Any, y: Any) -> tuple[Array, Array]:
-    X = as_numbers("X", X, FLOAT)
+    X = as_numbers("X", X, FLOAT64)
     y = np.asarray(unmasked("y", y))
     if y.dtype.kind == "O":
         missing = [label for label in y.ravel() if label is None or label != label]

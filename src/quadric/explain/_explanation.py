@@ -1,4 +1,4 @@
-"""A model explained: for each class its equation, its kind, and its strongest terms."""
+"""Explanations of a model: for each class its equation, its kind, and its strongest terms."""
 
 import itertools
 from collections.abc import Sequence
@@ -10,28 +10,29 @@ import numpy as np
 from quadric._utils import checks
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
-from quadric.explain._boundaries import difference, less, n_classes
+from quadric.explain._boundaries import subtract, tie
 from quadric.explain._model import SelectedLayer, select_layer
 from quadric.explain._terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
 
-SHOWN_TERMS = 12  # of an equation in the text
-MOST_PAIRS = 45
+MAX_TERMS = 12  # of an equation in the text
+MAX_PAIRS = 45
 
 
 @dataclass(frozen=True)
 class ClassExplanation:
-    """One class (or one output) of a model.
+    """Explanation of one class, or of one output, of a model.
 
     Attributes
     ----------
     label
-        The class, or the number of the output.
+        The class, or the name of the neuron.
     surface : Quadric
-        Its score as a function; the surface is where the score is zero.
+        The score as a function; the surface is where the score is zero.
     kind, equation : str
+        Kind and equation of the surface.
     terms : list of Term
-        The strongest squared terms and interactions, then the strongest linear ones.
+        The strongest squared terms and interactions, then the strongest linear terms.
     """
 
     label: Any
@@ -41,9 +42,21 @@ class ClassExplanation:
     terms: list[Term]
 
     def eigenvectors(self, count: int) -> tuple[Array, Array]:
-        """The `count` eigenvalues of Q of largest size, and their eigenvectors, one a row.
+        """Compute the eigenvalues of Q with the largest magnitude, and their eigenvectors.
 
-        Along an eigenvector with a positive eigenvalue the score rises either way.
+        The score grows in both directions along an eigenvector with a positive eigenvalue.
+
+        Parameters
+        ----------
+        count : int
+            Number of eigenvalues.
+
+        Returns
+        -------
+        eigenvalues : array of shape (count,)
+            The eigenvalues, the largest magnitude first.
+        eigenvectors : array of shape (count, n)
+            Their eigenvectors, one per row.
         """
         eigenvalues, P = np.linalg.eigh(self.surface.Q)
         order = np.argsort(-np.abs(eigenvalues), kind="stable")[:count]
@@ -52,20 +65,22 @@ class ClassExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` found; print it, or read its parts.
+    """The result of `explain`; print it, or use its attributes.
 
     Attributes
     ----------
     title, note, score : str
-        What the model is, which coordinates the equations are in, and what the score is.
+        Descriptions of the model, of the coordinates, and of the score.
     space : {'inputs', 'features', 'hidden'}
+        The coordinates in which the equations are stated.
     names : list of str
-        Of the coordinates.
+        Names of the coordinates.
     ranked_by : str
-        What data the terms were ranked on.
+        The data on which the terms were ranked.
     classes : list of ClassExplanation
+        One explanation per class or output.
     boundaries : dict
-        The kind of the surface where two classes tie, for each pair of classes.
+        The kind of the boundary for each pair of classes.
     """
 
     title: str
@@ -84,39 +99,34 @@ class Explanation:
         raise KeyError(label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists and dicts, for JSON."""
-        return {
-            "title": self.title,
-            "note": self.note,
-            "score": self.score,
-            "space": self.space,
-            "ranked_by": self.ranked_by,
-            "classes": [
-                {
-                    "label": _plain(item.label),
-                    "kind": item.kind,
-                    "equation": item.equation,
-                    "terms": [
-                        {
-                            "term": str(term), "kind": term.kind, "features": list(term.names),
-                            "coefficient": term.coefficient, "effect": term.effect,
-                        }
-                        for term in item.terms
-                    ],
-                }
-                for item in self.classes
-            ],
-            "boundaries": [
-                {"classes": [_plain(i), _plain(j)], "kind": kind}
-                for (i, j), kind in self.boundaries.items()
-            ],
-        }  # fmt: skip
+        """Convert the explanation to numbers, strings, lists and dicts, as for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes, except the surfaces and the names of the coordinates.
+        """
+        texts = {
+            key: getattr(self, key) for key in ("title", "note", "score", "space", "ranked_by")
+        }
+        classes = [
+            {
+                "label": _plain(item.label),
+                "kind": item.kind,
+                "equation": item.equation,
+                "terms": [term.to_dict() for term in item.terms],
+            }
+            for item in self.classes
+        ]
+        boundaries = [
+            {"classes": [_plain(i), _plain(j)], "kind": kind}
+            for (i, j), kind in self.boundaries.items()
+        ]
+        return {**texts, "classes": classes, "boundaries": boundaries}
 
     def __str__(self) -> str:
-        lines = [self.title, self.note, self.score]
-        lines.append(
-            "Effect: the standard deviation of a term about the mean, on " + self.ranked_by + "."
-        )
+        effect = f"Effect: the standard deviation of a term about the mean, on {self.ranked_by}."
+        lines = [self.title, self.note, self.score, effect]
         for item in self.classes:
             lines += ["", f"{item.label}: {item.kind}", f"  {item.equation}"]
             for heading, wanted in (
@@ -146,108 +156,113 @@ def explain(
     top: int = 5,
     precision: int = 3,
 ) -> Explanation:
-    """What a model has learned, in equations and ranked terms.
+    """Explain what a model has learned, by equations and ranked terms.
 
     Parameters
     ----------
     model : Network, layer, fitted estimator, or Pipeline that ends with one
+        The model.
     X : array of shape (n_samples, n_features), optional
-        Data to rank the terms on, as the model takes it. Without it the features are taken as
-        independent, with the means and scales that the pipeline's scaler has learned.
+        Data on which to rank the terms, in the form that the model accepts. Without it the
+        features are assumed to be independent, with the means and scales that the pipeline's
+        scaler has learned.
     names : sequence of str, optional
-        The features' names; the default is what the model was fitted with.
+        Names of the features. The default is the names that the model was fitted with.
     layer : int, optional
-        Which layer; the default is the last that is quadratic or reduced.
+        Index of the layer. The default is the last quadratic or reduced one.
     top : int
-        How many terms of each sort to keep.
+        Number of terms of each sort to keep.
     precision : int
-        Significant digits in the equations.
+        Number of significant digits in the equations.
+
+    Returns
+    -------
+    Explanation
+        The explanation, which can be printed.
 
     Notes
     -----
-    With softmax only differences between classes matter: the score of a class is its z less the
-    mean of all classes' z. Otherwise it is the neuron's own z.
+    With softmax only differences between classes matter, so the score of a class is its z minus
+    the mean z of all classes. Otherwise the score is the neuron's own z.
     """
     top = checks.check_integer("top", top, at_least=1)
-    parts = select_layer(model, layer, names)
-    last = parts.layer == len(parts.network.layers) - 1
-    softmax = last and parts.network.activations[-1] == "softmax"
-    Q, W, b = parts.functions()
+    selected = select_layer(model, layer, names)
+    Q, W, b = selected.functions()
     score = "The score is the neuron's z; the surface is where it is zero."
-    if softmax:
-        Q, W, b = (less(part, part.mean(axis=0)) for part in (Q, W, b))
+    if selected.is_last and selected.network.activations[-1] == "softmax":
+        Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
         score = (
-            "The score of a class is its z less the mean of all classes' z (softmax sees only "
-            "differences); the surface is where it is zero."
+            "The score of a class is its z minus the mean z of all classes (softmax depends only "
+            "on differences); the surface is where it is zero."
         )
-    surfaces = [parts.space.restate(Quadric(*neuron)) for neuron in zip(Q, W, b, strict=True)]
-    moments, names = _moments(parts, X), parts.space.names
+    space, moments = selected.space, _moments(selected, X)
     items = [
         ClassExplanation(
-            label, surface, surface.kind,
-            surface.equation(names, precision, max_terms=SHOWN_TERMS, sizes=moments.std),
-            rank_terms(surface, moments, names, top),
+            label=label,
+            surface=surface,
+            kind=surface.kind,
+            equation=surface.equation(
+                space.names, precision, max_terms=MAX_TERMS, sizes=moments.std
+            ),
+            terms=rank_terms(surface, moments, space.names, top),
         )
-        for label, surface in zip(_labels(parts, len(surfaces), last), surfaces, strict=True)
-    ]  # fmt: skip
+        for label, surface in zip(
+            _output_labels(selected, len(b)), selected.surfaces(Q, W, b), strict=True
+        )
+    ]
     return Explanation(
-        _title(parts), parts.space.note, score, parts.space.kind, names, moments.origin,
-        items, _boundaries(parts) if last else {},
-    )  # fmt: skip
+        title=_title(selected),
+        note=space.note,
+        score=score,
+        space=space.kind,
+        names=space.names,
+        ranked_by=moments.origin,
+        classes=items,
+        boundaries=_boundaries(selected),
+    )
 
 
-def _title(parts: SelectedLayer) -> str:
-    layer = parts.network.layers[parts.layer]
+def _title(selected: SelectedLayer) -> str:
+    layer, space = selected.network.layers[selected.layer], selected.space
     count = "1 neuron" if layer.n_outputs == 1 else f"{layer.n_outputs} neurons"
-    over = f"{len(parts.space.names)} " + (
-        "hidden features" if parts.space.kind == "hidden" else parts.space.kind
-    )
-    return f"{parts.name}: {count} of kind {layer.kind} over {over}."
+    over = "hidden features" if space.kind == "hidden" else space.kind
+    return f"{selected.name}: {count} of kind {layer.kind} over {len(space.names)} {over}."
 
 
-def _moments(parts: SelectedLayer, X: Any) -> Moments:
-    if X is not None:
-        X = unmasked("X", X)
-        try:
-            Z = parts.space.reach(X)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X must be data as the model takes it: {error}") from error
-        if Z.ndim != 2 or Z.shape[1] != len(parts.space.names) or not len(Z):
-            raise ValueError(
-                f"X must have shape (n_samples, {len(parts.space.names)}). Got {Z.shape} instead."
-            )
-        if not np.isfinite(Z).all():
-            raise ValueError("X must be finite. Got an infinite or missing entry; drop such rows.")
-        return Moments.of(Z)
-    if parts.space.typical is not None:
-        mean, std = parts.space.typical
-        return Moments.assumed(
-            np.asarray(mean, dtype=float), np.asarray(std, dtype=float),
-            "independent features as the scaler has learned them (pass X to rank on data)",
-        )  # fmt: skip
-    n = len(parts.space.names)
-    return Moments.assumed(
-        np.zeros(n), np.ones(n), "features of mean 0 and variance 1 (pass X to rank on data)"
-    )
+def _moments(selected: SelectedLayer, X: Any) -> Moments:
+    space, n = selected.space, len(selected.space.names)
+    if X is None and space.typical is not None:
+        origin = "independent features as the scaler has learned them (pass X to rank on data)"
+        return Moments.assumed(*space.typical, origin)
+    if X is None:
+        origin = "features of mean 0 and variance 1 (pass X to rank on data)"
+        return Moments.assumed(np.zeros(n), np.ones(n), origin)
+    X = unmasked("X", X)
+    try:
+        Z = space.reach(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must be data that the model accepts: {error}") from error
+    if Z.ndim != 2 or Z.shape[1] != n or not len(Z):
+        raise ValueError(f"X must have shape (n_samples, {n}). Got {Z.shape} instead.")
+    if not np.isfinite(Z).all():
+        raise ValueError(
+            "X must be finite. Got an infinite or missing entry; drop the rows that hold one."
+        )
+    return Moments.of(Z)
 
 
-def _labels(parts: SelectedLayer, count: int, last: bool) -> list[Any]:
-    classes = None if parts.classes is None else parts.classes.tolist()
-    if not last or classes is None:
+def _output_labels(selected: SelectedLayer, count: int) -> list[Any]:
+    if not selected.is_last or selected.classes is None:
         return [f"neuron {k}" for k in range(count)]
-    return classes if len(classes) == count else classes[1:]
+    return selected.labels[-count:]  # a single output is that of the second class
 
 
-def _boundaries(parts: SelectedLayer) -> dict[tuple[Any, Any], str]:
-    exclusive = parts.network.activations[-1] in ("softmax", "logistic") and not parts.multilabel
-    if not exclusive or parts.network.n_outputs < 2:
+def _boundaries(selected: SelectedLayer) -> dict[tuple[Any, Any], str]:
+    exclusive = selected.is_last and selected.chooses_a_class
+    if not exclusive or selected.network.n_outputs < 2:
         return {}
-    count = n_classes(parts)
-    labels = list(range(count)) if parts.classes is None else parts.classes.tolist()
-    pairs = itertools.islice(itertools.combinations(range(count), 2), MOST_PAIRS)
-    return {
-        (labels[i], labels[j]): parts.space.restate(difference(parts, i, j)).kind for i, j in pairs
-    }
+    pairs = itertools.islice(itertools.combinations(range(len(selected.labels)), 2), MAX_PAIRS)
+    return {(selected.labels[i], selected.labels[j]): tie(selected, i, j).kind for i, j in pairs}
 
 
 def _plain(label: Any) -> Any:

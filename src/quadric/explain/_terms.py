@@ -1,8 +1,9 @@
-"""The terms of a quadratic function, ranked by what they do on data."""
+"""The terms of a quadratic function, ranked by their effect on data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +18,18 @@ class Term:
     Attributes
     ----------
     kind : {'squared', 'interaction', 'linear'}
+        Sort of the term.
     features : tuple of int
-        The one or two coordinates in it.
+        Indices of its one or two coordinates.
     names : tuple of str
+        Names of the coordinates.
     coefficient : float
-        Of x_i² or of x_i x_j (that is 2 q_ij); of a linear term the slope at the data's mean.
+        Coefficient of x_i² or of x_i x_j (that is, 2 q_ij). For a linear term, the slope at the
+        mean of the data.
     effect : float
-        The standard deviation over the data of the term about the data's mean: of
-        q_ii (x_i - mean_i)², of 2 q_ij (x_i - mean_i)(x_j - mean_j), of the slope times
-        (x_i - mean_i). In units of z, so that effects can be compared whatever the features' units.
+        Standard deviation of the term about the mean of the data: of q_ii (x_i - mean_i)², of
+        2 q_ij (x_i - mean_i)(x_j - mean_j), or of the slope times (x_i - mean_i). It is in units
+        of z and does not depend on the units of the features.
     """
 
     kind: str
@@ -37,18 +41,29 @@ class Term:
     def __str__(self) -> str:
         return self.names[0] + "²" if self.kind == "squared" else "·".join(self.names)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the term to numbers, strings and lists, as for JSON.
+
+        Returns
+        -------
+        dict
+            The text of the term, and its attributes.
+        """
+        return {
+            "term": str(self),
+            "kind": self.kind,
+            "features": list(self.names),
+            "coefficient": self.coefficient,
+            "effect": self.effect,
+        }
+
 
 @dataclass(frozen=True)
 class Moments:
-    """What ranking needs to know of the data.
+    """Moments of the data, on which terms are ranked.
 
-    Attributes
-    ----------
-    mean, std : arrays of shape (n,)
-    products : array of shape (n, n)
-        The standard deviation of (x_i - mean_i)(x_j - mean_j).
-    origin : str
-        What they were taken from, in words.
+    `products` holds the standard deviations of (x_i - mean_i)(x_j - mean_j), and `origin`
+    describes the data in words.
     """
 
     mean: Array
@@ -72,7 +87,7 @@ class Moments:
 
     @classmethod
     def assumed(cls, mean: Array, std: Array, origin: str) -> Moments:
-        """Those of independent normal features."""
+        """The moments of independent normal features."""
         products = np.outer(std, std)
         np.fill_diagonal(products, np.sqrt(2) * std**2)
         return cls(mean, std, products, origin)
@@ -80,22 +95,22 @@ class Moments:
 
 def rank_terms(surface: Quadric, moments: Moments, names: list[str], top: int) -> list[Term]:
     """The `top` strongest squared terms and interactions and the `top` strongest linear ones."""
-    n = surface.n_dims
-    rows, columns = np.triu_indices(n)
+    rows, columns = np.triu_indices(surface.n_dims)
     coefficients = surface.Q[rows, columns] * np.where(rows == columns, 1.0, 2.0)
     effects = np.abs(coefficients) * moments.products[rows, columns]
-    terms = []
-    for k in np.argsort(-effects, kind="stable")[:top]:
-        i, j = int(rows[k]), int(columns[k])
-        where = (i,) if i == j else (i, j)
-        terms.append(
-            Term(
-                "squared" if i == j else "interaction", where, tuple(names[d] for d in where),
-                float(coefficients[k]), float(effects[k]),
-            )
-        )  # fmt: skip
+    strongest = np.argsort(-effects, kind="stable")[:top]
+    pairs = zip(rows[strongest].tolist(), columns[strongest].tolist(), strict=True)
+    curved = [((i,) if i == j else (i, j)) for i, j in pairs]
     slopes = surface.gradient(moments.mean)
     strengths = np.abs(slopes) * moments.std
-    for i in np.argsort(-strengths, kind="stable")[:top].tolist():
-        terms.append(Term("linear", (i,), (names[i],), float(slopes[i]), float(strengths[i])))
-    return terms
+    steepest = np.argsort(-strengths, kind="stable")[:top]
+
+    def term(kind: str, features: tuple[int, ...], coefficient: float, effect: float) -> Term:
+        return Term(kind, features, tuple(names[i] for i in features), coefficient, effect)
+
+    return [
+        term("interaction" if len(features) == 2 else "squared", features, *numbers)
+        for features, *numbers in zip(
+            curved, coefficients[strongest].tolist(), effects[strongest].tolist(), strict=True
+        )
+    ] + [term("linear", (i,), float(slopes[i]), float(strengths[i])) for i in steepest.tolist()]

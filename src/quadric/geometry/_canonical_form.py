@@ -1,38 +1,36 @@
-"""What a quadric is, up to moving and stretching: the signs that survive every affine map.
+"""The canonical form of a quadric: its axes, its centre, and the signs that define its kind.
 
-Everything is decided on backward error: a quantity counts as zero where a change of the
-coefficients by `tolerance`, relative to the size of Q, of w and of b, could make it zero. So a
-shift or a rotation, which rounds the coefficients, does not change what is decided.
+Every decision uses the backward error: a quantity counts as zero if a change of the coefficients
+by `tolerance`, relative to the size of Q, of w and of b, could make it zero. Shifts and rotations,
+which round the coefficients, therefore do not change the decision.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from quadric._utils.arrays import Array
 
-STRAIGHT = 5e3
-
-
-def default_tolerance(n: int) -> float:
-    """About a hundred rounding errors; more in many dimensions, where they add up."""
-    return max(2e-14, n * float(np.finfo(np.float64).eps))
+STRAIGHT = 5e3  # the largest factor by which straight directions widen the tolerance
+EPS = float(np.finfo(np.float64).eps)
+MAX_QR = 100  # dimensions; above, the faster divide-and-conquer method computes eigenvalues
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The signs behind a quadric's name.
+    """The signs that define a quadric's kind; no affine map changes them.
 
     Attributes
     ----------
     n : int
-        The dimension of the space.
+        Dimension of the space.
     positive, negative : int
-        How many eigenvalues of Q are.
+        Number of positive and of negative eigenvalues of Q.
     slanted : bool
-        Whether w has a part along which Q is flat: a paraboloid, or a plane where Q = 0.
+        Whether w has a component in the null space of Q: a paraboloid, or a plane if Q = 0.
     level : int
-        The sign of F at the centre; 0 also where there is none.
+        Sign of F at the centre; 0 if there is no centre.
     """
 
     n: int
@@ -47,10 +45,10 @@ class Shape:
 
     @property
     def met(self) -> tuple[int, int]:
-        """(along how many axes the surface is met from the centre, along how many it is not).
+        """Number of axes on which a ray from the centre meets the surface, and of the other axes.
 
-        Where that has no meaning (no centre, or the surface runs through it): the larger and
-        the smaller number of equal signs, for F = 0 and -F = 0 are the same surface.
+        If the surface has no centre or contains it, these are the larger and the smaller number
+        of equal signs, because F = 0 and -F = 0 are the same surface.
         """
         p, q = self.positive, self.negative
         if self.level == 0:
@@ -59,45 +57,45 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class CentralForm:
-    """F in the coordinates y of its axes: x = origin + y @ directions.
+class CanonicalForm:
+    """F in the coordinates y of its axes, x = origin + y @ directions.
 
-    ``F = sum_i eigenvalues[i] y_i^2 + slope y_flat + level``; the eigenvalues that count as zero
-    are zero. `origin` is the centre, or where there is none (`shape.slanted`) the vertex: then
-    `level` is 0 and `slope` is the one along `directions[flat]`.
+    ``F = sum_i eigenvalues[i] y_i^2 + slope y_flat + level``, where eigenvalues that count as zero
+    are zero. `origin` is the centre. A surface without a centre (`shape.slanted`) has its vertex
+    there; then `level` is 0, and `slope` is the slope along `directions[flat]`.
     """
 
     shape: Shape
     eigenvalues: Array  # (n,)
-    directions: Array  # (n, n), a unit vector a row
+    directions: Array  # (n, n), one unit vector per row
     origin: Array  # (n,)
     level: float
     slope: float
     flat: int
 
 
-def central_form(
+def canonical_form(
     Q: Array, w: Array, b: float, tolerance: float, known: Shape | None = None
-) -> CentralForm:
-    """The eigenvalues, the axes and the centre of F, and what they mean at this tolerance.
+) -> CanonicalForm:
+    """The canonical form of F at a tolerance.
 
-    `known` is the shape where that has been found out already, in better coordinates.
+    `known` is the shape, if it has already been determined in better-scaled coordinates.
     """
     n = len(w)
     size = float(np.abs(Q).max())
     if size == 0:
-        return _flat_form(w, b)
-    # in units of length and of F in which Q, w and b are about 1: nothing over- or underflows
+        return _form_of_a_plane(w, b)
+    # units of length and of F in which Q, w and b are about 1, so that nothing overflows
     with np.errstate(all="ignore"):
         length = max(float(np.abs(w).max()) / size, float(np.sqrt(abs(b) / size))) or 1.0
         unit = size * length * length
         Q, w, b = Q / size, w / size / length, b / size / length / length
     if not (np.isfinite(length) and np.isfinite(unit) and np.isfinite(w).all()):
         raise ValueError(
-            "the surface is larger than floating-point numbers can say. Got w or b more than "
+            "the surface is larger than floating-point numbers can represent. Got w or b more than "
             "1e300 times Q; measure the inputs in other units."
         )
-    eigenvalues, P = np.linalg.eigh(Q)
+    eigenvalues, P = _eigh(Q)
     q_size = float(np.abs(eigenvalues).max())
     curved = np.abs(eigenvalues) > tolerance * q_size
     if known is not None:
@@ -110,15 +108,17 @@ def central_form(
 
     slack = 1.0
     if not curved.all():
-        # A shift along a straight direction leaves rounding errors in w and b that nothing else
-        # shows. The rounder the curved part is, the more of them can be allowed for.
+        # A shift along a straight direction leaves rounding errors in w and b that the other
+        # coefficients do not reveal. The rounder the curved part, the more error is acceptable.
         sizes = np.abs(eigenvalues[curved])
         slack = max(1.0, STRAIGHT * float(sizes.min() / sizes.max()))
     slope = float(np.linalg.norm(along[~curved]))
     slope_error = w_size + 2 * q_size * distance + 2 * float(np.sqrt(q_size * abs(b)))
     slanted = slope > tolerance * slack * slope_error
     level = b + float(along[curved] @ c[curved]) / 2
-    level_error = abs(b) + w_size * distance + q_size * distance**2
+    # the rounding error in w along straight directions shows how far the surface was shifted
+    shift = min(slope / EPS / q_size, 1e150)
+    level_error = abs(b) + w_size * distance + q_size * (distance**2 + shift**2)
     zero = abs(level) <= tolerance * slack * level_error
     sign = 0 if slanted or zero else int(np.sign(level))
     positive, negative = int((eigenvalues > 0).sum()), int((eigenvalues < 0).sum())
@@ -127,12 +127,12 @@ def central_form(
 
     directions, flat = P.T.copy(), 0
     if slanted:
-        # the flat directions turned so that w lies along the first of them
+        # rotate the flat directions such that w lies along the first of them
         flat = int(np.flatnonzero(~curved)[0])
         directions[~curved] = _basis_from(along[~curved]) @ directions[~curved]
         c[flat] = -level / slope  # down the slope to F = 0: the vertex
         level = 0.0
-    return CentralForm(
+    return CanonicalForm(
         shape,
         eigenvalues * size,
         directions,
@@ -143,23 +143,34 @@ def central_form(
     )
 
 
-def _flat_form(w: Array, b: float) -> CentralForm:
-    """Q = 0: a plane, everything, or nothing."""
+def _eigh(Q: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors (as columns), accurate also for badly scaled matrices.
+
+    If large rows come first, LAPACK's tridiagonal QR method computes the small eigenvalues of a
+    matrix D S D, with D diagonal and S well scaled, to nearly full relative accuracy.
+    """
+    order = np.argsort(-np.abs(Q).max(axis=0), kind="stable")
+    driver = "ev" if len(Q) <= MAX_QR else "evd"
+    eigenvalues, P = linalg.eigh(Q[np.ix_(order, order)], driver=driver, check_finite=False)
+    return eigenvalues, P[np.argsort(order)]
+
+
+def _form_of_a_plane(w: Array, b: float) -> CanonicalForm:
+    """The form for Q = 0: a plane, everything, or nothing."""
     n, size = len(w), float(np.abs(w).max())
     zeros = np.zeros(n)
     if size == 0:
         shape = Shape(n, 0, 0, False, int(np.sign(b)))
-        return CentralForm(shape, zeros, np.eye(n), zeros, b, 0.0, 0)
-    direction = w / size  # scaled first, so that its square cannot under- or overflow
+        return CanonicalForm(shape, zeros, np.eye(n), zeros, b, 0.0, 0)
+    direction = w / size  # scaled first, so that its square cannot overflow
     length = float(np.linalg.norm(direction))
     foot = -(b / size) / length * (direction / length)
     shape = Shape(n, 0, 0, True, 0)
-    return CentralForm(shape, zeros, _basis_from(direction), foot, 0.0, size * length, 0)
+    return CanonicalForm(shape, zeros, _basis_from(direction), foot, 0.0, size * length, 0)
 
 
 def _basis_from(vector: Array) -> Array:
-    """An orthonormal basis, a vector a row, whose first one points along `vector`."""
-    n = len(vector)
-    basis, _ = np.linalg.qr(np.column_stack([vector, np.eye(n)]))
-    basis = basis.T[:n]
-    return basis if basis[0] @ vector > 0 else np.vstack([-basis[0], basis[1:]])
+    """An orthonormal basis, one vector per row; the first points along `vector`."""
+    basis = linalg.qr(vector[:, None])[0].T
+    basis[0] *= np.sign(basis[0] @ vector)
+    return basis

@@ -1,4 +1,4 @@
-"""Ellipsoids around points: the smallest one, and whether two of them meet."""
+"""Ellipsoids: the smallest one around points, and a test whether two of them intersect."""
 
 from typing import Any
 
@@ -6,98 +6,103 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, as_numbers
-from quadric.geometry._quadric import FLOAT, Quadric
+from quadric.geometry._function import FLOAT64
+from quadric.geometry._quadric import Quadric
 
 MAX_ITERATIONS = 100_000
-WORST_ROUNDING = 0.01  # of the distance from the centre to the surface, in its own units
-FLAT = 1e-6  # of the largest spread: a thinner ellipsoid could hardly be told from a plane
+MAX_ROUNDING = 0.01  # of |F| at the centre
+# half-length along directions in which the points do not spread (points in a plane, on a line, or a
+# single one), relative to the longest half-length, or to 1 for a single point
+THICKNESS = 1e-3
+MIN_SPREAD = 1e-6  # of the largest spread; thinner ellipsoids are numerically flat
+
+
+def cholesky(name: str, matrix: Array) -> Array:
+    """The Cholesky factor, or ValueError if the matrix is not symmetric positive definite."""
+    if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
+        raise ValueError(f"{name} must be symmetric. Got a matrix that is not.")
+    try:
+        return np.linalg.cholesky((matrix + matrix.T) / 2)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"{name} must be positive definite. Got a matrix that is not; add a small multiple of "
+            "the identity to it."
+        ) from None
 
 
 def ellipsoid(center: Any, shape: Any) -> Quadric:
-    """The ellipsoid (x - center)' inv(shape) (x - center) = 1.
+    """The ellipsoid (x - center)' inv(shape) (x - center) = 1; F is negative inside.
 
     `shape` is symmetric and positive definite; its eigenvalues are the squared half-lengths.
-    F is negative inside.
     """
-    center, shape = as_numbers("center", center, FLOAT), as_numbers("shape", shape, FLOAT)
+    center, shape = as_numbers("center", center, FLOAT64), as_numbers("shape", shape, FLOAT64)
     if center.ndim != 1 or shape.shape != (len(center), len(center)):
         raise ValueError(
             "center must have shape (n,) and shape (n, n). "
             f"Got {center.shape} and {shape.shape} instead."
         )
-    if np.abs(shape - shape.T).max() > 1e-8 * np.abs(shape).max():
-        raise ValueError("shape must be symmetric, and it is not.")
-    try:
-        np.linalg.cholesky(shape)
-    except np.linalg.LinAlgError:
-        raise ValueError("shape must be positive definite, and it is not.") from None
-    inverse = np.linalg.inv(shape)
-    inverse = (inverse + inverse.T) / 2
-    return Quadric(inverse, np.zeros(len(center)), -1.0).transform(1.0, center)
+    cholesky("shape", shape)
+    return Quadric(np.linalg.inv(shape), np.zeros(len(center)), -1.0).transform(1.0, center)
 
 
-def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thickness: float = 1e-3) -> Quadric:
+def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
     """The ellipsoid of least volume that encloses all rows of X, by Khachiyan's algorithm.
 
     Parameters
     ----------
-    X : array of shape (points, n)
+    X : array of shape (n_points, n)
+        Points, one per row.
     tolerance : float
-        The half-lengths are at most a factor of sqrt(1 + tolerance) too large; all points are
-        inside in any case.
-    thickness : float
-        Points in a plane (or a line, or one point) have no ellipsoid with a volume: along the
-        missing directions this half-length is given to it, relative to the longest one (to 1 for
-        a single point).
+        The half-lengths are at most a factor of sqrt(1 + tolerance) too large. All points are
+        enclosed in any case.
 
     Notes
     -----
     Khachiyan's coordinate ascent on the dual problem ``max log det sum_i u_i q_i q_i'``,
-    q = (x, 1), with the steps away from points of too much weight that M. Todd and A. Yildirim
-    added (2007), which make it converge linearly.
+    q = (x, 1), with the away steps of M. Todd and A. Yildirim (2007), which make it converge
+    linearly.
 
+    Examples
+    --------
     >>> square = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
     >>> smallest_ellipsoid(square).axes.half_lengths.round(6).tolist()
     [1.414214, 1.414214]
     """
-    X = as_numbers("X", X, FLOAT)
+    X = as_numbers("X", X, FLOAT64)
     if X.ndim != 2 or not X.size:
-        raise ValueError(f"X must have shape (points, n), neither zero. Got {X.shape} instead.")
+        raise ValueError(f"X must have shape (n_points, n), not empty. Got {X.shape} instead.")
     tolerance = checks.check_number("tolerance", tolerance, above=0, below=1)
-    thickness = checks.check_number("thickness", thickness, above=0)
     X = np.unique(X, axis=0)
     middle = (X.max(axis=0) + X.min(axis=0)) / 2
     scale = (X.max(axis=0) - X.min(axis=0)) / 2
-    scale[scale == 0] = 1.0  # a feature that is constant here keeps its unit
+    scale[scale == 0] = 1.0  # a constant feature keeps its unit
     Z = (X - middle) / scale
-    # the directions in which the points spread at all
+    # the directions in which the points spread
     mean = Z.mean(axis=0)
     _, sigma, directions = np.linalg.svd(np.linalg.qr(Z - mean, mode="r"))
     sigma = np.pad(sigma, (0, Z.shape[1] - len(sigma)))
-    spread = sigma > FLAT * max(float(sigma.max()), 1e-300)
-    rank = int(spread.sum()) if sigma.max() > 0 else 0
+    rank = int((sigma > MIN_SPREAD * sigma.max()).sum())
     P = directions[:rank]
     center, shape = np.zeros(rank), np.zeros((rank, rank))
     if rank:
         center, shape = _khachiyan((Z - mean) @ P.T, tolerance)
     longest = float(np.sqrt(np.linalg.eigvalsh(shape).max())) if rank else 1.0
-    full = P.T @ shape @ P
-    for direction in directions[rank:]:
-        full += (thickness * longest) ** 2 * np.outer(direction, direction)
+    flat = directions[rank:]
+    full = P.T @ shape @ P + (THICKNESS * longest) ** 2 * flat.T @ flat
     factor = 1 + 1e-12
     for _ in range(60):
         shape = factor * (full + full.T) / 2
         found = ellipsoid(mean + center @ P, shape).transform(scale, middle)
-        # rounding differs from call to call, as BLAS takes rows in other orders
+        # BLAS may round the same row differently in another call, so a bound is needed
         rounding = _rounding(found, X)
-        if rounding.max() > WORST_ROUNDING:
+        if rounding.max() > MAX_ROUNDING:
             break
         short = float((found.value(X) + rounding).max())
         if short <= 0:
             return found
-        factor *= 1 + 2 * short + 1e-12  # what rounding has put outside is taken in again
+        factor *= 1 + 2 * short + 1e-12  # enclose points that rounding has put outside
     raise ValueError(
-        "no ellipsoid around these points can be told from rounding errors. Got points that are "
+        "rounding errors are too large for an ellipsoid around these points. Got points that are "
         "much farther from the origin than from each other; subtract their mean first."
     )
 
@@ -106,11 +111,11 @@ def _rounding(quadric: Quadric, X: Array) -> Array:
     """A bound on the rounding errors of `quadric.value(X)`."""
     size = np.abs(X)
     terms = ((size @ np.abs(quadric.Q)) * size).sum(axis=1) + size @ np.abs(quadric.w)
-    return 2 * X.shape[1] * np.finfo(FLOAT).eps * (terms + abs(quadric.b))
+    return 2 * X.shape[1] * np.finfo(FLOAT64).eps * (terms + abs(quadric.b))
 
 
 def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
-    """Centre and shape for points that span the space."""
+    """Centre and shape of the smallest ellipsoid around points that span the space."""
     N, n = X.shape
     d = n + 1
     q = np.column_stack([X, np.ones(N)])
@@ -126,13 +131,13 @@ def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
             break
         i = top if over >= under else bottom
         step = (M[i] - d) / (d * (M[i] - 1))
-        if i == bottom:  # away from it, at most until it has no weight
+        if i == bottom:  # an away step, at most until the weight is zero
             step = max(step, -u[i] / (1 - u[i]))
         u *= 1 - step
         u[i] = max(u[i] + step, 0.0)
         if i == bottom and u[i] < 1e-300:
             u[i] = 0.0
-        if iteration % 100 == 99:  # rounding errors of the updates are thrown away
+        if iteration % 100 == 99:  # discard the rounding errors of the updates
             H = np.linalg.inv((q * u[:, None]).T @ q)
             M = np.einsum("ij,jk,ik->i", q, H, q)
             continue
@@ -143,19 +148,19 @@ def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
         H = (H - factor * np.outer(Hq, Hq)) / (1 - step)
     center = u @ X
     spread = (X * u[:, None]).T @ X - np.outer(center, center)
-    # as large as the farthest point needs
+    # large enough for the farthest point
     solved = np.linalg.solve(spread, (X - center).T)
     farthest = float((solved * (X - center).T).sum(axis=0).max())
     return center, spread * farthest
 
 
 def _first_weights(X: Array) -> Array:
-    """Equal weights on the extreme points of n directions, each across the ones before."""
+    """Equal weights on the extreme points of n directions, each orthogonal to those before."""
     N, n = X.shape
     chosen: list[int] = []
     basis = np.zeros((0, n))
     for _ in range(n):
-        # the widest direction left, of the points projected across those already chosen
+        # the widest direction orthogonal to those already chosen
         rest = X - (X @ basis.T) @ basis
         direction = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)[2][0]
         along = rest @ direction
@@ -169,14 +174,14 @@ def _first_weights(X: Array) -> Array:
 
 
 def disjoint(first: Quadric, second: Quadric) -> bool:
-    """Whether two ellipsoids, insides included, have no point in common.
+    """Whether two ellipsoids, including their interiors, have no point in common.
 
     In coordinates in which the first is the unit ball, the second must be farther than 1 from the
-    centre, and must not enclose it.
+    centre and must not enclose it.
     """
     for quadric in (first, second):
         if not quadric.is_ellipsoid:
-            raise ValueError(f"both must be ellipsoids. Got {quadric.kind} instead.")
+            raise ValueError(f"both surfaces must be ellipsoids. Got {quadric.kind} instead.")
     axes, center = first.axes, first.center
     assert center is not None
     A = axes.directions.T * axes.half_lengths  # x = A z + center

@@ -1,60 +1,40 @@
-"""The names of quadrics: in the plane, the seventeen of space, and beyond by signature and rank."""
+"""Names of quadrics: tables for one, two and three dimensions, rules for more."""
 
 from quadric.geometry._canonical_form import Shape
 
-# (rank, slanted, level is zero, axes met, axes not met)
-PLANE = {
-    (2, False, False, 2, 0): "ellipse",
-    (2, False, False, 1, 1): "hyperbola",
-    (2, False, False, 0, 2): "empty",
-    (2, False, True, 2, 0): "point",
-    (2, False, True, 1, 1): "crossing lines",
-    (1, True, True, 1, 0): "parabola",
-    (1, False, False, 1, 0): "parallel lines",
-    (1, False, False, 0, 1): "empty",
-    (1, False, True, 1, 0): "coincident lines",
+# (n, axes met, axes not met): names for F(centre) != 0, for F(centre) = 0, and without a centre
+KINDS: dict[tuple[int, int, int], tuple[str, ...]] = {
+    (1, 1, 0): ("two points", "point"),
+    (1, 0, 1): ("empty",),
+    (2, 2, 0): ("ellipse", "point"),
+    (2, 1, 1): ("hyperbola", "crossing lines"),
+    (2, 1, 0): ("parallel lines", "coincident lines", "parabola"),
+    (2, 0, 2): ("empty",),
+    (2, 0, 1): ("empty",),
+    (3, 3, 0): ("ellipsoid", "point (imaginary elliptic cone)"),
+    (3, 2, 1): ("hyperboloid of one sheet", "elliptic cone"),
+    (3, 1, 2): ("hyperboloid of two sheets",),
+    (3, 2, 0): ("elliptic cylinder", "line (imaginary crossing planes)", "elliptic paraboloid"),
+    (3, 1, 1): ("hyperbolic cylinder", "crossing planes", "hyperbolic paraboloid"),
+    (3, 1, 0): ("parallel planes", "coincident planes", "parabolic cylinder"),
+    (3, 0, 3): ("empty (imaginary ellipsoid)",),
+    (3, 0, 2): ("empty (imaginary elliptic cylinder)",),
+    (3, 0, 1): ("empty (imaginary parallel planes)",),
 }
-SPACE = {
-    (3, False, False, 3, 0): "ellipsoid",
-    (3, False, False, 0, 3): "empty (imaginary ellipsoid)",
-    (3, False, False, 2, 1): "hyperboloid of one sheet",
-    (3, False, False, 1, 2): "hyperboloid of two sheets",
-    (3, False, True, 2, 1): "elliptic cone",
-    (3, False, True, 3, 0): "point (imaginary elliptic cone)",
-    (2, True, True, 2, 0): "elliptic paraboloid",
-    (2, True, True, 1, 1): "hyperbolic paraboloid",
-    (2, False, False, 2, 0): "elliptic cylinder",
-    (2, False, False, 0, 2): "empty (imaginary elliptic cylinder)",
-    (2, False, False, 1, 1): "hyperbolic cylinder",
-    (2, False, True, 1, 1): "crossing planes",
-    (2, False, True, 2, 0): "line (imaginary crossing planes)",
-    (1, True, True, 1, 0): "parabolic cylinder",
-    (1, False, False, 1, 0): "parallel planes",
-    (1, False, False, 0, 1): "empty (imaginary parallel planes)",
-    (1, False, True, 1, 0): "coincident planes",
-}
-LINE = {
-    (1, False, False, 1, 0): "two points",
-    (1, False, False, 0, 1): "empty",
-    (1, False, True, 1, 0): "point",
-}
-BY_DIMENSION = {1: LINE, 2: PLANE, 3: SPACE}
-FLAT = {1: "point", 2: "line", 3: "plane"}
+PLANES = {1: "point", 2: "line", 3: "plane"}  # Q = 0
 
 
 def kind_of(shape: Shape) -> str:
-    """The name of the surface; 'circle' needs lengths, not signs only, and is the caller's."""
+    """The name of a surface, except 'circle', which depends on lengths and not only on signs."""
     n, rank, (met, unmet) = shape.n, shape.rank, shape.met
+    column = 2 if shape.slanted else int(shape.level == 0)
     if rank == 0:
-        if shape.slanted:
-            return FLAT.get(n, "hyperplane")
-        return "empty" if shape.level else "everything"
-    key = (rank, shape.slanted, shape.level == 0, met, unmet)
-    if n in BY_DIMENSION:
-        return BY_DIMENSION[n][key]
+        return ("empty", "everything", PLANES.get(n, "hyperplane"))[column]
+    if n <= 3:
+        return KINDS[n, met, unmet][column]
     if rank == 1 and not shape.slanted:
-        return SPACE[key].replace("planes", "hyperplanes")
-    if rank == 2 and unmet == 1 and shape.level == 0 and not shape.slanted:
+        return KINDS[3, met, unmet][column].replace("planes", "hyperplanes")
+    if (rank, unmet, column) == (2, 1, 1):
         return "crossing hyperplanes"
     if met == 0:
         return "empty (imaginary ellipsoid)" if rank == n else "empty (imaginary cylinder)"
@@ -62,11 +42,8 @@ def kind_of(shape: Shape) -> str:
     if spanned < n:
         section = kind_of(
             Shape(spanned, shape.positive, shape.negative, shape.slanted, shape.level)
-        )
-        section = section.removesuffix(" (imaginary elliptic cone)")
+        ).removesuffix(" (imaginary elliptic cone)")
         return f"cylinder over {'an' if section[0] in 'aeiou' else 'a'} {section}"
-    if shape.slanted:
-        return "paraboloid" if unmet == 0 else f"paraboloid of signature ({met}, {unmet})"
-    if shape.level == 0:
-        return "point" if unmet == 0 else f"cone of signature ({met}, {unmet})"
-    return "ellipsoid" if unmet == 0 else f"hyperboloid of signature ({met}, {unmet})"
+    if unmet == 0:
+        return ("ellipsoid", "point", "paraboloid")[column]
+    return f"{('hyperboloid', 'cone', 'paraboloid')[column]} of signature ({met}, {unmet})"

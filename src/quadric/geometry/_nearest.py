@@ -1,16 +1,17 @@
 """The nearest point of a quadric, by the secular equation.
 
-The nearest point to p makes ``x - p`` parallel to the gradient of F; along the axes of Q this is
-``d_i = -(nu/2) g_i / (1 + nu lambda_i)``, g being the gradient at p, and of all such x the nearest
-is the one for which ``I + nu Q`` has no negative eigenvalue (J. Moré, Generalizations of the trust
-region problem, 1993). There, ``F(p + d)`` falls from F(p) strictly with nu, so its zero can be
-bracketed. Where it has none (a centre, a point of an axis: the "hard case"), nu is at the end of
-the interval, and what is missing is walked along the axis that the end belongs to.
+At the point x nearest to p, ``x - p`` is parallel to the gradient of F. Along the axes of Q the
+step d = x - p is ``d_i = -(nu/2) g_i / (1 + nu lambda_i)``, where g is the gradient at p. The
+nearest such x is the one for which ``I + nu Q`` has no negative eigenvalue (J. Moré,
+Generalizations of the trust region problem, 1993). In this range ``F(p + d)`` decreases strictly
+with nu, so its zero can be bracketed. If there is none (p is a centre or a point of an axis: the
+"hard case"), nu is at the end of the range, and the rest of the step is taken along the axis whose
+eigenvalue defines that end.
 
-nu runs from 0 to the end as r runs from 0 to infinity, chosen such that
-``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` keeps its digits at both ends: with a negative eigenvalue
-``nu = r/(1+r)/L``, L being the size of the lowest, and ``kappa_i = 1 + lambda_i/L``; without one
-``nu = r/L``, L being the largest, and ``kappa_i = lambda_i/L``.
+The range of nu is parametrised by r from 0 to infinity, such that
+``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` keeps its digits at both ends. With a negative
+eigenvalue, L is the size of the lowest one, ``nu = r/(1+r)/L`` and ``kappa_i = 1 + lambda_i/L``.
+Otherwise L is the largest eigenvalue, ``nu = r/L`` and ``kappa_i = lambda_i/L``.
 """
 
 import numpy as np
@@ -19,33 +20,28 @@ from quadric._utils.arrays import Array
 
 ITERATIONS = 200
 EPS = float(np.finfo(np.float64).eps)
-LARGEST_R = 1e100  # beyond, a component of the gradient is as good as zero
+MAX_R = 1e100  # at larger r, a component of the gradient is practically zero
 
 
 def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touches: bool) -> Array:
-    """The shortest d with F(p + d) = 0, a row for each p.
+    """The shortest d with F(p + d) = 0, one row per point p; NaN if there is none.
 
     Parameters
     ----------
-    eigenvalues : (n,)
-        Of Q; the coordinates are those of its eigenvectors. Zeros are zeros.
-    value, gradient : (N,), (N, n)
+    eigenvalues : array of shape (n,)
+        Eigenvalues of Q, exactly zero where Q is singular. The coordinates are those of its
+        eigenvectors.
+    value, gradient : arrays of shape (N,) and (N, n)
         F and its gradient at the points p.
     touches : bool
-        Whether F never changes its sign but has zeros (a point, a double plane): then the nearest
-        zero is where F is least.
-
-    Returns
-    -------
-    d : (N, n)
-        NaN where there is no such point.
+        Whether F has zeros but never changes its sign (a point, a double plane). The nearest zero
+        is then the minimum of F.
     """
+    d = np.zeros_like(gradient)
     if touches:
         curved = eigenvalues != 0
-        d = np.zeros_like(gradient)
         d[:, curved] = -gradient[:, curved] / (2 * eigenvalues[curved])
         return d
-    d = np.zeros_like(gradient)
     for sign in (1.0, -1.0):
         rows = sign * value > 0
         if rows.any():
@@ -54,13 +50,13 @@ def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touch
 
 
 def _steps_down(lam: Array, F: Array, g: Array) -> Array:
-    """For points with F > 0. See the module's docstring for r, L and kappa."""
+    """Steps for points with F > 0; the module's docstring explains r, L and kappa."""
     lowest = float(lam.min())
     L = abs(lowest) if lowest < 0 else float(np.abs(lam).max()) or 1.0
     lam, F, g = lam / L, F / L, g / L
     kappa = lam - min(lowest / L, 0.0)
     if lowest < 0:
-        kappa[kappa <= 4 * EPS] = 0.0  # eigenvalues equal to the lowest, but for rounding
+        kappa[kappa <= 4 * EPS] = 0.0  # equal to the lowest, up to rounding
 
     r = _solve_secular(lam, kappa, F, g)
     hard = np.isnan(r)
@@ -78,7 +74,7 @@ def _solve_secular(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
     """The r with F(p + d(r)) = 0, by Newton's method within a bracket; NaN in the hard case."""
 
     def excess(rows: Array, r: Array) -> tuple[Array, Array]:
-        """F(p + d(r)) and its slope by r."""
+        """F(p + d(r)) and its derivative with respect to r."""
         r = r[:, None]
         d = _step(r, kappa, g[rows])
         slope = -g[rows] / 2 / (1 + r * kappa) ** 2
@@ -87,7 +83,7 @@ def _solve_secular(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
             (slope * (g[rows] + 2 * lam * d)).sum(axis=1),
         )
 
-    low, high = np.full(len(F), 1 / LARGEST_R), np.full(len(F), LARGEST_R)
+    low, high = np.full(len(F), 1 / MAX_R), np.full(len(F), MAX_R)
     r = np.ones(len(F))
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         hard = ~(excess(np.arange(len(F)), high)[0] < 0)
@@ -99,7 +95,7 @@ def _solve_secular(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
             f, slope = excess(active, now)
             low[active] = lower = np.where(f > 0, now, low[active])
             high[active] = upper = np.where(f > 0, high[active], now)
-            # r may be of any size: first halve the range of its exponent, then take Newton's steps
+            # r may have any magnitude: first bisect its exponent, then take Newton steps
             wide = upper > 4 * lower
             middle = np.where(wide, np.sqrt(lower) * np.sqrt(upper), (lower + upper) / 2)
             newton = now - f / slope
@@ -113,7 +109,7 @@ def _solve_secular(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
 
 
 def _hard_steps(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
-    """r infinite: where kappa = 0 the gradient vanishes, and any step is stationary."""
+    """Steps for r = infinity: the gradient vanishes where kappa = 0, and any step is stationary."""
     free = kappa == 0
     d = np.zeros_like(g)
     d[:, ~free] = -g[:, ~free] / (2 * kappa[~free])

@@ -1,224 +1,144 @@
-"""The pieces of a quadric in space, as meshes whose corners lie on the surface itself."""
+"""Meshes of a quadric in space, with vertices that lie exactly on the surface."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.geometry._canonical_form import CanonicalForm
 from quadric.geometry._quadric import Quadric
 
+Coordinates = tuple[Array | float, Array | float, Array]  # along the three axes
+TURN = (0.0, 2 * np.pi, 73)
 
-def patches(surface: Quadric, extent: float, around: Array | None = None) -> list[Array]:
-    """Meshes of shape (3, rows, columns) that reach about `extent` far from the centre.
 
-    A surface without a centre, or one that is straight somewhere, is drawn around the point
-    nearest to `around` (default: the origin). Nothing is returned for a point, a line or an
-    empty set.
+def surface_meshes(surface: Quadric, extent: float, around: Array | None = None) -> list[Array]:
+    """Meshes of shape (3, rows, columns) that reach about `extent` from the centre.
+
+    A surface that is straight in some directions is drawn, along these, near `around` (default:
+    the origin). A point, a line and an empty set have no meshes.
     """
     if surface.n_dims != 3:
         raise ValueError(
-            f"a surface in space has 3 dimensions. Got {surface.n_dims}; cut it first: "
-            "quadric.slice(dims, at)."
+            f"surface must have 3 dimensions. Got {surface.n_dims}; "
+            "take a section first: quadric.slice(dims, at)."
         )
-    name = surface.kind
-    if name not in MESHES:
+    if surface.kind not in MESHES:
         return []
-    form = surface._form
+    form, coordinates, mirrored = surface._form, *MESHES[surface.kind]
+    lengths, directions = _axes(form)
     origin = form.origin
-    if around is not None and form.shape.rank < 3:  # slide along the straight directions
-        straight = form.directions[form.eigenvalues == 0]
-        if form.shape.slanted:
-            straight = np.delete(form.directions, form.flat, axis=0)[
-                np.delete(form.eigenvalues, form.flat) == 0
-            ]
+    if around is not None:
+        curved = form.eigenvalues != 0
+        curved[form.flat] |= form.shape.slanted
+        straight = form.directions[~curved]
         origin = origin + (straight.T @ straight) @ (np.asarray(around) - origin)
-    return [
-        origin[:, None, None] + np.einsum("iab,ij->jab", y, directions)
-        for y, directions in MESHES[name](surface, extent)
-    ]
+    y = np.stack(np.broadcast_arrays(*coordinates(lengths, extent, form)))
+    meshes = [y, y * np.array([-1.0, 1.0, 1.0])[:, None, None]] if mirrored else [y]
+    return [origin[:, None, None] + np.einsum("iab,ij->jab", y, directions) for y in meshes]
 
 
-Meshes = list[tuple[Array, Array]]  # coordinates (3, rows, columns) along directions (3, 3)
+def _axes(form: CanonicalForm) -> tuple[Array, Array]:
+    """(half-lengths or 1/sqrt|eigenvalue|, directions), in the order of the formulas below.
 
-
-def _ordered(surface: Quadric) -> tuple[Array, Array, Array]:
-    """(half-lengths or 1/sqrt|eigenvalue|, signs, directions): axes that are met come first."""
-    form = surface._form
-    sign = -np.sign(form.level) if form.level else 1.0
-    if not form.level and (np.sign(form.eigenvalues) < 0).sum() > 1:
-        sign = -1.0
-    signs = sign * np.sign(form.eigenvalues)
-    order = np.array(sorted(range(3), key=lambda i: -signs[i] if signs[i] else 2))
-    eigenvalues = np.abs(form.eigenvalues[order])
+    Axes that meet the surface come first and straight ones last. The axis of a paraboloid, and
+    the normal of a plane, comes last.
+    """
+    signs = np.sign(form.eigenvalues)
+    if form.level > 0 or (form.level == 0 and (signs < 0).sum() > 1):
+        signs = -signs
+    rank_of_axis = np.where(signs == 0, 2.0, -signs)
+    if form.shape.slanted:
+        rank_of_axis = np.arange(3) == form.flat
+    order = np.argsort(rank_of_axis, kind="stable")
     with np.errstate(divide="ignore"):
-        lengths = np.sqrt((abs(form.level) or 1.0) / eigenvalues)
-    return lengths, signs[order], form.directions[order]
+        lengths = np.sqrt((abs(form.level) or 1.0) / np.abs(form.eigenvalues[order]))
+    return lengths, form.directions[order]
 
 
-def _around() -> Array:
-    return np.linspace(0, 2 * np.pi, 73)
+def _grid(u: tuple[float, float, int], v: tuple[float, float, int]) -> tuple[Array, ...]:
+    return np.meshgrid(np.linspace(*u), np.linspace(*v))
 
 
-def _mesh(u: Array, v: Array, *coordinates: Callable[[Array, Array], Array]) -> Array:
-    U, V = np.meshgrid(u, v)
-    return np.stack([np.broadcast_to(c(U, V), U.shape) for c in coordinates])
+def _ellipsoid(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    (a, b, c), (u, v) = lengths, _grid(TURN, (0.0, np.pi, 37))
+    return a * np.sin(v) * np.cos(u), b * np.sin(v) * np.sin(u), c * np.cos(v)
 
 
-def _ellipsoid(surface: Quadric, extent: float) -> Meshes:
-    (a, b, c), _, P = _ordered(surface)
-    v = np.linspace(0, np.pi, 37)
-    mesh = _mesh(
-        _around(), v,
-        lambda u, v: a * np.sin(v) * np.cos(u),
-        lambda u, v: b * np.sin(v) * np.sin(u),
-        lambda u, v: c * np.cos(v),
-    )  # fmt: skip
-    return [(mesh, P)]
-
-
-def _one_sheet(surface: Quadric, extent: float) -> Meshes:
-    (a, b, c), _, P = _ordered(surface)
+def _one_sheet(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    a, b, c = lengths
     reach = np.arcsinh(extent / c)
-    mesh = _mesh(
-        _around(), np.linspace(-reach, reach, 37),
-        lambda u, v: a * np.cosh(v) * np.cos(u),
-        lambda u, v: b * np.cosh(v) * np.sin(u),
-        lambda u, v: c * np.sinh(v),
-    )  # fmt: skip
-    return [(mesh, P)]
+    u, v = _grid(TURN, (-reach, reach, 37))
+    return a * np.cosh(v) * np.cos(u), b * np.cosh(v) * np.sin(u), c * np.sinh(v)
 
 
-def _two_sheets(surface: Quadric, extent: float) -> Meshes:
-    (a, b, c), _, P = _ordered(surface)
-    reach = np.arccosh(max(2.0, extent / a))
-    return [
-        (
-            _mesh(
-                _around(), np.linspace(0, reach, 25),
-                lambda u, v, side=side: side * a * np.cosh(v),  # type: ignore[misc]
-                lambda u, v: b * np.sinh(v) * np.cos(u),
-                lambda u, v: c * np.sinh(v) * np.sin(u),
-            ),
-            P,
-        )
-        for side in (1, -1)
-    ]  # fmt: skip
+def _two_sheets(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    a, b, c = lengths
+    u, v = _grid(TURN, (0.0, np.arccosh(max(2.0, extent / a)), 25))
+    return a * np.cosh(v), b * np.sinh(v) * np.cos(u), c * np.sinh(v) * np.sin(u)
 
 
-def _cone(surface: Quadric, extent: float) -> Meshes:
-    (a, b, c), _, P = _ordered(surface)
-    mesh = _mesh(
-        _around(), np.linspace(-extent / c, extent / c, 31),
-        lambda u, v: a * v * np.cos(u),
-        lambda u, v: b * v * np.sin(u),
-        lambda u, v: c * v,
-    )  # fmt: skip
-    return [(mesh, P)]
+def _cone(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    (a, b, c), (u, v) = lengths, _grid(TURN, (-extent, extent, 31))
+    return a / c * v * np.cos(u), b / c * v * np.sin(u), v
 
 
-def _paraboloid(surface: Quadric, extent: float) -> Meshes:
-    """lambda_1 y_1^2 + lambda_2 y_2^2 + slope y_3 = 0; for a cylinder lambda_2 is zero."""
-    form = surface._form
-    others = [i for i in range(3) if i != form.flat]
-    l1, l2 = form.eigenvalues[others]
-    P = form.directions[[*others, form.flat]]
-    if l1 * l2 > 0:
-        reach = np.sqrt(extent * abs(form.slope))
-        a, b = 1 / np.sqrt(abs(l1)), 1 / np.sqrt(abs(l2))
-        mesh = _mesh(
-            _around(), np.linspace(0, reach, 25),
-            lambda u, v: a * v * np.cos(u),
-            lambda u, v: b * v * np.sin(u),
-            lambda u, v: -np.sign(l1) * v**2 / form.slope,
-        )  # fmt: skip
-        return [(mesh, P)]
-    reaches = [
-        min(extent, np.sqrt(extent * abs(form.slope / l))) if l else extent for l in (l1, l2)
-    ]
-    mesh = _mesh(
-        np.linspace(-reaches[0], reaches[0], 41), np.linspace(-reaches[1], reaches[1], 41),
-        lambda u, v: u,
-        lambda u, v: v,
-        lambda u, v: -(l1 * u**2 + l2 * v**2) / form.slope,
-    )  # fmt: skip
-    return [(mesh, P)]
+def _elliptic_cylinder(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    (a, b, _), (u, v) = lengths, _grid(TURN, (-extent, extent, 2))
+    return a * np.cos(u), b * np.sin(u), v
 
 
-def _elliptic_cylinder(surface: Quadric, extent: float) -> Meshes:
-    (a, b, _), _, P = _ordered(surface)
-    mesh = _mesh(
-        _around(), np.linspace(-extent, extent, 2),
-        lambda u, v: a * np.cos(u), lambda u, v: b * np.sin(u), lambda u, v: v,
-    )  # fmt: skip
-    return [(mesh, P)]
-
-
-def _hyperbolic_cylinder(surface: Quadric, extent: float) -> Meshes:
-    (a, b, _), _, P = _ordered(surface)
+def _hyperbolic_cylinder(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    a, b, _ = lengths
     reach = np.arcsinh(extent / b)
-    return [
-        (
-            _mesh(
-                np.linspace(-reach, reach, 49), np.linspace(-extent, extent, 2),
-                lambda u, v, side=side: side * a * np.cosh(u),  # type: ignore[misc]
-                lambda u, v: b * np.sinh(u),
-                lambda u, v: v,
-            ),
-            P,
-        )
-        for side in (1, -1)
-    ]  # fmt: skip
+    u, v = _grid((-reach, reach, 49), (-extent, extent, 2))
+    return a * np.cosh(u), b * np.sinh(u), v
 
 
-def _planes(surface: Quadric, extent: float) -> Meshes:
-    """One plane or two, parallel or crossing."""
-    ends = np.array([-extent, extent])
-    form = surface._form
-    if surface.kind == "plane":
-        return [(_mesh(ends, ends, lambda u, v: 0 * u, lambda u, v: u, lambda u, v: v),
-                 np.roll(form.directions, -form.flat, axis=0))]  # fmt: skip
-    (a, b, _), _, P = _ordered(surface)
-    if surface.kind == "crossing planes":
-        unit = np.hypot(a, b)
-        return [
-            (
-                _mesh(
-                    ends, ends,
-                    lambda u, v: a / unit * u,
-                    lambda u, v, side=side: side * b / unit * u,  # type: ignore[misc]
-                    lambda u, v: v,
-                ),
-                P,
-            )
-            for side in (1, -1)
-        ]  # fmt: skip
-    sides = (1.0, -1.0) if surface.kind == "parallel planes" else (0.0,)
-    return [
-        (
-            _mesh(
-                ends, ends,
-                lambda u, v, side=side: side * a + 0 * u,  # type: ignore[misc]
-                lambda u, v: u,
-                lambda u, v: v,
-            ),
-            P,
-        )
-        for side in sides
-    ]  # fmt: skip
+def _elliptic_paraboloid(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    (a, b, _), reach = lengths, np.sqrt(extent * abs(form.slope))
+    u, v = _grid(TURN, (0.0, reach, 25))
+    sign = np.sign(form.eigenvalues.sum())
+    return a * v * np.cos(u), b * v * np.sin(u), -sign * v**2 / form.slope
 
 
-MESHES: dict[str, Callable[[Quadric, float], Meshes]] = {
-    "ellipsoid": _ellipsoid,
-    "hyperboloid of one sheet": _one_sheet,
-    "hyperboloid of two sheets": _two_sheets,
-    "elliptic cone": _cone,
-    "elliptic paraboloid": _paraboloid,
-    "hyperbolic paraboloid": _paraboloid,
-    "parabolic cylinder": _paraboloid,
-    "elliptic cylinder": _elliptic_cylinder,
-    "hyperbolic cylinder": _hyperbolic_cylinder,
-    "crossing planes": _planes,
-    "parallel planes": _planes,
-    "coincident planes": _planes,
-    "plane": _planes,
+def _saddle(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    """l1 u^2 + l2 v^2 + slope y_3 = 0; l1 or l2 is zero for a parabolic cylinder."""
+    curvatures = np.delete(form.eigenvalues, form.flat)
+    with np.errstate(divide="ignore"):
+        reach = np.minimum(extent, np.sqrt(extent * np.abs(form.slope / curvatures)))
+    u, v = _grid((-reach[0], reach[0], 41), (-reach[1], reach[1], 41))
+    return u, v, -(curvatures[0] * u**2 + curvatures[1] * v**2) / form.slope
+
+
+def _crossing_planes(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    (a, b, _), (u, v) = lengths, _grid((-extent, extent, 2), (-extent, extent, 2))
+    return a / np.hypot(a, b) * u, b / np.hypot(a, b) * u, v
+
+
+def _parallel_planes(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    u, v = _grid((-extent, extent, 2), (-extent, extent, 2))
+    return lengths[0] if form.level else 0.0, u, v
+
+
+def _plane(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
+    u, v = _grid((-extent, extent, 2), (-extent, extent, 2))
+    return u, v, 0.0 * u
+
+
+# kind: (coordinates along the axes, whether the mirror image along the first axis belongs to it)
+MESHES: dict[str, tuple[Callable[[Array, float, CanonicalForm], Coordinates], bool]] = {
+    "ellipsoid": (_ellipsoid, False),
+    "hyperboloid of one sheet": (_one_sheet, False),
+    "hyperboloid of two sheets": (_two_sheets, True),
+    "elliptic cone": (_cone, False),
+    "elliptic paraboloid": (_elliptic_paraboloid, False),
+    "hyperbolic paraboloid": (_saddle, False),
+    "parabolic cylinder": (_saddle, False),
+    "elliptic cylinder": (_elliptic_cylinder, False),
+    "hyperbolic cylinder": (_hyperbolic_cylinder, True),
+    "crossing planes": (_crossing_planes, True),
+    "parallel planes": (_parallel_planes, True),
+    "coincident planes": (_parallel_planes, False),
+    "plane": (_plane, False),
 }

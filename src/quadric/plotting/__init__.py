@@ -1,16 +1,20 @@
-"""Pictures (matplotlib): functions take an `ax` and return it, or return a figure of several."""
+"""Plots of models and quadrics with matplotlib.
+
+Functions that draw one plot take an `ax` and return it; functions that draw several return a
+figure. The package may import everything below it in the architecture; the curves and meshes
+themselves come from `quadric.geometry`. Start with `_quadrics.py` and `_regions.py`.
+"""
 
 from quadric._utils.extras import require
 
 require("matplotlib", extra="plot", by="quadric.plotting")
 
 from quadric.plotting._animation import animate
-from quadric.plotting._conics import plot_conic
 from quadric.plotting._eigenvectors import plot_eigenvectors
 from quadric.plotting._history import plot_history
-from quadric.plotting._regions import plot_clusters, plot_points, plot_regions
-from quadric.plotting._slices import plot_slice, plot_slices
-from quadric.plotting._surface import plot_surface
+from quadric.plotting._points import plot_points
+from quadric.plotting._quadrics import plot_conic, plot_slice, plot_slices, plot_surface
+from quadric.plotting._regions import plot_clusters, plot_regions
 
 __all__ = [
     "animate",

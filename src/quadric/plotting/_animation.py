@@ -1,18 +1,16 @@
-"""A boundary while it learns."""
+"""Animations of training."""
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.animation import FuncAnimation
 from matplotlib.figure import Figure
 
-from quadric._utils.arrays import unmasked
 from quadric.geometry import Quadric
 from quadric.geometry._conic_arcs import Window
-from quadric.plotting._conics import plot_conic
-from quadric.plotting._regions import plot_points
-from quadric.plotting._style import BOUNDARY, color_of, dashes_of, window_of
+from quadric.plotting._points import plot_points, points_of, window_of
+from quadric.plotting._quadrics import plot_conic
+from quadric.plotting._style import BOUNDARY, color_of, dashes_of
 
 
 def animate(
@@ -24,19 +22,27 @@ def animate(
     titles: Sequence[str] | None = None,
     interval: int = 80,
 ) -> FuncAnimation:
-    """An animation of the neurons' boundaries, one frame for each moment of training.
+    """Animate the boundaries of neurons during training.
 
     Parameters
     ----------
     frames : sequence of lists of Quadric
-        The neurons at each moment.
+        Boundaries of the neurons, one list per frame.
     X : array of shape (n_samples, 2)
+        Points.
     y : array of shape (n_samples,)
-    window : (x from, x to, y from, y to), optional
+        Class of each point.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. The default surrounds X.
     titles : sequence of str, optional
-        One for each frame; the default counts the epochs.
+        Titles of the frames. The default counts the epochs.
     interval : int
-        Milliseconds from one frame to the next.
+        Milliseconds between two frames.
+
+    Returns
+    -------
+    matplotlib.animation.FuncAnimation
+        The animation.
 
     Examples
     --------
@@ -53,12 +59,12 @@ def animate(
     """
     frames = [list(frame) for frame in frames]
     if not frames or not all(frames):
-        raise ValueError("frames must hold at least one moment, each with at least one quadric.")
+        raise ValueError("frames must hold at least one list, each with at least one quadric.")
     if titles is not None and len(titles) != len(frames):
-        raise ValueError(f"titles must hold {len(frames)}, one a frame. Got {len(titles)}.")
-    X = np.asarray(unmasked("X", X), dtype=float)
-    if X.ndim != 2 or X.shape[1] != 2:
-        raise ValueError(f"X must have shape (n_samples, 2). Got {X.shape} instead.")
+        raise ValueError(
+            f"titles must hold {len(frames)} titles, one per frame. Got {len(titles)}."
+        )
+    X = points_of(X, 2)
     window = window_of(X, 0.35) if window is None else window
     figure = Figure(figsize=(4, 4), layout="constrained", dpi=90)
     ax = figure.subplots()

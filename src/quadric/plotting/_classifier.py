@@ -1,4 +1,4 @@
-"""The picture that suits a classifier: regions of two inputs, slices of a boundary of more."""
+"""The plots of `quadric plot`: regions of two inputs, slices of a boundary of more, images."""
 
 import io
 from typing import Any
@@ -10,82 +10,78 @@ from quadric._utils.arrays import unmasked
 from quadric.explain import boundary
 from quadric.explain._model import SelectedLayer, select_layer
 from quadric.plotting._eigenvectors import plot_eigenvectors
+from quadric.plotting._quadrics import plot_slices
 from quadric.plotting._regions import plot_regions
-from quadric.plotting._slices import plot_slices
 from quadric.plotting._style import plain
 
 
-def of_classes(
+def plot_classifier(
     model: Any, X: Any = None, y: Any = None, pair: list[str] | None = None
 ) -> tuple[Figure, list[str]]:
-    """A figure, and what is worth saying of it.
+    """A figure of a fitted classifier, and notes about it for the user.
 
-    Parameters
-    ----------
-    model : fitted classifier or Pipeline that ends with one
-    X, y : table and labels, optional
-        Points to draw, and to look around.
-    pair : two classes, as text, optional
-        For more than two inputs: whose boundary; the default is the last two.
+    X and y are points to draw. For more than two inputs, `pair` names the two classes whose
+    boundary is drawn; the default is the last two.
     """
-    parts = select_layer(model, -1)
-    if parts.classes is None:
-        raise ValueError("only a classifier can be drawn; this model predicts numbers.")
-    n = len(parts.space.names) if parts.space.kind == "inputs" else _n_inputs(model)
+    selected = select_layer(model, -1)
+    space = selected.space
+    if selected.classes is None:
+        raise ValueError("model must be a classifier. Got a model that predicts numbers.")
+    n = len(space.names) if space.kind == "inputs" else getattr(model, "n_features_in_", 0)
     if n == 2:
-        return _regions(model, parts, X, y), []
-    if parts.space.kind == "hidden":
+        return _regions(model, selected, X, y), []
+    if space.kind == "hidden":
         raise ValueError(
-            f"a model with a hidden layer and {n} inputs has no surface to slice: it can be drawn "
-            "for two inputs."
+            f"a model with a hidden layer and {n} inputs has no surface to slice. Models with "
+            "hidden layers can be drawn if they have two inputs."
         )
-    labels = parts.classes.tolist()
-    chosen = _pair(labels, pair)
-    said = []
-    if len(labels) > 2 and not pair:
-        said = [f"Drawn: where {chosen[0]} and {chosen[1]} tie; choose others with --classes a,b."]
-    at, points, colors = None, None, None
+    chosen = _pair(selected.labels, pair)
+    notes = []
+    if len(selected.labels) > 2 and not pair:
+        notes = [f"Drawn: where {chosen[0]} and {chosen[1]} tie; choose others with --classes a,b."]
+    at = None if space.typical is None else space.typical[0]
+    points = colors = None
     if X is not None:
-        points = np.asarray(parts.space.reach(X), dtype=float)
+        points = np.asarray(space.reach(X), dtype=float)
         if y is not None:
             shown = np.isin(y, chosen)
             points, colors = points[shown], y[shown]
-    if X is None or not len(points if points is not None else ()):
-        points = colors = None
-        at = None if parts.space.typical is None else parts.space.typical[0]
+        if len(points):
+            at = None  # the mean of the points
+        else:
+            points = colors = None
     surface = boundary(model, *chosen)
-    figure = plot_slices(surface, at, names=parts.space.names, X=points, y=colors)
+    figure = plot_slices(surface, at, names=space.names, X=points, y=colors)
     title = f"where {plain(chosen[0])} and {plain(chosen[1])} tie: {surface.kind}"
     figure.suptitle(title, fontsize=11)
-    return figure, said
+    return figure, notes
 
 
-def of_images(
+def plot_image_classifier(
     model: Any, shape: tuple[int, int], places: list[int] | None = None, columns: int = 0
 ) -> Figure:
-    """The eigenvectors of each class, as images; `places` are the inputs among the columns."""
-    if places and columns == shape[0] * shape[1]:
-        return plot_eigenvectors(model, shape, pixels=places)
-    return plot_eigenvectors(model, shape)
+    """The eigenvectors of each class as images; `places` are the inputs among the columns."""
+    all_pixels = places and columns == shape[0] * shape[1]
+    return plot_eigenvectors(model, shape, pixels=places if all_pixels else None)
 
 
-def picture_bytes(figure: Figure, suffix: str) -> bytes:
-    """The figure as a file's content, the same bytes each time."""
+def figure_bytes(figure: Figure, suffix: str) -> bytes:
+    """The content of an image file; the same figure always gives the same bytes."""
     stream = io.BytesIO()
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix.lower())
     figure.savefig(stream, format=suffix.lower().lstrip("."), metadata=metadata)
     return stream.getvalue()
 
 
-def _regions(model: Any, parts: SelectedLayer, X: Any, y: Any) -> Figure:
+def _regions(model: Any, selected: SelectedLayer, X: Any, y: Any) -> Figure:
     figure = Figure(figsize=(6, 5), layout="constrained", dpi=150)
     ax = figure.subplots()
-    window = None
-    points = None if X is None else np.asarray(unmasked("X", X), dtype=float)
-    if points is None:
-        mean, std = parts.space.typical or (np.zeros(2), np.ones(2))
-        low, high = np.asarray(mean) - 3 * np.asarray(std), np.asarray(mean) + 3 * np.asarray(std)
-        window = (float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+    window = points = None
+    if X is not None:
+        points = np.asarray(unmasked("X", X), dtype=float)
+    else:
+        mean, std = selected.space.typical or (np.zeros(2), np.ones(2))
+        window = tuple(np.ravel([mean - 3 * std, mean + 3 * std], order="F").tolist())
     plot_regions(model, points, y, ax, window=window)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -106,7 +102,3 @@ def _pair(labels: list[Any], pair: list[str] | None) -> tuple[Any, Any]:
             f"Got {', '.join(pair)}."
         )
     return by_text[pair[0]], by_text[pair[1]]
-
-
-def _n_inputs(model: Any) -> int:
-    return int(getattr(model, "n_features_in_", 0))

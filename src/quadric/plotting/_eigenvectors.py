@@ -1,4 +1,4 @@
-"""What a neuron over images looks for: the eigenvectors of its Q, as pictures."""
+"""Eigenvectors of Q as images, for models whose inputs are pixels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,66 +14,61 @@ from quadric.plotting._style import plain
 def plot_eigenvectors(
     model: Any, shape: tuple[int, int], count: int = 4, *, pixels: Sequence[int] | None = None
 ) -> Figure:
-    """The eigenvectors of Q with the largest eigenvalues, a row for each class.
+    """Draw the eigenvectors of Q with the largest eigenvalues, one row per class.
 
-    An input that looks like one of them, or like its negative, raises the class's score where
-    the eigenvalue is positive (+) and lowers it where it is negative (-).
+    An input that resembles an eigenvector, or its negative, raises the score of the class if the
+    eigenvalue is positive (+) and lowers it if the eigenvalue is negative (-).
 
     Parameters
     ----------
-    model : Explanation, or anything that `explain` takes
-    shape : (rows, columns)
-        Of the images.
+    model : Explanation, or a model that `explain` accepts
+        The model.
+    shape : tuple (rows, columns)
+        Shape of the images.
     count : int
-        How many for each class.
+        Number of eigenvectors per class.
     pixels : sequence of int, optional
-        Which pixel each input is, counted row by row, where some are not inputs; the default is
-        all of them in order.
+        Index of the pixel that each input is, counted row by row. The default is all pixels in
+        order.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
     """
     count = checks.check_integer("count", count, at_least=1)
     explanation = model if isinstance(model, Explanation) else explain(model)
     n = len(explanation.names)
-    fits = np.shape(shape) == (2,)
-    if fits and pixels is None:
-        fits = shape[0] * shape[1] == n
-    elif fits and pixels is not None:
-        fits = len(pixels) == n and min(pixels) >= 0 and max(pixels) < shape[0] * shape[1]
-    if not fits:
+    size = shape[0] * shape[1] if np.shape(shape) == (2,) else -1
+    pixels = list(range(size)) if pixels is None else list(pixels)
+    if len(pixels) != n or min(pixels) < 0 or max(pixels) >= size:
         raise ValueError(f"shape must be (rows, columns) with {n} pixels in all. Got {shape}.")
     items = explanation.classes
-    # short rows side by side, so that ten classes make a figure that fits a page
+    # more than five classes are drawn in two blocks, so that ten fit on a page
     blocks = 2 if len(items) > 5 else 1
     rows = -(-len(items) // blocks)
-    figure = Figure(
-        figsize=((1.15 * count + 0.7) * blocks, 1.28 * rows + 0.3), layout="constrained", dpi=150
-    )
+    width, height = (1.15 * count + 0.7) * blocks, 1.28 * rows + 0.3
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
     figure.suptitle(
         "eigenvectors of Q: an image like one of these, or like its negative, raises (+) or lowers "
         "(-) the score",
         fontsize=9,
     )
-    for b, block in enumerate(figure.subfigures(1, blocks, squeeze=False)[0]):
-        axes = block.subplots(rows, count, squeeze=False)
-        for row in range(rows):
-            k = b * rows + row
-            if k >= len(items):
-                for ax in axes[row]:
-                    ax.remove()
-                continue
-            eigenvalues, vectors = items[k].eigenvectors(count)
-            for ax, value, vector in zip(axes[row], eigenvalues, vectors, strict=False):
-                if pixels is not None:
-                    whole = np.zeros(shape[0] * shape[1])
-                    whole[list(pixels)] = vector
-                    vector = whole
-                largest = float(np.abs(vector).max())
-                sign = 1.0 if vector[np.abs(vector).argmax()] > 0 else -1.0
-                ax.imshow(
-                    sign * vector.reshape(shape), cmap="PuOr", vmin=-largest, vmax=largest,
-                    interpolation="nearest",
-                )  # fmt: skip
-                ax.set_xticks([])
-                ax.set_yticks([])
-                ax.set_title(f"{value:+.2f}", fontsize=8, pad=2)
-            axes[row, 0].set_ylabel(plain(items[k].label), rotation=0, ha="right", va="center")
+    axes = [
+        row
+        for block in figure.subfigures(1, blocks, squeeze=False)[0]
+        for row in block.subplots(rows, count, squeeze=False)
+    ]
+    for item, row in zip(items, axes, strict=False):
+        for ax, value, vector in zip(row, *item.eigenvectors(count), strict=False):
+            image = np.zeros(size)
+            image[pixels] = vector * np.sign(vector[np.abs(vector).argmax()])
+            limit = float(np.abs(vector).max())
+            style = {"cmap": "PuOr", "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
+            ax.imshow(image.reshape(shape), **style)
+            ax.set(xticks=[], yticks=[])
+            ax.set_title(f"{value:+.2f}", fontsize=8, pad=2)
+        row[0].set_ylabel(plain(item.label), rotation=0, ha="right", va="center")
+    for ax in np.ravel(axes[len(items) :]):
+        ax.remove()
     return figure

@@ -1,4 +1,4 @@
-"""Training as a curve."""
+"""Curves of loss and validation score during training."""
 
 from typing import Any
 
@@ -9,14 +9,21 @@ from quadric.plotting._style import color_of, get_ax
 
 
 def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -> Axes:
-    """The loss of each epoch and, where there is one, the validation score on a second axis.
+    """Draw the loss of each epoch and, on a second axis, the validation score if there is one.
 
     Parameters
     ----------
-    history : History, or a fitted estimator with `loss_curve_`
-    ax : matplotlib Axes, optional
+    history : History, or fitted estimator with `loss_curve_`
+        The course of training.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. The default creates new ones.
     label : str
-        What the loss is called.
+        Name of the loss.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
     """
     loss = getattr(history, "loss", None)
     score = getattr(history, "validation_score", None)
@@ -25,12 +32,12 @@ def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -
         score = getattr(history, "validation_scores_", None)
     if not loss:
         raise ValueError(
-            "history must be what Network.fit returned, or a fitted estimator, with at least one "
+            "history must be the result of Network.fit or a fitted estimator, with at least one "
             f"epoch. Got {type(history).__name__}."
         )
     ax = get_ax(ax)
-    epochs = np.arange(1, len(loss) + 1)
-    lines = ax.plot(epochs, loss, color=color_of(0), linewidth=1.8, label=label)
+    epochs = np.arange(1, max(len(loss), len(score or ())) + 1)
+    lines = ax.plot(epochs[: len(loss)], loss, color=color_of(0), linewidth=1.8, label=label)
     ax.set_xlabel("epoch")
     ax.set_ylabel(label)
     values = np.asarray(loss)
@@ -38,10 +45,10 @@ def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -
         ax.set_yscale("log")
     if score:
         other = ax.twinx()
+        name = "validation score"
         lines += other.plot(
-            np.arange(1, len(score) + 1), score, color=color_of(1), linewidth=1.8, linestyle="--",
-            label="validation score",
-        )  # fmt: skip
-        other.set_ylabel("validation score")
+            epochs[: len(score)], score, "--", color=color_of(1), linewidth=1.8, label=name
+        )
+        other.set_ylabel(name)
         ax.legend(handles=lines, frameon=False, loc="center right")
     return ax

@@ -1,4 +1,4 @@
-"""Points, the regions that a model gives to each class, and its neurons' boundaries."""
+"""The regions that a classifier assigns to each class, and its neurons' boundaries."""
 
 import itertools
 import warnings
@@ -8,58 +8,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgb
 
-from quadric._utils.arrays import Array, unmasked
-from quadric.explain import boundary, quadrics
-from quadric.explain._model import select_layer
-from quadric.geometry import Quadric
+from quadric._utils.arrays import Array
+from quadric.explain._boundaries import quadrics, tie
+from quadric.explain._model import SelectedLayer, select_layer
 from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
-from quadric.plotting._conics import plot_conic
+from quadric.plotting._points import plot_points, points_of, window_of
+from quadric.plotting._quadrics import plot_conic
 from quadric.plotting._style import (
     BOUNDARY,
     COLORS,
     color_of,
     dashes_of,
     get_ax,
-    marker_of,
     plain,
     show_window,
-    window_of,
 )
 
 GRID = 400
-
-
-def plot_points(
-    X: Any, y: Any, ax: Axes | None = None, *, size: float = 14.0, classes: Any = None
-) -> Axes:
-    """The points of each class, in its colour and with its marker.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, 2)
-    y : array of shape (n_samples,)
-    ax : matplotlib Axes, optional
-    size : float
-        Of a marker, as in `Axes.scatter`.
-    classes : sequence, optional
-        All classes in the order of their colours; the default is those in y.
-    """
-    X, y = _plane_points(X), np.asarray(unmasked("y", y))
-    if y.shape != (len(X),):
-        raise ValueError(f"y must hold {len(X)} labels, one a point. Got shape {y.shape}.")
-    ax = get_ax(ax)
-    classes = np.unique(y) if classes is None else np.asarray(classes)
-    unknown = sorted(set(y.tolist()) - set(classes.tolist()), key=str)
-    if unknown:
-        raise ValueError(f"y must hold the model's classes, {classes.tolist()}. Got {unknown}.")
-    for k, label in enumerate(classes.tolist()):
-        points = X[y == label]
-        ax.scatter(
-            points[:, 0], points[:, 1], s=size, c=color_of(k), marker=marker_of(k), linewidths=0.4,
-            edgecolors="white", zorder=1.8, label=plain(label),  # boundaries run above
-        )  # fmt: skip
-    return ax
 
 
 def plot_regions(
@@ -71,53 +37,68 @@ def plot_regions(
     window: Window | None = None,
     size: float = 14.0,
 ) -> Axes:
-    """The regions in which a classifier of two inputs decides for each class.
+    """Draw the regions in which a classifier of two inputs predicts each class.
 
-    The lines between them are exact conics where one layer of neurons decides; behind a hidden
-    layer they are the edges of the coloured grid.
+    The lines between the regions are exact conics if a single layer decides. Behind a hidden layer
+    they are the edges of the coloured grid.
 
     Parameters
     ----------
     model : fitted classifier, Pipeline, or Network
-    X, y : arrays, optional
+        A classifier of two inputs.
+    X : array of shape (n_samples, 2), optional
         Points to draw on top.
-    ax : matplotlib Axes, optional
-    window : (x from, x to, y from, y to), optional
-        The default surrounds X.
+    y : array of shape (n_samples,), optional
+        Class of each point.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. The default creates new ones.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. The default surrounds X.
     size : float
-        Of the points' markers.
+        Size of the markers.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
     """
-    parts = select_layer(model, -1)
-    last = parts.network.activations[-1]
-    if last not in ("logistic", "softmax") or parts.multilabel:
+    selected = select_layer(model, -1)
+    names = selected.space.names
+    if not selected.chooses_a_class:
+        last = selected.network.activations[-1]
         raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
-    if parts.space.kind == "inputs" and len(parts.space.names) != 2:
-        raise ValueError(
-            f"model must have two inputs. Got {len(parts.space.names)}; for more use plot_slices."
-        )
+    if selected.space.kind == "inputs" and len(names) != 2:
+        raise ValueError(f"model must have two inputs. Got {len(names)}; for more use plot_slices.")
     window = _window(window, X)
     ax = get_ax(ax)
     side_x, side_y = np.linspace(*window[:2], GRID), np.linspace(*window[2:], GRID)
     grid = np.stack(np.meshgrid(side_x, side_y), axis=-1).reshape(-1, 2)
     winners = _scores(model, grid).argmax(axis=1).reshape(GRID, GRID)
-    count = max(2, parts.network.n_outputs)
+    count = len(selected.labels)
     ax.imshow(
-        winners, extent=window, origin="lower", aspect="auto", interpolation="nearest", zorder=0,
-        cmap=ListedColormap([_pale(k) for k in range(count)]), vmin=0, vmax=count - 1,
-    )  # fmt: skip
-    if parts.space.kind == "inputs":
-        for piece in _ties(model, parts.classes, count, window):
+        winners,
+        extent=window,
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        zorder=0,
+        cmap=ListedColormap([_pale(k) for k in range(count)]),
+        vmin=0,
+        vmax=count - 1,
+    )
+    if selected.space.kind == "inputs":
+        for piece in _ties(model, selected, window):
             ax.plot(*piece.T, color=BOUNDARY, linewidth=1.6, zorder=2)
     else:
-        for k in range(count):
+        for k in np.unique(winners) if winners.min() < winners.max() else ():
             inside = (winners == k).astype(float)
-            if 0 < inside.mean() < 1:
-                ax.contour(side_x, side_y, inside, [0.5], colors=BOUNDARY, linewidths=1.2)
+            ax.contour(side_x, side_y, inside, [0.5], colors=BOUNDARY, linewidths=1.2)
     if X is not None and y is not None:
-        classes = np.arange(count) if parts.classes is None else parts.classes
-        plot_points(X, y, ax, size=size, classes=classes)
+        plot_points(X, y, ax, size=size, classes=selected.labels)
     show_window(ax, window)
-    _name_axes(ax, parts.space.names)
+    if len(names) == 2:
+        ax.set_xlabel(plain(names[0]))
+        ax.set_ylabel(plain(names[1]))
     return ax
 
 
@@ -130,57 +111,56 @@ def plot_clusters(
     window: Window | None = None,
     size: float = 8.0,
 ) -> Axes:
-    """The points of each class and the boundary z = 0 of its neuron, in the same colour.
+    """Draw the points of each class and the boundary z = 0 of its neuron in the same colour.
 
     Parameters
     ----------
-    model : fitted classifier, Pipeline, Network, or a list of Quadric
-        With one neuron a class, and two inputs.
+    model : fitted classifier, Pipeline, Network, or list of Quadric
+        A model of two inputs with one neuron per class, or the boundaries of such neurons.
     X : array of shape (n_samples, 2)
+        Points.
     y : array of shape (n_samples,)
-    ax : matplotlib Axes, optional
-    window : (x from, x to, y from, y to), optional
+        Class of each point.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. The default creates new ones.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. The default surrounds X.
     size : float
-        Of the points' markers.
+        Size of the markers.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
     """
-    classes = None
-    if isinstance(model, (list, tuple)):
-        conics = list(model)
-    else:
+    conics, classes = model, None
+    if not isinstance(model, (list, tuple)):
         conics, classes = quadrics(model), select_layer(model).classes
     ax = get_ax(ax)
     window = _window(window, X)
     plot_points(X, y, ax, size=size, classes=classes)
-    first = 1 if len(conics) == 1 else 0  # a single neuron speaks for the second class
+    first = 1 if len(conics) == 1 else 0  # a single neuron belongs to the second class
     for k, conic in enumerate(conics, start=first):
         plot_conic(conic, ax, window=window, color=color_of(k), linestyle=dashes_of(k))
     ax.set_aspect("equal")
     return ax
 
 
-def _ties(model: Any, classes: Array | None, count: int, window: Window) -> list[Array]:
+def _ties(model: Any, selected: SelectedLayer, window: Window) -> list[Array]:
     """The parts of the conics z_i = z_j on which no third class has a larger z."""
-    labels = list(range(count)) if classes is None else classes.tolist()
     pieces = []
-    for i, j in itertools.combinations(range(count), 2):
-        conic: Quadric = boundary(model, labels[i], labels[j])
-        for arc in arcs(conic, window, step=1 / 400):
-            if len(arc) == 1:
-                continue
+    for i, j in itertools.combinations(range(len(selected.labels)), 2):
+        for arc in arcs(tie(selected, i, j), window, step=1 / 400):
             z = _scores(model, arc)
-            if z.shape[1] > 2:
-                others = np.delete(z, [i, j], axis=1).max(axis=1)
-                seen = np.maximum(z[:, i], z[:, j]) >= others
-            else:
-                seen = np.ones(len(arc), dtype=bool)
-            edges = np.flatnonzero(np.diff(seen)) + 1
-            runs = np.split(arc, edges)
+            others = np.delete(z, [i, j], axis=1).max(axis=1, initial=-np.inf)
+            seen = np.maximum(z[:, i], z[:, j]) >= others
+            runs = np.split(arc, np.flatnonzero(np.diff(seen)) + 1)
             pieces += [run for run in runs[0 if seen[0] else 1 :: 2] if len(run) > 1]
     return pieces
 
 
 def _scores(model: Any, X: Array) -> Array:
-    """z of each class; a single output is z_1 beside z_0 = 0."""
+    """z of each class; with a single output, z_1 = z and z_0 = 0."""
     z = model.logits(X) if isinstance(model, Network) else _decision(model, X)
     if z.ndim == 1 or z.shape[1] == 1:
         z = np.column_stack([np.zeros(len(X)), z.reshape(len(X))])
@@ -188,10 +168,10 @@ def _scores(model: Any, X: Array) -> Array:
 
 
 def _decision(model: Any, X: Array) -> Array:
-    with warnings.catch_warnings():  # the points of a picture have no column names, and need none
+    with warnings.catch_warnings():  # the points of a plot have no column names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         names = getattr(model, "feature_names_in_", None)
-        if names is not None:  # a transformer of columns may ask for them by name
+        if names is not None:  # a ColumnTransformer may need them
             try:
                 import pandas as pd
             except ImportError:
@@ -202,7 +182,7 @@ def _decision(model: Any, X: Array) -> Array:
 
 
 def _pale(k: int) -> tuple[float, ...]:
-    """The colour of a class for areas; from the eighth class on darker."""
+    """The colour of a class for areas, darker from the eighth class on."""
     strength = 0.36 if k < len(COLORS) else 0.6
     return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
 
@@ -211,20 +191,5 @@ def _window(window: Window | None, X: Any) -> Window:
     if window is not None:
         return window
     if X is None:
-        raise ValueError("window must be given where there are no points X to surround.")
-    return window_of(_plane_points(X))
-
-
-def _plane_points(X: Any) -> Array:
-    X = np.asarray(unmasked("X", X), dtype=float)
-    if X.ndim != 2 or X.shape[1] != 2:
-        raise ValueError(
-            f"X must have shape (n_samples, 2). Got {X.shape}; for more features use plot_slices."
-        )
-    return X
-
-
-def _name_axes(ax: Axes, names: list[str]) -> None:
-    if len(names) == 2:
-        ax.set_xlabel(plain(names[0]))
-        ax.set_ylabel(plain(names[1]))
+        raise ValueError("window must be given if there are no points X to surround.")
+    return window_of(points_of(X, 2))

@@ -1,0 +1,246 @@
+"""The coordinates in which the surfaces of a layer are stated, and the user's data in them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from quadric._utils.arrays import Array
+from quadric.core._layers import Layer
+from quadric.geometry import Quadric
+from quadric.network import Network
+from quadric.pipelines._affine import (
+    Map,
+    NotAffineError,
+    PartlyAffine,
+    affine_map,
+    partly_affine,
+)
+from quadric.pipelines._missing_values import fill_values
+from quadric.pipelines._operations import is_missing
+from quadric.pipelines._table import find
+
+
+@dataclass(frozen=True)
+class Space:
+    """The coordinates in which the surfaces of a layer are stated.
+
+    `kind` is 'inputs', 'features' (outputs of the last step that is not affine) or 'hidden' (the
+    activations before the layer), and `note` describes this in a sentence. `maps` are the affine
+    steps between the coordinates and the layer, in order. `reach` computes the coordinates of the
+    user's X. `typical` are the means and standard deviations that a scaler has learned, if one
+    follows the coordinates directly.
+    """
+
+    kind: str
+    names: list[str]
+    note: str
+    maps: tuple[Map, ...]
+    reach: Callable[[Any], Array]
+    typical: tuple[Array, Array] | None = None
+
+    def restate(self, surface: Quadric) -> Quadric:
+        """A surface in the layer's inputs, restated in the coordinates."""
+        try:
+            with np.errstate(all="ignore"):
+                for step in reversed(self.maps):
+                    surface = step.undo(surface)
+        except ValueError:  # a coefficient is not finite
+            raise ValueError(
+                "the preprocessing scales features by such factors that the equations overflow in "
+                "the units of its inputs. Rescale the data before fit."
+            ) from None
+        return surface
+
+
+def hidden_space(
+    steps: Sequence[Any], hidden: Network, fitted_names: Sequence[str] | None
+) -> Space:
+    """The activations of the layers in `hidden`."""
+
+    def reach(X: Any) -> Array:
+        Z = _transformed(steps, X) if steps else _in_order(X, fitted_names)
+        return hidden.forward(Z if issparse(Z) else _real_numbers(Z)).astype(np.float64)
+
+    width = hidden.n_outputs
+    note = (
+        f"The equations are in h1 ... h{width}, the activations of the hidden layer before these "
+        "neurons: behind a hidden layer there is no equation of the second degree in the inputs."
+    )
+    return Space("hidden", [f"h{i + 1}" for i in range(width)], note, (), reach)
+
+
+def affine_space(
+    steps: Sequence[Any],
+    layers: Sequence[Layer],
+    n_inputs: int,
+    names: Sequence[str] | None,
+    fitted_names: Sequence[str] | None,
+) -> Space:
+    """The coordinates reached by undoing affine steps, as far back as possible.
+
+    `layers` are the linear layers between the steps and the explained layer. `names` are shown to
+    the user; `fitted_names` are those of the columns in `fit`.
+    """
+    names = fitted_names if names is None else names
+    maps = [Map(layer.W.astype(float), layer.b.astype(float)) for layer in layers]
+    first, obstacle, encoded = len(steps), "", None
+    while first and not obstacle:
+        step, following = steps[first - 1], steps[first:]
+        try:
+            maps.insert(0, affine_map(step, following))
+            first -= 1
+        except NotAffineError as error:
+            obstacle, encoded = str(error), partly_affine(step, following)
+    if encoded is not None:
+        first, obstacle = first - 1, "some columns are encoded"
+        maps.insert(0, encoded.map)
+    before, after = steps[:first], steps[first:]
+
+    def reach(X: Any) -> Array:
+        Z = _transformed(before, X) if before else _in_order(X, fitted_names)
+        if encoded is not None:
+            outputs = _transformed(after[:1], Z if before else X)
+            return _partly_encoded(encoded, fill_values(after), Z, outputs)
+        if not after:
+            return _real_numbers(Z)
+        fill = fill_values(after)
+        return _completed(Z, _used(maps, len(fill)), fill)
+
+    width = maps[0].A.shape[-1] if maps else n_inputs
+    typical = _typical(after) if encoded is None else None
+    if not obstacle:
+        note = "The equations are in the model's inputs."
+        if steps:
+            undone = ", ".join(type(step).__name__ for step in steps)
+            note = f"The equations are in your own units ({undone} undone)."
+        return Space("inputs", _names(names, width), note, tuple(maps), reach, typical)
+    found = _output_names(before, names)
+    if encoded is not None:
+        found = _coordinate_names(encoded, after[0], found if before else names)
+    note = (
+        f"The equations are in the {width} features that the preprocessing makes of the inputs "
+        f"({obstacle})."
+    )
+    return Space("features", _names(found, width), note, tuple(maps), reach, typical)
+
+
+def _used(maps: Sequence[Map], n: int) -> Array:
+    """Whether the result of the maps depends on each of n coordinates."""
+    used = np.ones(len(maps[-1].t) if maps else n, dtype=bool)
+    for step in reversed(maps):
+        weights = step.A != 0
+        used = weights & used if weights.ndim == 1 else weights[used].any(axis=0)
+    return used
+
+
+def _typical(steps: Sequence[Any]) -> tuple[Array, Array] | None:
+    """Means and standard deviations that the first scaler has learned.
+
+    An imputer before it may drop columns without values; for these, both are zero.
+    """
+    kept: Map | None = None
+    for step in steps:
+        if type(step).__name__ != "SimpleImputer":
+            found = find(step).typical(step)
+            if found is None:
+                return None
+            mean, std = (np.nan_to_num(np.asarray(part, dtype=float)) for part in found)
+            return (mean, std) if kept is None else (mean @ kept.matrix, std @ kept.matrix)
+        kept = affine_map(step) if kept is None else affine_map(step).after(kept)
+    return None
+
+
+# ---- names ----
+
+
+def _names(given: Any, n: int) -> list[str]:
+    if given is None:
+        return [f"x{i + 1}" for i in range(n)]
+    if len(given) != n:
+        raise ValueError(f"names must hold {n} names, one per feature. Got {len(given)}.")
+    return [str(name) for name in given]
+
+
+def _output_names(steps: Sequence[Any], names: Any) -> list[str] | None:
+    try:
+        for step in steps:
+            names = step.get_feature_names_out(names)
+    except (AttributeError, ValueError, TypeError):
+        return None
+    return None if names is None else list(names)
+
+
+def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]:
+    """Names of inputs where a step is affine, of outputs where it is not."""
+    outputs = _output_names([step], names)
+    if outputs is None:
+        outputs = [f"z{i + 1}" for i in range(len(encoded.map.t))]
+    sources = {"input": _names(names, step.n_features_in_), "output": outputs}
+    return [sources[source][i] for source, i in encoded.origins]
+
+
+# ---- values ----
+
+
+def _transformed(steps: Sequence[Any], X: Any) -> Any:
+    for step in steps:
+        X = step.transform(X)
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def _in_order(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns of a table in the order of `fit`, found by name.
+
+    A column that is not in the table is empty: a ColumnTransformer may drop it anyway.
+    """
+    columns = getattr(X, "columns", None)
+    if columns is None or names is None or not set(names) & set(columns):
+        return X
+    if set(names) <= set(columns):
+        return X[list(names)]
+    empty = np.full(len(X), None, dtype=object)
+    there = set(columns)
+    return np.column_stack(
+        [np.asarray(X[name], dtype=object) if name in there else empty for name in names]
+    )
+
+
+def _partly_encoded(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) -> Array:
+    """Columns of X where a step is affine, columns of its outputs where it is not."""
+    outputs = np.asarray(outputs, dtype=float)
+    given = np.asarray(X, dtype=object)
+    columns = [
+        _filled(_real_numbers(given[:, i]), fill[i]) if source == "input" else outputs[:, i]
+        for source, i in encoded.origins
+    ]
+    return np.column_stack(columns)
+
+
+def _completed(X: Any, used: Array, fill: Array) -> Array:
+    """X as real numbers, missing ones replaced by `fill`.
+
+    An unused column may hold anything and becomes 0.
+    """
+    if np.shape(X)[1:] != used.shape:
+        return _real_numbers(X)  # the caller raises an error about the shape
+    if not used.all():
+        X = np.array(X, dtype=object)
+        X[:, ~used] = 0.0
+    return _filled(_real_numbers(X), fill)
+
+
+def _real_numbers(values: Any) -> Array:
+    """The values in float64; missing ones, including pandas' NA, are NaN."""
+    try:
+        return np.asarray(values, dtype=float)
+    except TypeError:  # NA is not a number
+        array = np.array(values, dtype=object)
+        array[np.frompyfunc(is_missing, 1, 1)(array).astype(bool)] = np.nan
+        return array.astype(float)
+
+
+def _filled(X: Array, fill: Array) -> Array:
+    return np.where(np.isnan(X), fill, X)

@@ -1,0 +1,72 @@
+"""Affine changes of coordinates x -> A x + t."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+
+
+class AffineMap(NamedTuple):
+    """The map x -> A x + t.
+
+    A vector A stands for a diagonal matrix. This is faster, and exact for features whose units
+    differ by many orders of magnitude.
+    """
+
+    A: Array
+    t: Array
+
+    @classmethod
+    def simplest(cls, A: Array, t: Array) -> AffineMap:
+        """The map with an invertible diagonal matrix stored as a vector, any other as a matrix."""
+        diagonal = A if A.ndim == 1 else np.diag(A)
+        if A.ndim == 1 or (A.shape[0] == A.shape[1] and not (A - np.diag(diagonal)).any()):
+            return cls(diagonal.copy() if diagonal.all() else np.diag(diagonal), t)
+        return cls(A, t)
+
+    @property
+    def is_onto(self) -> bool:
+        """Whether the rows of A are linearly independent, beyond rounding errors."""
+        if self.A.ndim == 1:
+            return True
+        lengths = np.linalg.norm(self.A, axis=1, keepdims=True)
+        if self.A.shape[0] > self.A.shape[1] or not lengths.all():
+            return False
+        return bool(np.linalg.svd(self.A / lengths, compute_uv=False)[-1] > 1e-10)
+
+    def apply(self, X: Array) -> Array:
+        """A x + t for each row of X."""
+        return (X * self.A if self.A.ndim == 1 else X @ self.A.T) + self.t
+
+    def pull_back(self, G: Array) -> Array:
+        """A'g for each row of G."""
+        return G * self.A if self.A.ndim == 1 else G @ self.A
+
+    def solve(self, y: Array) -> Array:
+        """The x nearest to the origin with A x + t = y."""
+        if self.A.ndim == 1:
+            return (y - self.t) / self.A
+        return np.linalg.lstsq(self.A, y - self.t, rcond=None)[0]
+
+    def after(self, first: AffineMap) -> AffineMap:
+        """The map that applies `first`, then this one."""
+        if first.A.ndim == 1:
+            A = self.A * first.A
+        else:
+            A = self.A[:, None] * first.A if self.A.ndim == 1 else self.A @ first.A
+        return AffineMap.simplest(A, self.apply(first.t))
+
+    def split(self) -> tuple[AffineMap, AffineMap]:
+        """The map as (second, first), where `first` is diagonal and `second` well scaled.
+
+        The columns of `second.A` have length 1, and `second.t` is the point of the image that is
+        nearest to the origin.
+        """
+        lengths = np.linalg.norm(self.A, axis=0)
+        lengths[lengths == 0] = 1.0
+        A = self.A / lengths
+        u = np.linalg.lstsq(A, -self.t, rcond=None)[0]
+        return AffineMap(A, A @ u + self.t), AffineMap(lengths, -u)

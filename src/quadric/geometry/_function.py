@@ -1,0 +1,206 @@
+"""A quadratic function in any dimension, and its changes of coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from quadric._utils import checks
+from quadric._utils.arrays import Array, as_numbers, as_vector
+from quadric.geometry._affine_map import AffineMap
+from quadric.geometry._equation import equation
+
+FLOAT64 = np.dtype(np.float64)
+
+
+class QuadraticFunction:
+    """The function F(x) = x'Qx + w'x + b; see `Quadric` for the parameters."""
+
+    Q: Array
+    w: Array
+    b: float
+    tolerance: float
+
+    def __init__(self, Q: Any, w: Any, b: Any, *, tolerance: float | None = None) -> None:
+        Q, w = as_numbers("Q", Q, FLOAT64), as_numbers("w", w, FLOAT64)
+        if Q.ndim != 2 or Q.shape[0] != Q.shape[1] or not len(Q) or w.shape != Q.shape[:1]:
+            raise ValueError(
+                "Q must have shape (n, n) and w shape (n,), n at least 1. "
+                f"Got {Q.shape} and {w.shape} instead."
+            )
+        self.Q = Q * 0.5 + Q.T * 0.5
+        self.w = w.copy()
+        scalar = isinstance(b, np.ndarray) and b.size == 1
+        self.b = checks.check_number("b", b.item() if scalar else b)
+        if tolerance is None:  # about a hundred rounding errors, which add up in many dimensions
+            tolerance = max(2e-14, len(w) * float(np.finfo(FLOAT64).eps))
+        self.tolerance = checks.check_number("tolerance", tolerance, at_least=0, below=1)
+        self.Q.flags.writeable = self.w.flags.writeable = False
+        # (source, map): F(x) = source(map(x)). The source is stated in well-scaled coordinates, so
+        # values, kind and centre are computed there. The map is onto.
+        self._origin: tuple[Self, AffineMap] | None = None
+
+    @property
+    def n_dims(self) -> int:
+        """Dimension of the space."""
+        return len(self.w)
+
+    def value(self, X: Any) -> Any:
+        """Compute F(x).
+
+        Parameters
+        ----------
+        X : array of shape (n_points, n) or (n,)
+            Points, one per row, or a single point.
+
+        Returns
+        -------
+        array of shape (n_points,) or float
+            F at each point.
+        """
+        X, single = self._points(X)
+        F, _ = self._value_and_gradient(X)
+        return float(F[0]) if single else F
+
+    def gradient(self, X: Any) -> Array:
+        """Compute the gradient 2Qx + w.
+
+        Parameters
+        ----------
+        X : array of shape (n_points, n) or (n,)
+            Points, one per row, or a single point.
+
+        Returns
+        -------
+        array of the shape of X
+            The gradient at each point.
+        """
+        X, single = self._points(X)
+        _, g = self._value_and_gradient(X)
+        return g[0] if single else g
+
+    def _value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        if self._origin is not None:
+            source, to_source = self._origin
+            F, g = source._value_and_gradient(to_source.apply(X))
+            return F, to_source.pull_back(g)
+        V = X @ self.Q
+        return ((V + self.w) * X).sum(axis=1) + self.b, 2 * V + self.w
+
+    def equation(
+        self,
+        names: Sequence[str] | None = None,
+        precision: int = 3,
+        *,
+        latex: bool = False,
+        max_terms: int | None = None,
+        sizes: Any = 1.0,
+    ) -> str:
+        """Write the equation F(x) = 0 as text or in LaTeX.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the coordinates. The default is x, y, z, and x1, x2, ... in more dimensions.
+        precision : int
+            Number of significant digits.
+        latex : bool
+            Whether to write LaTeX.
+        max_terms : int, optional
+            Largest number of terms to show. The largest terms are shown, and the number of
+            omitted ones is appended.
+        sizes : array of shape (n,) or float
+            Typical sizes of the coordinates, which decide how large a term is.
+
+        Returns
+        -------
+        str
+            The equation.
+        """
+        sizes = as_vector("sizes", sizes, self.n_dims, FLOAT64)
+        return equation(
+            self.Q, self.w, self.b, names, precision, latex=latex, max_terms=max_terms, sizes=sizes
+        )
+
+    def preimage(self, A: Any, t: Any = 0.0) -> Self:
+        """Find the set of all x for which A x + t is on the surface.
+
+        Parameters
+        ----------
+        A : array of shape (n, k)
+            Matrix of the map.
+        t : array of shape (n,) or float
+            Offset of the map.
+
+        Returns
+        -------
+        Quadric
+            The set, a surface in k dimensions.
+        """
+        A = as_numbers("A", A, FLOAT64)
+        if A.ndim != 2 or A.shape[0] != self.n_dims or not A.shape[1]:
+            raise ValueError(f"A must have shape ({self.n_dims}, k). Got {A.shape} instead.")
+        return self._preimage(AffineMap.simplest(A, as_vector("t", t, self.n_dims, FLOAT64)))
+
+    def transform(self, scale: Any = 1.0, shift: Any = 0.0) -> Self:
+        """Compute the image of the surface under x -> scale * x + shift.
+
+        ``transform(scaler.scale_, scaler.mean_)`` converts a surface learned on standardised
+        features to the user's units.
+
+        Parameters
+        ----------
+        scale : array of shape (n,), array of shape (n, n) or float
+            Factors, none of them zero, or an invertible matrix: x -> scale @ x + shift.
+        shift : array of shape (n,) or float
+            Offset of the map.
+
+        Returns
+        -------
+        Quadric
+            The image.
+        """
+        shift = as_vector("shift", shift, self.n_dims, FLOAT64)
+        scale = as_numbers("scale", scale, FLOAT64)
+        if scale.ndim == 2:
+            if scale.shape != self.Q.shape or np.linalg.matrix_rank(scale) < self.n_dims:
+                raise ValueError(
+                    f"scale must be an invertible matrix of shape {self.Q.shape}. "
+                    f"Got shape {scale.shape}, or a singular matrix."
+                )
+            A = np.linalg.inv(scale)
+            return self._preimage(AffineMap.simplest(A, -A @ shift))
+        scale = as_vector("scale", scale, self.n_dims, FLOAT64)
+        if not scale.all():
+            raise ValueError("scale must not be zero. Got a zero; leave out constant features.")
+        return self._preimage(AffineMap(1 / scale, -shift / scale))
+
+    def _preimage(self, change: AffineMap) -> Self:
+        """`preimage` in one step from the source of this surface."""
+        source = self
+        if self._origin is not None:
+            source, to_source = self._origin
+            change = to_source.after(change)
+        if not change.is_onto:  # a section, which is a surface of its own
+            section, change = change.split()
+            source = source._substitute(section)
+        image = source._substitute(change)
+        image._origin = source, change
+        return image
+
+    def _substitute(self, change: AffineMap) -> Self:
+        """F(A x + t), with coefficients computed directly."""
+        F, g = self._value_and_gradient(change.t[None])
+        Q = change.pull_back(change.pull_back(self.Q).T)
+        return type(self)(Q, change.pull_back(g)[0], F[0], tolerance=self.tolerance)
+
+    def _points(self, X: Any) -> tuple[Array, bool]:
+        X = as_numbers("X", X, FLOAT64)
+        if X.ndim not in (1, 2) or X.shape[-1] != self.n_dims:
+            raise ValueError(
+                f"X must have shape (n_points, {self.n_dims}), or ({self.n_dims},) for one point. "
+                f"Got shape {X.shape} instead."
+            )
+        return np.atleast_2d(X), X.ndim == 1

@@ -1,0 +1,284 @@
+"""Quadrics: conics, surfaces in space, and slices of surfaces in more dimensions."""
+
+import itertools
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from quadric._utils import checks
+from quadric._utils.arrays import Array
+from quadric.geometry import Quadric
+from quadric.geometry._conic_arcs import Window, arcs, check_conic
+from quadric.geometry._equation import default_names
+from quadric.geometry._surface_meshes import surface_meshes
+from quadric.plotting._points import plot_points, points_of, window_of
+from quadric.plotting._style import (
+    BOUNDARY,
+    color_of,
+    get_ax,
+    plain,
+    show_window,
+    shown_window,
+)
+
+MAX_PANELS = 12
+
+
+def plot_conic(
+    conic: Quadric,
+    ax: Axes | None = None,
+    *,
+    window: Window | None = None,
+    color: str = BOUNDARY,
+    linestyle: Any = "-",
+    linewidth: float = 2.0,
+    label: str | None = None,
+) -> Axes:
+    """Draw a conic by arcs whose points satisfy the equation up to rounding.
+
+    Parameters
+    ----------
+    conic : Quadric
+        A quadric of two dimensions; use `Quadric.slice` for one of more dimensions.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. The default creates new ones.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. The default is the part that `ax` shows, or the surroundings of
+        the curve.
+    color, linestyle, linewidth
+        Properties of the lines.
+    label : str, optional
+        Label of the first line.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    check_conic(conic)
+    fresh = ax is None or not ax.has_data()
+    ax = get_ax(ax)
+    if window is None:
+        window = surroundings(conic) if fresh else shown_window(ax)
+    style = {"color": color, "linestyle": linestyle, "linewidth": linewidth}
+    for k, piece in enumerate(arcs(conic, window)):
+        (line,) = ax.plot(*piece.T, label=label if k == 0 else None, **style)
+        if len(piece) == 1:
+            line.set(marker="o", markersize=3 * linewidth)
+    show_window(ax, window)
+    if fresh:
+        ax.set_aspect("equal")
+    return ax
+
+
+def surroundings(conic: Quadric) -> Window:
+    """A square window that shows the characteristic part of a conic."""
+    middle = np.zeros(2) if conic.is_empty else conic.nearest(np.zeros(2))
+    reach = 1.0
+    if conic.center is not None:
+        middle, lengths = conic.center, _positive_half_lengths(conic)
+        if len(lengths):
+            reach = float(lengths.max()) * (1.3 if conic.is_ellipsoid else 3.0)
+    elif conic.kind == "parabola":
+        middle = conic._form.origin
+        reach = 4 * conic._form.slope / float(np.abs(conic._form.eigenvalues).max())
+    x, y = middle.tolist()
+    window = x - reach, x + reach, y - reach, y + reach
+    if not (np.isfinite(window).all() and window[0] < window[1] and window[2] < window[3]):
+        raise ValueError(
+            f"the conic cannot be drawn: its centre ({x:.3g}, {y:.3g}) and its size {reach:.3g} do "
+            "not define a window. Pass window, or rescale the data before fit."
+        )
+    return window
+
+
+def _positive_half_lengths(surface: Quadric) -> Array:
+    lengths = surface.axes.half_lengths
+    return lengths[np.isfinite(lengths) & (lengths > 0)]
+
+
+def plot_surface(
+    surface: Quadric,
+    ax: Any = None,
+    *,
+    extent: float | None = None,
+    color: str | None = None,
+    alpha: float = 0.55,
+    names: Sequence[str] | None = None,
+) -> Any:
+    """Draw a quadric of three dimensions by a mesh whose vertices lie on it.
+
+    Parameters
+    ----------
+    surface : Quadric
+        A quadric of three dimensions.
+    ax : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
+        Axes to draw on. The default creates new ones.
+    extent : float, optional
+        Distance from the centre up to which to draw. The default fits the part that `ax` shows,
+        or the surface.
+    color : str, optional
+        Colour of the surface.
+    alpha : float
+        Opacity of the surface.
+    names : sequence of str, optional
+        Names of the three coordinates.
+
+    Returns
+    -------
+    mpl_toolkits.mplot3d.axes3d.Axes3D
+        The axes.
+    """
+    if extent is not None:
+        extent = checks.check_number("extent", extent, above=0)
+    if names is not None and len(names) != 3:
+        raise ValueError(f"names must hold 3 names. Got {len(names)}.")
+    ax = get_ax(ax, space=True)
+    around: Array | None = None
+    if ax.has_data():
+        limits = np.array([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
+        around = limits.mean(axis=1)
+        shown = float(np.abs(limits[:, 1] - limits[:, 0]).max() / 2)
+    else:
+        lengths = _positive_half_lengths(surface)
+        shown = 2.5 * float(np.median(lengths)) if len(lengths) else 2.0
+    for mesh in surface_meshes(surface, shown if extent is None else extent, around):
+        ax.plot_surface(
+            *mesh,
+            color=(*to_rgb(color or color_of(0)), alpha),
+            edgecolor=(1, 1, 1, 0.35),
+            linewidth=0.3,
+            rstride=1,
+            cstride=1,
+            shade=True,
+        )
+    ax.set_aspect("equal")
+    ax.locator_params(nbins=5)
+    for axis, name in zip("xyz", names or "xyz", strict=True):
+        getattr(ax, f"set_{axis}label")(plain(name))
+    return ax
+
+
+def plot_slice(
+    surface: Quadric,
+    dims: Sequence[int],
+    at: Any = None,
+    ax: Axes | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    X: Any = None,
+    y: Any = None,
+    outline: bool = False,
+    window: Window | None = None,
+) -> Axes:
+    """Draw the conic in which a plane along two coordinates intersects a surface.
+
+    Parameters
+    ----------
+    surface : Quadric
+        A quadric of three dimensions or more.
+    dims : sequence of two int
+        Coordinates of the plane.
+    at : array of shape (n,), optional
+        A point of the plane. The default is the mean of X, or the centre of the surface.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. The default creates new ones.
+    names : sequence of str, optional
+        Names of all coordinates.
+    X : array of shape (n_samples, n), optional
+        Points to project onto the plane.
+    y : array of shape (n_samples,), optional
+        Class of each point, which decides its colour.
+    outline : bool
+        Whether to draw, dashed, the outline of the whole surface seen along the other
+        coordinates, if it has one.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. The default surrounds X, or the conic.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    n = surface.n_dims
+    ax = get_ax(ax)
+    names = default_names(n) if names is None else list(names)
+    if len(names) != n:
+        raise ValueError(f"names must hold {n} names. Got {len(names)}.")
+    if len(dims) != 2 or not all(0 <= dim < n for dim in dims):
+        raise ValueError(f"dims must be two coordinates below {n}. Got {dims}.")
+    dims = list(dims)
+    if X is not None:
+        points = points_of(X, n)
+        at = points.mean(axis=0) if at is None else at
+        window = window_of(points[:, dims]) if window is None else window
+        if y is None:
+            ax.scatter(points[:, dims[0]], points[:, dims[1]], s=6, c=color_of(6), alpha=0.5)
+        else:
+            plot_points(points[:, dims], y, ax, size=9)
+    section = surface.slice(dims, at)
+    window = surroundings(section) if window is None else window
+    plot_conic(section, ax, window=window)
+    if outline:
+        with suppress(ValueError):  # the surface has no outline
+            plot_conic(surface.project(dims), ax, window=window, linestyle="--", linewidth=1.2)
+    ax.set_xlabel(plain(names[dims[0]]))
+    ax.set_ylabel(plain(names[dims[1]]))
+    ax.set_title(section.kind, fontsize=10)
+    return ax
+
+
+def plot_slices(
+    surface: Quadric,
+    at: Any = None,
+    pairs: Sequence[Sequence[int]] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    X: Any = None,
+    y: Any = None,
+    outline: bool = False,
+) -> Figure:
+    """Draw several slices of a surface side by side.
+
+    Parameters
+    ----------
+    surface : Quadric
+        A quadric of three dimensions or more.
+    at : array of shape (n,), optional
+        A point of all planes. The default is the mean of X, or the centre of the surface.
+    pairs : sequence of pairs of int, optional
+        Coordinates of each plane. The default is the six pairs with the strongest terms
+        q_ij x_i x_j.
+    names : sequence of str, optional
+        Names of all coordinates.
+    X : array of shape (n_samples, n), optional
+        Points to project onto the planes.
+    y : array of shape (n_samples,), optional
+        Class of each point, which decides its colour.
+    outline : bool
+        Whether to draw the outline of the whole surface, too.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    if pairs is None:
+        every = itertools.combinations(range(surface.n_dims), 2)
+        scale = 1.0 if X is None else points_of(X, surface.n_dims).std(axis=0)
+        strength = np.abs(surface.Q * scale) * np.reshape(scale, (-1, 1))
+        pairs = sorted(every, key=lambda pair: -strength[pair])[:6]
+    if not 0 < len(pairs) <= MAX_PANELS:
+        raise ValueError(f"pairs must hold 1 to {MAX_PANELS} pairs. Got {len(pairs)}.")
+    columns = min(3, len(pairs))
+    rows = -(-len(pairs) // columns)
+    figure = Figure(figsize=(3.6 * columns, 3.4 * rows), layout="constrained", dpi=150)
+    for k, pair in enumerate(pairs):
+        ax = figure.add_subplot(rows, columns, k + 1)
+        plot_slice(surface, pair, at, ax, names=names, X=X, y=y, outline=outline)
+    return figure
