@@ -272,7 +272,7 @@ def test_arguments_are_checked():
     refused(
         cnn(), "must be the name of a torch.nn.Linear: '4', '6'. Got 'fc', which does", name="fc"
     )
-    refused(cnn(), "must be that of a torch.nn.Linear: '4', '6'. Got '0', a Conv2d", name="0")
+    refused(cnn(), "must be the name of a torch.nn.Linear: '4', '6'. Got '0', a Conv2d", name="0")
     refused(nn.Sequential(*[nn.Linear(2, 2) for _ in range(9)]), r"'8' \(the last 8\)", name="fc")
 
 
@@ -280,7 +280,7 @@ def test_a_model_without_linear_is_refused():
     refused(
         nn.Sequential(nn.Conv2d(1, 1, 3)), "must contain a torch.nn.Linear.*Sequential contains no"
     )
-    refused(nn.Conv2d(1, 1, 3), "This Conv2d has none")
+    refused(nn.Conv2d(1, 1, 3), "This Conv2d contains none")
 
 
 def test_tied_weights_are_refused():
