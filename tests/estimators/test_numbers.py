@@ -24,7 +24,7 @@ from quadric.core._layers import Linear
 from quadric.errors import TableError
 from quadric.explain import explain, quadrics
 from quadric.geometry import Quadric
-from quadric.tables import Settings, TableNetwork, Wishes, open_table, predict, train
+from quadric.tables import ColumnOptions, Settings, TableNetwork, open_table, predict, train
 from tests.support.networks import make_network, max_difference
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -176,7 +176,7 @@ def test_an_overflow_in_a_table_is_one_error(tmp_path):
     path = tmp_path / "table.csv"
     rows = [f"{1e-60 * a},{b},{y}\n" for (a, b, _), y in zip(X.tolist(), Y, strict=True)]
     path.write_text("a,b,y\n" + "".join(rows))
-    trained = train(open_table(path), Wishes("y"), Settings())
+    trained = train(open_table(path), ColumnOptions("y"), Settings())
     save(trained.model, tmp_path / "m.quadric")
     huge = tmp_path / "huge.csv"
     huge.write_text("a,b\n1e99,1e99\n-1e99,1e99\n")

@@ -18,7 +18,7 @@ from quadric.cli import app
 from quadric.model_file import _safetensors as container
 from quadric.model_file import info
 from quadric.model_file._describe import describe
-from quadric.tables import Settings, Wishes, open_table, train
+from quadric.tables import ColumnOptions, Settings, open_table, train
 
 JUNK = (
     None, True, -1, 0, 7, 1.5, -1e308, 10**300, "", "x", "\x1b[31m\n", "category", [], {}, [[]],
@@ -56,7 +56,7 @@ def place(tmp_path_factory):
     ).write_csv(directory / "categories.csv")
     models = {}
     for name in ("numbers", "categories"):
-        trained = train(open_table(directory / f"{name}.csv"), Wishes("species"), Settings())
+        trained = train(open_table(directory / f"{name}.csv"), ColumnOptions("species"), Settings())
         extra = {"table": trained.schema.to_dict(), "report": trained.report.to_dict()}
         models[name] = trained.model, extra | {"data": f"{name}.csv"}
     network = Network.create(2, [("quadratic", 3, "softmax")], rng=0)
@@ -201,7 +201,7 @@ def test_a_table_of_another_model_is_refused(place, tmp_path):
         for command in ("predict", "predict --proba", "explain"):
             result = CliRunner().invoke(app, [*command.split()[:1], str(path), str(table)])
             assert result.exit_code == 1, (case, result.output)
-            assert "the file's description of its table" in result.stderr
+            assert "the table description in the model file" in result.stderr
             assert check(command, path, table, None) == 1
 
 

@@ -109,7 +109,7 @@ def utf_16_without_mark(rng):
 def repeated_name(rng):
     header, body = table(rng)
     header[1] = header[0]
-    return Odd(text(header, body).encode(), "more than one column 'x'")
+    return Odd(text(header, body).encode(), "columns named 'x'")
 
 
 def empty_name(rng):
@@ -119,7 +119,7 @@ def empty_name(rng):
 
 
 def no_names(rng):
-    return Odd(text(["", "", "", ""], table(rng)[1]).encode(), "column names; none is there")
+    return Odd(text(["", "", "", ""], table(rng)[1]).encode(), "has no column names")
 
 
 def only_a_header(rng):
@@ -195,7 +195,7 @@ def carriage_returns(rng):
 
 
 def only_carriage_returns(rng):
-    return Odd(text(*table(rng), end="\r").encode(), "CR alone")
+    return Odd(text(*table(rng), end="\r").encode(), "end with CR.")
 
 
 def other_separators(rng):
@@ -219,7 +219,7 @@ def mistyped_number(rng):
     header, body = table(rng, 80)
     body[17][0] = "1,5o"
     body[17] = [f'"{body[17][0]}"', *body[17][1:]]
-    return Odd(text(header, body).encode(), "the first '1,5o' in row 18")
+    return Odd(text(header, body).encode(), "the first is '1,5o' in row 18")
 
 
 def booleans(rng):

@@ -1,9 +1,12 @@
 """A small table to stream, and runs on it that stop where a test wants them to."""
 
+import subprocess
+import sys
+
 import numpy as np
 import polars as pl
 
-from quadric.tables import Settings, Wishes, open_table
+from quadric.tables import ColumnOptions, Settings, open_table
 from quadric.tables.streaming import Checkpoint, Stream, train_stream
 
 
@@ -36,10 +39,11 @@ def write_table(path, n=2400):
             "z": z,
             "colour": colour,
             "size": 1000 + 50 * (x * z + z**2),
-            "label": [None if i % 100 == 9 else ("in" if v else "out")
-                      for i, v in enumerate(inside)],
+            "label": [
+                None if i % 100 == 9 else ("in" if v else "out") for i, v in enumerate(inside)
+            ],
         }
-    )  # fmt: skip
+    )
     if path.suffix == ".parquet":
         frame.write_parquet(path, row_group_size=300)
     else:
@@ -47,15 +51,23 @@ def write_table(path, n=2400):
     return path
 
 
-def go(table, wishes=None, stream=None, **options):
+def go(table, options=None, stream=None, **how):
     """A run on the table, with `table.checkpoint` beside it."""
-    wishes = wishes or Wishes("label", drop=["size"])
+    options = options or ColumnOptions("label", drop=["size"])
     stream = stream or Stream(buffer=300, epochs=3, every=2)
     checkpoint = Checkpoint(table.with_suffix(".checkpoint"))
-    return train_stream(open_table(table), wishes, Settings(), stream, checkpoint, **options)
+    return train_stream(open_table(table), options, Settings(), stream, checkpoint, **how)
 
 
 def parameters(trained):
     return [
         array for layer in trained.model[-1].network_.layers for array in layer.arrays().values()
     ]
+
+
+def start(directory, data, *more):
+    options = ["-t", "label", "-o", "a.quadric", "--stream", "--json", *more]
+    command = [sys.executable, "-m", "quadric", "train", data, *options]
+    return subprocess.Popen(
+        command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )

@@ -3,21 +3,19 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from quadric.cli import app
 from quadric.errors import TableError
 from quadric.model_file import _safetensors as container
 from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
 from quadric.tables.streaming._checkpoint import FORM
 from tests.support import damaged_checkpoints
+from tests.support.commands import is_one_line, quick
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
 ROOT = Path(__file__).parents[2]
@@ -29,30 +27,10 @@ def place(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def no_hang():
-    def end(*_):
-        raise AssertionError("the command does not end")
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(600)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-
-
 def train(place, *more, output="a.quadric"):
-    arguments = ["train", place / "table.csv", "-t", "label", "-o", place / output, "--stream",
-                 "--epochs", "1", "--buffer", "100", "--checkpoint-every", "1", *more]  # fmt: skip
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def is_one_line(result, *parts):
-    assert result.exit_code == 1, (result.output, result.exception)
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    for part in parts:
-        assert part in result.stderr
+    options = ["--stream", "--epochs", "1", "--buffer", "100", "--checkpoint-every", "1"]
+    table = place / "table.csv"
+    return quick("train", table, "-t", "label", "-o", place / output, *options, *more)
 
 
 # ---- the files of others -------------------------------------------------------------------
@@ -101,24 +79,40 @@ def device(path):
     path.symlink_to("/dev/zero")
 
 
+def files_in(directory):
+    """Inode, time and content of each file; a device has none."""
+    found = {}
+    for path in directory.iterdir():
+        readable = path.is_file() and path.stat().st_size < 10**6
+        content = path.read_bytes() if readable else None
+        found[path.name] = (path.lstat().st_ino, path.lstat().st_mtime_ns, content)
+    return found
+
+
 @pytest.mark.parametrize("resume", [(), ("--resume",)], ids=["new", "resume"])
 @pytest.mark.parametrize(
     "make",
-    [text_file, empty_file, npz_file, model_file, link, link_to_nothing, link_to_a_checkpoint,
-     directory, pipe, device],
-)  # fmt: skip
+    [
+        text_file,
+        empty_file,
+        npz_file,
+        model_file,
+        link,
+        link_to_nothing,
+        link_to_a_checkpoint,
+        directory,
+        pipe,
+        device,
+    ],
+)
 def test_what_is_not_our_checkpoint_stays_as_it_is(place, make, resume, no_hang):
     path = place / "a.quadric.checkpoint"
     make(path)
-    before = {one: (one.lstat(), one.is_file() and one.stat().st_size < 10**6 and one.read_bytes())
-              for one in place.iterdir()}  # fmt: skip
+    before = files_in(place)
     result = train(place, *resume)
-    is_one_line(result, "a.quadric.checkpoint ", "Move it away, or give another name with -o.")
-    after = {one: (one.lstat(), one.is_file() and one.stat().st_size < 10**6 and one.read_bytes())
-             for one in place.iterdir()}  # fmt: skip
-    assert {one: (stat.st_ino, stat.st_mtime_ns, content) for one, (stat, content)
-            in before.items()} == {one: (stat.st_ino, stat.st_mtime_ns, content)
-                                   for one, (stat, content) in after.items()}  # fmt: skip
+    is_one_line(result, "Move it away, or choose another output with -o.")
+    assert "a.quadric.checkpoint " in result.stderr
+    assert files_in(place) == before
 
 
 def test_an_older_checkpoint_of_ours_is_replaced_and_removed(place):
@@ -144,7 +138,7 @@ def test_a_file_that_another_puts_there_during_the_run(place, calls):
             path.write_text("precious")
 
     stream = Stream(buffer=100, epochs=1, every=2)
-    with pytest.raises(TableError, match="was put there by another process") as caught:
+    with pytest.raises(TableError, match="was written by another process") as caught:
         go(place / "table.csv", stream=stream, progress=progress)
     assert "\n" not in str(caught.value)
     assert path.read_text() == "precious"
@@ -261,8 +255,11 @@ def test_damaged_checkpoints(originals, damage):
 def run(count):
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.damaged_checkpoints", str(count), "0"],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

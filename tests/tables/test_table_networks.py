@@ -10,16 +10,14 @@ import quadric
 from quadric import Network
 from quadric.errors import TableError
 from quadric.tables import TableNetwork, open_table, predict
-from tests.cli.test_train_command import is_one_line, quick
+from tests.support.commands import is_one_line, quick
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 NAMES = ["a", "b", "c"]
 
 
 def net(m, last, *, n=3, dtype="float64"):
-    return Network.create(
-        n, [("quadratic", m, last)], init="normal", scale=1.0, rng=0, dtype=dtype
-    )  # fmt: skip
+    return Network.create(n, [("quadratic", m, last)], init="normal", scale=1.0, rng=0, dtype=dtype)
 
 
 def write(path, names=NAMES, rows=X, **more):
@@ -56,7 +54,7 @@ def test_several_classes(tmp_path, last, dtype):
     network = net(4, last, dtype=dtype)
     P = network.forward(X)
     found, said = run(tmp_path, network)
-    assert "the inputs are the table's columns of numbers, in their order, 'a', 'b', 'c'." in said
+    assert "The inputs are the table's numeric columns in their order: 'a', 'b', 'c'." in said
     assert found.columns == ["class"]
     assert found["class"].to_list() == P.argmax(axis=1).tolist()
     found, _ = run(tmp_path, network, "--proba")
@@ -84,7 +82,7 @@ def test_numbers(tmp_path, last):
     found, _ = run(tmp_path, net(1, last), extra={"target": "price"})
     assert found.columns == ["price"]
     np.testing.assert_array_equal(found.to_numpy(), net(1, last).forward(X))
-    refused(tmp_path, net(2, last), "--proba is for classes", "--proba")
+    refused(tmp_path, net(2, last), "--proba needs a classifier", "--proba")
 
 
 def test_columns_and_classes_that_the_file_names(tmp_path):
@@ -102,7 +100,7 @@ def test_columns_and_classes_that_the_file_names(tmp_path):
 
 def test_parquet_in_many_batches(tmp_path, monkeypatch):
     for module in ("_prediction", "_table_network"):
-        monkeypatch.setattr(f"quadric.tables.{module}.BATCH", 7)
+        monkeypatch.setattr(f"quadric.tables.{module}.ROWS_AT_ONCE", 7)
     text = write(tmp_path / "table.parquet", text=["t"] * 50)
     found, said = run(tmp_path, net(4, "softmax"), "--proba", table=text, out="out.parquet")
     np.testing.assert_array_equal(found.to_numpy()[:, 1:], net(4, "softmax").forward(X))
@@ -121,8 +119,8 @@ def test_rows_that_lack_a_number_are_left_blank(tmp_path):
     assert found["probability of 1"].is_null().to_list() == blank.tolist()
     P = net(2, "softmax").forward(X)
     np.testing.assert_array_equal(found.to_numpy()[~blank, 1:], P[~blank])
-    assert "2 rows lack a number: their predictions are empty." in said
-    assert "imputed" not in said
+    assert "Predicted nothing for 2 rows with a missing number." in said
+    assert "Imputed" not in said
 
 
 def test_what_was_done_as_json(tmp_path):
@@ -167,27 +165,32 @@ def test_a_column_that_is_merely_called_class(tmp_path):
 
 def test_tables_that_do_not_fit(tmp_path):
     four = write(tmp_path / "four.csv", n=1, text=["t"] * 50)
-    message = "takes 3 numbers, and {} has {} columns of numbers: {}; no inputs are {}. Give a"
+    message = "has 3 inputs, but {} has {} numeric columns: {}. Not numeric: {}. Use a"
     shown = message.format(four, 4, "'a', 'b', 'c', 'n'", "'text' ('t' in row 1)")
     refused(tmp_path, net(2, "softmax"), shown, table=four)
     two = write(tmp_path / "two.csv", ["a", "b"], dates=["2024-01-01"] * 50)
     shown = message.format(two, 2, "'a', 'b'", "'dates' ('2024-01-01' in row 1)")
     refused(tmp_path, net(2, "softmax"), shown, table=two)
     two.write_text("a,b,c\n1,,3\n4,five,6\n")
-    refused(tmp_path, net(2, "softmax"), "no inputs are 'b' ('five' in row 2)", table=two)
+    refused(tmp_path, net(2, "softmax"), "Not numeric: 'b' ('five' in row 2)", table=two)
     two.write_text("a,b,c\n1,,3\n4,,6\n")
     refused(tmp_path, net(2, "softmax"), "'b' (all its values are missing)", table=two)
     two.write_text("x\nabc\n")
-    refused(tmp_path, net(2, "softmax"), "has 0 columns of numbers; no inputs are 'x'", table=two)
+    refused(tmp_path, net(2, "softmax"), "has 0 numeric columns. Not numeric: 'x'", table=two)
     two.write_text("x,y\n")
-    refused(tmp_path, net(2, "softmax"), "has no rows", table=two)
-    refused(tmp_path, net(2, "softmax"), "column 'z' must be there", extra={"columns": list("abz")})
+    refused(tmp_path, net(2, "softmax"), "has column names but no rows", table=two)
+    refused(
+        tmp_path,
+        net(2, "softmax"),
+        "the table lacks the column 'z'",
+        extra={"columns": list("abz")},
+    )
     date = pl.DataFrame({"day": [1]}).with_columns(pl.col("day").cast(pl.Date))
     date.write_parquet(tmp_path / "date.parquet")
-    part = "no inputs are 'day' ('1970-01-02' in row 1)"
+    part = "Not numeric: 'day' ('1970-01-02' in row 1)"
     refused(tmp_path, net(2, "softmax"), part, table=tmp_path / "date.parquet")
     many = write(tmp_path / "many.csv", [f"x{i}" for i in range(20)], np.ones((2, 20)))
-    refused(tmp_path, net(2, "softmax"), "'x11' and 8 more. Give", table=many)
+    refused(tmp_path, net(2, "softmax"), "'x11' and 8 more. Use", table=many)
 
 
 def test_a_column_without_a_name_is_no_input(tmp_path):
@@ -205,19 +208,21 @@ def test_a_column_without_a_name_is_no_input(tmp_path):
 @pytest.mark.parametrize(
     ("extra", "part"),
     [
-        ({"columns": ["a", "b"]}, "'columns' must be a list of 3 different names, one an input. "
-                                  "Got 2 of them"),
-        ({"columns": ["a", "b", "b"]}, "'columns' must be a list of 3 different names"),
-        ({"columns": ["a", "b", 1]}, "'columns' must be a list of 3 different names"),
-        ({"columns": "abc"}, "Got 'abc' instead: save the network anew"),
-        ({"classes": ["x"]}, "'classes' must be a list of 2 different names or whole numbers"),
-        ({"classes": ["x", 1]}, "'classes' must be a list of 2 different names"),
-        ({"classes": [True, False]}, "'classes' must be a list of 2 different names"),
-        ({"classes": {"x": 1}}, "'classes' must be a list of 2 different names"),
+        (
+            {"columns": ["a", "b"]},
+            "'columns' must be a list of 3 distinct names, one per input. Got a list of 2",
+        ),
+        ({"columns": ["a", "b", "b"]}, "'columns' must be a list of 3 distinct names"),
+        ({"columns": ["a", "b", 1]}, "'columns' must be a list of 3 distinct names"),
+        ({"columns": "abc"}, "Got 'abc' instead. Save the network again"),
+        ({"classes": ["x"]}, "'classes' must be a list of 2 distinct names or integers"),
+        ({"classes": ["x", 1]}, "'classes' must be a list of 2 distinct names"),
+        ({"classes": [True, False]}, "'classes' must be a list of 2 distinct names"),
+        ({"classes": {"x": 1}}, "'classes' must be a list of 2 distinct names"),
         ({"target": 5}, "'target' must be a name. Got 5"),
         ({"target": ""}, "'target' must be a name. Got ''"),
     ],
-)  # fmt: skip
+)
 def test_files_that_say_what_does_not_fit(tmp_path, extra, part):
     refused(tmp_path, net(2, "softmax"), part, extra=extra)
     with pytest.raises(TableError):
@@ -226,7 +231,12 @@ def test_files_that_say_what_does_not_fit(tmp_path, extra, part):
 
 def test_classes_need_probabilities(tmp_path):
     extra = {"classes": ["x", "y"]}
-    refused(tmp_path, net(2, "identity"), "ends in 'identity', which gives no prob", extra=extra)
+    refused(
+        tmp_path,
+        net(2, "identity"),
+        "activation is 'identity', which does not give prob",
+        extra=extra,
+    )
 
 
 @pytest.mark.parametrize("value", [1e30, 1e50])

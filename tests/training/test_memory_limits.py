@@ -159,10 +159,11 @@ def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
     from sklearn.preprocessing import OneHotEncoder
 
     from quadric import save
-    from quadric.tables import Settings, Wishes, open_table, train
+    from quadric.tables import ColumnOptions, Settings, open_table, train
 
     table = write_table(tmp_path / "t.csv", 4000, 4000)
-    trained = train(open_table(table), Wishes("y", most_categories=5000), Settings(kind="reduced"))
+    options = ColumnOptions("y", most_categories=5000)
+    trained = train(open_table(table), options, Settings(kind="reduced"))
     encoder = trained.model[0].named_transformers_["categories"][-1]
     assert isinstance(encoder, OneHotEncoder)
     trained.model[0].sparse_output_ = encoder.sparse_output = False

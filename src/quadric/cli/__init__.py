@@ -1,9 +1,15 @@
-"""The command line: one file a command; each imports what it needs when it runs."""
+"""The command line: one file per command, and what they share.
+
+`_console` prints and reports errors, `_model_loading` opens model files with a table, and
+`_reproduce_tables` shows the results of `reproduce`. Each command imports the packages it needs
+when it runs, so that `quadric --help` stays fast. Start with `main`.
+"""
 
 import io
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import quadric
 from quadric._utils.extras import require
@@ -25,40 +31,41 @@ from quadric.cli._train import train
 
 __all__ = ["app", "main"]
 
+EXAMPLES: dict[Callable[..., Any], list[str]] = {
+    train: [
+        "quadric train iris.csv --target species -o iris.quadric",
+        "quadric train iris.csv -t species --cv 5 --json",
+        "quadric train big.parquet -t label --stream --resume",
+    ],
+    predict: [
+        "quadric predict iris.quadric new.csv -o out.csv --proba",
+        "quadric predict iris.quadric new.parquet | head",
+    ],
+    explain: ["quadric explain iris.quadric", "quadric explain iris.quadric iris.csv --json"],
+    plot: [
+        "quadric plot iris.quadric iris.csv -o iris.png --classes versicolor,virginica",
+        "quadric plot digits.quadric --image-shape 8x8",
+    ],
+    info: ["quadric info iris.quadric --json"],
+    export: ["quadric export iris.quadric iris.onnx"],
+    complexity: ["quadric complexity 784 30 10 --kinds linear,quadratic"],
+    reproduce: ["quadric reproduce", "quadric reproduce mnist --full --out report"],
+}
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Networks of quadratic neurons.",
+    help="Neural networks with quadratic neurons.",
 )
-app.command(
-    epilog="Examples: `quadric train iris.csv --target species -o iris.quadric`, `quadric train "
-    "iris.csv -t species --cv 5 --json`, `quadric train big.parquet -t label --stream --resume`."
-)(train)
-app.command(
-    epilog="Examples: `quadric predict iris.quadric new.csv -o out.csv --proba`, `quadric predict "
-    "iris.quadric new.parquet | head`."
-)(predict)
-app.command(
-    epilog="Examples: `quadric explain iris.quadric`, `quadric explain iris.quadric iris.csv "
-    "--json`."
-)(explain)
-app.command(
-    epilog="Examples: `quadric plot iris.quadric iris.csv -o iris.png --classes versicolor,"
-    "virginica`, `quadric plot digits.quadric --image-shape 8x8`."
-)(plot)
-app.command(epilog="Example: `quadric info iris.quadric --json`.")(info)
-app.command(epilog="Example: `quadric export iris.quadric iris.onnx`.")(export)
-app.command(epilog="Example: `quadric complexity 784 30 10 --kinds linear,quadratic`.")(complexity)
-app.command(
-    epilog="Example: `quadric reproduce`, or `quadric reproduce mnist --full --out report`."
-)(reproduce)
+for command, examples in EXAMPLES.items():
+    app.command(epilog="\n\n".join(["Examples:", *(f"- `{one}`" for one in examples)]))(command)
 app.add_typer(data, name="data")
 
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
         typer.echo(f"quadric {quadric.__version__}")
@@ -66,17 +73,17 @@ def _version(
 
 
 def main() -> None:
-    """The `quadric` command."""
+    """Run the `quadric` command."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows few signs shows "?"
+        if isinstance(stream, io.TextIOWrapper):  # "?" for what the terminal cannot show
             stream.reconfigure(errors="replace")
     try:
         app()
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         sys.exit(130)
-    except OSError as error:  # stdout itself cannot be written to
+    except OSError as error:  # stdout cannot be written to
         reason = visible(str(error.strerror or error))
         print(f"error: cannot write the output: {reason}.", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nor can it be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the exit does not flush it
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""What the commands share: how to say that something is wrong, and where to write."""
+"""Printing, error reports and output paths, shared by all commands."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -14,27 +14,34 @@ from quadric._utils.text import visible
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A terminal that takes text as it is: no markup, no :emoji: and no wrapping in names.
+    """Return a console that prints text as it is: no markup, no :emoji:, no wrapping.
 
-    What comes from files and users goes through `visible` first.
+    Text from files and users must go through `visible` first.
     """
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def fail(message: str) -> NoReturn:
-    """The user's mistake: one clear line on stderr, exit code 1."""
+    """Print an error on stderr as one line, and exit with code 1."""
     line = Text.assemble(("error:", "red"), " ", visible(message))
     make_console(stderr=True).print(line)
     raise typer.Exit(1)
 
 
 def print_line(text: str) -> None:
-    """One line on stdout, whatever names are in it."""
+    """Print one line on stdout; control characters in names are escaped."""
     typer.echo(visible(text))
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on stderr, one per line."""
+    console = make_console(stderr=True)
+    for note in notes:
+        console.print(f"note: {visible(note)}")
+
+
 def writable_directory(path: Path, option: str = "--out") -> Path:
-    """The directory, made if need be; one line and exit code 1 if nothing can be written there."""
+    """Create the directory if necessary; fail if it cannot be written to."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK):
@@ -45,49 +52,45 @@ def writable_directory(path: Path, option: str = "--out") -> Path:
 
 
 def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = ()) -> Path:
-    """A file that can be written, asked before any work is done; one line and exit code 1 if not.
-
-    A file that is there stays as it is until it is replaced; none of the `inputs` may be replaced.
-    """
+    """Check before any work that a file can be written and is not one of the inputs."""
     for source in inputs:
         if source is not None and path.exists() and source.exists() and path.samefile(source):
-            fail(f"{path} is also what is read: it would be lost. Give another name with {option}.")
-    directory = path.parent
+            fail(f"{path} is also an input and would be lost. Choose another file with {option}.")
     if path.is_dir():
-        fail(f"{path} is a directory. Give the name of a file with {option}.")
-    if not directory.is_dir():
-        fail(f"there is no directory {directory}. Make it, or choose another place with {option}.")
-    if not os.access(directory, os.W_OK | os.X_OK) or (
-        path.exists() and not os.access(path, os.W_OK)
-    ):
-        fail(f"cannot write {path}: permission denied. Choose another place with {option}.")
+        fail(f"{path} is a directory. Choose a file with {option}.")
+    if not path.parent.is_dir():
+        fail(f"there is no directory {path.parent}. Create it, or choose another with {option}.")
+    writable = os.access(path.parent, os.W_OK | os.X_OK)
+    if not writable or (path.exists() and not os.access(path, os.W_OK)):
+        fail(f"cannot write {path}: permission denied. Choose another file with {option}.")
     return path
 
 
 @contextmanager
-def one_line() -> Iterator[None]:
-    """The user's mistakes, and the disk's, as one line each and exit code 1."""
+def errors_as_one_line(*more: type[Exception]) -> Iterator[None]:
+    """Report bad input and failures of the disk, and the `more` errors, as one line each."""
     from quadric.errors import DivergenceError, ModelFileError, TableError
 
+    expected: tuple[type[Exception], ...] = (
+        TableError,
+        ModelFileError,
+        DivergenceError,
+        MemoryError,
+        ImportError,
+        *more,
+    )
     try:
         yield
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # for instance, `quadric predict ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise typer.Exit(0) from None
-    except (TableError, ModelFileError, DivergenceError, MemoryError, ImportError) as error:
+    except expected as error:
         fail(" ".join(str(error).split()) or type(error).__name__)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}.")
 
 
-def names(text: str | None) -> list[str]:
-    """The parts of 'a,b,c'."""
+def comma_separated(text: str | None) -> list[str]:
+    """Return the parts of 'a,b,c'."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def say(lines: Iterable[str]) -> None:
-    """What was done besides what was asked, on stderr."""
-    console = make_console(stderr=True)
-    for line in lines:
-        console.print(f"note: {visible(line)}")

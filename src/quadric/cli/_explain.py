@@ -1,13 +1,13 @@
-"""`quadric explain`: what a model has learned."""
+"""`quadric explain`: equations and strongest terms of a model."""
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from quadric.cli._console import fail, one_line, say
-from quadric.cli._model_loading import Opened, open_model
+from quadric.cli._console import errors_as_one_line, print_notes
+from quadric.cli._model_loading import open_model
 
 
 def explain(
@@ -15,44 +15,22 @@ def explain(
     data: Annotated[
         Path | None,
         typer.Argument(
-            readable=False, help="A table to rank the terms on; else by what the model knows."
+            readable=False,
+            help="A table on which terms are ranked; by default the ranking uses the model alone.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many terms of each sort.")] = 5,
-    precision: Annotated[int, typer.Option(min=1, max=17, help="Significant digits.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    top: Annotated[int, typer.Option(min=1, help="Number of terms of each sort.")] = 5,
+    precision: Annotated[
+        int, typer.Option(min=1, max=17, help="Number of significant digits.")
+    ] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Say what a model has learned: for each class its equation, its kind, its strongest terms."""
-    with one_line():
+    """Explain a model: the equation, the surface and the strongest terms of each class."""
+    with errors_as_one_line(ValueError, TypeError):
         from quadric.explain import explain as explain_model
 
         opened = open_model(model, data)
-        say(opened.notes)
-        X, _ = inputs_from(opened)
-        try:
-            found = explain_model(opened.model, X, top=top, precision=precision)
-        except (ValueError, TypeError) as error:
-            fail(" ".join(str(error).split()))
+        print_notes(opened.notes)
+        X, _ = opened.inputs_and_labels()
+        found = explain_model(opened.model, X, top=top, precision=precision)
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
-
-
-def inputs_from(opened: Opened) -> tuple[Any, Any]:
-    """Inputs and targets of the rows without a missing value; None for what the table lacks."""
-    from quadric.errors import TableError
-    from quadric.tables._features import complete_rows, features, labels, match, take
-
-    schema, source = opened.schema, opened.source
-    if schema is None or source is None:
-        return None, None
-    match(schema, source.columns)
-    frame = source.read()
-    X, y = features(schema, frame), None
-    kept = complete_rows(X)
-    if opened.labelled and schema.target in source.columns:
-        y, there = labels(schema, frame)
-        kept, y = kept & there, y[kept[there]]
-    if not kept.any():
-        raise TableError(f"{source.path} has no row in which every value is there.")
-    if not kept.all():
-        say([f"{int((~kept).sum())} rows with missing values are not used."])
-    return take(X, kept), y

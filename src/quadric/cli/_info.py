@@ -1,6 +1,7 @@
-"""`quadric info`: what is in a model file, without loading it whole."""
+"""`quadric info`: the description in a model file, without loading the model."""
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,21 +9,23 @@ import typer
 from rich.table import Table
 
 from quadric._utils.text import visible
-from quadric.cli._console import make_console, one_line
-from quadric.cli._model_loading import describe_model, is_description
+from quadric.cli._console import errors_as_one_line, make_console
+from quadric.cli._model_loading import is_table_description
 from quadric.errors import ModelFileError
 
-NO_MODEL = "the file describes no model. Take another copy of it, or save the model again."
+NO_MODEL = "the file does not describe a model. Use another copy of it, or save the model again."
+MOST_ITEMS = 30
 
 
 def info(
     model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say what is in a model file: kind, layers, parameters, classes, columns, versions."""
-    with one_line():
-        found = describe_model(model)
-        facts = _facts(found)
+    """Show what a model file contains: layers, parameters, classes, columns, scores, versions."""
+    with errors_as_one_line():
+        from quadric import model_file
+
+        facts = _facts(model_file.info(model))
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
@@ -31,32 +34,30 @@ def info(
     table.add_column("", overflow="fold")
     for name, value in facts.items():
         if value not in (None, [], {}):
-            table.add_row(name.replace("_", " "), _text(value))
+            table.add_row(name.replace("_", " "), "\n".join(map(visible, _lines(value))))
     make_console().print(table)
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:
-    estimator, steps = _parts(found["model"])
+    """Return the facts by name; values that the user stored in `extra` may have any type."""
+    estimator, steps = _estimator_and_steps(found["model"])
     extra = _dict(found["extra"])
     table, report = extra.get("table"), _dict(extra.get("report"))
-    if not is_description(table):  # a note of the user's, if anything
-        table = _named(extra) if estimator.get("type") == "network" else {}
+    if not is_table_description(table):
+        table = _names_in(extra) if estimator.get("type") == "network" else {}
     facts = _dict(estimator.get("facts", estimator.get("fitted")))  # "fitted" in format 1
-    network = facts.get("network_", estimator)
-    parameters = sum(
-        _size(tensor["shape"])
-        for name, tensor in found["tensors"].items()
-        if name.startswith("layers.")
-    )
+    columns, tensors = table.get("columns"), found["tensors"]
     return {
         "kind": estimator.get("class", "Network"),
         "preprocessing": steps,
-        "layers": _layers(network),
-        "parameters": parameters,
+        "layers": _layers(facts.get("network_", estimator)),
+        "parameters": sum(
+            math.prod(tensors[name]["shape"]) for name in tensors if name.startswith("layers.")
+        ),
         "task": table.get("task"),
         "target": table.get("target"),
         "classes": table.get("classes", []),
-        "columns": [_column(column) for column in _list(table.get("columns"))],
+        "columns": list(map(_column, columns)) if isinstance(columns, list) else [],
         "left_out": table.get("left_out", {}),
         "trained_on": extra.get("data"),
         "rows": table.get("rows"),
@@ -72,12 +73,8 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _parts(model: Any) -> tuple[dict[str, Any], list[str]]:
-    """The estimator's description, and the names of the steps in front of it."""
+def _estimator_and_steps(model: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return the estimator's description, and the names of the steps in front of it."""
     try:
         if model.get("class") != "Pipeline":
             return model, []
@@ -86,6 +83,10 @@ def _parts(model: Any) -> tuple[dict[str, Any], list[str]]:
         return _dict(steps[-1]), names
     except (AttributeError, LookupError, TypeError):
         raise ModelFileError(NO_MODEL) from None
+
+
+def _items(value: Any) -> Any:
+    return value["items"] if isinstance(value, dict) else value
 
 
 def _layers(network: Any) -> list[str]:
@@ -98,10 +99,10 @@ def _layers(network: Any) -> list[str]:
         raise ModelFileError(NO_MODEL) from None
 
 
-def _named(extra: dict[str, Any]) -> dict[str, Any]:
-    """What the file of a bare Network may say of tables."""
+def _names_in(extra: dict[str, Any]) -> dict[str, Any]:
+    """Return the names that were saved with a bare Network."""
     lists = {key: extra[key] for key in ("columns", "classes") if isinstance(extra.get(key), list)}
-    return lists | {key: extra[key] for key in ("target",) if key in extra}
+    return lists | ({"target": extra["target"]} if "target" in extra else {})
 
 
 def _column(column: Any) -> str:
@@ -109,24 +110,13 @@ def _column(column: Any) -> str:
     return f"{column['name']} ({column['kind']})" if known else str(column)
 
 
-def _items(value: Any) -> Any:
-    return value["items"] if isinstance(value, dict) else value
-
-
-def _size(shape: list[int]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
-
-
-def _text(value: Any) -> str:
+def _lines(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return "\n".join(
-            visible(f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}")
+        return [
+            f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}"
             for key, inner in value.items()
-        )
-    if isinstance(value, list):
-        shown = [visible(str(item)) for item in value[:30]]
-        return "\n".join(shown) + ("" if len(value) <= 30 else f"\n... and {len(value) - 30} more")
-    return visible(str(value))
+        ]
+    if not isinstance(value, list):
+        return [str(value)]
+    more = [f"... and {len(value) - MOST_ITEMS} more"] if len(value) > MOST_ITEMS else []
+    return [*map(str, value[:MOST_ITEMS]), *more]

@@ -1,4 +1,4 @@
-"""What the commands that take a model file share."""
+"""Model files with a table: shared by predict, explain and plot."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from quadric.cli._console import fail
-from quadric.errors import ModelFileError
+from quadric.cli._console import fail, print_notes
+from quadric.errors import ModelFileError, TableError
 
 if TYPE_CHECKING:
     from quadric.tables import Schema, Source
 
 
 @dataclass
-class Opened:
-    """A model, what it takes from tables, where that is known, and the table it is used on.
+class OpenedModel:
+    """A model and, if there is one, the table to use it on.
 
-    `labelled`: whether a column of the table that is named as the target holds the true labels.
+    Attributes
+    ----------
+    model : estimator or TableNetwork
+    schema : Schema or None
+        The columns that the model uses, if they are known.
+    source : Source or None
+        The table.
+    notes : list of str
+        Assumptions, in sentences.
+    labelled : bool
+        Whether the table's column with the target's name has the true labels.
     """
 
     model: Any
@@ -26,99 +36,87 @@ class Opened:
     notes: list[str] = field(default_factory=list)
     labelled: bool = True
 
+    def inputs_and_labels(self) -> tuple[Any, Any]:
+        """Return inputs and targets of the rows without a missing value; None if unknown."""
+        from quadric.tables._features import complete_rows, features, labels, unused_columns
 
-def load_model(path: Path) -> Any:
-    """The model in a file, as it was saved."""
-    from quadric import model_file
+        schema, source, y = self.schema, self.source, None
+        if schema is None or source is None:
+            return None, None
+        unused_columns(schema, source.columns)
+        frame = source.read()
+        X = features(schema, frame)
+        kept = complete_rows(X)
+        if self.labelled and schema.target in source.columns:
+            y, present = labels(schema, frame)
+            y, kept = y[kept[present]], kept & present
+        if not kept.any():
+            raise TableError(f"every row of {source.path} has a missing value.")
+        if not kept.all():
+            print_notes([f"Ignored {int((~kept).sum())} rows with missing values."])
+        return X.filter(kept), y
 
-    _must_exist(path)
-    return model_file.load(path)
 
+def open_model(path: Path, data: Path | None = None) -> OpenedModel:
+    """Load a model file and open a table for it.
 
-def describe_model(path: Path) -> dict[str, Any]:
-    """What a file says of itself; the numbers are not read."""
-    from quadric import model_file
-
-    _must_exist(path)
-    return model_file.info(path)
-
-
-def open_model(path: Path, data: Path | None = None) -> Opened:
-    """The model in a file and, where there is one, a table that it can be used on.
-
-    A model of `quadric train` knows its columns. A bare Network may; otherwise it takes the
-    columns of numbers. One line and exit code 1 for a model that knows nothing of tables.
+    A model of `quadric train` knows its columns, and a bare Network may. If it does not, it uses
+    the numeric columns. Fails for other models, because they do not know their columns.
     """
+    from quadric import model_file
     from quadric.network import Network
     from quadric.tables import TableNetwork, open_table
 
-    model = load_model(path)
-    extra = describe_model(path)["extra"]
+    model, extra = model_file.load(path), model_file.info(path)["extra"]
     extra = extra if isinstance(extra, dict) else {}
-    schema = _trained_on(extra, model)
+    schema = _schema_in(extra, model)
     source = None if data is None else open_table(data)
     if schema is None and isinstance(model, Network):
         network = TableNetwork(model, extra, source)
-        return Opened(network, network.schema, source, network.notes, "target" in extra)
+        return OpenedModel(network, network.schema, source, network.notes, "target" in extra)
     if schema is None and source is not None:
         fail(
-            f"{path} does not say which columns it takes: it was not made by `quadric train`. Use "
+            f"{path} does not name its columns, because it was not made by `quadric train`. Use "
             "it in Python: quadric.load(...)."
         )
-    return Opened(model, schema, source)
+    return OpenedModel(model, schema, source)
 
 
-def _trained_on(extra: dict[str, Any], model: Any) -> Schema | None:
-    """The schema among what was saved with a model; None for a "table" that is not ours."""
+def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a schema of `quadric train` rather than the user's own data."""
+    return isinstance(value, dict) and {"columns", "target", "task"} <= set(value)
+
+
+def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
+    """Return the schema that was saved with a model, if there is one."""
     from quadric.tables import Schema
 
     state = extra.get("table")
-    if not is_description(state):
+    if not is_table_description(state):
         return None
     try:
         schema = Schema.from_dict(state)
         _check_fit(schema, model)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
-            f"the file's description of its table does not fit its model ({error}). Train the "
-            "model again with `quadric train`, or use it in Python: quadric.load(...)."
+            f"the table description in the model file does not fit the model ({error}). Train it "
+            "again with `quadric train`, or use it in Python: quadric.load(...)."
         ) from None
     return schema
 
 
-def is_description(table: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether this is what `quadric train` says of a table, and not a note of somebody else's."""
-    return isinstance(table, dict) and {"columns", "target", "task"} <= set(table)
-
-
 def _check_fit(schema: Schema, model: Any) -> None:
-    """Raise ValueError unless the model takes these columns and predicts these classes."""
-    if not isinstance(schema.target, str) or not schema.target:
-        raise ValueError("the target has no name")
-    if schema.names != list(getattr(model, "feature_names_in_", ())):
-        raise ValueError("its columns are not those of the model")
-    if not all(isinstance(name, str) for name in schema.order) or (
-        schema.order and not set(schema.names) <= set(schema.order)
-    ):
-        raise ValueError("the order of its columns is none")
-    if list(schema.classes) != list(getattr(model, "classes_", ())):
-        raise ValueError("its classes are not those of the model")
-    if (schema.task == "classification") != hasattr(model, "classes_"):
-        raise ValueError("its task is not that of the model")
-    categories = [column for column in schema.columns if column.kind == "category"]
-    if not all(isinstance(text, str) for column in categories for text in column.categories):
-        raise ValueError("a category is no text")
-    if {column.name for column in categories} != _encoded(model):
-        raise ValueError("its categories are not those of the model")
-
-
-def _encoded(model: Any) -> set[str]:
-    """The columns that a model of `quadric train` takes as categories."""
+    """Raise ValueError unless the model has these columns, categories, task and classes."""
     first = model.steps[0][1] if hasattr(model, "steps") else model
     parts = getattr(first, "transformers_", [])
-    return {name for part, _, columns in parts if part == "categories" for name in columns}
-
-
-def _must_exist(path: Path) -> None:
-    if not path.exists():
-        fail(f"there is no file {path}.")
+    encoded = {name for part, _, columns in parts if part == "categories" for name in columns}
+    categories = {column.name for column in schema.columns if column.kind == "category"}
+    agreements = {
+        "columns": schema.names == list(getattr(model, "feature_names_in_", ())),
+        "classes": list(schema.classes) == list(getattr(model, "classes_", ())),
+        "task": (schema.task == "classification") == hasattr(model, "classes_"),
+        "categories": categories == encoded,
+    }
+    for what, agree in agreements.items():
+        if not agree:
+            raise ValueError(f"{what} differ from the model's")

@@ -1,4 +1,4 @@
-"""`quadric plot`: a picture of what a model has learned."""
+"""`quadric plot`: a picture of a classifier."""
 
 import re
 from pathlib import Path
@@ -6,41 +6,44 @@ from typing import Annotated, Any
 
 import typer
 
-from quadric.cli._console import fail, names, one_line, output_path, print_line, say
-from quadric.cli._explain import inputs_from
-from quadric.cli._model_loading import open_model
+from quadric.cli._console import (
+    comma_separated,
+    errors_as_one_line,
+    output_path,
+    print_line,
+    print_notes,
+)
+from quadric.cli._model_loading import OpenedModel, open_model
 
 
 def plot(
     model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
     data: Annotated[
-        Path | None, typer.Argument(readable=False, help="A table whose points are drawn, too.")
+        Path | None, typer.Argument(readable=False, help="A table whose rows are drawn as points.")
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
+        Path, typer.Option("--output", "-o", help="The picture to write: .png, .svg or .pdf.")
     ] = Path("model.png"),
     classes: Annotated[
-        str | None, typer.Option(help="For more than two inputs: the two classes, as a,b.")
+        str | None,
+        typer.Option(help="With more than two inputs: two classes, such as versicolor,virginica."),
     ] = None,
     image_shape: Annotated[
-        str | None, typer.Option(help="For inputs that are pixels: rows x columns, as 8x8.")
+        str | None,
+        typer.Option(help="If the inputs are pixels: rows x columns of the image, such as 8x8."),
     ] = None,
 ) -> None:
-    """Draw a classifier: its regions (two inputs), or slices of the boundary of two classes.
+    """Plot a classifier: its regions (two inputs), or slices of the boundary of two classes.
 
-    With --image-shape, what each class looks for in an image: the eigenvectors of its Q.
+    With --image-shape, plot the eigenvectors of each class's Q as images.
     """
     path = output_path(output, inputs=[model, data])
     if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
-        raise typer.BadParameter(f"a picture ends with .png, .svg or .pdf. Got {path.name!r}.")
-    with one_line():
+        raise typer.BadParameter(f"the output must end with .png, .svg or .pdf. Got {path.name!r}.")
+    with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data)
-        say(opened.notes)
-        X, y = inputs_from(opened)
-        try:
-            figure = _draw(opened.model, opened.schema, X, y, names(classes), image_shape)
-        except (ValueError, TypeError) as error:
-            fail(" ".join(str(error).split()))
+        print_notes(opened.notes)
+        figure = _draw(opened, comma_separated(classes), image_shape)
         from quadric._utils.whole_files import write_whole
         from quadric.plotting._classifier import figure_bytes
 
@@ -48,19 +51,20 @@ def plot(
     print_line(f"Picture: {path}")
 
 
-def _draw(model: Any, schema: Any, X: Any, y: Any, pair: list[str], image_shape: str | None) -> Any:
+def _draw(opened: OpenedModel, classes: list[str], image_shape: str | None) -> Any:
     from quadric.plotting import _classifier as plots
 
-    if image_shape is not None:
-        match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
-        if match is None:
-            raise typer.BadParameter(
-                f"--image-shape is rows x columns, as 8x8. Got {image_shape!r}."
-            )
-        shape = (int(match[1]), int(match[2]))
-        if schema is None:
-            return plots.plot_image_classifier(model, shape)
-        return plots.plot_image_classifier(model, shape, schema.places, len(schema.order))
-    figure, said = plots.plot_classifier(model, X, y, pair)
-    say(said)
-    return figure
+    X, y = opened.inputs_and_labels()
+    if image_shape is None:
+        figure, notes = plots.plot_classifier(opened.model, X, y, classes)
+        print_notes(notes)
+        return figure
+    match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
+    if match is None:
+        raise typer.BadParameter(
+            f"--image-shape must be rows x columns, such as 8x8. Got {image_shape!r}."
+        )
+    shape, schema = (int(match[1]), int(match[2])), opened.schema
+    if schema is None:
+        return plots.plot_image_classifier(opened.model, shape)
+    return plots.plot_image_classifier(opened.model, shape, schema.places, len(schema.order))

@@ -1,4 +1,4 @@
-"""`quadric predict`: what a model says of a table."""
+"""`quadric predict`: predictions for a table."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from quadric.cli._console import one_line, output_path, print_line, say
+from quadric.cli._console import errors_as_one_line, output_path, print_line, print_notes
 from quadric.cli._model_loading import open_model
 
 
@@ -20,33 +20,35 @@ def predict(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="A CSV file, or Parquet by its name; - is stdout."),
+        typer.Option(
+            "--output", "-o", help="The CSV or Parquet file to write; - writes CSV to stdout."
+        ),
     ] = Path("-"),
     proba: Annotated[
-        bool, typer.Option("--proba", help="Also the probability of each class.")
+        bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
     raw_csv: Annotated[
         bool,
         typer.Option(
             "--raw-csv",
-            help="In CSV, no apostrophe in front of texts that a spreadsheet takes for formulas.",
+            help="Write text that looks like a spreadsheet formula without an apostrophe in front.",
         ),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print what was done as JSON (needs -o).")
+        bool, typer.Option("--json", help="Print a summary as JSON (needs -o).")
     ] = False,
 ) -> None:
-    """Predict a table: a row out for every row in, in the same order.
+    """Predict every row of a table, in the same order.
 
-    Columns are matched by their names; a Network whose file names none takes the columns of
-    numbers, in their order. The file is read and written in batches, so it may be larger than
-    memory; the output is there whole at the end, or not at all.
+    Columns are matched by name. A Network that was saved without column names uses the numeric
+    columns in their order. Files are read and written in batches, so they may be larger than
+    memory; the output file appears only when it is complete.
     """
     to_stdout = str(output) == "-"
     if to_stdout and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
     path = None if to_stdout else output_path(output, inputs=[model, data])
-    with one_line():
+    with errors_as_one_line():
         from quadric.tables import predict as predict_table
 
         opened = open_model(model, data)
@@ -54,17 +56,19 @@ def predict(
         assert schema is not None
         assert source is not None
         done = predict_table(opened.model, schema, source, path, proba=proba, raw_csv=raw_csv)
-    notes = opened.notes + done.notes(schema.target)
+    notes = opened.notes + done.notes()
     if as_json:
-        result = {
-            "output": str(path), "rows": done.rows, "empty_rows": done.empty,
-            "unused_columns": [name for name in done.extra if name != schema.target],
-            "unknown_categories": {k: n for k, n in done.counts.unknown.items() if n},
-            "missing": {k: n for k, n in done.counts.missing.items() if n},
+        summary = {
+            "output": str(path),
+            "rows": done.rows,
+            "empty_rows": done.empty,
+            "unused_columns": done.unused,
+            "unknown_categories": dict(+done.unknown),
+            "missing": dict(+done.missing),
             "notes": notes,
-        }  # fmt: skip
-        typer.echo(json.dumps(result, indent=2))
+        }
+        typer.echo(json.dumps(summary, indent=2))
         return
-    say(notes)
+    print_notes(notes)
     if path is not None:
-        print_line(f"{done.rows} predictions: {path}")
+        print_line(f"Predictions: {path} ({done.rows} rows)")

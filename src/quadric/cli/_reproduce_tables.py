@@ -1,4 +1,4 @@
-"""Outcomes of experiments on the terminal."""
+"""Tables that `quadric reproduce` prints: claims with verdicts, and results."""
 
 from __future__ import annotations
 
@@ -11,33 +11,26 @@ from rich.text import Text
 if TYPE_CHECKING:
     from quadric.paper.experiments._experiment import Outcome, Table
 
-
-MOST_ROWS = 60  # on the terminal; the report has all
+MOST_ROWS = 60  # on the terminal; the report has all of them
 
 
 def show(console: Console, outcome: Outcome) -> None:
-    """The claims with their verdicts, then the first table."""
+    """Print the claims with their verdicts, then the first table."""
     console.print(f"\n{outcome.title}", style="bold")
     console.print(outcome.summary)
     if outcome.claims:
-        table = RichTable(show_lines=False)
-        for column in ("", "statement", "the paper", "ours"):
-            table.add_column(column)
+        table = RichTable("", "statement", "paper", "ours")
         for claim in outcome.claims:
             mark = Text("✓", "green") if claim.holds else Text("✗", "red")
             table.add_row("" if claim.holds is None else mark, claim.text, claim.paper, claim.ours)
         console.print(table)
-    if outcome.name == "mnist":
-        console.print(_by_row(outcome.tables[0]))
-        return
     if outcome.tables:
-        console.print(_rich(outcome.tables[0]))
+        make_table = _mnist_table if outcome.name == "mnist" else _plain_table
+        console.print(make_table(outcome.tables[0]))
 
 
-def _rich(table: Table) -> RichTable:
-    rich = RichTable(title=table.title, title_justify="left")
-    for column in table.columns:
-        rich.add_column(column)
+def _plain_table(table: Table) -> RichTable:
+    rich = RichTable(*table.columns, title=table.title, title_justify="left")
     for row in table.rows[:MOST_ROWS]:
         rich.add_row(*(table.text(i, value) for i, value in enumerate(row)))
     if len(table.rows) > MOST_ROWS:
@@ -45,29 +38,26 @@ def _rich(table: Table) -> RichTable:
     return rich
 
 
-def _by_row(table: Table) -> RichTable:
-    """The MNIST table as the paper has it: the three models side by side, ours over the paper's."""
+def _mnist_table(table: Table) -> RichTable:
+    """Arrange the cells as in the paper: the three models side by side."""
     rich = RichTable(
-        title="mean of ours (the paper's), in percent; ✗ where they differ by more than 2 of its "
-        "standard deviations",
+        title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 of the "
+        "paper's standard deviations",
         title_justify="left",
     )
     for column in ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN"):
         rich.add_column(column, justify="right")
     cells: dict[tuple[object, ...], dict[str, Text]] = {}
-    before = None
-    for row in table.rows:
-        size, epochs, hidden, model, mean, paper = row[:6]
+    for size, epochs, hidden, model, mean, paper, *rest in table.rows:
         text = Text(f"{mean:.2f}" + ("" if paper is None else f" ({paper:.2f})"))
-        if row[9] not in (True, None):
+        if rest[3] not in (True, None):
             text.append(" ✗", "red")
         cells.setdefault((size, epochs, hidden), {})[model] = text
+    before = None
     for (size, epochs, hidden), models in cells.items():
         if before not in (None, (size, epochs)):
             rich.add_section()
         before = (size, epochs)
-        names = ("ann", "qnn", "rpqnn")
-        rich.add_row(
-            str(size), str(epochs), str(hidden), *(models.get(name, Text("-")) for name in names)
-        )
+        found = (models.get(name, Text("-")) for name in ("ann", "qnn", "rpqnn"))
+        rich.add_row(str(size), str(epochs), str(hidden), *found)
     return rich

@@ -16,27 +16,22 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from quadric._utils.text import visible
-from quadric.cli._console import make_console, names, one_line, output_path, say
+from quadric.cli._console import (
+    comma_separated,
+    errors_as_one_line,
+    make_console,
+    output_path,
+    print_notes,
+)
 
 if TYPE_CHECKING:
-    from quadric.tables import Trained
-
+    from quadric.tables import ColumnOptions, Settings, Source, Trained
+    from quadric.tables.streaming import Stream
 
 MOST_SHOWN_CLASSES = 15
 
-
-class Task(StrEnum):
-    """What is predicted."""
-
-    classification = "classification"
-    regression = "regression"
-
-
-class Kind(StrEnum):
-    """Of the neurons of the last layer."""
-
-    quadratic = "quadratic"
-    reduced = "reduced"
+TaskOption = StrEnum("TaskOption", ["classification", "regression"])
+KindOption = StrEnum("KindOption", ["quadratic", "reduced"])
 
 
 def train(
@@ -44,42 +39,48 @@ def train(
     target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The model file [default: the data's name.quadric]."),
+        typer.Option(
+            "--output", "-o", help="The model file [default: the data's name with .quadric]."
+        ),
     ] = None,
     hidden: Annotated[
         str | None,
         typer.Option(
-            help="Widths of hidden layers, as 30 or 30,20; none by default, so that the "
-            "model can be explained."
+            help="Widths of hidden layers, such as 30 or 30,20 [default: none, so that the model "
+            "can be explained]."
         ),
     ] = None,
-    kind: Annotated[Kind, typer.Option(help="The neurons of the last layer.")] = Kind.quadratic,
+    kind: Annotated[
+        KindOption, typer.Option(help="Kind of the neurons in the last layer.")
+    ] = KindOption.quadratic,
     task: Annotated[
-        Task | None,
+        TaskOption | None,
         typer.Option(
-            help="[default: classification, or regression for a target of fractions or of "
-            "more than 20 distinct whole numbers]."
+            help="[default: regression if the target has fractions or more than 20 distinct "
+            "integers, else classification]."
         ),
     ] = None,
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out, as a,b.")] = None,
+    drop: Annotated[str | None, typer.Option(help="Columns to ignore, such as a,b.")] = None,
     categorical: Annotated[
-        str | None, typer.Option(help="Columns of numbers that are categories, as a,b.")
+        str | None, typer.Option(help="Numeric columns that are categories, such as a,b.")
     ] = None,
     max_categories: Annotated[
-        int, typer.Option(min=2, help="Text with more distinct values is left out.")
+        int, typer.Option(min=2, help="Ignore text columns with more distinct values than this.")
     ] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything that is random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     test_size: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="The share of rows that is held out.")
+        float, typer.Option(min=0.0, max=0.9, help="Share of rows held out for testing.")
     ] = 0.25,
     cv: Annotated[
-        int | None, typer.Option(min=2, max=100, help="Cross-validate instead, with K folds.")
+        int | None,
+        typer.Option(min=2, max=100, help="Cross-validate with this number of folds instead."),
     ] = None,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Read in batches: the file may exceed the memory.")
+        bool, typer.Option("--stream", help="Read in batches, for files larger than memory.")
     ] = False,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="With --stream: passes [default: by size].")
+        int | None,
+        typer.Option(min=1, help="With --stream: number of epochs [default: depends on the size]."),
     ] = None,
     buffer: Annotated[
         int | None, typer.Option(min=1, help="With --stream: rows that are shuffled together.")
@@ -88,77 +89,111 @@ def train(
         int, typer.Option(min=1, help="With --stream: buffers between checkpoints.")
     ] = 10,
     resume: Annotated[
-        bool, typer.Option("--resume", help="With --stream: go on where a run was stopped.")
+        bool, typer.Option("--resume", help="With --stream: continue from the last checkpoint.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Train a model on a table, and say how good it is beside two baselines.
+    """Train a model on a table and compare it with two baselines.
 
-    Columns of numbers and of categories are told apart, categories become one input each, missing
-    values are imputed. What is left out or filled in is said on stderr.
+    Numeric and categorical columns are detected, categories are one-hot encoded, and missing
+    values are imputed. Notes on stderr list columns that are not used and imputed values.
     """
-    widths = _widths(hidden)
+    widths = comma_separated(hidden)
+    if not all(width.isdecimal() and int(width) > 0 for width in widths):
+        raise typer.BadParameter(f"--hidden must be widths such as 30 or 30,20. Got {hidden!r}.")
     if stream and cv is not None:
-        raise typer.BadParameter("--cv reads the data many times; it does not go with --stream.")
+        raise typer.BadParameter("--cv cannot be combined with --stream.")
     if not stream and (resume or epochs or buffer):
-        raise typer.BadParameter("--resume, --epochs and --buffer are for --stream.")
+        raise typer.BadParameter("--resume, --epochs and --buffer need --stream.")
     path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data])
     stderr = make_console(stderr=True)
-    with one_line(), _interruptible(path if stream else None):
+    with errors_as_one_line(), _stoppable(hint_at_resume=stream):
         from quadric import model_file
-        from quadric.tables import Settings, Wishes, open_table
+        from quadric.tables import ColumnOptions, Settings, open_table
         from quadric.tables import train as train_table
+        from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
 
         source = open_table(data)
-        wishes = Wishes(
-            target, task.value if task else None, names(drop), names(categorical), max_categories
+        options = ColumnOptions(
+            target,
+            task.value if task else None,
+            comma_separated(drop),
+            comma_separated(categorical),
+            max_categories,
         )
-        settings = Settings(
-            widths, kind.value, seed, test_size, cv, verbose=stderr.is_terminal and not stream
-        )
+        verbose = stderr.is_terminal and not stream
+        settings = Settings(tuple(map(int, widths)), kind.value, seed, test_size, cv, verbose)
+        checkpoint = Checkpoint(checkpoint_path(path))
         if stream:
-            from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path, train_stream
-
-            checkpoint = Checkpoint(checkpoint_path(path))
-            if resume and not os.path.lexists(checkpoint.path):
-                say([f"there is no checkpoint {checkpoint.path}: starting at the beginning."])
-            with _bar(stderr) as update:
-                trained = train_stream(
-                    source, wishes, settings, Stream(buffer, epochs, checkpoint_every), checkpoint,
-                    resume=resume, progress=update,
-                )  # fmt: skip
+            reading = Stream(buffer, epochs, checkpoint_every)
+            trained = _train_stream(source, options, settings, reading, checkpoint, resume, stderr)
         else:
-            trained = train_table(source, wishes, settings, tell=_teller(stderr))
-        report = trained.report.to_dict()
-        extra = {"table": trained.schema.to_dict(), "report": report, "data": data.name}
+            trained = train_table(source, options, settings, tell=_teller(stderr))
+        schema, report = trained.schema, trained.report.to_dict()
+        extra = {"table": schema.to_dict(), "report": report, "data": data.name}
         model_file.save(trained.model, path, extra=extra)
-        if stream:
-            checkpoint.remove()
+        checkpoint.remove()
     if as_json:
-        typer.echo(json.dumps(_plain(trained, path, report), indent=2))
+        result = {
+            "model": str(path),
+            "task": schema.task,
+            "target": schema.target,
+            "classes": list(schema.classes),
+            "columns": [{"name": column.name, "kind": column.kind} for column in schema.columns],
+            "left_out": schema.left_out,
+            "rows": schema.rows,
+            "notes": trained.notes,
+            **report,
+        }
+        typer.echo(json.dumps(result, indent=2))
         return
-    say(trained.notes)
+    print_notes(trained.notes)
     _show(trained, path)
 
 
-def _widths(hidden: str | None) -> tuple[int, ...]:
-    try:
-        widths = tuple(int(part) for part in names(hidden))
-    except ValueError:
-        widths = (0,)
-    if any(width < 1 for width in widths):
-        raise typer.BadParameter(f"--hidden takes widths as 30 or 30,20. Got {hidden!r}.")
-    return widths
-
-
 @contextmanager
-def _interruptible(path: Path | None) -> Iterator[None]:
+def _stoppable(*, hint_at_resume: bool) -> Iterator[None]:
+    """Exit with code 130 after Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
-        more = "" if path is None else " The same command with --resume goes on from there."
-        make_console(stderr=True).print(f"\nStopped.{more}")
+        hint = " Repeat the command with --resume to continue." if hint_at_resume else ""
+        make_console(stderr=True).print(f"\nStopped.{hint}")
         raise typer.Exit(130) from None
+
+
+def _train_stream(
+    source: Source,
+    options: ColumnOptions,
+    settings: Settings,
+    stream: Stream,
+    checkpoint: Any,
+    resume: bool,
+    stderr: Console,
+) -> Trained:
+    """Train with a progress bar on a terminal, and silently otherwise."""
+    from quadric.tables.streaming import train_stream
+
+    if resume and not os.path.lexists(checkpoint.path):
+        print_notes([f"There is no checkpoint {checkpoint.path}; starting from the beginning."])
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]}"),
+        TimeElapsedColumn(),
+        console=stderr,
+        transient=True,
+        disable=not stderr.is_terminal,
+    )
+    task = bar.add_task("", total=None, rows="")
+
+    def update(text: str, done: float, total: float | None) -> None:
+        bar.update(task, description=text, completed=done, total=total, rows=f"{done:,.0f} rows")
+
+    with bar:
+        return train_stream(
+            source, options, settings, stream, checkpoint, resume=resume, progress=update
+        )
 
 
 def _teller(stderr: Console) -> Callable[[str], None]:
@@ -169,76 +204,41 @@ def _teller(stderr: Console) -> Callable[[str], None]:
     return tell
 
 
-@contextmanager
-def _bar(stderr: Console) -> Iterator[Callable[[str, float, float | None], None]]:
-    """A live bar on a terminal; in a log nothing, since the end tells all."""
-    if not stderr.is_terminal:
-        yield lambda text, done, total: None
-        return
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"),
-        TimeElapsedColumn(), console=stderr, transient=True,
-    )  # fmt: skip
-    with progress:
-        task = progress.add_task("", total=None, rows="")
-
-        def update(text: str, done: float, total: float | None) -> None:
-            progress.update(
-                task, description=text, completed=done, total=total, rows=f"{done:,.0f} rows"
-            )
-
-        yield update
-
-
-def _plain(trained: Trained, path: Path, report: dict[str, Any]) -> dict[str, Any]:
-    schema = trained.schema
-    return {
-        "model": str(path),
-        "task": schema.task,
-        "target": schema.target,
-        "classes": list(schema.classes),
-        "columns": [{"name": column.name, "kind": column.kind} for column in schema.columns],
-        "left_out": schema.left_out,
-        "rows": schema.rows,
-        "notes": trained.notes,
-        **report,
-    }
-
-
 def _show(trained: Trained, path: Path) -> None:
+    """Print the scores and the confusion matrix."""
+    from quadric.tables._wording import counted
+
     console, report, schema = make_console(), trained.report, trained.schema
     kinds = [column.kind for column in schema.columns]
-    counted = [
-        f"{kinds.count(kind)} {word}{'s' if kinds.count(kind) > 1 else ''}"
-        for kind, word in (("number", "number"), ("boolean", "boolean"))
+    words = {"number": "numeric", "boolean": "boolean", "category": "categorical"}
+    columns = [
+        counted(kinds.count(kind), f"{word} column")
+        for kind, word in words.items()
         if kind in kinds
     ]
-    if "category" in kinds:
-        count = kinds.count("category")
-        counted.append(f"{count} categor{'ies' if count > 1 else 'y'}")
     console.print(
-        f"{visible(schema.target)} ({schema.task}) from {', '.join(counted)}; "
-        f"{report.trained} rows to train on."
+        f"{visible(schema.target)} ({schema.task}) from {', '.join(columns)}; trained on "
+        f"{counted(report.trained, 'row')}."
     )
     if report.scores:
         console.print(f"\n{report.metric} ({report.how}):")
         table = Table("")
         table.add_column(report.metric, justify="right")
         for name, score in report.scores.items():
-            spread = report.spread.get(name)
-            text = f"{round(score, 3) + 0.0:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
-            table.add_row(name, text)
+            spread = f" ± {report.spread[name]:.3f}" if name in report.spread else ""
+            table.add_row(name, f"{round(score, 3) + 0.0:.3f}{spread}")
         console.print(table)
     else:
         console.print(f"No score: {report.how}.")
     if report.error is not None:
         console.print(f"mean absolute error: {report.error:.4g}")
     if report.confusion is not None and len(schema.classes) <= MOST_SHOWN_CLASSES:
-        console.print("\nTrue classes in rows, predicted ones in columns:")
-        table = Table()
-        for heading in ("", *schema.classes):
-            table.add_column(visible(str(heading)), justify="right" if heading != "" else "left")
-        for label, row in zip(schema.classes, report.confusion.counts.tolist(), strict=True):
-            table.add_row(visible(str(label)), *map(str, row))
+        console.print("\nConfusion matrix (rows: true class, columns: predicted class):")
+        names = [visible(str(label)) for label in schema.classes]
+        table = Table("")
+        for name in names:
+            table.add_column(name, justify="right")
+        for name, counts in zip(names, report.confusion.counts.tolist(), strict=True):
+            table.add_row(name, *map(str, counts))
         console.print(table)
     console.print(f"Model: {visible(str(path))}")

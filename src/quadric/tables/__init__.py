@@ -1,6 +1,7 @@
-"""Tables in files (CSV, Parquet): what their columns are, models from them, predictions for them.
+"""Models from tables: read CSV and Parquet files, infer a schema, train, score and predict.
 
-The only importer of Polars.
+This package is the only one that imports Polars. It uses the estimators, never the command line.
+Start with `_training.train`; `streaming` trains on tables larger than memory.
 """
 
 from quadric._utils.extras import require
@@ -8,19 +9,20 @@ from quadric._utils.extras import require
 require("polars", extra="cli", by="quadric.tables")
 
 from quadric.tables._prediction import Predicted, predict
-from quadric.tables._schema import Schema, Wishes
+from quadric.tables._schema import Schema
+from quadric.tables._schema_inference import ColumnOptions
 from quadric.tables._source import Source, open_table
 from quadric.tables._table_network import TableNetwork
 from quadric.tables._training import Settings, Trained, train
 
 __all__ = [
+    "ColumnOptions",
     "Predicted",
     "Schema",
     "Settings",
     "Source",
     "TableNetwork",
     "Trained",
-    "Wishes",
     "open_table",
     "predict",
     "train",

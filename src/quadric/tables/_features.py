@@ -1,78 +1,65 @@
-"""A batch of rows as a model takes it: numbers and categories, and the target's labels."""
+"""Inputs and targets of a model from a batch of rows."""
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
-from quadric.tables._profile import as_text, check_size, clean, numbers
 from quadric.tables._schema import Schema
+from quadric.tables._values import check_size, clean, to_numbers, to_text
+from quadric.tables._wording import listed
 
 
-class Counts:
-    """What is worth saying of the rows seen: missing values and unknown categories by column."""
-
-    def __init__(self) -> None:
-        self.missing: Counter[str] = Counter()
-        self.unknown: Counter[str] = Counter()
-
-
-def match(schema: Schema, columns: Sequence[str]) -> list[str]:
-    """The columns that the model does not need; TableError if one that it needs is not there."""
-    lacking = [name for name in schema.names if name not in columns]
-    if lacking:
-        shown = ", ".join(map(repr, lacking[:10]))
-        more = "" if len(lacking) <= 10 else f" and {len(lacking) - 10} more"
-        word = "column" if len(lacking) == 1 else "columns"
+def unused_columns(schema: Schema, columns: Sequence[str]) -> list[str]:
+    """Return the columns that the model does not use; raise TableError if one is missing."""
+    missing = [name for name in schema.names if name not in columns]
+    if missing:
+        word = "column" if len(missing) == 1 else "columns"
         raise TableError(
-            f"{word} {shown}{more} must be there: the model was trained with "
-            f"{'it' if len(lacking) == 1 else 'them'}."
+            f"the table lacks the {word} {listed(map(repr, missing), 10)}, which the model needs."
         )
-    wanted = set(schema.names)
-    return [name for name in columns if name not in wanted]
+    used = set(schema.names)
+    return [name for name in columns if name not in used]
 
 
-def features(
-    schema: Schema, frame: pl.DataFrame, start: int = 0, counts: Counts | None = None
-) -> pl.DataFrame:
-    """The model's inputs in its order: Float64 for numbers, String for categories."""
+def features(schema: Schema, frame: pl.DataFrame, start: int = 0) -> pl.DataFrame:
+    """Return the inputs in the model's order: Float64 for numbers, String for categories."""
     cleaned = clean(frame.select(schema.names))
-    wanted = [column.name for column in schema.columns if column.kind != "category"]
-    as_numbers = _as_numbers(cleaned.select(wanted), start)
-    columns = []
-    for column in schema.columns:
-        series = (
-            as_numbers[column.name] if column.kind != "category" else as_text(cleaned[column.name])
-        )
-        if counts is not None:
-            counts.missing[column.name] += series.null_count()
-            if column.kind == "category":
-                known = series.is_in(column.categories) | series.is_null()
-                counts.unknown[column.name] += int((~known).sum())
-        columns.append(series)
-    return pl.DataFrame(columns)
+    numbers = [column.name for column in schema.columns if column.kind != "category"]
+    converted = _to_numbers(cleaned.select(numbers), start)
+    return pl.DataFrame(
+        [converted[name] if name in converted else to_text(cleaned[name]) for name in schema.names]
+    )
 
 
 def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, Array]:
-    """The targets that are there, and which rows have one."""
+    """Return the targets, and a mask of the rows that have one."""
     cleaned = clean(frame.select(schema.target))
-    if schema.task == "classification" and isinstance(schema.classes[0], str):
-        found = as_text(cleaned[schema.target])
-        there = found.is_not_null()
-        return found.filter(there).to_numpy().astype(str), there.to_numpy()
-    found = _as_numbers(cleaned, start)[schema.target]
-    there = found.is_not_null()
-    if schema.task == "classification":
-        found = found.cast(pl.Int64)
-    return found.filter(there).to_numpy(), there.to_numpy()
+    if schema.classes and isinstance(schema.classes[0], str):
+        found = to_text(cleaned[schema.target])
+    else:
+        found = _to_numbers(cleaned, start)[schema.target]
+    present = found.is_not_null()
+    values = found.filter(present)
+    if schema.classes:
+        as_class = str if isinstance(schema.classes[0], str) else np.int64
+        return values.to_numpy().astype(as_class), present.to_numpy()
+    return values.to_numpy(), present.to_numpy()
+
+
+def labelled_rows(
+    schema: Schema, frame: pl.DataFrame, start: int = 0
+) -> tuple[pl.DataFrame, Array, Array]:
+    """Return inputs and targets of the rows with a target, and a mask of these rows."""
+    X = features(schema, frame, start)
+    y, present = labels(schema, frame, start)
+    return (X if present.all() else X.filter(present)), y, present
 
 
 def complete_rows(X: pl.DataFrame) -> Array:
-    """Which rows lack no number; a missing category is a category of its own."""
+    """Return a mask of the rows without a missing number; a missing category is a category."""
     complete = np.ones(len(X), dtype=bool)
     for column in X:
         if column.dtype == pl.Float64:
@@ -81,29 +68,20 @@ def complete_rows(X: pl.DataFrame) -> Array:
 
 
 def empty_rows(X: pl.DataFrame) -> Array:
-    """Which rows have no value at all."""
+    """Return a mask of the rows without any value."""
     return X.select(pl.all_horizontal(pl.all().is_null()))[:, 0].to_numpy()
 
 
-def take(X: pl.DataFrame, rows: Any) -> pl.DataFrame:
-    """Some rows, by their numbers or by a mask."""
-    rows = np.asarray(rows)
-    return X.filter(rows) if rows.dtype == bool else X[rows]
-
-
-def _as_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:
-    """All columns as numbers; TableError at the first value that is none."""
-    found = numbers(cleaned)
+def _to_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:
+    """Convert all columns to numbers; raise TableError for the first value that is not one."""
+    converted = to_numbers(cleaned)
     for column in cleaned:
         name = column.name
-        if name not in found:
-            raise TableError(
-                f"column {name!r} must hold numbers; the file has {column.dtype} there."
-            )
-        if found[name].null_count() > column.null_count():
-            row = int((found[name].is_null() & column.is_not_null()).arg_max() or 0)
-            raise TableError(
-                f"column {name!r} must hold numbers; row {start + row + 1} has {column[row]!r}."
-            )
-        check_size(name, found[name].to_numpy(), start)
-    return found
+        problem = f"column {name!r} must contain numbers, but "
+        if name not in converted:
+            raise TableError(f"{problem}its type is {column.dtype}.")
+        if converted[name].null_count() > column.null_count():
+            row = int((converted[name].is_null() & column.is_not_null()).arg_max() or 0)
+            raise TableError(f"{problem}row {start + row + 1} contains {column[row]!r}.")
+        check_size(name, converted[name].to_numpy(), start)
+    return converted

@@ -1,45 +1,52 @@
-"""Reads a Parquet file and throws the rows away: run in a process of its own by `parquet`.
+"""Script that reads a Parquet file and discards the rows, in a process of its own.
 
-    python parquet_probe.py FILE BYTES
+    python _parquet_probe.py FILE BYTES
 
-A damaged file can make the reader panic, lose rows in silence, or abort the process. Prints, as
-JSON, the columns and the number of rows, or why the file cannot be read. At most BYTES of memory
-are used, where the system can see to that. Imports nothing of quadric, to start fast.
+A damaged file can make the reader panic, lose rows silently, or abort the process. The script
+prints JSON: the columns and the number of rows, or the error. It limits its memory to BYTES where
+the system supports this. It imports nothing from quadric, so that it starts quickly.
 """
 
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 from polars import selectors
 
-BATCH = 20_000
-SLACK = 2**31  # of addresses that threads reserve and do not use
+ROWS_AT_ONCE = 20_000
+RESERVED = 2**31  # bytes of address space that threads reserve without using them
+READ_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+
+
+def read_batches(path: Path | str) -> Iterator[pl.DataFrame]:
+    """Iterate over the rows in order."""
+    scan = pl.scan_parquet(path, glob=False)
+    return scan.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True, lazy=True)
 
 
 def probe(path: str) -> dict[str, Any]:
-    """The columns and the number of rows, all of which were read; or the error."""
+    """Read all rows; return the columns and the number of rows, or the error."""
     try:
         scan = pl.scan_parquet(path, glob=False)
         columns = scan.collect_schema().names()
-        promised = scan.select(pl.len()).collect().item()
-        rows = 0
-        for frame in scan.collect_batches(chunk_size=BATCH, maintain_order=True, lazy=True):
-            rows += len(as_in_csv(frame))
-        if rows != promised:
-            return {"error": f"it promises {promised} rows, and {rows} can be read"}
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        first = str(error).strip().splitlines()[:1]
-        return {"error": first[0] if first else type(error).__name__}
+        expected = scan.select(pl.len()).collect().item()
+        rows = sum(len(as_in_csv(frame)) for frame in read_batches(path))
+    except READ_ERRORS as error:
+        lines = str(error).strip().splitlines()
+        return {"error": lines[0] if lines else type(error).__name__}
+    if rows != expected:
+        return {"error": f"it should have {expected} rows, but {rows} can be read"}
     return {"columns": columns, "rows": rows}
 
 
 def as_in_csv(frame: pl.DataFrame) -> pl.DataFrame:
-    """Dates, times and categories as text, all floats as Float64.
+    """Convert dates, times and categories to text, and floats to Float64.
 
-    Integers and decimals are kept as they are: a float does not tell all of them apart.
+    Integers and decimals stay as they are, since a float cannot represent all of them.
     """
     return frame.with_columns(
         selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String),
@@ -53,10 +60,9 @@ def _limit_memory(most: int) -> None:
     with suppress(ImportError, OSError, ValueError):
         import resource
 
-        with open("/proc/self/statm") as stream:
-            used = int(stream.read().split()[0]) * resource.getpagesize()
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        wanted = pages * resource.getpagesize() + RESERVED + most
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        wanted = used + SLACK + most
         if soft == resource.RLIM_INFINITY or wanted < soft:
             resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
 

@@ -1,5 +1,6 @@
-"""Predictions for a table, batch by batch: a row out for every row in, in the same order."""
+"""Predictions for a table in batches: one row for every row of the table, in the same order."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,53 +11,74 @@ import polars as pl
 from sklearn.pipeline import Pipeline
 
 from quadric.errors import TableError
-from quadric.tables._features import Counts, complete_rows, empty_rows, features, match
+from quadric.tables._features import complete_rows, empty_rows, features, unused_columns
 from quadric.tables._schema import Schema
 from quadric.tables._source import Source
 from quadric.tables._table_network import TableNetwork
+from quadric.tables._wording import counted, listed
 from quadric.tables._writing import write_batches
 
-BATCH = 20_000
-BATCH_NUMBERS = 2**24  # inputs of the network, dense
+ROWS_AT_ONCE = 20_000
+NUMBERS_AT_ONCE = 2**24  # inputs of the network in one batch, dense
 
 
 @dataclass
 class Predicted:
-    """What is worth saying of the rows predicted."""
+    """Counts of what was predicted.
+
+    Attributes
+    ----------
+    rows, empty : int
+        The number of rows, and of rows without a prediction.
+    imputes : bool
+        Whether the model imputes missing values.
+    formulas : int
+        The number of texts that are quoted, see `write_batches`.
+    unused : list of str
+        Columns that the model does not use, except the target.
+    missing, unknown : Counter
+        The numbers of missing values and of unknown categories by column.
+    """
 
     rows: int = 0
     empty: int = 0
     imputes: bool = True
     formulas: int = 0
-    extra: list[str] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
+    unused: list[str] = field(default_factory=list)
+    missing: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
 
-    def notes(self, target: str) -> list[str]:
-        """In sentences."""
-        said = []
-        extra = [name for name in self.extra if name != target]
-        if extra:
-            shown = ", ".join(map(repr, extra[:8])) + (" ..." if len(extra) > 8 else "")
-            said.append(f"Columns that the model does not use: {shown}.")
-        for name, count in self.counts.unknown.items():
-            if count:
-                said.append(
-                    f"{count} values of {name!r} were not seen in training; they count as none of "
-                    "the known categories."
-                )
-        holes = {name: count for name, count in self.counts.missing.items() if count}
-        if holes and self.imputes:
-            shown = ", ".join(f"{name!r} ({count})" for name, count in list(holes.items())[:8])
-            said.append(f"Missing values are imputed: {shown}.")
-        if self.empty:
-            lack = "have no value at all" if self.imputes else "lack a number"
-            said.append(f"{self.empty} rows {lack}: their predictions are empty.")
-        if self.formulas:
-            said.append(
-                f"{self.formulas} texts that a spreadsheet would take for formulas have an "
-                "apostrophe in front; --raw-csv writes them as they are."
+    def count(self, schema: Schema, X: pl.DataFrame) -> None:
+        """Add the rows, missing values and unknown categories of a batch."""
+        self.rows += len(X)
+        for column in schema.columns:
+            values = X[column.name].drop_nulls()
+            self.missing[column.name] += len(X) - len(values)
+            if column.kind == "category":
+                self.unknown[column.name] += int((~values.is_in(column.categories)).sum())
+
+    def notes(self) -> list[str]:
+        """Return the counts as sentences."""
+        notes = []
+        if self.unused:
+            notes.append(f"Columns that the model does not use: {listed(map(repr, self.unused))}.")
+        for name, count in (+self.unknown).items():
+            notes.append(
+                f"Category not seen in training: {counted(count, 'value')} of {name!r}, encoded "
+                "as none of the known categories."
             )
-        return said
+        if self.imputes and +self.missing:
+            shown = [f"{name!r} ({count})" for name, count in (+self.missing).items()]
+            notes.append(f"Imputed missing values in {listed(shown, 8)}.")
+        if self.empty:
+            reason = "without any value" if self.imputes else "with a missing number"
+            notes.append(f"Predicted nothing for {counted(self.empty, 'row')} {reason}.")
+        if self.formulas:
+            notes.append(
+                f"Put an apostrophe in front of {counted(self.formulas, 'text')} that a "
+                "spreadsheet would evaluate as a formula; --raw-csv turns this off."
+            )
+        return notes
 
 
 def predict(
@@ -68,42 +90,61 @@ def predict(
     proba: bool = False,
     raw_csv: bool = False,
 ) -> Predicted:
-    """Write a column named as the target; with `proba` also one a class, 'probability of ...'.
+    """Write predictions for every row of a table.
 
-    Where a network predicts several numbers, the columns are 'output 0', 'output 1', ... A row
-    without any value has no prediction; for a network, which imputes nothing, one without all.
-    `path` is CSV, or Parquet where its name ends so; None is stdout. In CSV, texts that a
-    spreadsheet would take for formulas get an apostrophe in front, unless `raw_csv`. TableError
-    for a table that does not fit, OSError where nothing can be written.
+    The column has the target's name. If a network predicts several numbers, the columns are
+    'output 0', 'output 1' and so on. The prediction is empty for a row without any value and, for
+    a network, which imputes nothing, for a row with a missing number.
+
+    Parameters
+    ----------
+    model : estimator
+        A pipeline or a `TableNetwork`.
+    schema : Schema
+        The columns that it uses.
+    source : Source
+        The table, see `open_table`.
+    path : Path or None
+        A CSV file, or a Parquet file if it ends with .parquet or .pq; None writes CSV to stdout.
+    proba : bool
+        Whether to add a column 'probability of ...' for each class.
+    raw_csv : bool
+        Whether to write text that looks like a formula unquoted, see `write_batches`.
+
+    Returns
+    -------
+    Predicted
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read or lacks a column.
+    OSError
+        If the output cannot be written.
     """
     if proba and schema.task == "regression":
-        raise TableError("--proba is for classes; this model predicts numbers.")
-    done = Predicted(
-        extra=match(schema, source.columns), imputes=not isinstance(model, TableNetwork)
-    )
+        raise TableError("--proba needs a classifier, but this model predicts numbers.")
+    unused = [name for name in unused_columns(schema, source.columns) if name != schema.target]
+    done = Predicted(unused=unused, imputes=not isinstance(model, TableNetwork))
+    last = model[-1] if isinstance(model, Pipeline) else model
+    rows = max(1, min(ROWS_AT_ONCE, NUMBERS_AT_ONCE // last.n_features_in_))
 
     def frames() -> Iterator[pl.DataFrame]:
-        for frame in source.batches(_rows_at_once(model)):
-            X = features(schema, frame, done.rows, done.counts)
+        for frame in source.batches(rows):
+            X = features(schema, frame, done.rows)
             empty = empty_rows(X) if done.imputes else ~complete_rows(X)
-            done.rows += len(frame)
+            done.count(schema, X)
             done.empty += int(empty.sum())
             try:
                 found = _predictions(model, schema, X, proba)
-            except ValueError as error:  # numbers that are too large for the model
+            except ValueError as error:  # numbers too large for the model
                 raise TableError(" ".join(str(error).split())) from None
             yield found.with_columns(pl.when(pl.lit(pl.Series(~empty))).then(pl.all()))
         if not done.rows:
-            raise TableError(f"{source.path} has no rows, only column names.")
+            raise TableError(f"{source.path} has column names but no rows.")
 
     done.formulas = write_batches(path, frames(), raw_csv=raw_csv)
     return done
-
-
-def _rows_at_once(model: Any) -> int:
-    """Rows of a batch: fewer where a model encodes many categories densely."""
-    last = model[-1] if isinstance(model, Pipeline) else model
-    return max(1, min(BATCH, BATCH_NUMBERS // last.n_features_in_))
 
 
 def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl.DataFrame:
@@ -118,7 +159,7 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
         name = f"probability of {label}"
         if name in columns:
             raise TableError(
-                f"the column {name!r} would be there twice: the target has that name, or two "
+                f"there would be two columns {name!r}, because the target has this name or two "
                 "classes look the same. Predict without --proba."
             )
         columns[name] = P[:, k]

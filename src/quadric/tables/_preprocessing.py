@@ -1,4 +1,4 @@
-"""From a table's columns to the numbers of a network, with scikit-learn's own parts."""
+"""Preprocessing: imputation, scaling and one-hot encoding, made of scikit-learn's steps."""
 
 from typing import Any
 
@@ -14,45 +14,38 @@ MISSING_CATEGORY = "missing"
 
 
 def preprocessing(schema: Schema) -> list[Any]:
-    """The steps before the estimator, not fitted yet.
+    """Return the unfitted steps in front of the estimator.
 
-    Numbers alone take two affine steps, so that a model can be explained in the user's units. The
-    inputs are sparse if less than three in ten are not zero, as with many categories.
+    If all columns are numbers, the steps are affine, so that a model can be explained in the
+    user's units. With many categories the result is sparse (density below 0.3).
     """
+    number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
     if schema.all_numbers:
-        return _number_steps()
+        return number_steps
     numbers = [column.name for column in schema.columns if column.kind != "category"]
     categories = [column.name for column in schema.columns if column.kind == "category"]
     encode = make_pipeline(
         SimpleImputer(missing_values=None, strategy="constant", fill_value=MISSING_CATEGORY),
         OneHotEncoder(handle_unknown="ignore"),
     )
-    parts = [("categories", encode, categories)]
-    if numbers:
-        parts.insert(0, ("numbers", make_pipeline(*_number_steps()), numbers))
-    return [ColumnTransformer(parts, verbose_feature_names_out=False)]
-
-
-def _number_steps() -> list[Any]:
-    return [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
+    parts = [("numbers", make_pipeline(*number_steps), numbers), ("categories", encode, categories)]
+    return [ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)]
 
 
 def fitted_to_moments(schema: Schema) -> Pipeline:
-    """The steps, fitted to what a first pass has gathered in the schema.
+    """Return the steps, fitted to the moments and categories in the schema.
 
-    They are fitted to a few rows that have the same means, standard deviations and categories as
-    the whole table: mean + std and mean - std in turn, and every category once.
+    They are fitted to a few rows with the same means, standard deviations and categories as the
+    whole table: mean + std and mean - std in turn, and every category at least once.
     """
     rows = max([2, *(len(column.categories) + 1 for column in schema.columns)])
     rows += rows % 2
     data = {}
     for column in schema.columns:
         if column.kind == "category":
-            every = list(column.categories) + ([None] if column.missing else [])
-            values: list[Any] = [every[i % len(every)] for i in range(rows)]
-            data[column.name] = pl.Series(values, dtype=pl.String)
+            values: list[Any] = [*column.categories, *([None] if column.missing else [])]
+            data[column.name] = pl.Series((values * rows)[:rows], dtype=pl.String)
         else:
             values = [column.mean + column.std, column.mean - column.std] * (rows // 2)
             data[column.name] = pl.Series(values, dtype=pl.Float64)
-    steps = make_pipeline(*preprocessing(schema))
-    return steps.fit(pl.DataFrame(data))
+    return make_pipeline(*preprocessing(schema)).fit(pl.DataFrame(data))

@@ -1,4 +1,4 @@
-"""How good a model is, beside what needs no model and what a linear model does."""
+"""Scores of a model, a trivial model and a linear model on held-out rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.tables._schema import Schema
 
 MODEL = "this model"
 TRIVIAL = {"classification": "most frequent class", "regression": "the mean"}
@@ -16,7 +17,7 @@ METRIC = {"classification": "accuracy", "regression": "R²"}
 
 @dataclass
 class Confusion:
-    """Counts of (true class, predicted class), added up batch by batch."""
+    """Counts of (true class, predicted class), added up batch by batch; the classes are sorted."""
 
     classes: Sequence[Any]
     counts: Array = field(init=False)
@@ -25,10 +26,8 @@ class Confusion:
         self.counts = np.zeros((len(self.classes), len(self.classes)), dtype=np.int64)
 
     def add(self, truth: Array, predicted: Array) -> None:
-        places = {label: k for k, label in enumerate(self.classes)}
-        rows = [places[label] for label in truth.tolist()]
-        columns = [places[label] for label in predicted.tolist()]
-        np.add.at(self.counts, (rows, columns), 1)
+        places = np.searchsorted(np.array(self.classes), [truth, predicted])
+        np.add.at(self.counts, tuple(places), 1)
 
     @property
     def score(self) -> float:
@@ -48,42 +47,41 @@ class Residuals:
     m2: float = 0.0
 
     def add(self, truth: Array, predicted: Array) -> None:
-        if not len(truth):
-            return
         error = predicted - truth
         self.squares += float(error @ error)
         self.absolute += float(np.abs(error).sum())
-        difference, total = float(truth.mean()) - self.mean, self.count + len(truth)
-        self.m2 += float(((truth - truth.mean()) ** 2).sum())
-        self.m2 += difference**2 * self.count * len(truth) / total
-        self.mean += difference * len(truth) / total
+        n, mean = len(truth), float(truth.mean())
+        total, difference = self.count + n, mean - self.mean
+        self.m2 += float(((truth - mean) ** 2).sum())
+        self.m2 += difference**2 * self.count * n / total
+        self.mean += difference * n / total
         self.count = total
 
     @property
     def score(self) -> float:
-        """R²: 1 is perfect, 0 is as good as the mean."""
+        """R²: 1 for perfect predictions, 0 for the mean."""
         return 1 - self.squares / self.m2 if self.m2 > 0 else float("nan")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `train` found.
+    """The scores of a trained model beside those of two baselines.
 
     Attributes
     ----------
-    metric : str
-        'accuracy' or 'R²'.
+    metric : {'accuracy', 'R²'}
     how : str
-        On which rows the scores were taken.
+        The rows that the scores are computed on.
     scores : dict
-        Of the model and of two baselines; empty if no row could be held out.
-    spread : dict
-        Their standard deviations over the folds of a cross-validation.
-    confusion : Confusion or None
-    error : float or None
-        The mean absolute error, for regression.
+        The score of the model and of each baseline; empty if no row was held out.
     trained, held_out : int
-        Rows that the saved model was trained on, and rows kept from it.
+        The number of rows that the saved model was and was not trained on.
+    spread : dict
+        The standard deviations of the scores over the folds of a cross-validation.
+    confusion : Confusion or None
+        The confusion matrix of a classifier.
+    error : float or None
+        The mean absolute error of a regressor.
     """
 
     metric: str
@@ -96,15 +94,55 @@ class Report:
     error: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        state: dict[str, Any] = {
-            "metric": self.metric, "how": self.how, "scores": self.scores, "trained": self.trained,
+        """Return JSON values."""
+        optional = {
+            "spread": self.spread or None,
+            "confusion": None if self.confusion is None else self.confusion.counts.tolist(),
+            "mean_absolute_error": self.error,
+        }
+        return {
+            "metric": self.metric,
+            "how": self.how,
+            "scores": self.scores,
+            "trained": self.trained,
             "held_out": self.held_out,
-        }  # fmt: skip
-        if self.spread:
-            state["spread"] = self.spread
-        if self.confusion is not None:
-            state["confusion"] = self.confusion.counts.tolist()
-        if self.error is not None:
-            state["mean_absolute_error"] = self.error
-        return state
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+
+
+class Scores:
+    """Scores of the model and of the baselines, added up fold by fold."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.names = (MODEL, TRIVIAL[schema.task], LINEAR[schema.task])
+        self.folds: list[dict[str, Any]] = []
+
+    def start_fold(self) -> None:
+        classes = self.schema.classes
+        self.folds.append(
+            {name: Confusion(classes) if classes else Residuals() for name in self.names}
+        )
+
+    def add(self, truth: Array, model: Array, trivial: Any, linear: Array) -> None:
+        """Add predictions to the current fold; `trivial` is the same for every row."""
+        predictions = (model, np.full(len(truth), trivial), linear)
+        for name, predicted in zip(self.names, predictions, strict=True):
+            self.folds[-1][name].add(truth, predicted)
+
+    def report(self, how: str, trained: int, held_out: int) -> Report:
+        """Average the scores over the folds."""
+        metric = METRIC[self.schema.task]
+        if not self.folds:
+            return Report(metric, "no row was held out", {}, trained, held_out)
+        scores = {name: [fold[name].score for fold in self.folds] for name in self.names}
+        means = {name: float(np.mean(values)) for name, values in scores.items()}
+        several = len(self.folds) > 1
+        spread = {name: float(np.std(values)) for name, values in scores.items() if several}
+        ours = [fold[MODEL] for fold in self.folds]
+        if self.schema.task == "regression":
+            error = sum(one.absolute for one in ours) / sum(one.count for one in ours)
+            return Report(metric, how, means, trained, held_out, spread, error=error)
+        total = Confusion(self.schema.classes)
+        total.counts += sum(one.counts for one in ours)
+        return Report(metric, how, means, trained, held_out, spread, total)

@@ -1,7 +1,8 @@
-"""A model from a table that fits in memory: split or cross-validation, baselines, report."""
+"""Training on a table that fits into memory, with a held-out split or cross-validation."""
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,19 +15,33 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
-from quadric.tables._features import features, labels, take
+from quadric.tables._features import labelled_rows
 from quadric.tables._preprocessing import preprocessing
 from quadric.tables._profile import profile_batch
-from quadric.tables._schema import Schema, Wishes, decide
-from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL, Confusion, Report, Residuals
+from quadric.tables._schema import Schema
+from quadric.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.tables._scores import Report, Scores
 from quadric.tables._source import Source
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The model that is asked for, and how it is tested."""
+    """The model to train, and how to test it.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        The widths of hidden layers of linear neurons.
+    kind : {'quadratic', 'reduced', 'linear'}
+        The neurons of the last layer.
+    seed : int
+    test_size : float
+        The share of rows that is held out.
+    cv : int, optional
+        The number of folds of a cross-validation, instead of a held-out split.
+    verbose : bool
+        Whether the estimator reports its progress.
+    """
 
     hidden: tuple[int, ...] = ()
     kind: str = "quadratic"
@@ -38,7 +53,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class Trained:
-    """A fitted pipeline, what it takes, how good it is, and what is worth saying."""
+    """A trained model.
+
+    Attributes
+    ----------
+    model : Pipeline
+        Preprocessing and a `QuadraticClassifier` or `QuadraticRegressor`.
+    schema : Schema
+        The columns that it uses.
+    report : Report
+        Its scores beside those of two baselines.
+    notes : list of str
+        Columns that are left out, imputed values and warnings, in sentences.
+    """
 
     model: Pipeline
     schema: Schema
@@ -46,88 +73,115 @@ class Trained:
     notes: list[str] = field(default_factory=list)
 
 
-def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
-    """A quadratic classifier or regressor; without hidden layers it can be explained.
+def train(
+    source: Source,
+    options: ColumnOptions,
+    settings: Settings,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Trained:
+    """Infer the schema of a table, fit a model and compare it with two baselines.
 
-    One class serves all: its penalty is chosen on held-out samples, it takes hidden layers and
-    reduced neurons, and it learns from batches.
+    Parameters
+    ----------
+    source : Source
+        See `open_table`.
+    options : ColumnOptions
+    settings : Settings
+    tell : callable, optional
+        Called with a word or two at the beginning of each step.
+
+    Returns
+    -------
+    Trained
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read or cannot be learned from.
     """
+    tell("reading")
+    frame = source.read()
+    profiles = options.new_profiles(source.columns)
+    profile_batch(profiles, frame, 0)
+    schema = infer_schema(profiles, options, source.unnamed)
+    X, y, _ = labelled_rows(schema, frame)
+    del frame
+    notes = schema.notes()
+    with warnings_added_to(notes):
+        model, report = _fit_and_score(X, y, schema, settings, tell)
+    return Trained(model, schema, report, notes)
+
+
+@contextmanager
+def warnings_added_to(notes: list[str]) -> Iterator[None]:
+    """Append the messages of user warnings to the notes, each of them once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    user_warnings = [one for one in caught if issubclass(one.category, UserWarning)]
+    notes.extend(sorted({str(one.message) for one in user_warnings}))
+
+
+def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
+    """Return a classifier or regressor; without hidden layers it can be explained."""
     kinds = ["linear"] * len(settings.hidden) + [settings.kind]
     make = QuadraticClassifier if schema.task == "classification" else QuadraticRegressor
     return make(settings.hidden, layer_kinds=kinds, random_state=settings.seed, **options)
 
 
-def train(
-    source: Source, wishes: Wishes, settings: Settings, tell: Tell = lambda text: None
-) -> Trained:
-    """Read the table, decide what its columns are, fit, and compare with the baselines."""
-    tell("reading")
-    frame = source.read()
-    profiles = wishes.new_profiles(source.columns)
-    profile_batch(profiles, frame, 0)
-    schema = decide(profiles, wishes, source.unnamed)
-    X = features(schema, frame)
-    y, there = labels(schema, frame)
-    if not there.all():
-        X = take(X, there)
-    del frame
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model, report = _fit_and_score(X, y, schema, settings, tell)
-    notes = schema.notes()
-    notes += sorted({str(warning.message) for warning in caught
-                     if issubclass(warning.category, UserWarning)})  # fmt: skip
-    return Trained(model, schema, report, notes)
+@contextmanager
+def memory_limit_as_table_error() -> Iterator[None]:
+    """Replace the estimator's advice in a MemoryLimitError by options of the command line."""
+    try:
+        yield
+    except MemoryLimitError as error:
+        raise TableError(
+            f"{error.fact} Use --kind reduced, --hidden 30, or fewer columns (--drop)."
+        ) from None
 
 
 def _fit_and_score(
-    X: pl.DataFrame, y: Array, schema: Schema, settings: Settings, tell: Tell
+    X: pl.DataFrame, y: Array, schema: Schema, settings: Settings, tell: Callable[[str], None]
 ) -> tuple[Pipeline, Report]:
-    if settings.cv is None:
-        rows, held = _split(y, schema, settings)
-        tell("training")
+    scores, cv = Scores(schema), settings.cv
+    for k, (rows, held) in enumerate(_splits(y, schema, settings), start=1):
+        tell("training" if cv is None else f"fold {k} of {cv}")
         model = _fit(X, y, rows, schema, settings)
-        if not len(held):
-            return model, Report(METRIC[schema.task], "no row could be held out", {}, len(rows), 0)
-        how = f"{len(held)} rows held out; the model saved has not seen them"
-        tell("scoring")
-        scores, spread, confusion, error = _score([(model, rows, held)], X, y, schema)
-        return model, Report(
-            METRIC[schema.task], how, scores, len(rows), len(held), spread, confusion, error
+        if len(held):
+            tell("scoring")
+            _score(scores, model, X, y, rows, held)
+    how = f"{len(held)} held-out rows, which the saved model was not trained on"
+    if cv is not None:
+        tell("training")
+        rows, held = np.arange(len(y)), held[:0]
+        model = _fit(X, y, rows, schema, settings)
+        how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
+    return model, scores.report(how, len(rows), len(held))
+
+
+def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
+    """Return pairs of rows to train on and rows held out, stratified by class."""
+    if settings.cv is None:
+        return [_holdout(y, schema, settings)]
+    count = settings.cv
+    if schema.task == "regression":
+        if len(y) < count:
+            raise TableError(f"--cv {count} needs at least {count} rows; there are {len(y)}.")
+        return list(KFold(count, shuffle=True, random_state=settings.seed).split(y))
+    rarest = int(np.argmin(schema.class_counts))
+    if schema.class_counts[rarest] < count:
+        raise TableError(
+            f"--cv {count} needs at least {count} rows of every class; "
+            f"{schema.classes[rarest]!r} has {schema.class_counts[rarest]}."
         )
-
-    def folds() -> Iterator[tuple[Pipeline, Array, Array]]:
-        for k, (rows, held) in enumerate(_folds(y, schema, settings)):
-            tell(f"fold {k + 1} of {settings.cv}")
-            yield _fit(X, y, rows, schema, settings), rows, held
-
-    scores, spread, confusion, error = _score(folds(), X, y, schema)
-    tell("training")
-    model = _fit(X, y, np.arange(len(y)), schema, settings)
-    how = f"{settings.cv}-fold cross-validation; the model saved is trained on all rows"
-    return model, Report(METRIC[schema.task], how, scores, len(y), 0, spread, confusion, error)
+    folds = StratifiedKFold(count, shuffle=True, random_state=settings.seed)
+    return list(folds.split(np.zeros(len(y)), y))
 
 
-def _fit(X: pl.DataFrame, y: Array, rows: Array, schema: Schema, settings: Settings) -> Pipeline:
-    steps = preprocessing(schema)
-    estimator = make_estimator(schema, settings, verbose=settings.verbose)
-    try:
-        return make_pipeline(*steps, estimator).fit(take(X, rows), y[rows])
-    except MemoryLimitError as error:
-        raise TableError(too_large(error)) from None
-
-
-def too_large(error: MemoryLimitError) -> str:
-    """The estimator's words, in the command line's."""
-    return f"{error.fact} Use --kind reduced, --hidden 30, or fewer columns (--drop)."
-
-
-def _split(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array]:
-    """Rows to train on and rows held out, by class; each class keeps one row at least."""
+def _holdout(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array]:
+    """Return rows to train on and rows held out; at least one row per class is trained on."""
     rng = np.random.default_rng(settings.seed)
-    groups = [np.arange(len(y))]
-    if schema.task == "classification":
-        groups = [np.flatnonzero(y == label) for label in schema.classes]
+    groups = [np.flatnonzero(y == label) for label in schema.classes] or [np.arange(len(y))]
     held = []
     for group in groups:
         count = min(round(settings.test_size * len(group)), len(group) - 1)
@@ -136,63 +190,27 @@ def _split(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array]:
     return np.setdiff1d(np.arange(len(y)), out), out
 
 
-def _folds(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
-    count = settings.cv or 2
-    if schema.task == "regression":
-        if len(y) < count:
-            raise TableError(f"--cv {count} needs {count} rows; there are {len(y)}.")
-        return list(KFold(count, shuffle=True, random_state=settings.seed).split(y))
-    least = int(np.argmin(schema.class_counts))
-    if schema.class_counts[least] < count:
-        raise TableError(
-            f"--cv {count} needs {count} rows of every class; {schema.classes[least]!r} has "
-            f"{schema.class_counts[least]}."
-        )
-    folds = StratifiedKFold(count, shuffle=True, random_state=settings.seed)
-    return list(folds.split(np.zeros(len(y)), y))
+def _fit(X: pl.DataFrame, y: Array, rows: Array, schema: Schema, settings: Settings) -> Pipeline:
+    estimator = make_estimator(schema, settings, verbose=settings.verbose)
+    with memory_limit_as_table_error():
+        return make_pipeline(*preprocessing(schema), estimator).fit(X[rows], y[rows])
 
 
 def _score(
-    fitted: Any, X: pl.DataFrame, y: Array, schema: Schema
-) -> tuple[dict[str, float], dict[str, float], Confusion | None, float | None]:
-    """Scores of the model and of the baselines over (model, rows, held-out rows)."""
-    classification = schema.task == "classification"
-    names = (MODEL, TRIVIAL[schema.task], LINEAR[schema.task])
-    each: dict[str, list[float]] = {name: [] for name in names}
-    confusion, residuals = Confusion(schema.classes), Residuals()
-    for model, rows, held in fitted:
-        truth, unseen = y[held], take(X, held)
-        predicted = model.predict(unseen)
-        linear = _linear(model, X, y, rows, schema).predict(model[:-1].transform(unseen))
-        if classification:
-            confusion.add(truth, predicted)
-            labels, counts = np.unique(y[rows], return_counts=True)
-            trivial: Array = np.full(len(truth), labels[counts.argmax()])
-        else:
-            residuals.add(truth, predicted)
-            trivial = np.full(len(truth), y[rows].mean())
-        for name, guess in zip(names, (predicted, trivial, linear), strict=True):
-            each[name].append(_one_score(truth, guess, schema.task))
-    scores = {name: float(np.mean(values)) for name, values in each.items()}
-    several = len(each[MODEL]) > 1
-    spread = {name: float(np.std(values)) for name, values in each.items()} if several else {}
-    if classification:
-        return scores, spread, confusion, None
-    return scores, spread, None, residuals.absolute / max(residuals.count, 1)
-
-
-def _one_score(truth: Array, guess: Array, task: str) -> float:
-    if task == "classification":
-        return float(np.mean(truth == guess))
-    sums = Residuals()
-    sums.add(truth, guess)
-    return sums.score
-
-
-def _linear(model: Pipeline, X: pl.DataFrame, y: Array, rows: Array, schema: Schema) -> Any:
-    Z = model[:-1].transform(take(X, rows))
-    if schema.task == "regression":
-        return LinearRegression().fit(Z, y[rows])
+    scores: Scores, model: Pipeline, X: pl.DataFrame, y: Array, rows: Array, held: Array
+) -> None:
+    """Add a fold: fit the baselines on `rows` and predict the rows held out."""
+    seen, unseen = X[rows], X[held]
+    linear: Any = LinearRegression()
+    trivial: Any = y[rows].mean() if scores.schema.task == "regression" else None
+    if scores.schema.task == "classification":
+        linear = LogisticRegression(max_iter=1000)
+        labels, counts = np.unique(y[rows], return_counts=True)
+        trivial = labels[counts.argmax()]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a baseline: how it ends is not the user's concern
-        return LogisticRegression(max_iter=1000).fit(Z, y[rows])
+        warnings.simplefilter("ignore")  # of a baseline
+        linear.fit(model[:-1].transform(seen), y[rows])
+    scores.start_fold()
+    scores.add(
+        y[held], model.predict(unseen), trivial, linear.predict(model[:-1].transform(unseen))
+    )

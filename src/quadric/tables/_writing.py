@@ -1,4 +1,4 @@
-"""Tables out, batch by batch; the file is there whole at the end, or not at all."""
+"""Writing tables in batches; the file appears complete or not at all."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -17,16 +17,23 @@ NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"
 def write_batches(
     path: Path | None, frames: Iterable[pl.DataFrame], *, raw_csv: bool = False
 ) -> int:
-    """Write frames as CSV, or as Parquet where the name ends so; None is CSV to stdout.
+    """Write frames as CSV or, if the name ends with .parquet or .pq, as Parquet.
 
-    The frames go to a temporary file beside the path, renamed at the end: whatever happens, an
-    older file is not touched before. OSError where that is not possible.
+    The frames go to a temporary file beside `path`, which is renamed at the end, so an older file
+    stays as it is if anything fails. Raises OSError if the file cannot be written.
+
+    Parameters
+    ----------
+    path : Path or None
+        None writes CSV to stdout.
+    frames : iterable of DataFrame
+    raw_csv : bool
+        Whether CSV contains text unchanged, see `safe_for_spreadsheets`.
 
     Returns
     -------
     int
-        How many texts of a CSV file have got an apostrophe in front, see `safe_for_spreadsheets`;
-        with `raw_csv` none.
+        How many texts of a CSV file were changed.
     """
     if path is None:
         return _write_csv(_print, frames, raw_csv)
@@ -38,9 +45,9 @@ def write_batches(
 
 
 def safe_for_spreadsheets(texts: pl.Series) -> tuple[pl.Series, int]:
-    """Texts that a spreadsheet would compute, '=1+1', as texts that it shows, "'=1+1".
+    """Put an apostrophe in front of text that a spreadsheet would evaluate, such as '=1+1'.
 
-    These begin with =, +, -, @, a tab or a line end; a number such as -1 is left alone. Also
+    This is text that begins with =, +, -, @, a tab or a line end, except numbers such as -1. Also
     returns how many texts were changed.
     """
     formulas = texts.str.contains(FORMULA) & ~texts.str.contains(NUMBER)
@@ -52,21 +59,19 @@ def _write_csv(write: Callable[[str], object], frames: Iterable[pl.DataFrame], r
     changed = 0
     for i, frame in enumerate(frames):
         if not raw:
-            columns = []
-            for column in frame:
-                if column.dtype == pl.String:
-                    column, count = safe_for_spreadsheets(column)
-                    changed += count
-                columns.append(column)
             names, count = safe_for_spreadsheets(pl.Series(frame.columns, dtype=pl.String))
             changed += count if i == 0 else 0
-            frame = pl.DataFrame(columns).rename(dict(zip(frame.columns, names, strict=True)))
+            for name in frame.select(pl.col(pl.String)).columns:
+                column, count = safe_for_spreadsheets(frame[name])
+                frame = frame.with_columns(column)
+                changed += count
+            frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
         write(frame.write_csv(include_header=i == 0))
     return changed
 
 
 def _print(text: str) -> None:
-    """Control characters are shown on a terminal; in a pipe they are data."""
+    """Write to stdout; on a terminal, control characters are escaped."""
     if _is_terminal():
         text = "\n".join(map(visible, text.split("\n")))
     sys.stdout.write(text)
@@ -77,7 +82,7 @@ def _is_terminal() -> bool:
 
 
 def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
-    """Through Polars' own writer of streams, which asks for one frame after the other."""
+    """Write with Polars' streaming engine, which asks for one frame at a time."""
     iterator = iter(frames)
     first = next(iterator)
     failures: list[BaseException] = []

@@ -1,4 +1,7 @@
-"""Training on tables larger than memory, killed and resumed at any moment."""
+"""Training on tables larger than memory, with checkpoints that a killed run resumes from.
+
+Start with `_passes.train_stream`: three passes over the file, made of buffers of rows.
+"""
 
 from quadric.tables.streaming._checkpoint import Checkpoint, checkpoint_path
 from quadric.tables.streaming._passes import Stream, train_stream

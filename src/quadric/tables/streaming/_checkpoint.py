@@ -1,4 +1,4 @@
-"""A checkpoint: where a run stands, in one file that is whole or the one before it."""
+"""Checkpoints of a streaming run: one file, replaced atomically."""
 
 import contextlib
 import hashlib
@@ -15,22 +15,20 @@ from quadric._utils.whole_files import remove_leftovers, write_whole
 from quadric.errors import ModelFileError, TableError
 from quadric.model_file import _safetensors as container
 from quadric.model_file._canonical_json import canonical, parse
-from quadric.tables._state_checks import check_fields, require
+from quadric.tables._state_checks import check_fields, expect, is_dict
 
-FORM = container.Form(
-    "checkpoint", "quadric_checkpoint", frozenset({"versions"}),
-    "Remove it, and start again without --resume.",
-)  # fmt: skip
-LONGEST_NAME = 255  # bytes, in the file systems of today
+ADVICE = "Remove it, and start again without --resume."
+FORM = container.Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
+LONGEST_NAME = 255  # bytes, in most file systems
 STATE = "state"
 
 
 class Checkpoint:
-    """The file of one run.
+    """The checkpoint of one run.
 
-    It is a container as model files are: numbers and text, nothing in it is executed, and all of
-    it is checked. Only a file that is a checkpoint is ever replaced or removed, never one that
-    another process has put in its place; links are not followed.
+    The format is that of model files: numbers and text, all of which is checked and nothing
+    executed. Only checkpoints are replaced or removed, never files of another process. Links are
+    not followed.
 
     Parameters
     ----------
@@ -42,27 +40,27 @@ class Checkpoint:
         self.path = path
         self._run: dict[str, Any] = {}
         self._tag = ""
-        self._ours: tuple[int, ...] | None = None  # the file that we have read or written
+        self._ours: tuple[int, ...] | None = None  # the file that this run has read or written
 
     def begin(
         self, run: dict[str, Any], *, resume: bool
     ) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """The state and the arrays of an earlier checkpoint; None if there is nothing to resume.
+        """Return the state and the arrays of an earlier checkpoint; None if there is none.
 
         Parameters
         ----------
         run : dict
-            The data and the settings that a checkpoint must belong to.
+            The data and the settings that a checkpoint must agree with.
         resume : bool
-            If false, an earlier checkpoint is not read, and replaced by the first `save`.
+            If false, an earlier checkpoint is not read; the first `save` replaces it.
 
         Raises
         ------
         TableError
-            Where the file is not ours to replace or, with `resume`, damaged or of another run.
+            If the file is not a checkpoint or, with `resume`, is damaged or of another run.
         """
         plain = parse(canonical(run))
-        self._run = {name: plain[name] for name in run}  # in the order of what is said first
+        self._run = {name: plain[name] for name in run}  # errors name the first difference
         self._tag = hashlib.sha256(canonical(run).encode()).hexdigest()[:8]
         found = self._found()
         if found is None:
@@ -73,7 +71,7 @@ class Checkpoint:
         return stored
 
     def save(self, state: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Replace the file in one step; OSError where that is not possible."""
+        """Replace the file atomically; raise OSError if it cannot be written."""
         text = canonical({"run": self._run, "state": state}).encode()
         tensors = {**arrays, STATE: np.frombuffer(text, dtype=np.uint8)}
         content = container.to_bytes({"versions": _versions()}, tensors, FORM)
@@ -87,7 +85,7 @@ class Checkpoint:
         self._ours = self._found()
 
     def remove(self) -> None:
-        """Remove the file that this run has written, and temporary files that it left behind."""
+        """Remove the file that this run has written, and its temporary files."""
         with contextlib.suppress(OSError):
             if self._ours is not None and self._found() == self._ours:
                 self.path.unlink()
@@ -95,14 +93,11 @@ class Checkpoint:
             remove_leftovers(self.path, self._tag)
 
     def damaged(self, reason: object) -> TableError:
-        """What to say of a state that is not as it should be."""
-        return TableError(
-            f"{self.path} is a damaged checkpoint ({reason}). Remove it, and start again without "
-            "--resume."
-        )
+        """Return the error for a state that is not valid."""
+        return TableError(f"{self.path} is a damaged checkpoint ({reason}). {ADVICE}")
 
     def _found(self) -> tuple[int, ...] | None:
-        """Which file there is, if any."""
+        """Return what identifies the present file; None if there is none."""
         try:
             now = os.lstat(self.path)
         except FileNotFoundError:
@@ -113,18 +108,18 @@ class Checkpoint:
         if not stat.S_ISREG(os.lstat(self.path).st_mode):
             what = "is a link, a directory, a device or a pipe"
         elif not container.has_key(self.path, FORM):
-            what = "exists and is no checkpoint of quadric"
+            what = "is not a checkpoint of quadric"
         else:
             return
         raise TableError(
-            f"{self.path} {what}, and is where the checkpoint would go. Move it away, or give "
-            "another name with -o."
+            f"{self.path} {what}, so the checkpoint cannot be written there. Move it away, or "
+            "choose another output with -o."
         )
 
     def _replaced(self) -> TableError:
         return TableError(
-            f"{self.path} was put there by another process: does another run have the same "
-            "output? Give this one another name with -o."
+            f"{self.path} was written by another process, perhaps a run with the same output. "
+            "Choose another output with -o."
         )
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -133,27 +128,25 @@ class Checkpoint:
         except ModelFileError as error:
             raise TableError(str(error)) from None
         try:
-            require(STATE in arrays and arrays[STATE].dtype == np.uint8, "its state")
+            expect(STATE in arrays and arrays[STATE].dtype == np.uint8, "its state")
             described = parse(arrays.pop(STATE).tobytes().decode("ascii"))
-            check_fields(described, ("run", "state"), "its state")
-            run, state = described["run"], described["state"]
-            require(isinstance(run, dict) and isinstance(state, dict), "its state")
-        except ValueError as error:  # of the text, of its JSON, or of what is in it
+            check_fields(described, {"run": is_dict, "state": is_dict}, "its state")
+        except ValueError as error:  # in the encoding, the JSON, or its values
             raise self.damaged(error) from None
-        run |= {"versions": description["versions"]}
+        run = described["run"] | {"versions": description["versions"]}
         expected = self._run | {"versions": _versions()}
         for name in [*expected, *run]:
             if name not in run or name not in expected or run[name] != expected[name]:
                 raise TableError(
                     f"{self.path} belongs to another run: {name} was {repr(run.get(name))[:80]}, "
-                    f"and is {repr(expected.get(name))[:80]}. Give the same command as then, or "
-                    "start again without --resume."
+                    f"and is now {repr(expected.get(name))[:80]}. Repeat the command of that run, "
+                    "or start again without --resume."
                 )
-        return state, arrays
+        return described["state"], arrays
 
 
 def checkpoint_path(output: Path) -> Path:
-    """Where the checkpoint of a run goes: beside the output, under a name that is short enough."""
+    """Return the path of a run's checkpoint: the output's with ".checkpoint", if short enough."""
     name = f"{output.name}.checkpoint"
     if len(os.fsencode(name)) > LONGEST_NAME:
         name = f"{hashlib.sha256(os.fsencode(output.name)).hexdigest()[:16]}.checkpoint"
@@ -161,5 +154,5 @@ def checkpoint_path(output: Path) -> Path:
 
 
 def _versions() -> dict[str, str]:
-    """With other versions, the rest of a run may give other bits."""
+    """Return the versions that must not change, because results could differ in some bits."""
     return {"numpy": np.__version__, "quadric": quadric.__version__}

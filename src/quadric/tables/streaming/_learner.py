@@ -1,5 +1,6 @@
 """The model and the linear baseline, trained side by side on buffers of rows."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -7,114 +8,148 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric._utils.arrays import Array
-from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators._data import scale_outputs
 from quadric.tables._preprocessing import fitted_to_moments
 from quadric.tables._schema import Schema
-from quadric.tables._training import Settings, make_estimator, too_large
-from quadric.tables.streaming._estimator_state import check_arrays, put_state, state_of
+from quadric.tables._training import Settings, make_estimator, memory_limit_as_table_error
+from quadric.training._state import TrainingState
 
-RATE = 0.01  # at the start; it falls in a straight line to a twentieth
+RATE = 0.01  # at the start; it falls linearly to LAST_RATE times as much
 LAST_RATE = 0.05
+NUMBERS = "numbers"
+RECORDS = ("loss", "seconds")  # arrays with one entry per epoch; the others have a fixed shape
 
 
 class Learner:
-    """Learns from rows in the schema's columns; knows nothing of files.
+    """Learns from rows with the schema's columns.
 
     Parameters
     ----------
     schema : Schema
-        Of the first pass; its moments standardise inputs and, for regression, targets.
-        (Adam's steps are of a fixed size, so the targets must be, too.)
+        The result of the first pass. Its moments standardise the inputs and, for regression, the
+        targets, because Adam's steps have a fixed size.
     settings : Settings
     """
 
     def __init__(self, schema: Schema, settings: Settings) -> None:
         self.schema, self.settings = schema, settings
         self.preprocess = fitted_to_moments(schema)
-        # a reduced neuron, a product, has no place for a mean
+        # the output of a reduced neuron is a product, to which no mean can be added
         self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
-        self.scale = schema.target_std or 1.0  # numbers below 1e-150 have a variance of 0
-        options: dict[str, Any] = {
-            "solver": "adam",
-            "shuffle": False,
-            "learning_rate_init": RATE,
-            "tol": 0.0,
-        }
+        self.scale = schema.target_std or 1.0  # the variance of tiny numbers underflows to 0
+        adam = {"solver": "adam", "shuffle": False, "learning_rate_init": RATE, "tol": 0.0}
         linear = replace(settings, hidden=(), kind="linear")
         self.estimators = {
-            "model": make_estimator(schema, settings, **options),
-            "linear": make_estimator(schema, linear, **options),
+            "model": make_estimator(schema, settings, **adam),
+            "linear": make_estimator(schema, linear, **adam),
         }
-
-    def learn(self, X: Any, y: Array, progress: float) -> None:
-        """One pass over the rows in their order; `progress` of the whole run is from 0 to 1."""
-        if not len(y):
-            return
-        Z, target = self.preprocess.transform(X), self._target(y)
-        for estimator in self.estimators.values():
-            estimator.set_params(learning_rate_init=RATE * max(LAST_RATE, 1 - progress))
-            self._partial_fit(estimator, Z, target)
 
     @property
     def has_learned(self) -> bool:
         """Whether there was any row to learn from."""
         return all("_state" in vars(estimator) for estimator in self.estimators.values())
 
-    def _target(self, y: Array) -> Array:
-        return y if self.schema.task == "classification" else (y - self.center) / self.scale
+    def learn(self, X: Any, y: Array, progress: float) -> None:
+        """Learn from the rows in their order; `progress` of the whole run is between 0 and 1."""
+        if len(y):
+            target = y if self.schema.classes else (y - self.center) / self.scale
+            rate = RATE * max(LAST_RATE, 1 - progress)
+            self._partial_fit(self.preprocess.transform(X), target, rate)
 
-    def _partial_fit(self, estimator: Any, Z: Array, y: Array) -> None:
-        try:
-            if self.schema.task == "classification":
-                estimator.partial_fit(Z, y, classes=np.array(self.schema.classes))
-            else:
-                estimator.partial_fit(Z, y)
-        except MemoryLimitError as error:
-            raise TableError(too_large(error)) from None
-        if not estimator._state.epochs:  # the estimator ends its epoch quietly, the run must not
-            raise KeyboardInterrupt
+    def _partial_fit(self, Z: Array, y: Array, rate: float) -> None:
+        classes = {"classes": np.array(self.schema.classes)} if self.schema.classes else {}
+        for estimator in self.estimators.values():
+            estimator.set_params(learning_rate_init=rate)
+            with memory_limit_as_table_error():
+                estimator.partial_fit(Z, y, **classes)
+            if not estimator._state.epochs:  # the estimator has swallowed a KeyboardInterrupt
+                raise KeyboardInterrupt
 
     def state(self) -> dict[str, Array]:
-        """Arrays, for a checkpoint; none before the first row was learned."""
-        if not self.has_learned:
-            return {}
+        """Return the arrays of a checkpoint; none before the first row was learned."""
         return {
             f"{name}.{key}": array
             for name, estimator in self.estimators.items()
+            if self.has_learned
             for key, array in state_of(estimator).items()
         }
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Return to a state; what follows is bit-identical.
+        """Return to a state; training then continues bit-identically.
 
-        ValueError if these are not the arrays of such a state; nothing is changed then.
+        Raises ValueError if these are not the arrays of such a state.
         """
         if not arrays:
             return
-        other = Learner(self.schema, self.settings)
-        other._learn_nothing()
-        check_arrays(other.state(), arrays)
-        for name, estimator in other.estimators.items():
-            own = {key: arrays[f"{name}.{key}"] for key in state_of(estimator)}
-            put_state(estimator, own)
-        self.estimators = other.estimators
-
-    def _learn_nothing(self) -> None:
-        """Give the estimators networks of the right shape."""
-        n = len(self.preprocess.get_feature_names_out())
-        for estimator in self.estimators.values():
-            first = self.schema.classes[:1] or (0.0,)
-            self._partial_fit(estimator, np.zeros((1, n)), np.array(first))
+        # one made-up row gives the networks their shapes
+        row = np.zeros((1, len(self.preprocess.get_feature_names_out())))
+        self._partial_fit(row, np.array(self.schema.classes[:1] or (0.0,)), RATE)
+        check_arrays(self.state(), arrays)
+        for name, estimator in self.estimators.items():
+            put_state(estimator, {key: arrays[f"{name}.{key}"] for key in state_of(estimator)})
 
     def finish(self) -> tuple[Pipeline, Pipeline]:
-        """The model and the baseline behind their preprocessing, in the targets' own units."""
+        """Return the model and the baseline with preprocessing, in the target's units."""
         for estimator in self.estimators.values():
             estimator.set_params(learning_rate_init=RATE)
             if self.schema.task == "regression":
-                scale_outputs(
-                    estimator.network_.layers[-1], np.array([self.scale]), np.array([self.center])
-                )
+                last = estimator.network_.layers[-1]
+                scale_outputs(last, np.array([self.scale]), np.array([self.center]))
         steps = [step for _, step in self.preprocess.steps]
         model, linear = (make_pipeline(*steps, one) for one in self.estimators.values())
         return model, linear
+
+
+def state_of(estimator: Any) -> dict[str, Array]:
+    """Return the parameters and the training state of a fitted estimator as named arrays."""
+    arrays, numbers = estimator._state.to_arrays()
+    for l, layer in enumerate(estimator.network_.layers):
+        arrays |= {f"layers.{l}.{name}": array for name, array in layer.arrays().items()}
+    values = [math.nan if numbers[name] is None else numbers[name] for name in sorted(numbers)]
+    return arrays | {NUMBERS: np.array(values, dtype=np.float64)}
+
+
+def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
+    """Return a fitted estimator of the same shape to a state, from which `partial_fit` continues.
+
+    Raises ValueError if a counter or a rate is out of range.
+    """
+    like = estimator._state.to_arrays()[1]
+    numbers = {
+        name: _checked_number(name, value, is_integer=type(like[name]) is int)
+        for name, value in zip(sorted(like), arrays[NUMBERS].tolist(), strict=True)
+    }
+    for l, layer in enumerate(estimator.network_.layers):
+        for name, array in layer.arrays().items():
+            array[...] = arrays[f"layers.{l}.{name}"]
+    estimator._state = TrainingState.from_arrays(arrays, numbers)
+    estimator._set_attributes()  # a model file contains them, and this may be the last step
+
+
+def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
+    """Raise ValueError unless the given arrays can be a later state of the expected ones."""
+    if different := sorted(set(expected) ^ set(given)):
+        raise ValueError(f"the array {different[0]} is missing or unknown")
+    for name, array in given.items():
+        wanted, record = expected[name], name.split(".")[1] in RECORDS
+        shape = (max(array.size, 1),) if record else wanted.shape
+        if array.shape != shape or array.dtype != wanted.dtype:
+            raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
+        if not name.endswith(f".{NUMBERS}") and not np.isfinite(array).all():
+            raise ValueError(f"{name} contains a number that is not finite")
+        if (".square." in name or name.endswith(".seconds")) and (array < 0).any():
+            raise ValueError(f"{name} contains a negative number")
+        if name.endswith(".seconds") and len(array) != len(given[name[:-7] + "loss"]):
+            raise ValueError(f"{name} has {len(array)} entries")
+
+
+def _checked_number(name: str, value: float, *, is_integer: bool) -> Any:
+    """Return a counter or a rate; NaN stands for None."""
+    if is_integer and 0 <= value < 2**53 and value == int(value):
+        return int(value)
+    if name == "rate" and math.isnan(value):
+        return None
+    ranges = {"rate": 0 < value < math.inf, "damping": 0 < value <= 1}
+    if is_integer or not ranges.get(name, not math.isnan(value)):
+        raise ValueError(f"{name} is {value}")
+    return value

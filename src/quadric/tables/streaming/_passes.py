@@ -1,7 +1,6 @@
-"""Training on a table of any length: two passes and a third to score, each resumable."""
+"""Training on a table of any length in three passes: profile, train and score."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,211 +9,225 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
-from quadric.tables._features import features, labels, take
-from quadric.tables._profile import ColumnProfile
-from quadric.tables._schema import Schema, Wishes
-from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL, Confusion, Report, Residuals
-from quadric.tables._source import Source
-from quadric.tables._state_checks import check_fields, check_whole, require
-from quadric.tables._training import Settings, Trained
-from quadric.tables._unchanged import changed
-from quadric.tables.streaming import _first_pass as first_pass
+from quadric.tables._features import labelled_rows
+from quadric.tables._profile import ColumnProfile, profile_batch
+from quadric.tables._schema import Schema
+from quadric.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.tables._scores import Report, Scores
+from quadric.tables._source import Source, changed
+from quadric.tables._state_checks import anything, check_fields, expect, is_count, is_list
+from quadric.tables._training import Settings, Trained, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
 
-Progress = Callable[[str, float, float | None], None]
-STEPS = 3000  # of 200 rows each, at least, unless that takes more than MOST_EPOCHS
+STEPS = 3000  # of 200 rows: at least so many by default, in at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
-BUFFER_NUMBERS = 2_000_000  # in one buffer, so that wide tables take no more memory than long ones
+BUFFER_NUMBERS = 2_000_000  # limits the memory of a buffer of a wide table
+FIRST = {"stage": anything, "rows": is_count, "profiles": is_list}
+SECOND = {"stage": anything, "schema": anything, "buffers": is_count, "learned": anything}
 
 
 @dataclass(frozen=True)
 class Stream:
-    """How to read: rows in the buffer that is shuffled, epochs, batches between checkpoints."""
+    """How to read a table larger than memory.
+
+    Parameters
+    ----------
+    buffer : int, optional
+        Rows that are shuffled together.
+    epochs : int, optional
+        Passes over the rows; by default fewer for longer tables.
+    every : int
+        Buffers between two checkpoints.
+    """
 
     buffer: int | None = None
     epochs: int | None = None
     every: int = 10
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of a table, after the first pass: the same in every further one."""
-
-    source: Source
-    schema: Schema
-    settings: Settings
-    rows: int  # in a buffer
-
-    @property
-    def count(self) -> int:
-        """How many buffers there are."""
-        return math.ceil(self.schema.rows / self.rows)
-
-    def epochs(self, stream: Stream) -> int:
-        usable = (self.schema.rows - self.schema.missing_targets) * (1 - self.settings.test_size)
-        by_size = min(MOST_EPOCHS, math.ceil(STEPS * 200 / max(usable, 1)))
-        return stream.epochs or max(1, by_size)
-
-    def buffers(self, skip: int = 0) -> Iterator[tuple[int, Any, Array, Array]]:
-        """Number, inputs, targets, and which rows are held out, of each buffer from `skip` on.
-
-        TableError if there are other rows than the first pass has seen.
-        """
-        path, schema, start = self.source.path, self.schema, skip * self.rows
-        for index, frame in enumerate(self.source.batches(self.rows, start), start=skip):
-            if len(frame) != min(self.rows, schema.rows - start):
-                raise changed(path, f"there are other rows than the {schema.rows:,} at first")
-            X = features(schema, frame, start)
-            y, there = labels(schema, frame, start)
-            if schema.classes and not np.isin(y, schema.classes).all():
-                raise changed(path, f"{schema.target!r} has a new class")
-            drawn = np.random.default_rng([self.settings.seed, 1, index]).random(len(frame))
-            held = (drawn < self.settings.test_size)[there]
-            yield index, (X if there.all() else take(X, there)), y, held
-            start += len(frame)
-        if start != schema.rows:
-            raise changed(path, f"there are {start:,} rows, and were {schema.rows:,} at first")
-
-
 def train_stream(
     source: Source,
-    wishes: Wishes,
+    options: ColumnOptions,
     settings: Settings,
     stream: Stream,
     checkpoint: Checkpoint,
     *,
     resume: bool = False,
-    progress: Progress = lambda text, done, total: None,
+    progress: Callable[[str, float, float | None], None] = lambda text, done, total: None,
 ) -> Trained:
-    """A model from a table of which only a buffer of rows is ever in memory.
+    """Train on a table while only a buffer of rows is in memory.
 
-    What is random follows from the seed and the buffer's number: a run that was killed and
-    resumed gives the same model, bit for bit, as one that was not. The caller removes the
-    checkpoint once the model is saved.
+    All randomness follows from the seed and the buffer's number: a run that was killed and resumed
+    gives the same model, bit for bit, as one that was not. The caller removes the checkpoint after
+    saving the model.
+
+    Parameters
+    ----------
+    source : Source
+        See `open_table`.
+    options : ColumnOptions
+    settings : Settings
+    stream : Stream
+    checkpoint : Checkpoint
+    resume : bool
+        Whether to continue from the checkpoint, if there is one.
+    progress : callable, optional
+        Called with the name of the pass, the rows done and, if known, the rows in all.
+
+    Returns
+    -------
+    Trained
 
     Raises
     ------
     TableError
-        Where the table cannot be used or has changed since it was opened, or where the
-        checkpoint is damaged, of another run, or not ours to replace.
+        If the table cannot be used or has changed since it was opened, or if the checkpoint is
+        damaged, belongs to another run, or is not a checkpoint.
     """
-    profiles, read, done = wishes.new_profiles(source.columns), 0, 0
-    rows = stream.buffer or max(500, min(50_000, BUFFER_NUMBERS // len(source.columns)))
-    stored = checkpoint.begin(_run(source, wishes, settings, stream, rows), resume=resume)
-    learner = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if stored is not None:
-            state, arrays = stored
-            try:
-                if state.get("stage") == "second":
-                    table = _Rows(source, _schema(state, profiles, wishes), settings, rows)
-                    done = _done(state, table, stream)
-                    learner = _learner(table, state["learned"], arrays)
-                else:
-                    require(state.get("stage") == "first" and not arrays, "the stage")
-                    profiles, read = first_pass.restored(profiles, state), state["rows"]
-            except TableError:
+    run = _Run(source, options, settings, stream, checkpoint, progress)
+    stored = checkpoint.begin(run.identity(), resume=resume)
+    warned: list[str] = []
+    with warnings_added_to(warned):
+        learner, done = run.start() if stored is None else run.restart(*stored)
+        run.second_pass(learner, done)
+        model, report = run.third_pass(learner)
+    return Trained(model, learner.schema, report, learner.schema.notes() + warned)
+
+
+@dataclass(frozen=True)
+class _Run:
+    source: Source
+    options: ColumnOptions
+    settings: Settings
+    stream: Stream
+    checkpoint: Checkpoint
+    progress: Callable[[str, float, float | None], None]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in a buffer."""
+        by_width = BUFFER_NUMBERS // len(self.source.columns)
+        return self.stream.buffer or max(500, min(50_000, by_width))
+
+    def identity(self) -> dict[str, Any]:
+        """Return the data and settings that a checkpoint must agree with."""
+        settings = asdict(self.settings)
+        del settings["verbose"], settings["cv"]
+        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 3}
+        return self.source.fingerprint() | asdict(self.options) | settings | own
+
+    def start(self) -> tuple[Learner, int]:
+        """Run the first pass; return a new learner and the number of buffers it has seen."""
+        profiles = self.options.new_profiles(self.source.columns)
+        return Learner(self.first_pass(profiles, 0), self.settings), 0
+
+    def restart(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
+        """Return the learner of a checkpoint and the number of buffers it has seen."""
+        try:
+            if state.get("stage") == "second":
+                return self._learner_of(state, arrays)
+            expect(state.get("stage") == "first" and not arrays, "the stage")
+            profiles = self._profiles_of(state)
+        except ValueError as error:
+            if isinstance(error, TableError):
                 raise
-            except ValueError as error:
-                raise checkpoint.damaged(error) from None
-        if learner is None:
-            schema = first_pass.gather(
-                source, wishes, profiles, read, checkpoint,
-                rows=rows, every=stream.every, progress=progress,
-            )  # fmt: skip
-            table, learner = _Rows(source, schema, settings, rows), Learner(schema, settings)
-        total = table.epochs(stream) * table.count
+            raise self.checkpoint.damaged(error) from None
+        return Learner(self.first_pass(profiles, state["rows"]), self.settings), 0
+
+    def _profiles_of(self, state: dict[str, Any]) -> list[ColumnProfile]:
+        """Return the profiles of a checkpoint of the first pass."""
+        check_fields(state, FIRST, "the state")
+        profiles = list(map(ColumnProfile.from_dict, state["profiles"]))
+        new = self.options.new_profiles(self.source.columns)
+        expected = [(one.name, one.most_values, state["rows"]) for one in new]
+        found = [(one.name, one.most_values, one.rows) for one in profiles]
+        expect(state["rows"] > 0 and found == expected, "the list of profiles")
+        return profiles
+
+    def _learner_of(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
+        """Return the learner of a checkpoint of the second pass."""
+        check_fields(state, SECOND, "the state")
+        schema, done = Schema.from_dict(state["schema"]), state["buffers"]
+        inputs = tuple(name for name in self.source.columns if name != self.options.target)
+        expect((schema.target, schema.order) == (self.options.target, inputs), "the schema")
+        expect(schema.rows > 0, "the number of rows")
+        expect(1 <= done <= self.buffers_in_all(schema), "the number of buffers")
+        expect(state["learned"] is bool(arrays), "the list of arrays")
+        learner = Learner(schema, self.settings)
+        learner.restore(arrays)
+        return learner, done
+
+    def buffers_in_all(self, schema: Schema) -> int:
+        """The number of buffers of the second pass."""
+        usable = (schema.rows - schema.missing_targets) * (1 - self.settings.test_size)
+        by_size = min(MOST_EPOCHS, math.ceil(STEPS * 200 / max(usable, 1)))
+        return (self.stream.epochs or max(1, by_size)) * math.ceil(schema.rows / self.rows)
+
+    def first_pass(self, profiles: list[ColumnProfile], done: int) -> Schema:
+        """Infer the schema; the first `done` rows are in the profiles already."""
+        for k, frame in enumerate(self.source.batches(self.rows, done), start=1):
+            profile_batch(profiles, frame, done)
+            done += len(frame)
+            self.progress("first pass: moments and categories", done, None)
+            if k % self.stream.every == 0:
+                stored = [profile.to_dict() for profile in profiles]
+                self.checkpoint.save({"stage": "first", "rows": done, "profiles": stored}, {})
+        return infer_schema(profiles, self.options, self.source.unnamed)
+
+    def second_pass(self, learner: Learner, done: int) -> None:
+        """Train on shuffled buffers; the first `done` of them are learned already."""
+        schema, total = learner.schema, self.buffers_in_all(learner.schema)
         while done < total:
-            epoch, skip = divmod(done, table.count)
-            for index, X, y, held in table.buffers(skip):
-                rng = np.random.default_rng([settings.seed, 2, epoch, index])
+            epoch, skip = divmod(done, math.ceil(schema.rows / self.rows))
+            for index, X, y, held in self._buffers(schema, skip):
+                rng = np.random.default_rng([self.settings.seed, 2, epoch, index])
                 order = rng.permutation(np.flatnonzero(~held))
-                learner.learn(take(X, order), y[order], done / total)
+                learner.learn(X[order], y[order], done / total)
                 done += 1
-                progress("second pass: training", done * rows, total * rows)
-                if done % stream.every == 0 or done == total:
-                    state = {
-                        "stage": "second", "schema": table.schema.to_dict(), "buffers": done,
-                        "learned": learner.has_learned,
-                    }  # fmt: skip
-                    checkpoint.save(state, learner.state())
-        model, report = _score(table, learner, progress)
-    notes = table.schema.notes()
-    notes += sorted({str(warning.message) for warning in caught
-                     if issubclass(warning.category, UserWarning)})  # fmt: skip
-    return Trained(model, table.schema, report, notes)
+                self.progress("second pass: training", done * self.rows, total * self.rows)
+                if done % self.stream.every == 0 or done == total:
+                    state = {"stage": "second", "schema": schema.to_dict(), "buffers": done}
+                    self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
 
-
-def _run(
-    source: Source, wishes: Wishes, settings: Settings, stream: Stream, rows: int
-) -> dict[str, Any]:
-    """What a checkpoint must agree with."""
-    asked = asdict(settings)
-    del asked["verbose"], asked["cv"]
-    return {
-        **source.fingerprint(), **asdict(wishes), **asked, "buffer": rows, "epochs": stream.epochs,
-        "format": 3,
-    }  # fmt: skip
-
-
-def _schema(state: dict[str, Any], profiles: list[ColumnProfile], wishes: Wishes) -> Schema:
-    """The schema of a checkpoint, which must be of this table."""
-    check_fields(state, ("stage", "schema", "buffers", "learned"), "the state")
-    schema = Schema.from_dict(state["schema"])
-    inputs = [profile.name for profile in profiles if profile.name != wishes.target]
-    require((schema.target, list(schema.order)) == (wishes.target, inputs), "the schema")
-    require(schema.rows > 0, "the number of rows")
-    return schema
-
-
-def _done(state: dict[str, Any], table: _Rows, stream: Stream) -> int:
-    done = state["buffers"]
-    check_whole(done, "the number of buffers", least=1, most=table.epochs(stream) * table.count)
-    return int(done)
-
-
-def _learner(table: _Rows, learned: Any, arrays: dict[str, Array]) -> Learner:
-    require(learned is bool(arrays), "the list of arrays")
-    learner = Learner(table.schema, table.settings)
-    learner.restore(arrays)
-    return learner
-
-
-def _score(table: _Rows, learner: Learner, progress: Progress) -> tuple[Any, Report]:
-    """The third pass: model and baselines on the rows held out."""
-    if not learner.has_learned:
-        raise TableError(
-            "no row is left to train on: all rows with a target were held out. Use a smaller "
-            "--test-size, or more rows."
-        )
-    schema, task = table.schema, table.schema.task
-    models = dict(zip((MODEL, LINEAR[task]), learner.finish(), strict=True))
-    sums: dict[str, Any] = {
-        name: Confusion(schema.classes) if task == "classification" else Residuals()
-        for name in (MODEL, TRIVIAL[task], LINEAR[task])
-    }
-    trivial = (
-        schema.classes[int(np.argmax(schema.class_counts))]
-        if schema.classes
-        else schema.target_mean
-    )
-    count = 0
-    if table.settings.test_size > 0:
-        for index, X, y, held in table.buffers():
-            truth, unseen = y[held], take(X, held)
+    def third_pass(self, learner: Learner) -> tuple[Any, Report]:
+        """Score the model and the baselines on the rows held out."""
+        if not learner.has_learned:
+            raise TableError(
+                "no row is left to train on, because all rows with a target were held out. Use a "
+                "smaller --test-size, or more rows."
+            )
+        schema, count = learner.schema, 0
+        model, linear = learner.finish()
+        scores = Scores(schema)
+        trivial: Any = schema.target_mean
+        if schema.classes:
+            trivial = schema.classes[int(np.argmax(schema.class_counts))]
+        for index, X, y, held in self._buffers(schema) if self.settings.test_size > 0 else ():
+            truth, unseen = y[held], X.filter(held)
             if len(truth):
-                for name, model in models.items():
-                    sums[name].add(truth, model.predict(unseen))
-                sums[TRIVIAL[task]].add(truth, np.full(len(truth), trivial))
+                if not count:
+                    scores.start_fold()
+                scores.add(truth, model.predict(unseen), trivial, linear.predict(unseen))
             count += len(truth)
-            progress("third pass: scoring", (index + 1) * table.rows, schema.rows)
-    trained = schema.rows - schema.missing_targets - count
-    scores = {name: one.score for name, one in sums.items()} if count else {}
-    how = f"{count} rows held out; the model saved has not seen them"
-    return models[MODEL], Report(
-        METRIC[task], how if count else "no row was held out", scores, trained, count,
-        confusion=sums[MODEL] if task == "classification" and count else None,
-        error=sums[MODEL].absolute / count if task == "regression" and count else None,
-    )  # fmt: skip
+            self.progress("third pass: scoring", (index + 1) * self.rows, schema.rows)
+        how = f"{count} held-out rows, which the saved model was not trained on"
+        return model, scores.report(how, schema.rows - schema.missing_targets - count, count)
+
+    def _buffers(self, schema: Schema, skip: int = 0) -> Iterator[tuple[int, Any, Array, Array]]:
+        """Yield number, inputs, targets and a mask of the rows held out, from buffer `skip` on.
+
+        Raises TableError unless the rows are those of the first pass.
+        """
+        path, start = self.source.path, skip * self.rows
+        for index, frame in enumerate(self.source.batches(self.rows, start), start=skip):
+            if len(frame) != min(self.rows, schema.rows - start):
+                raise changed(path, f"it no longer has {schema.rows:,} rows")
+            X, y, present = labelled_rows(schema, frame, start)
+            if schema.classes and not np.isin(y, schema.classes).all():
+                raise changed(path, f"{schema.target!r} has a new class")
+            drawn = np.random.default_rng([self.settings.seed, 1, index]).random(len(frame))
+            yield index, X, y, (drawn < self.settings.test_size)[present]
+            start += len(frame)
+        if start != schema.rows:
+            raise changed(path, f"it had {schema.rows:,} rows and now has {start:,}")

@@ -1,7 +1,6 @@
-"""The command line, as a process."""
+"""`quadric reproduce`: reports, interruptions and failures."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import time
 from dataclasses import replace
 
-import pytest
 from typer.testing import CliRunner
 
 import quadric
@@ -17,18 +15,11 @@ from quadric import datasets
 from quadric.cli import app
 from quadric.datasets import _sources as sources
 from quadric.datasets._sources import ImageSource, UnavailableError
-from tests.support.small_files import CONTENTS, LABELS, fill
-
-
-def run(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "quadric", *arguments],
-        capture_output=True, text=True, cwd=cwd, check=False, env=os.environ | environment,
-    )  # fmt: skip
+from tests.support.commands import command
 
 
 def test_reproduce_xor(tmp_path):
-    result = run("reproduce", "xor", "--seeds", "3", "--out", "pictures", cwd=tmp_path)
+    result = command("reproduce", "xor", "--seeds", "3", "--out", "pictures", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "ellipse 3" in result.stdout
     assert "hyperbola 3" in result.stdout
@@ -40,7 +31,7 @@ def test_reproduce_xor(tmp_path):
 
 
 def test_json_is_for_machines(tmp_path):
-    result = run("reproduce", "xor", "--seeds", "2", "--json", "--out", str(tmp_path))
+    result = command("reproduce", "xor", "--seeds", "2", "--json", "--out", str(tmp_path))
     assert result.returncode == 0, result.stderr
     (xor,) = json.loads(result.stdout)["experiments"]
     assert xor["tables"]["xor"][0]["ours"] == "ellipse 2"
@@ -49,7 +40,7 @@ def test_json_is_for_machines(tmp_path):
 
 def test_unwritable_output_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    result = run("reproduce", "xor", "--out", str(tmp_path / "file"))
+    result = command("reproduce", "xor", "--out", str(tmp_path / "file"))
     assert result.returncode == 1
     assert result.stderr.startswith("error: cannot write to")
     assert "--out" in result.stderr
@@ -57,13 +48,13 @@ def test_unwritable_output_is_one_line(tmp_path):
 
 
 def test_usage_mistakes():
-    assert run("reproduce", "nonsense").returncode == 2
-    assert run("reproduce", "xor", "--seeds", "0").returncode == 2
+    assert command("reproduce", "nonsense").returncode == 2
+    assert command("reproduce", "xor", "--seeds", "0").returncode == 2
 
 
 def test_help_and_version():
-    assert "xor" in run("reproduce", "--help").stdout
-    assert run("--version").stdout == f"quadric {quadric.__version__}\n"
+    assert "xor" in command("reproduce", "--help").stdout
+    assert command("--version").stdout == f"quadric {quadric.__version__}\n"
 
 
 def test_mnist_that_is_not_to_be_had(tmp_path, monkeypatch):
@@ -90,7 +81,7 @@ def test_a_bad_data_directory_is_not_passed_over(tmp_path):
     """The user named it: nothing else is tried."""
     empty = tmp_path / "empty"
     empty.mkdir()
-    result = run("reproduce", "mnist", "--data-dir", str(empty), "--out", str(tmp_path / "r"))
+    result = command("reproduce", "mnist", "--data-dir", str(empty), "--out", str(tmp_path / "r"))
     assert result.returncode == 1
     assert str(empty) in result.stderr
     assert "Traceback" not in result.stderr
@@ -98,10 +89,10 @@ def test_a_bad_data_directory_is_not_passed_over(tmp_path):
 
 
 def test_choices_that_the_paper_leaves_open_are_checked(tmp_path):
-    result = run("reproduce", "xor", "--scaling", "huge", "--out", str(tmp_path))
+    result = command("reproduce", "xor", "--scaling", "huge", "--out", str(tmp_path))
     assert result.returncode == 1
     assert result.stderr.startswith("error: scaling must be one of 'centered', 'unit'")
-    assert run("reproduce", "xor", "--rate", "fast", "--out", str(tmp_path)).returncode == 2
+    assert command("reproduce", "xor", "--rate", "fast", "--out", str(tmp_path)).returncode == 2
 
 
 def test_a_store_that_is_none_is_refused(tmp_path, monkeypatch):
@@ -184,122 +175,10 @@ def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
 
 
 def test_odd_directory_names(tmp_path):
-    result = run("reproduce", "xor", "--seeds", "1", "--out", "a[/b] [red]x[/red]", cwd=tmp_path)
+    result = command(
+        "reproduce", "xor", "--seeds", "1", "--out", "a[/b] [red]x[/red]", cwd=tmp_path
+    )
     assert result.returncode == 0, result.stderr
     assert "Report: a[/b] [red]x[/red]/index.html" in result.stdout
-    plain = run("reproduce", "xor", "--seeds", "1", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    plain = command("reproduce", "xor", "--seeds", "1", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert plain.returncode == 0, plain.stderr
-
-
-# ---- quadric data --------------------------------------------------------------------------
-
-
-def data(*arguments):
-    """Within this process, so that small files can stand in for the real ones."""
-    return CliRunner().invoke(app, ["data", *map(str, arguments)])
-
-
-@pytest.fixture
-def source(monkeypatch):
-    """A source that is there."""
-    good = ImageSource("a friend", lambda collection: dict(CONTENTS[collection.name]))
-    for name in CONTENTS:
-        monkeypatch.setitem(sources.SOURCES, name, (good,))
-
-
-@pytest.mark.usefixtures("small_files")
-def test_data_list(tmp_path):
-    cache = fill(tmp_path / "cache" / "mnist")
-    result = data("list", "--json")
-    assert result.exit_code == 0
-    mnist, fashion = json.loads(result.stdout)["rows"]
-    size = sum(map(len, CONTENTS["mnist"].values()))
-    assert mnist == {
-        "name": "mnist", "where": str(cache), "size": size, "verified": True, "problem": None
-    }  # fmt: skip
-    assert (fashion["name"], fashion["where"]) == ("fashion_mnist", None)
-    assert "not here" in data("list").stdout
-    (cache / LABELS).write_bytes(b"bad")
-    row = json.loads(data("list", "--json").stdout)["rows"][0]
-    assert not row["verified"]
-    assert "ends within the header" in row["problem"]
-    assert "fetch mnist --force" in data("list").stdout
-
-
-@pytest.mark.usefixtures("small_files", "source")
-def test_data_fetch_and_verify(tmp_path):
-    result = data("fetch", "mnist")
-    assert result.exit_code == 0, result.stderr
-    cache = tmp_path / "cache" / "mnist"
-    assert {path.name: path.read_bytes() for path in cache.iterdir()} == CONTENTS["mnist"]
-    assert "it came from a friend" in result.stdout
-    assert "was there already" in data("fetch", "mnist").stdout
-
-    result = data("verify", "mnist")
-    assert result.exit_code == 0
-    assert result.stdout.count(": ok, md5 ") == 4
-    assert "fashion_mnist: not here" in data("verify").stdout
-
-    (cache / LABELS).write_bytes(b"bad")
-    for arguments in (["verify"], ["verify", "mnist"], ["fetch", "mnist"]):
-        result = data(*arguments)
-        assert result.exit_code == 1
-        assert result.stderr.startswith(f"error: {cache / LABELS} is not MNIST's {LABELS}")
-        assert result.stderr.count("\n") == 1
-    (cache / LABELS).unlink()
-    result = data("verify")
-    assert result.exit_code == 1
-    assert f"{cache / LABELS} is not there" in result.stderr
-
-    (cache / LABELS).write_bytes(b"bad")
-    assert data("fetch", "mnist", "--force").exit_code == 0
-    assert data("verify", "mnist").exit_code == 0
-    assert "it came from a friend" in data("fetch", "mnist", "--force").stdout
-
-
-@pytest.mark.usefixtures("small_files", "source")
-def test_data_fetch_into_a_directory(tmp_path, monkeypatch):
-    result = data("fetch", "fashion_mnist", "--data-dir", tmp_path / "own")
-    assert result.exit_code == 0, result.stderr
-    assert not (tmp_path / "cache").exists()
-    monkeypatch.setenv("QUADRIC_DATA", str(tmp_path / "own"))
-    assert data("verify", "fashion_mnist").stdout.count(": ok, md5 ") == 4
-    bad = tmp_path / "own" / "fashion_mnist" / LABELS
-    bad.write_bytes(b"bad")
-    result = data("fetch", "fashion_mnist", "--data-dir", tmp_path / "own")
-    assert f"--data-dir {tmp_path / 'own'} --force" in result.stderr
-    (tmp_path / "[file]").write_text("")
-    result = data("fetch", "mnist", "--data-dir", tmp_path / "[file]")
-    assert result.exit_code == 1
-    assert result.stderr.startswith(f"error: cannot write to {tmp_path / '[file]'}")
-    assert "Choose another directory with --data-dir" in result.stderr
-
-
-@pytest.mark.usefixtures("small_files")
-def test_data_that_cannot_be_had(monkeypatch):
-    def closed(collection):
-        raise UnavailableError("closed")
-
-    monkeypatch.setitem(sources.SOURCES, "mnist", (ImageSource("a shop", closed),))
-    result = data("fetch", "mnist")
-    assert result.exit_code == 1
-    assert "Tried: a shop (closed)." in result.stderr
-    assert result.stderr.count("\n") == 1
-    for arguments in (["verify"], ["verify", "mnist"]):
-        result = data(*arguments)
-        assert result.exit_code == 1
-        assert "quadric data fetch mnist" in result.stderr
-
-
-def test_data_as_a_process(tmp_path):
-    elsewhere = {"QUADRIC_CACHE": str(tmp_path), "QUADRIC_DATA": ""}
-    result = run("data", "verify", "mnist", **elsewhere)
-    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-    assert result.stderr.startswith("error: there is nothing to verify")
-    fill(tmp_path / "mnist")  # small files, which the real table refuses
-    result = run("data", "verify", "mnist", **elsewhere)
-    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-    assert "6bbc9ace898e44ae57da46a324031adb" in result.stderr
-    assert run("data", "fetch", "nonsense").returncode == 2
-    assert run("data", "verify", "nonsense").returncode == 2
-    assert "Example: " in run("data", "fetch", "--help").stdout

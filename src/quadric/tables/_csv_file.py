@@ -1,0 +1,171 @@
+"""CSV files in blocks of whole records."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import polars as pl
+
+from quadric._utils.whole_files import open_regular
+from quadric.errors import TableError
+
+BLOCK = 1 << 22  # bytes that are parsed at a time
+LARGEST_BLOCK = 1 << 26  # a record that is longer than this has an unclosed quote
+SEPARATORS = ",;\t|"
+FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
+OTHER_FORMATS = {
+    (b"\xff\xfe", b"\xfe\xff"): "is in UTF-16. Save it as UTF-8.",
+    (b"\x1f\x8b", b"PK\x03\x04", b"(\xb5/\xfd"): (
+        "is a compressed file or a spreadsheet. Save it as CSV or Parquet."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file whose header has been read.
+
+    Attributes
+    ----------
+    path : Path
+    columns : tuple of str
+        A column without a name is called "column 3 (no name)".
+    unnamed : tuple of str
+        The columns without a name of their own.
+    separator : str
+        The character between fields.
+    header_size : int
+        The number of bytes in front of the first row.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    separator: str
+    header_size: int
+
+    @classmethod
+    def open(cls, path: Path, start: bytes, stream: BinaryIO) -> Self:
+        """Read the header of a file that begins with `start`; `stream` has the rest."""
+        _check_format(path, start)
+        header = _read_header(path, start, stream)
+        try:
+            text = header.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise _not_utf8(path, error.start, header[error.start]) from None
+        if "\r" in text.rstrip("\r\n") and "\n" not in text:
+            raise TableError(f"the lines of {path} end with CR. Save it with LF or CRLF line ends.")
+        unquoted = re.sub(r'"[^"]*"', "", text)
+        separator = max(SEPARATORS, key=lambda mark: (unquoted.count(mark), mark == ","))
+        try:
+            names = next(csv.reader(io.StringIO(text), delimiter=separator, strict=True), [])
+        except csv.Error as error:
+            raise TableError(f"the first line of {path} cannot be parsed: {error}.") from None
+        names = [name.strip() for name in names]
+        if not any(names):
+            raise TableError(f"{path} has no column names: its first line must contain them.")
+        columns = [name or f"column {i} (no name)" for i, name in enumerate(names, start=1)]
+        name, count = Counter(columns).most_common(1)[0]
+        if count > 1:
+            raise TableError(f"{path} has {count} columns named {name!r}. Make the names unique.")
+        unnamed = [column for column, name in zip(columns, names, strict=True) if not name]
+        return cls(path, tuple(columns), tuple(unnamed), separator, len(header))
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows in blocks; every value is a string, or null if the field is empty."""
+        rows, begin, rest = 0, self.header_size, b""
+        with open_regular(self.path) as stream:
+            stream.seek(begin)
+            while block := rest + (read := stream.read(BLOCK)):
+                end = _end_of_records(block) if read else len(block)
+                if not end and len(block) > LARGEST_BLOCK:
+                    raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
+                frame = self._parse(block[:end], rows, begin)
+                if len(frame):
+                    yield frame
+                rows, begin, rest = rows + len(frame), begin + end, block[end:]
+
+    def _parse(self, block: bytes, rows: int, begin: int) -> pl.DataFrame:
+        """Parse whole records, which follow `rows` rows and begin at byte `begin`."""
+        if len(self.columns) == 1 and not block.strip():
+            block = block.rstrip(b"\r\n")
+        # The first row has all fields: if every row were short, Polars would see fewer columns.
+        complete = self.separator.join(['""'] * len(self.columns)) + "\n"
+        try:
+            frame = pl.read_csv(
+                complete.encode() + block,
+                has_header=False,
+                separator=self.separator,
+                schema=dict.fromkeys(self.columns, pl.String),
+            )
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise self._explain(block, rows, begin, error) from None
+        return frame[1:]
+
+    def _explain(self, block: bytes, rows: int, begin: int, error: BaseException) -> TableError:
+        """Return an error that says why a block could not be parsed."""
+        try:
+            text = block.decode()
+        except UnicodeDecodeError as bad:
+            return _not_utf8(self.path, begin + bad.start, block[bad.start])
+        row = rows
+        try:
+            records = csv.reader(io.StringIO(text, newline=""), delimiter=self.separator)
+            for row, record in enumerate(records, start=rows + 1):
+                if len(record) > len(self.columns):
+                    return TableError(
+                        f"row {row} of {self.path} has {len(record)} fields, but there are only "
+                        f"{len(self.columns)} columns."
+                    )
+        except csv.Error as bad:
+            return TableError(f"row {row + 1} of {self.path} cannot be parsed: {bad}.")
+        if block.count(b'"') % 2:
+            return TableError(f"{self.path} has an unclosed quote after row {rows}.")
+        first = str(error).strip().splitlines()[0]
+        return TableError(f"{self.path} cannot be parsed after row {rows}: {first}.")
+
+
+def _check_format(path: Path, start: bytes) -> None:
+    """Raise TableError for an empty file, and for formats other than CSV in UTF-8."""
+    if not start.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise TableError(f"{path} is empty: its first line must contain the column names.")
+    for beginnings, problem in OTHER_FORMATS.items():
+        if start.startswith(beginnings):
+            raise TableError(f"{path} {problem}")
+    if (place := start.find(b"\0")) >= 0:
+        raise TableError(f"{path} is not a CSV file in UTF-8: byte {place} is zero.")
+
+
+def _read_header(path: Path, start: bytes, stream: BinaryIO) -> bytes:
+    """Return the line of column names; quoted names may contain line ends."""
+    while (found := FIRST_RECORD.match(start)) is None:
+        if len(start) > LARGEST_BLOCK:
+            raise TableError(f"the first line of {path} has an unclosed quote.")
+        more = stream.read(BLOCK)
+        if not more:
+            return start
+        start += more
+    return found[0]
+
+
+def _end_of_records(block: bytes) -> int:
+    """Return the end of the last complete record, 0 if there is none; a block begins unquoted."""
+    end, quotes = len(block), block.count(b'"')
+    while (line := block.rfind(b"\n", 0, end)) >= 0:
+        quotes -= block.count(b'"', line, end)
+        if quotes % 2 == 0:
+            return line + 1
+        end = line
+    return 0
+
+
+def _not_utf8(path: Path, place: int, byte: int) -> TableError:
+    return TableError(
+        f"{path} is not in UTF-8: byte {place} is 0x{byte:02x}. Convert it, for example with "
+        "`iconv -f latin1 -t utf-8`."
+    )

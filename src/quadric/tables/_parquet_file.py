@@ -1,0 +1,84 @@
+"""Parquet files in batches of rows.
+
+A damaged file can end the process that reads it, so another process reads each file first.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from quadric._utils.memory import SHARE, available_bytes
+from quadric.config import get_config
+from quadric.errors import TableError
+from quadric.tables._parquet_probe import READ_ERRORS, as_in_csv, read_batches
+
+PROBE = Path(__file__).with_name("_parquet_probe.py")
+LONGEST_REASON = 200
+
+
+def columns_and_rows(path: Path) -> tuple[tuple[str, ...], int]:
+    """Return the columns and the number of rows of a file after reading all of it elsewhere.
+
+    Raises TableError if the file is damaged or cannot be read.
+    """
+    if not sys.executable:
+        raise TableError(f"cannot read {path}: the path of the Python interpreter is unknown.")
+    limit = get_config()["max_memory"] or int(SHARE * available_bytes())
+    # -P: modules beside the probe must not hide those of the standard library
+    arguments = [str(PROBE), os.path.abspath(path), str(limit)]
+    environment = os.environ | {"RUST_BACKTRACE": "0", "POLARS_MAX_THREADS": "2"}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-W", "ignore", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env=environment,
+        )
+    except OSError as error:
+        raise TableError(f"cannot start a process to read {path}: {error.strerror}.") from None
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        raise _no_answer(path, done) from None
+    if "error" in found or b"panicked at" in done.stderr:
+        raise _damaged(path, found.get("error", "its reader panicked"))
+    if not found["columns"]:
+        raise TableError(f"{path} has no columns.")
+    return tuple(found["columns"]), found["rows"]
+
+
+def frames(path: Path, rows: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows in batches; raise TableError unless there are `rows` rows."""
+    read = 0
+    try:
+        for frame in read_batches(path):
+            read += len(frame)
+            if len(frame):
+                yield as_in_csv(frame)
+    except READ_ERRORS as error:
+        raise _damaged(path, str(error)) from None
+    if read != rows:
+        raise _damaged(path, f"only {read} of {rows} rows can be read")
+
+
+def _damaged(path: Path, reason: str) -> TableError:
+    first = (reason.strip().splitlines() or ["it cannot be read"])[0][:LONGEST_REASON]
+    shown = "".join(sign if sign.isprintable() else "?" for sign in first).rstrip(".")
+    return TableError(f"{path} is a damaged Parquet file: {shown}. Use another copy of it.")
+
+
+def _no_answer(path: Path, done: subprocess.CompletedProcess[bytes]) -> TableError:
+    """Return the error for a probe that died, for instance because an allocation failed."""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    if done.returncode > 0 and lines:  # for instance, Polars cannot be imported
+        return TableError(f"cannot read {path}: {lines[-1][:LONGEST_REASON]}.")
+    return TableError(
+        f"{path} is a damaged Parquet file, or needs more memory than is available: the process "
+        f"that read it ended with code {done.returncode}. Use another copy of it."
+    )

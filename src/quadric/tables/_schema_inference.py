@@ -1,0 +1,177 @@
+"""Schema inference: which columns a model uses, their kinds, and the task."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quadric.errors import TableError
+from quadric.tables._profile import ColumnProfile
+from quadric.tables._schema import Column, Schema
+from quadric.tables._wording import counted, listed
+
+MOST_CATEGORIES = 50
+MOST_CLASSES = 200
+FEW_INTEGERS = 20  # a target with at most this many distinct integers has classes
+MOSTLY = 0.9  # with this share of numbers, the other values are mistakes rather than text
+WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """The target, and what the user decides about the columns.
+
+    Parameters
+    ----------
+    target : str
+        The column to predict.
+    task : {'classification', 'regression'}, optional
+        By default, the target's values decide.
+    drop : sequence of str
+        Columns that are not used.
+    categorical : sequence of str
+        Columns of numbers that are categories.
+    most_categories : int
+        Text with more distinct values is not used.
+
+    Examples
+    --------
+    >>> ColumnOptions("species", drop=["id"]).target
+    'species'
+    """
+
+    target: str
+    task: str | None = None
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    most_categories: int = MOST_CATEGORIES
+
+    def new_profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
+        """Return empty profiles of a table's columns; raise TableError for an unknown name."""
+        for name in (self.target, *self.drop, *self.categorical):
+            if name not in columns:
+                known = listed(map(repr, columns))
+                raise TableError(f"there is no column {name!r}. The columns are {known}.")
+        if self.target in self.drop:
+            raise TableError(f"{self.target!r} is the target and cannot be dropped.")
+        return [
+            ColumnProfile(name, MOST_CLASSES if name == self.target else self.most_categories)
+            for name in columns
+        ]
+
+
+def infer_schema(
+    profiles: Sequence[ColumnProfile], options: ColumnOptions, unnamed: Sequence[str] = ()
+) -> Schema:
+    """Decide from the profiles which columns are inputs, their kinds, and the task."""
+    by_name = {profile.name: profile for profile in profiles}
+    target = by_name.pop(options.target)
+    if not target.rows:
+        raise TableError("the table has column names but no rows.")
+    task, counts = _task_and_classes(target, options.task)
+    classes = sorted(counts)
+    columns, left_out = [], {}
+    for name, profile in by_name.items():
+        kind, why = _kind(profile, options, unnamed)
+        if why:
+            left_out[name] = why
+            continue
+        categories = tuple(sorted(profile.values or ())) if kind == "category" else ()
+        columns.append(Column(name, kind, categories, profile.missing, profile.mean, profile.std))
+    if not columns:
+        reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
+        reasons = reasons or f"the table has only the target {options.target!r}"
+        raise TableError(f"no column is left to learn from ({reasons}).")
+    moments = (target.mean, target.std) if task == "regression" else (0.0, 1.0)
+    return Schema(
+        tuple(columns),
+        target.name,
+        task,
+        tuple(classes),
+        tuple(counts[label] for label in classes),
+        left_out,
+        target.rows,
+        target.missing,
+        *moments,
+        order=tuple(by_name),
+    )
+
+
+def _kind(
+    profile: ColumnProfile, options: ColumnOptions, unnamed: Sequence[str]
+) -> tuple[str, str]:
+    """Return the kind of an input and an empty string, or the reason why it is left out."""
+    name, present = profile.name, profile.present
+    forced = name in options.categorical
+    numeric = profile.numeric == present and not forced
+    distinct = None if profile.values is None else len(profile.values)
+    constant = profile.least == profile.most if numeric else distinct == 1 and not profile.missing
+    reasons = {
+        "it has no name": name in unnamed,
+        "dropped on request": name in options.drop,
+        "all its values are missing": not present,
+        "it holds dates (convert them to numbers, such as days)": profile.dates > MOSTLY * present,
+        "its values are neither numbers nor text": profile.type == "other",
+        "it has only one value": constant,
+    }
+    for why, applies in reasons.items():
+        if applies:
+            return "", why
+    if numeric:
+        return ("boolean" if profile.booleans == present else "number"), ""
+    if distinct is not None:
+        return "category", ""
+    if profile.numeric > MOSTLY * present and not forced:
+        row, value = profile.odd or (0, "")
+        raise TableError(
+            f"column {name!r} holds numbers except for "
+            f"{counted(present - profile.numeric, 'value')}; the first is {value!r} in row {row}. "
+            "Correct them, or drop the column with --drop."
+        )
+    return "", (
+        f"it is text with more than {profile.most_values} distinct values; "
+        "--max-categories raises the limit"
+    )
+
+
+def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
+    """Return the task and the number of rows of each class."""
+    target = f"the target {profile.name!r}"
+    if not profile.present:
+        raise TableError(f"all values of {target} are missing.")
+    if profile.type == "other":
+        raise TableError(f"{target} holds neither numbers nor text.")
+    numeric = profile.numeric == profile.present and profile.booleans < profile.present
+    counts: dict[Any, int] | None = profile.values
+    # labels such as 007, or too large for a float, are names and stay as they are
+    if counts is not None and numeric and profile.whole and all(map(_is_plain_integer, counts)):
+        texts, counts = counts, {}
+        for text, count in texts.items():
+            counts[int(float(text))] = counts.get(int(float(text)), 0) + count
+    if task is None:
+        few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
+        task = "regression" if numeric and not few else "classification"
+    if task == "regression":
+        if profile.numeric < profile.present:
+            row, value = profile.odd or (0, "")
+            raise TableError(
+                f"regression needs a target of numbers, but {profile.name!r} holds {value!r} in "
+                f"row {row}."
+            )
+        if profile.least == profile.most:
+            raise TableError(f"{target} has only one value, so there is nothing to learn.")
+        return task, {}
+    if counts is None:
+        raise TableError(
+            f"{target} has more than {MOST_CLASSES} distinct values. Check that it is the right "
+            "column; for numbers, use --task regression."
+        )
+    if len(counts) == 1:
+        raise TableError(
+            f"{target} has only one class, {next(iter(counts))!r}, so there is nothing to learn."
+        )
+    return task, counts
+
+
+def _is_plain_integer(text: str) -> bool:
+    return WHOLE.fullmatch(text) is not None and abs(float(text)) < 2**53

@@ -1,0 +1,18 @@
+"""A trained model that all tests of commands share."""
+
+import pytest
+
+from tests.support.commands import command, write_iris
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A directory with iris.csv and the model trained on it."""
+    directory = tmp_path_factory.mktemp("place")
+    write_iris(directory / "iris.csv")
+    result = command(
+        "train", "iris.csv", "--target", "species", "-o", "iris.quadric", cwd=directory
+    )
+    assert result.returncode == 0, result.stderr
+    (directory / "said.txt").write_text(result.stdout)
+    return directory

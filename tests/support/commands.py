@@ -1,0 +1,48 @@
+"""The command line in tests: as a process, or within this one."""
+
+import os
+import subprocess
+import sys
+
+from sklearn.datasets import load_iris
+from typer.testing import CliRunner
+
+from quadric.cli import app
+
+NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+
+
+def write_iris(path, names=NAMES, rows=slice(None), target="species"):
+    iris = load_iris()
+    lines = [",".join([*names, target])]
+    for x, k in zip(iris.data[rows], iris.target[rows], strict=True):
+        lines.append(",".join([*map(str, x[-len(names) :]), str(iris.target_names[k])]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def command(*arguments, cwd=None, preexec_fn=None, **environment):
+    """Run a command as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "quadric", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+        preexec_fn=preexec_fn,
+        env=os.environ | environment,
+    )
+
+
+def quick(*arguments):
+    """Within this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def is_one_line(result, part):
+    code = result.returncode if hasattr(result, "returncode") else result.exit_code
+    assert code == 1, result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    assert part in result.stderr

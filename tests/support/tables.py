@@ -1,0 +1,19 @@
+"""Small files, and the schema of a table."""
+
+from quadric.tables import ColumnOptions, open_table
+from quadric.tables._profile import profile_batch
+from quadric.tables._schema_inference import infer_schema
+
+
+def write(path, text):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def schema_of(path, target, batch=10**6, **options):
+    source, options = open_table(path), ColumnOptions(target, **options)
+    profiles, start = options.new_profiles(source.columns), 0
+    for frame in source.batches(batch):
+        profile_batch(profiles, frame, start)
+        start += len(frame)
+    return infer_schema(profiles, options, source.unnamed)

@@ -1,0 +1,54 @@
+"""Tables that several test modules use."""
+
+import signal
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.datasets import load_iris
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """Numbers, a boolean, a category, holes: as CSV and as Parquet."""
+    rng = np.random.default_rng(0)
+    n = 240
+    x, z = rng.normal(5, 2, n), rng.normal(size=n)
+    colour = rng.choice(["red", "green", "blue"], n).tolist()
+    frame = pl.DataFrame(
+        {
+            "x": [None if i % 11 == 3 else v for i, v in enumerate(x)],
+            "z": z,
+            "flag": rng.random(n) < 0.5,
+            "colour": [None if i % 17 == 1 else v for i, v in enumerate(colour)],
+            "label": np.where((x - 5) ** 2 / 4 + z**2 < 1.2, "in", "out"),
+        }
+    )
+    frame.write_csv(tmp_path / "mixed.csv")
+    frame.write_parquet(tmp_path / "mixed.parquet", row_group_size=50)
+    return tmp_path
+
+
+@pytest.fixture
+def iris(tmp_path):
+    data = load_iris()
+    names = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+    frame = pl.DataFrame(data.data, schema=names)
+    frame.with_columns(species=pl.Series(data.target_names[data.target])).write_csv(
+        tmp_path / "iris.csv"
+    )
+    return tmp_path / "iris.csv"
+
+
+@pytest.fixture
+def no_hang():
+    """Fail if a test takes ten minutes."""
+
+    def end(*_):
+        raise AssertionError("the run does not end")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(600)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

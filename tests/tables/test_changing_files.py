@@ -1,0 +1,149 @@
+"""A file that changes during a run ends it with one line."""
+
+import os
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from quadric.errors import TableError
+from quadric.tables import open_table
+from tests.support.streams import go, start, write_table
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_table(tmp_path / "table.csv")
+
+
+def cut(path):
+    os.truncate(path, 2 * path.stat().st_size // 3)
+
+
+def cut_to_the_header(path):
+    os.truncate(path, path.read_bytes().index(b"\n") + 1)
+
+
+def append(path):
+    with path.open("a") as stream:
+        stream.write("1,1,red,1000,in\n" * 700)
+
+
+def append_a_class(path):
+    with path.open("a") as stream:
+        stream.write("1,1,red,1000,between\n")
+
+
+def rewrite(path):
+    """Other content of the same size, and the same time of modification."""
+    before = path.stat()
+    content = path.read_bytes().replace(b",in\n", b",ab\n")
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+
+
+def replace_it(path):
+    """Another file of the same size, moved into its place."""
+    other = path.with_suffix(".new")
+    other.write_bytes(path.read_bytes().replace(b",in\n", b",ab\n"))
+    os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    os.replace(other, path)
+
+
+def remove(path):
+    path.unlink()
+
+
+@pytest.mark.parametrize("stage", ["first", "second", "third"])
+@pytest.mark.parametrize(
+    "change", [cut, cut_to_the_header, append, append_a_class, rewrite, replace_it, remove]
+)
+def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, no_hang):
+    """One line, whatever happens to the file; no row is used that was not there at first."""
+    from quadric.tables import _csv_file as reading
+    from quadric.tables.streaming._learner import Learner
+
+    learned = []
+    original = Learner.learn
+
+    def spy(self, X, y, progress):
+        learned.extend(np.asarray(X["z"]))
+        original(self, X, y, progress)
+
+    monkeypatch.setattr(Learner, "learn", spy)
+    monkeypatch.setattr(reading, "BLOCK", 5000)  # several blocks in a pass, as in a long file
+    there = set(np.asarray(open_table(table).read()["z"].cast(pl.Float64)))
+    calls = [0]
+
+    def progress(text, done, total):
+        if text.startswith(stage):
+            calls[0] += 1
+            if calls[0] == 2:
+                change(table)
+
+    with pytest.raises(
+        TableError, match=r"changed while it was being read: .* Start again"
+    ) as caught:
+        go(table, progress=progress)
+    assert "\n" not in str(caught.value)
+    assert set(learned) <= there
+
+
+@pytest.mark.parametrize("change", [cut, replace_it, remove])
+@pytest.mark.parametrize("stage", ["first", "second", "third"])
+def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_hang):
+    table, calls = write_table(tmp_path / "table.parquet"), [0]
+
+    def progress(text, done, total):
+        if text.startswith(stage):
+            calls[0] += 1
+            if calls[0] == 2:
+                change(table)
+
+    with pytest.raises(TableError, match="changed while it was being read"):
+        go(table, progress=progress)
+
+
+def test_rows_are_counted_even_if_nothing_tells_of_a_change(table, monkeypatch, no_hang):
+    """Some file systems give the same times and numbers to all files."""
+    monkeypatch.setattr("quadric.tables._source.check_unchanged", lambda path, version: None)
+    for change, words in (
+        (append, "it no longer has 2,400 rows"),
+        (cut, "changed while it was being read: it no longer has 2,400 rows"),
+        (cut_to_the_header, "it had 2,400 rows and now has 0"),
+        (rewrite, "'label' has a new class"),
+    ):
+        write_table(table)
+        calls = [0]
+
+        def progress(text, done, total, change=change, calls=calls):
+            if text.startswith("second"):
+                calls[0] += 1
+                if calls[0] == 8:  # the end of an epoch
+                    change(table)
+
+        with pytest.raises(TableError, match=words):
+            go(table, progress=progress)
+
+
+def test_the_command_says_in_one_line_that_its_file_changed(table):
+    lines = table.read_text().splitlines(keepends=True)
+    writer = table.open("a")
+
+    def write():
+        writer.write(lines[-1] * 50)
+        writer.flush()
+
+    process = start(table.parent, "table.csv", "--buffer", "50", "--epochs", "50")
+    while process.poll() is None:
+        write()
+        time.sleep(0.01)
+    out, err = process.communicate()
+    writer.close()
+    assert process.returncode == 1, err
+    assert out == ""
+    assert err.startswith("error: table.csv changed while it was being read: ")
+    assert err.count("\n") == 1
+    assert not (table.parent / "a.quadric").exists()

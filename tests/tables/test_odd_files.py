@@ -1,0 +1,54 @@
+"""Unusual CSV files give a correct result or one line."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from quadric.cli import app
+from tests.support.odd_files import KINDS
+
+
+def check_odd_file(make, seed, directory):
+    """A right result, or one clear line."""
+    odd = make(np.random.default_rng(seed))
+    data, model = directory / f"{make.__name__}_{seed}.csv", directory / f"{make.__name__}.quadric"
+    data.write_bytes(odd.content)
+    arguments = ["train", data, "-t", odd.target, "-o", model, "--json", *odd.options]
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    context = f"{make.__name__}, seed {seed}: {result.output}"
+    if odd.error is not None:
+        assert result.exit_code == 1, context
+        assert result.stderr.startswith("error: "), context
+        assert result.stderr.count("\n") == 1, context
+        assert odd.error in result.stderr, context
+        assert not model.exists(), context
+        return
+    assert result.exit_code == 0, (context, result.exception)
+    found = json.loads(result.stdout)
+    assert found["rows"] == odd.rows, context
+    assert set(found["left_out"]) == odd.left_out, context
+    assert len(found["classes"]) == odd.classes, context
+    out = directory / "out.csv"
+    result = CliRunner().invoke(
+        app, ["predict", str(model), str(data), "-o", str(out), "--json", "--raw-csv"]
+    )
+    assert result.exit_code == 0, (context, result.output)
+    assert json.loads(result.stdout)["rows"] == odd.rows, context
+    assert set(pl.read_csv(out, infer_schema=False)[:, 0].drop_nulls()) <= {
+        str(label) for label in found["classes"]
+    }, context
+    model.unlink()
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_odd_files(make, tmp_path):
+    check_odd_file(make, 0, tmp_path)
+
+
+@pytest.mark.full
+def test_3000_odd_files(tmp_path):
+    for seed in range(3000):
+        check_odd_file(KINDS[seed % len(KINDS)], seed, tmp_path)

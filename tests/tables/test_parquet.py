@@ -1,0 +1,104 @@
+"""Damaged Parquet files give one line, whatever happens to the process that reads them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from quadric.cli import app
+from quadric.errors import TableError
+from quadric.tables import _parquet_file as parquet
+from quadric.tables import open_table
+from tests.support.tables import write
+
+ROOT = Path(__file__).parents[2]
+
+
+def damage_parquet(count, seed=0):
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.support.damaged_parquet", str(count), str(seed)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert result.returncode == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    assert outcome["refused"] + outcome["same"] + outcome["another table"] == count
+    return outcome
+
+
+def test_damaged_parquet_files():
+    damage_parquet(12)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("aborts", "needs more memory than is available"), ("panics", "called `Option::unwrap()`")],
+)
+def test_a_parquet_file_that_ends_its_reader(name, reason, tmp_path):
+    """A column of three texts with one bit flipped: Polars 2.1 aborts, or panics."""
+    table = ROOT / "tests" / "fixtures" / f"{name}.parquet"
+    command = [sys.executable, "-m", "quadric", "train", table, "-t", "x", "-o", tmp_path / "m"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.startswith(f"error: {table} is a damaged Parquet file")
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.full
+def test_2500_damaged_parquet_files(capsys):
+    outcome = damage_parquet(2500)
+    with capsys.disabled():
+        print(f"\n2500 damaged Parquet files: {json.dumps(outcome)}")
+    assert outcome["refused"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("import os; os.abort()", "is a damaged Parquet file, or needs more memory"),
+        ("import sys; sys.exit(3)", "or needs more memory than is available"),
+        ("import nowhere", "No module named 'nowhere'"),
+        ('print(\'{"error": "a\\\\u001b[31m\\\\nb"}\')', "damaged Parquet file: a?[31m."),
+        (
+            'import sys; print(\'{"columns": ["x"], "rows": 2}\'); '
+            "print('thread 7 panicked at x.rs', file=sys.stderr)",
+            "its reader panicked",
+        ),
+        ('print(\'{"columns": [], "rows": 0}\')', "has no columns"),
+        ('print(\'{"columns": ["x", "y"], "rows": 31}\')', "only 30 of 31 rows can be read"),
+    ],
+)
+def test_whatever_becomes_of_the_process_that_reads_first(tmp_path, monkeypatch, script, words):
+    pl.DataFrame({"x": range(30), "y": ["a", "b"] * 15}).write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(parquet, "PROBE", write(tmp_path / "probe.py", script))
+    result = CliRunner().invoke(
+        app, ["train", str(tmp_path / "a.parquet"), "-t", "y", "-o", str(tmp_path / "m")]
+    )
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_panic_in_this_process_is_one_line_too(tmp_path, monkeypatch):
+    def panic(*_, **__):
+        raise pl.exceptions.PanicException("called `Option::unwrap()` on a `None` value")
+
+    pl.DataFrame({"x": range(30), "y": ["a", "b"] * 15}).write_parquet(tmp_path / "a.parquet")
+    source = open_table(tmp_path / "a.parquet")
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", panic)
+    with pytest.raises(TableError, match=r"damaged Parquet file: called `Option::unwrap\(\)`"):
+        source.read()
+
+
+def test_a_parquet_file_without_columns(tmp_path):
+    pl.DataFrame().write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TableError, match="has no columns"):
+        open_table(tmp_path / "a.parquet")

@@ -1,0 +1,63 @@
+"""Models trained on tables in memory: scores, splits and memory limits."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import quadric
+from quadric.errors import TableError
+from quadric.explain import boundary
+from quadric.tables import ColumnOptions, Settings, open_table, train
+from tests.support.tables import write
+
+
+def test_training_on_iris(iris):
+    trained = train(open_table(iris), ColumnOptions("species"), Settings(cv=5))
+    scores = trained.report.scores
+    assert scores["this model"] > 0.94
+    assert scores["most frequent class"] == pytest.approx(1 / 3)
+    assert scores["logistic regression"] > 0.9
+    assert trained.report.confusion.counts.sum() == 150
+    assert trained.report.confusion.score == pytest.approx(scores["this model"])
+    tie = boundary(trained.model, "versicolor", "virginica")  # in the user's units: centimetres
+    X = load_iris().data[50:]
+    right = (tie.value(X) > 0) == (np.arange(100) < 50)
+    assert right.mean() > 0.95
+
+
+def test_held_out_rows_are_not_seen(iris):
+    trained = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4))
+    report = trained.report
+    assert (report.trained, report.held_out) == (90, 60)
+    assert report.confusion.counts.sum(axis=1).tolist() == [20, 20, 20]
+    assert trained.model[1].n_samples_seen_ == 90
+    again = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4))
+    assert again.report.scores == report.scores
+    other = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4, seed=1))
+    assert other.report.confusion.counts.tolist() != report.confusion.counts.tolist()
+
+
+def test_regression(iris):
+    trained = train(open_table(iris), ColumnOptions("petal_width"), Settings(cv=5))
+    scores = trained.report.scores
+    assert scores["this model"] > 0.9
+    assert scores["the mean"] < 0.05
+    assert trained.report.error < 0.2
+
+
+def test_ten_thousand_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [",".join(row) for row in rng.normal(size=(30, 10_000)).round(3).astype(str)]
+    header = ",".join(f"c{i}" for i in range(10_000))
+    body = "".join(f"{row},{'ab'[i % 2]}\n" for i, row in enumerate(rows))
+    path = write(tmp_path / "wide.csv", f"{header},y\n{body}")
+    source = open_table(path)
+    quadric.set_config(max_memory=2**30)
+    try:
+        with pytest.raises(TableError, match=r"Use --kind reduced, --hidden 30, or fewer columns"):
+            train(source, ColumnOptions("y"), Settings())
+    finally:
+        quadric.set_config(max_memory=None)
+    trained = train(source, ColumnOptions("y"), Settings(kind="reduced"))
+    assert len(trained.schema.columns) == 10_000
+    assert trained.report.held_out == 8
