@@ -5,7 +5,7 @@ import pytest
 
 from quadric import Network
 from quadric.core._activations import ACTIVATIONS
-from quadric.core._losses import LOSSES, get_loss, infer_loss
+from quadric.core._losses import LOSSES, check_loss, infer_loss
 from tests.support.networks import output_of
 
 
@@ -81,7 +81,7 @@ def test_every_other_pairing_is_refused():
             if last not in loss.activations:
                 refused += 1
                 with pytest.raises(ValueError, match=f"loss='{name}' needs a last layer"):
-                    get_loss(name, last)
+                    check_loss(name, last)
     assert refused == 9
 
 

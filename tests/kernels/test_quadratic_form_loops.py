@@ -103,10 +103,10 @@ def check(rng):
     batch = loops.Batch(dtype, B, n, m, x.address, stride, tickets, Team(tickets).run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loops, "np", numpy)
-        loops.forward(batch, P.address, z.address)
-        loops.backward_x(batch, P.address, dz.address, dx.address)
+        loops.write_values(batch, P.address, z.address)
+        loops.write_input_gradient(batch, P.address, dz.address, dx.address)
         if B:
-            loops.backward_P(batch, dz.address, dP.address)
+            loops.write_packed_gradient(batch, dz.address, dP.address)
     assert len(numpy.allocated) == (3 if B else 2)
     assert all(buffer.untouched_outside() for buffer in (x, P, dz, z, dx, dP, *numpy.allocated))
     assert all(np.array_equal(buffer.numbers, before) for buffer, before in given)
@@ -139,21 +139,25 @@ def test_numbers_and_memory(count):
         check(rng)
 
 
-@pytest.mark.parametrize("loop", ["forward", "backward_x", "backward_P"])
+@pytest.mark.parametrize("loop", ["write_values", "write_input_gradient", "write_packed_gradient"])
 def test_work_is_shared(loop):
     """As many tickets as there are threads, tiles of samples (rows for dP) and work for them."""
     asked = []
 
     class Counting(Team):
         def run(self, function, arguments):
-            asked.append(arguments[loops.TICKETS])
+            asked.append(arguments[1])
             super().run(function, arguments)
-            assert arguments[0] == 2 * arguments[loops.TICKETS]  # each thread looked for one more
+            assert arguments[0] == 2 * arguments[1]  # each thread looked for one more
 
     B, n, m = 200, 6, 2
     x, P, z, dx = (np.ones(shape) for shape in ((B, n), (21, m), (B, m), (B, n)))
-    addresses = {"forward": (P, z), "backward_x": (P, z, dx), "backward_P": (z, P)}[loop]
-    addresses = [array.ctypes.data for array in addresses]
+    arrays = {
+        "write_values": (P, z),
+        "write_input_gradient": (P, z, dx),
+        "write_packed_gradient": (z, P),
+    }
+    addresses = [array.ctypes.data for array in arrays[loop]]
 
     def run(count, worth=1):
         team = Counting(count)
@@ -162,14 +166,14 @@ def test_work_is_shared(loop):
         batch = loops.Batch("float64", B, n, m, x.ctypes.data, n, threads, team.run)
         getattr(loops, loop)(batch, *addresses)
 
-    tiles = -(-B // loops._lanes(loops.Batch("float64", B, n, m, 0, n, 1, None)))
+    tiles = -(-B // loops.Batch("float64", B, n, m, 0, n, 1, None).lanes)
     work = B * 21 * m
     run(3)
     run(40)
     run(40, worth=work // 2)
     run(40, worth=work)  # one ticket: no thread is started
     run(1)
-    assert asked == [3, n if loop == "backward_P" else tiles, 2]
+    assert asked == [3, n if loop == "write_packed_gradient" else tiles, 2]
 
 
 def test_the_guards_would_notice():

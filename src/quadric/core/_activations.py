@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric._utils.checks import check_choice
 
 
 @dataclass(frozen=True)
 class Activation:
-    """g and its derivative, the latter as a function of a = g(z), which is all that is kept."""
+    """g, and its slope g'(z) as a function of a = g(z)."""
 
     function: Callable[[Array], Array]
     slope: Callable[[Array], Array] | None
 
 
 def exp(z: Array) -> Array:
-    """exp(z), for finite z."""
+    """Return exp(z) for finite z."""
     return _apply("exp", z)
 
 
@@ -29,7 +30,7 @@ def _softmax(z: Array) -> Array:
     return e
 
 
-# What is computed where numba is told not to compile.
+# Used if numba may not compile (NUMBA_DISABLE_JIT).
 _NUMPY: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "logistic": lambda z: 1 / (1 + np.exp(-z)),
@@ -48,7 +49,7 @@ def _apply(name: str, z: Array) -> Array:
 @cache
 def _compiled() -> Any:
     from quadric.kernels import _compiling as compiling
-    from quadric.kernels import _elementwise as elementwise  # numba: only when it is needed
+    from quadric.kernels import _elementwise as elementwise  # imports numba
 
     return elementwise if compiling.ALLOWED else None
 
@@ -58,15 +59,11 @@ ACTIVATIONS: dict[str, Activation] = {
     "logistic": Activation(partial(_apply, "logistic"), lambda a: a * (1 - a)),
     "tanh": Activation(partial(_apply, "tanh"), lambda a: 1 - a * a),
     "relu": Activation(lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(a.dtype)),
-    # softmax couples the neurons of a layer: it stands last, with cross_entropy (see losses)
+    # softmax couples the neurons of a layer, so only the last layer can have it
     "softmax": Activation(_softmax, None),
 }
 
 
 def get_activation(name: str) -> Activation:
-    """The activation of that name."""
-    try:
-        return ACTIVATIONS[name]
-    except (KeyError, TypeError):
-        known = ", ".join(map(repr, ACTIVATIONS))
-        raise ValueError(f"activation must be one of {known}. Got {name!r} instead.") from None
+    """Return the activation of that name, or raise ValueError."""
+    return ACTIVATIONS[check_choice("activation", name, ACTIVATIONS)]

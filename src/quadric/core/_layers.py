@@ -1,10 +1,4 @@
-"""The three neurons, a layer of each: linear, quadratic and reduced.
-
-A layer holds its parameters and knows its own equations, for a batch of inputs X of shape
-(batch, n). `forward` returns the pre-activations z and a cache; `backward` turns
-``delta = dL/dz`` and that cache into the gradients (a layer of the same kind that holds
-dL/dW in the place of W, and so on) and dL/dX.
-"""
+"""The three kinds of neurons, one layer class for each: linear, quadratic and reduced."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -19,10 +13,10 @@ from quadric.core import _triangle as triangle
 
 
 class Layer(ABC):
-    """What the three kinds share: named parameter arrays of fixed shape and dtype.
+    """Named parameter arrays of fixed shape and dtype, and the equations that use them.
 
-    Assigning to a parameter copies the values into it: the shape must fit and the values must be
-    finite.
+    Assigning to a parameter copies the values into its array. The shape must fit and the values
+    must be finite.
     """
 
     kind: ClassVar[str]
@@ -43,24 +37,29 @@ class Layer(ABC):
         for name, value in parameters.items():
             setattr(self, name, value)
 
+    def __init_subclass__(cls) -> None:
+        """Copy the docstrings of the abstract methods, which the kinds do not repeat."""
+        for name in ("forward", "backward", "shifted"):
+            vars(cls)[name].__doc__ = getattr(Layer, name).__doc__
+
     @classmethod
     def shapes(cls, n: int, m: int) -> dict[str, tuple[int, ...]]:
-        """The shape of each parameter of m neurons with n inputs."""
+        """Return the shape of each parameter of m neurons with n inputs."""
         packed = n * (n + 1) // 2, m
         shapes = {"W": (m, n), "b": (m,), "packed": packed, "U": (m, n), "c": (m,)}
         return {name: shapes[name] for name in cls.fields}
 
     @classmethod
     def of(cls, **arrays: Array) -> Self:
-        """A layer around these very arrays, unchecked: for results computed here."""
+        """Return a layer that holds these arrays themselves, unchecked."""
         layer = cls.__new__(cls)
         layer.__dict__.update(arrays)
         return layer
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.fields:
-            held = self.__dict__[name]
-            held[...] = _checked(name, value, held.shape, held.dtype)
+            array = self.__dict__[name]
+            array[...] = _checked(name, value, array.shape, array.dtype)
         elif isinstance(getattr(type(self), name, None), property):
             super().__setattr__(name, value)
         else:
@@ -71,12 +70,12 @@ class Layer(ABC):
         return int(self.W.shape[1])
 
     @property
-    def n_outputs(self) -> int:
-        return int(self.W.shape[0])
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         return self.W.dtype
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.W.shape[0])
 
     @property
     def n_parameters(self) -> int:
@@ -84,40 +83,94 @@ class Layer(ABC):
         return sum(array.size for array in self.arrays().values())
 
     def arrays(self) -> dict[str, Array]:
-        """The parameter arrays themselves, for code that updates them in place."""
+        """Return the parameter arrays themselves, for code that updates them in place."""
         return {name: self.__dict__[name] for name in self.fields}
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         return type(self).of(**{name: array.copy() for name, array in self.arrays().items()})
 
+    def astype(self, dtype: np.dtype[Any]) -> Self:
+        """Return a copy in another dtype; raise ValueError if a parameter overflows."""
+        with np.errstate(over="ignore"):
+            return type(self)(
+                **{name: array.astype(dtype) for name, array in self.arrays().items()}
+            )
+
     def penalty(self) -> float:
-        """Half the sum of squares of the weights; the biases are left out."""
-        total = 0.0
-        for name in self.weights:
-            array = self.__dict__[name].astype(np.float64, copy=False)
-            total += float(np.vdot(array, array)) / 2
-        return total
+        """Return half the sum of squares of the weights, biases excluded."""
+        arrays = [self.__dict__[name].astype(np.float64, copy=False) for name in self.weights]
+        return sum(float(np.vdot(array, array)) / 2 for array in arrays)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_inputs} -> {self.n_outputs}, {self.dtype.name})"
 
     @abstractmethod
     def forward(self, X: Matrix) -> tuple[Array, Any]:
-        """z of shape (batch, m), and what `backward` will need."""
+        """Compute the pre-activations of a batch.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_inputs)
+            The inputs.
+
+        Returns
+        -------
+        z : array of shape (n_samples, n_outputs)
+            The pre-activations.
+        cache : object
+            Passed on to `backward`.
+        """
 
     @abstractmethod
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
-        """The gradients, summed over the batch, and dL/dX (None where `inputs` is false)."""
+        """Compute the gradients of a batch.
+
+        Parameters
+        ----------
+        delta : array of shape (n_samples, n_outputs)
+            The derivatives dL/dz.
+        cache : object
+            The second result of `forward`.
+        inputs : bool, default=True
+            Whether to compute dL/dX.
+
+        Returns
+        -------
+        gradients : Layer
+            A layer of the same kind that holds dL/dW in the place of W, and so on.
+        d_input : array of shape (n_samples, n_inputs) or None
+            The derivatives dL/dX; None without `inputs`.
+        """
 
     @abstractmethod
     def shifted(self, o: Array) -> Self:
-        """The layer whose output for s is this one's output for s + o."""
+        """Return the layer whose output for x is the output of this one for x + o.
+
+        Parameters
+        ----------
+        o : array of shape (n_inputs,)
+            The offset.
+
+        Returns
+        -------
+        Layer
+            A layer of the same kind. It may share arrays with this one.
+        """
 
 
 class Linear(Layer):
-    """z = W a + b. The ordinary neuron; n + 1 parameters each."""
+    """Linear neurons, z = W a + b, with n + 1 parameters each.
+
+    Parameters
+    ----------
+    W : array of shape (m, n)
+        The weights of m neurons with n inputs.
+    b : array of shape (m,)
+        The biases.
+    """
 
     kind = "linear"
     fields = ("W", "b")
@@ -134,8 +187,7 @@ class Linear(Layer):
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
-        X = cache
-        gradients = self.of(W=(X.T @ delta).T, b=delta.sum(axis=0))
+        gradients = self.of(W=(cache.T @ delta).T, b=delta.sum(axis=0))
         return gradients, delta @ self.W if inputs else None
 
     def shifted(self, o: Array) -> Self:
@@ -143,22 +195,25 @@ class Linear(Layer):
 
 
 class Quadratic(Layer):
-    """z = a'Q a + W a + b, Q symmetric (QNN); n(n+1)/2 + n + 1 parameters each.
+    """Quadratic neurons (QNN), z = a'Q a + W a + b with symmetric Q.
 
     Parameters
     ----------
-    W, b : arrays of shapes (m, n) and (m,)
+    W : array of shape (m, n)
+        The linear weights of m neurons with n inputs.
+    b : array of shape (m,)
+        The biases.
     Q : array of shape (m, n, n), optional
-        An unsymmetric one is replaced by (Q + Q')/2, which is the same function.
+        An unsymmetric Q is replaced by (Q + Q')/2, which is the same function.
     packed : array of shape (n(n+1)/2, m), optional
-        The entries q_ij, i <= j, in the place of Q; see `triangle`. One of the two is needed.
+        The entries q_ij with i <= j, in place of Q. Exactly one of the two is required.
 
     Notes
     -----
-    The layer stores `packed`. `Q` is built from it on request, as a read-only array; assign a
-    whole array to change it. In a layer of gradients, `packed` holds the derivatives by the
-    independent entries, delta_k M(a), where M(a) is 2 a a' with its diagonal halved, and `Q`
-    the same as symmetric matrices.
+    A neuron has n(n+1)/2 + n + 1 parameters. The layer stores `packed`. `Q` is built from it on
+    request, as a read-only array; assign a whole array to change it. In a layer of gradients,
+    `packed` holds the derivatives by the independent entries, delta_k M(a), where M(a) is 2 a a'
+    with its diagonal halved, and `Q` holds the same as symmetric matrices.
     """
 
     kind = "quadratic"
@@ -195,13 +250,11 @@ class Quadratic(Layer):
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
-        X = cache
-        gradients = self.of(
-            W=delta.T @ X, b=delta.sum(axis=0), packed=quadratic_form.packed_gradient(X, delta)
-        )
+        packed = quadratic_form.packed_gradient(cache, delta)
+        gradients = self.of(W=delta.T @ cache, b=delta.sum(axis=0), packed=packed)
         if not inputs:
             return gradients, None
-        d_input = quadratic_form.input_gradient(X, self.packed, delta)
+        d_input = quadratic_form.input_gradient(cache, self.packed, delta)
         d_input += delta @ self.W
         return gradients, d_input
 
@@ -211,12 +264,23 @@ class Quadratic(Layer):
 
 
 class Reduced(Layer):
-    """z = (W a + b)(U a + c), elementwise (RPQNN); 2n + 2 parameters each.
+    """Reduced quadratic neurons (RPQNN), z = (W a + b)(U a + c) elementwise.
+
+    Parameters
+    ----------
+    W : array of shape (m, n)
+        The weights of the first factor, for m neurons with n inputs.
+    b : array of shape (m,)
+        The biases of the first factor.
+    U : array of shape (m, n)
+        The weights of the second factor.
+    c : array of shape (m,)
+        The biases of the second factor.
 
     Notes
     -----
-    ``v1 = W a + b`` and ``v2 = U a + c`` are kept for the backward pass. The boundary z = 0 is
-    always a pair of hyperplanes, never an ellipsoid.
+    A neuron has 2n + 2 parameters. ``v1 = W a + b`` and ``v2 = U a + c`` are kept for the backward
+    pass. The boundary z = 0 is always a pair of hyperplanes, never an ellipsoid.
     """
 
     kind = "reduced"
@@ -258,7 +322,7 @@ def parameters(layers: Iterable[Layer]) -> list[Array]:
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """The value as a finite array of that shape and dtype."""
+    """Return the value as a finite array of that shape and dtype."""
     array = np.asarray(unmasked(name, value))
     if array.shape != shape or array.dtype.kind not in "fiub":
         raise ValueError(

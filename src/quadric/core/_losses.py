@@ -1,6 +1,7 @@
-"""Losses, computed from the logits z so that |z| = 1e4 gives finite, right values.
+"""Losses by name, and the accuracy.
 
-Each is summed over the outputs; the average over samples is taken where they are used.
+Losses are computed from the logits z, so that they are finite and exact even for |z| = 1e4. Each is
+summed over the outputs; the caller averages over samples.
 """
 
 from collections.abc import Callable
@@ -9,19 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._activations import exp, get_activation
+from quadric._utils.checks import check_choice
+from quadric.core._activations import ACTIVATIONS, exp
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One loss: its value for each sample with delta = dL/dz, and what it goes with."""
+    """A loss: its value and delta = dL/dz, the activations it supports, and a check of targets."""
 
     value_and_delta: Callable[[str, Array, Array], tuple[Array, Array]]
     activations: tuple[str, ...]
     check_targets: Callable[[Array], None]
 
     def value(self, activation: str, z: Array, y: Array) -> Array:
-        """The loss of each sample, shape (n_samples,)."""
+        """Return the loss of each sample, shape (n_samples,)."""
         return self.value_and_delta(activation, z, y)[0]
 
 
@@ -49,8 +51,8 @@ def _cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
 
 def _squared_error(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
     """1/2 sum_p (yhat - y)^2."""
-    g = get_activation(activation)
-    assert g.slope is not None  # softmax is refused before this
+    g = ACTIVATIONS[activation]
+    assert g.slope is not None  # softmax does not support this loss
     a = g.function(z)
     residual = a - y
     return 0.5 * np.einsum("bp,bp->b", residual, residual), residual * g.slope(a)
@@ -74,7 +76,7 @@ def _check_distributions(Y: Array) -> None:
 
 
 def _accept(Y: Array) -> None:
-    """Every finite target is in the domain of the squared error."""
+    """Accept every finite target."""
 
 
 LOSSES: dict[str, Loss] = {
@@ -97,23 +99,19 @@ def accuracy(z: Array, Y: Array, weight: Array | None = None) -> float:
 
 
 def infer_loss(last_activation: str) -> str:
-    """The first loss that goes with the last layer's activation."""
+    """Return the first loss that supports the activation of the last layer."""
     return next(name for name, loss in LOSSES.items() if last_activation in loss.activations)
 
 
-def get_loss(name: str | None, last_activation: str) -> tuple[str, Loss]:
-    """The loss of that name (None: inferred), if it goes with the last layer's activation."""
+def check_loss(name: str | None, last_activation: str) -> str:
+    """Return the name of the loss (None: inferred) if it supports the last layer's activation."""
     if name is None:
-        name = infer_loss(last_activation)
-    try:
-        loss = LOSSES[name]
-    except (KeyError, TypeError):
-        known = ", ".join(map(repr, LOSSES))
-        raise ValueError(f"loss must be one of {known}, or None. Got {name!r} instead.") from None
-    if last_activation not in loss.activations:
-        wanted = " or ".join(map(repr, loss.activations))
+        return infer_loss(last_activation)
+    check_choice("loss", name, LOSSES)
+    if last_activation not in LOSSES[name].activations:
+        wanted = " or ".join(map(repr, LOSSES[name].activations))
         raise ValueError(
             f"loss={name!r} needs a last layer with activation {wanted}. "
-            f"Got {last_activation!r} instead; loss={infer_loss(last_activation)!r} goes with it."
+            f"Got {last_activation!r} instead, which loss={infer_loss(last_activation)!r} supports."
         )
-    return name, loss
+    return name

@@ -20,7 +20,7 @@ def values(X: Array, packed: Array) -> Array:
     dtype = _dtype(X, packed)
     X, packed = _rows(X, dtype), np.ascontiguousarray(packed, dtype)
     z = np.empty((len(X), packed.shape[1]), dtype)
-    _loops().forward(_batch(X, packed.shape[1]), packed.ctypes.data, z.ctypes.data)
+    _loops().write_values(_batch(X, packed.shape[1]), packed.ctypes.data, z.ctypes.data)
     return z
 
 
@@ -30,7 +30,7 @@ def input_gradient(X: Array, packed: Array, dz: Array) -> Array:
     X, packed = _rows(X, dtype), np.ascontiguousarray(packed, dtype)
     dz, dX = np.ascontiguousarray(dz, dtype), np.empty(X.shape, dtype)
     addresses = packed.ctypes.data, dz.ctypes.data, dX.ctypes.data
-    _loops().backward_x(_batch(X, packed.shape[1]), *addresses)
+    _loops().write_input_gradient(_batch(X, packed.shape[1]), *addresses)
     return dX
 
 
@@ -41,7 +41,7 @@ def packed_gradient(X: Array, dz: Array) -> Array:
         return np.zeros((n * (n + 1) // 2, m), dtype)
     X, dz = _rows(X, dtype), np.ascontiguousarray(dz, dtype)
     gradient = np.empty((n * (n + 1) // 2, m), dtype)
-    _loops().backward_P(_batch(X, m), dz.ctypes.data, gradient.ctypes.data)
+    _loops().write_packed_gradient(_batch(X, m), dz.ctypes.data, gradient.ctypes.data)
     return gradient
 
 

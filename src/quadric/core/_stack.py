@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from quadric._utils.arrays import Array, Matrix
-from quadric.core._activations import get_activation
+from quadric.core._activations import ACTIVATIONS
 from quadric.core._layers import Layer, parameters
 from quadric.core._losses import LOSSES, Loss, infer_loss
 
@@ -71,7 +71,7 @@ class Stack:
                     if finite:
                         _check_finite(z, l, block)
                     if l < len(self.layers) - 1:
-                        a = get_activation(self.activations[l]).function(z)
+                        a = ACTIVATIONS[self.activations[l]].function(z)
             yield rows, z
 
     def logits(self, X: Matrix, *, finite: bool = False) -> Array:
@@ -123,7 +123,7 @@ class Stack:
                 _check_finite(z, l, X)
             caches.append(cache)
             if l < len(self.layers) - 1:
-                outputs.append(get_activation(self.activations[l]).function(z))
+                outputs.append(ACTIVATIONS[self.activations[l]].function(z))
         values, delta = self.loss_function.value_and_delta(self.activations[-1], z, Y)
         if weight is not None:
             values = values * weight
@@ -135,7 +135,7 @@ class Stack:
             grad, d_input = self.layers[l].backward(delta, caches.pop(), inputs=l > 0)
             grads.append(grad)
             if d_input is not None:
-                slope = get_activation(self.activations[l - 1]).slope
+                slope = ACTIVATIONS[self.activations[l - 1]].slope
                 assert slope is not None  # only the last layer can have softmax
                 delta = d_input
                 delta *= slope(outputs.pop())

@@ -1,9 +1,12 @@
-"""The compiled loops; nothing else in quadric imports numba.
+"""The compiled loops: per-sample SGD, and the quadratic form of a batch.
 
-- `lanes`: blocks of numbers in SIMD registers, of which the loops are made
-- `compiling`: how they are compiled and cached
-- `sgd`: an epoch of per-sample SGD, with its parts:
-  `layout` (memory, codes, groups of arguments), `rows` (samples as lists of inputs), `blocks` (the
-  passes of one layer), `affine` and `pairs` (its equations), `activations`, `losses`
-- `triangles`: x'Qx of a batch and its derivatives
+Only this package imports numba and llvmlite; it imports nothing else of quadric. Functions take
+arrays or addresses, update them in place and return numbers.
+
+Start with `_sgd`, one epoch of per-sample SGD, and `_layout`, the memory it works on. `_rows` lists
+the inputs of a sample, `_blocks` computes the passes of one layer, `_equations` the equations of a
+block of neurons, `_activations` and `_losses` their functions. `_quadratic_form` and
+`_quadratic_form_loops` compute x'Qx of a batch and its gradients, `_elementwise` applies
+activations to arrays. All of them use `_lanes`, numbers in SIMD registers, and `_compiling`, which
+compiles the loops and caches them.
 """

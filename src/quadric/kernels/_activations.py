@@ -58,7 +58,7 @@ def exp(x):
 
 @inline
 def activate(code, z):
-    """g(z), for the activations that act on each neuron by itself; z for all others."""
+    """g(z) for activations that act on each neuron separately; z for all others."""
     one = splat(1.0, z)
     if code == LOGISTIC:
         return one / (one + exp(splat(0.0, z) - z))

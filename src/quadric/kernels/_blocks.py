@@ -1,12 +1,22 @@
 """Forward pass, backward pass and update of one layer of any kind, block by block of neurons.
 
 Blocks are two registers wide while they fit into the padded row, then one. `col` is the first
-neuron of a block; `zero` is a block of zeros, which tells its width.
+neuron of a block. `zero` is a block of zeros, whose type gives the width.
 """
 
 from quadric.kernels._activations import activate, times_slope
-from quadric.kernels._affine import affine, first_map, second_map, update_affine
 from quadric.kernels._compiling import block, inline
+from quadric.kernels._equations import (
+    affine,
+    first_map,
+    quadratic_of_list,
+    quadratic_with_V,
+    second_map,
+    update_affine,
+    update_all_pairs,
+    update_pairs,
+    write_monomials,
+)
 from quadric.kernels._lanes import (
     advance,
     all_finite,
@@ -19,20 +29,13 @@ from quadric.kernels._lanes import (
     zeros,
 )
 from quadric.kernels._layout import QUADRATIC, REDUCED
-from quadric.kernels._pairs import (
-    quadratic_of_list,
-    quadratic_with_V,
-    update_all_pairs,
-    update_pairs,
-    write_monomials,
-)
 
 # ---- forward -------------------------------------------------------------------------------
 
 
 @block
 def _forward_block(memory, layer, inputs, scale, col, zero):
-    """Compute z and a of the block; false if a z is not finite."""
+    """Compute z and a of the block; return whether all z are finite."""
     theta, work = memory.theta, memory.work
     if layer.kind == QUADRATIC:
         if layer.V < 0:
@@ -54,7 +57,7 @@ def _forward_block(memory, layer, inputs, scale, col, zero):
 
 @inline
 def forward(memory, layer, inputs, scale):
-    """Compute z and a of the layer; false if a z is not finite."""
+    """Compute z and a of the layer; return whether all z are finite."""
     wide, narrow = zeros(memory.theta, 2), zeros(memory.theta, 1)
     col, finite = 0, True
     while col + lane_count(wide) <= layer.pad:
@@ -72,7 +75,7 @@ def forward(memory, layer, inputs, scale):
 def _backward_block(memory, layer, d_input, n, scale, col, zero):
     """Add the block's share of dL/dx to d_input[:n].
 
-    v1 and v2 of a reduced layer become delta v1 and delta v2, which is what its update needs.
+    v1 and v2 of a reduced layer become delta v1 and delta v2, which its update needs.
     """
     work, pad = memory.work, layer.pad
     w = advance(memory.theta, layer.W + col)
@@ -121,7 +124,7 @@ def backward(memory, layer, below, scale):
 
 @inline
 def backward_first(memory, layer, scale):
-    """Compute what the update of the first layer needs: nothing has to be known of its inputs."""
+    """Prepare the update of the first layer, whose inputs need no gradient."""
     if layer.kind == REDUCED:
         _backward_blocks(memory, layer, memory.work, 0, scale)
 
@@ -131,7 +134,7 @@ def backward_first(memory, layer, scale):
 
 @block
 def _update_block(memory, layer, inputs, rates, col, zero):
-    """One SGD step of the block's parameters."""
+    """Take an SGD step of the block's parameters."""
     theta, work = memory.theta, memory.work
     d = load(work, (layer.v2 if layer.kind == REDUCED else layer.delta) + col, zero)
     update_affine(theta, first_map(layer), inputs, rates, col, d)
@@ -146,7 +149,7 @@ def _update_block(memory, layer, inputs, rates, col, zero):
 
 @inline
 def update(memory, layer, inputs, rates):
-    """One SGD step of the layer's parameters."""
+    """Take an SGD step of the layer's parameters."""
     wide, narrow = zeros(memory.theta, 2), zeros(memory.theta, 1)
     if layer.monomials >= 0:
         write_monomials(memory.work, layer, inputs.x, narrow)
@@ -160,7 +163,7 @@ def update(memory, layer, inputs, rates):
 
 @inline
 def squared_gradient(work, layer, inputs):
-    """Squared norm of the gradient by the layer's independent parameters, from its factors."""
+    """Return the squared norm of the gradient by the layer's independent parameters."""
     x2, x4 = 2.0 * inputs.offset_dot + inputs.offset_square, 0.0
     for p in range(inputs.size):
         x = inputs.x[p]

@@ -1,4 +1,4 @@
-"""How the kernels are compiled, and kept for the next process."""
+"""Compile the kernels, and cache them for the next process."""
 
 import ctypes
 import functools
@@ -16,7 +16,6 @@ from numba import types
 # No `nnan`, no `ninf`: with them a compiled isfinite is always true.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 
-
 OPTIONS: Any = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 ONLY_CALLED_FROM_HERE: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 block = numba.njit(**ONLY_CALLED_FROM_HERE)
@@ -25,19 +24,25 @@ inline = numba.njit(forceinline=True, **ONLY_CALLED_FROM_HERE)
 ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 FORBIDDEN = (
-    "this is computed by compiled code, and NUMBA_DISABLE_JIT forbids numba to compile: unset it."
+    "quadric needs numba to compile this, and NUMBA_DISABLE_JIT is set. Unset NUMBA_DISABLE_JIT."
 )
 
-# What numba raises for a cache that is damaged, or that it cannot write. No reason to fail: the
-# function is then compiled for this process alone. (It saves before it runs: nothing has run yet.)
+# Raised by numba if a cache is damaged or cannot be written. The function is then compiled for this
+# process only. (numba saves a function before it runs it, so nothing has run yet.)
 CACHE_ERRORS = (
-    OSError, EOFError, ImportError, AttributeError, ValueError, MemoryError, pickle.UnpicklingError,
-)  # fmt: skip
+    OSError,
+    EOFError,
+    ImportError,
+    AttributeError,
+    ValueError,
+    MemoryError,
+    pickle.UnpicklingError,
+)
 
 
 @functools.cache
 def _sources() -> str:
-    """Return a digest of all files of kernels: compiled functions call those of other files."""
+    """Return a digest of all files of this package: compiled functions call those of others."""
     files = sorted(Path(__file__).parent.iterdir())
     texts = [file.read_bytes() for file in files if file.suffix == ".py"]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
@@ -46,9 +51,9 @@ def _sources() -> str:
 def for_cache(function: FunctionType, signature: str) -> FunctionType:
     """Return the function under a name that no other version of it has in numba's cache.
 
-    By itself numba keeps all signatures of a function, for all processors, in files that processes
-    write without a lock, so that one may find the code of another; and it looks for changes only in
-    the function's own file, at its time and size.
+    numba alone keeps all signatures of a function, for all processors, in files that processes
+    write without a lock, so that one process may load the code of another. It also detects changes
+    in the function's own file only, by time and size.
     """
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     digest = hashlib.sha256(repr((_sources(), machine, signature)).encode()).hexdigest()
@@ -59,7 +64,7 @@ def for_cache(function: FunctionType, signature: str) -> FunctionType:
 
 
 class EntryPoint:
-    """A compiled function that others call with arrays, numbers, and named tuples of these."""
+    """A compiled function that takes arrays, numbers, and named tuples of these."""
 
     def __init__(self, function):
         self.function = function
@@ -91,19 +96,19 @@ class EntryPoint:
         try:
             named = for_cache(self.function, str(dtypes))
             return numba.njit(cache=True, **OPTIONS)(named)
-        except (RuntimeError, OSError):  # no directory to write to, no source to read
+        except (RuntimeError, OSError):  # no writable directory, or no source
             return self.uncached
 
 
-ARGUMENTS = ctypes.c_int64 * 13  # as many as the loop with the most of them takes
+ARGUMENTS = ctypes.c_int64 * 13  # enough for every loop
 
 
 class SharedLoop:
     """A compiled loop that several threads run at once, sharing the work by tickets.
 
-    All of them call the same function with the same address. What stands there is int64: a counter
-    from which they take tickets, the number of tickets, and what else the loop needs. The type of
-    the address tells it the dtype of its numbers.
+    All threads call the same function with the address of the same int64 array. It holds a counter
+    from which they take tickets, the number of tickets, and the other arguments of the loop. The
+    type of the address gives the dtype of the numbers.
     """
 
     def __init__(self, function):
@@ -111,7 +116,7 @@ class SharedLoop:
         self.compiled = {}  # by dtype
 
     def __call__(self, dtype, team, tickets, *numbers):
-        """Run it: `team(address, arguments)` has all threads of a team call the address."""
+        """Run the loop; `team(function, arguments)` makes several threads call that address."""
         if dtype not in self.compiled:
             self.compiled[dtype] = self._compile(dtype)
         call, address = self.compiled[dtype]

@@ -1,4 +1,4 @@
-"""exp, logistic and tanh of whole arrays, many times faster than NumPy's own."""
+"""exp, logistic and tanh of whole arrays, many times faster than NumPy's."""
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from quadric.kernels._layout import LOGISTIC, TANH
 EXP = -1
 FUNCTIONS = {"exp": EXP, "logistic": LOGISTIC, "tanh": TANH}
 
-# Places of the arguments; the first two are the tickets, of which there is one.
+# Places of the arguments after the counter and the number of tickets, which is one.
 SIZE, FUNCTION, SOURCE, RESULT = 2, 3, 4, 5
 
 
 @inline
 def _exp_or_zero(z):
-    """exp(z), and 0 where it is too small for an ordinary number."""
+    """exp(z), and 0 where it is too small for a normal number."""
     limit = splat(708.0, z) if is_double(z) else splat(87.0, z)
     return where_positive(z + limit, exp(z))
 
@@ -40,7 +40,7 @@ def _apply(like):
     zero = zeros(like, 1)
     last = given[SIZE] - lane_count(zero)
     for start in range(0, given[SIZE], lane_count(zero)):
-        at = min(start, last)  # the last block overlaps the one before
+        at = min(start, last)  # the last block overlaps the previous one
         z = load(source, at, zero)
         if given[FUNCTION] == EXP:
             store(result, at, unless_nan(z, _exp_or_zero(z)))

@@ -40,14 +40,14 @@ import numpy as np
 from quadric.kernels._compiling import inline
 from quadric.kernels._lanes import advance
 
-# Codes stand for names in compiled code.
+# Compiled code uses codes for names.
 LINEAR, QUADRATIC, REDUCED = range(3)
 IDENTITY, LOGISTIC, TANH, RELU, SOFTMAX = range(5)
 BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR = range(3)
 DENSE, CSR = range(2)
 NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
 
-# One layer: a row of the table. Places are counted in numbers; -1: the layer has no such array.
+# One layer is a row of the table. Places are counted in numbers; -1 means no such array.
 LAYER = np.dtype(
     [
         ("kind", np.int64),  # LINEAR, QUADRATIC or REDUCED
@@ -58,7 +58,7 @@ LAYER = np.dtype(
         # places in `theta`
         ("W", np.int64),  # n rows
         ("b", np.int64),  # 1 row
-        ("Q", np.int64),  # quadratic: n (n + 1) / 2 rows
+        ("packed", np.int64),  # Q, quadratic: n (n + 1) / 2 rows
         ("U", np.int64),  # reduced: n rows
         ("c", np.int64),  # reduced: 1 row
         ("W_u", np.int64),  # folded offset, 1 row: W = W~ + u o'
@@ -87,11 +87,11 @@ class Memory(NamedTuple):
     theta: Any  # parameters
     scale: Any  # one number: the first n_penalised parameters are scale[0] times what is stored
     n_penalised: Any  # number of parameters under the L2 penalty
-    work: Any  # values of the sample at hand
+    work: Any  # values of the current sample
     where: Any  # indices of inputs
 
 
-class Samples(NamedTuple):
+class SampleArrays(NamedTuple):
     """The training data, as arrays or as addresses."""
 
     form: Any  # DENSE or CSR
@@ -106,7 +106,7 @@ class Samples(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a step minimises, and how far it goes."""
+    """The loss that a step minimises, and its size."""
 
     loss: Any  # BINARY_CROSS_ENTROPY, CROSS_ENTROPY or SQUARED_ERROR
     rate: Any  # learning rate
@@ -125,10 +125,16 @@ class Inputs(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """What multiplies a gradient before it is added to what is stored."""
+    """Factors of a gradient before it is added to the stored parameters."""
 
     weights: Any  # -rate / scale
     biases: Any  # -rate
+
+
+@inline
+def pair_row(i, n):
+    """p such that row p + j of a triangle holds q_ij, for j >= i."""
+    return i * n - (i * (i + 1)) // 2
 
 
 @inline

@@ -1,7 +1,7 @@
 """The loss of a sample, its derivative by z, and the sum of losses over samples."""
 
 import math
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 from quadric.kernels._activations import softmax, times_slope
 from quadric.kernels._compiling import block, inline
@@ -19,12 +19,8 @@ from quadric.kernels._lanes import (
 )
 from quadric.kernels._layout import BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR
 
-
-class Loss(NamedTuple):
-    """value - log(likelihood): products of likelihoods, so that one logarithm serves many."""
-
-    value: Any
-    likelihood: Any
+# A loss, value - log(likelihood): likelihoods are multiplied, so that one logarithm serves many.
+LossTerms = namedtuple("LossTerms", "value likelihood")
 
 
 @inline
@@ -39,7 +35,7 @@ def add_loss(total_loss, loss, weight):
             likelihood = 1.0
     else:
         value += weight * (loss.value - math.log(loss.likelihood))
-    return Loss(value, likelihood)
+    return LossTerms(value, likelihood)
 
 
 @block
@@ -79,5 +75,5 @@ def loss_and_delta(loss, layer, work, y):
             d = times_slope(layer.activation, a_block, d)
         store(delta, col, d)
     if loss == CROSS_ENTROPY:
-        return Loss(value, 1.0 / sum_exp)
-    return Loss(total(s) - logs, likelihood * product(likely))
+        return LossTerms(value, 1.0 / sum_exp)
+    return LossTerms(total(s) - logs, likelihood * product(likely))

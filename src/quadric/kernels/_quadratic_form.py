@@ -1,483 +1,17 @@
-r"""z_k = x'Q_k x of a batch and its gradients, computed from the packed triangles of Q.
+"""z_k = x'Q_k x of a batch and its gradients, for arrays that are given by their addresses.
 
-`packed` P has a row for each pair i <= j and in it the q_ij of m neurons (see `triangle`). Nothing
-is unpacked and no intermediate is kept for the backward pass. Each loop does half of the
-multiplications that full matrices need, and is built like a matrix product: six sums of one block
-of lanes each stay in registers, while one number of Q (or of D) is multiplied with a block of x.
-
-`forward`      columns c = (i, k), lanes are samples:
-                   u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
-`backward_x`   columns are pairs (i, j), lanes are samples:
-                   a_ij = sum_k q_ijk dz_k,    dx_i = 2 sum_j a_ij x_j
-               up to three neurons: u_c as above, dx_i += dz_k u_c and dx_j += q_ijk x_i dz_k
-`backward_P`   columns c = (i, k), lanes are inputs j, sums over samples:
-                   D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
-
-How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of columns j:
-
-        j  ->
-    i   \####|........|........|      #  a group's own rows: q_ii halved, zeros below it
-    |     \##|........|........|      .  the rest of its rows; six columns are copied at a time
-    v       \|........|........|
-
-Inputs are first copied to tiles: [tile][input][lane] for `forward` and `backward_x`, where a
-lane is a sample, and [panel][sample][lane] for `backward_P`, where a lane is an input. Blocks of
-columns, WIDTH and CHUNK keep what is used again in the processor's caches.
-
-The work is shared among threads by tickets. The numbers do not depend on how many there are: every
-entry of the result is computed within one ticket, in the same order.
+`_quadratic_form_loops` has the loops and their description.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import binding
 
-from quadric.kernels._compiling import SharedLoop, inline
-from quadric.kernels._lanes import (
-    UNIT_BYTES,
-    address,
-    advance,
-    integers,
-    lane_count,
-    load,
-    multiply_add,
-    splat,
-    store,
-    take_ticket,
-    zeros,
-)
-
-# Six sums of UNITS * 64 bytes fill the registers: 12 of 16 with AVX2, 12 of 32 with AVX-512.
-UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1
-COLUMNS = 6
-WIDTH = 256  # samples in tiles at once
-CHUNK = 256  # samples in panels at once
-APART = CHUNK + 8  # numbers between rows of CHUNK samples: a power of two would collide in caches
-J_BLOCK = 128  # inputs j at once
-FEW = 3  # neurons, up to which `_backward_x_few` is faster
-
-# Places of the arguments; a loop reads those it needs.
-TICKETS, BATCH, N, M, STRIDE, GROUP, ROOM, MEMORY, X, P_OR_DP, Z_OR_DZ, DX = range(1, 13)
-
-
-# --------------------------------------------------------------------------------------------
-# Pieces of the loops
-# --------------------------------------------------------------------------------------------
-
-
-@inline
-def _share(ticket, tickets, count, unit):
-    """The part of range(count) that belongs to the ticket, in whole units but for the last."""
-    units = (count + unit - 1) // unit
-    first, last = ticket * units // tickets, (ticket + 1) * units // tickets
-    return first * unit, min(last * unit, count)
-
-
-@inline
-def _row_start(i, n):
-    """The row of P for the pair (i, 0), if there were one: pair (i, j) is j rows further on."""
-    return i * n - (i * (i + 1)) // 2
-
-
-@inline
-def _to_tiles(rows, stride, count, n, tiles, lanes):
-    """tiles[s // lanes, i, s % lanes] = rows[s, i]; the last tile is filled up with zeros."""
-    for s in range(count):
-        to, row = advance(tiles, s // lanes * n * lanes + s % lanes), advance(rows, s * stride)
-        for i in range(n):
-            to[i * lanes] = row[i]
-    for s in range(count, (count + lanes - 1) // lanes * lanes):
-        to = advance(tiles, s // lanes * n * lanes + s % lanes)
-        for i in range(n):
-            to[i * lanes] = 0
-
-
-@inline
-def _twice_from_tiles(tiles, stride, count, n, rows, lanes):
-    """rows[s, i] = 2 tiles[s // lanes, i, s % lanes]; `stride` is the number of rows of a tile."""
-    for s in range(count):
-        row = advance(rows, s * n)
-        tile = advance(tiles, s // lanes * stride * lanes + s % lanes)
-        for i in range(n):
-            row[i] = 2 * tile[i * lanes]
-
-
-@inline
-def _six(zero):
-    return zero, zero, zero, zero, zero, zero
-
-
-@inline
-def _add_products(sums, numbers, x):
-    """Add to six sums the block x, times six numbers."""
-    a, b, c, d, e, f = numbers
-    return (
-        multiply_add(splat(a, x), x, sums[0]),
-        multiply_add(splat(b, x), x, sums[1]),
-        multiply_add(splat(c, x), x, sums[2]),
-        multiply_add(splat(d, x), x, sums[3]),
-        multiply_add(splat(e, x), x, sums[4]),
-        multiply_add(splat(f, x), x, sums[5]),
-    )
-
-
-@inline
-def _six_apart(address, at, apart):
-    """Six numbers, `apart` from one another, the first at `at`."""
-    return (
-        address[at],
-        address[at + apart],
-        address[at + 2 * apart],
-        address[at + 3 * apart],
-        address[at + 4 * apart],
-        address[at + 5 * apart],
-    )
-
-
-@inline
-def _store_six(to, sums, lanes):
-    store(to, 0, sums[0])
-    store(to, lanes, sums[1])
-    store(to, 2 * lanes, sums[2])
-    store(to, 3 * lanes, sums[3])
-    store(to, 4 * lanes, sums[4])
-    store(to, 5 * lanes, sums[5])
-
-
-@inline
-def _row_of(c, columns, m):
-    """The row, within its group, of a column c = (i, k); of the last one, where c is none."""
-    return min(c, columns - 1) // m
-
-
-@inline
-def _neuron_of(c, columns, m):
-    """The neuron of a column; m, which is none, where c is no column."""
-    return c % m if c < columns else m
-
-
-@inline
-def _copy_columns(P, group, first, j1, n, copy):
-    """copy[j - first, o] = q_ijk for the columns c + o = (i, k) of a group (c, columns, i0, m).
-
-    An entry on the diagonal is halved and one below it is 0. Past the last column it is repeated.
-    """
-    c, columns, i0, m = group
-    for o in range(COLUMNS):
-        i, k = i0 + _row_of(c + o, columns, m), min(c + o, columns - 1) % m
-        q, to = advance(P, _row_start(i, n) * m + k), advance(copy, o)
-        for j in range(first, min(i, j1)):
-            to[(j - first) * COLUMNS] = 0
-        for j in range(max(first, i), j1):
-            to[(j - first) * COLUMNS] = q[j * m]
-        if first <= i and i < j1:
-            to[(i - first) * COLUMNS] = q[i * m] / 2
-
-
-@inline
-def _add_to_neuron(z, x, lanes, o, group, u):
-    """z_k += x_i u for the column c + o = (i, k) of a group (c, columns, i0, m)."""
-    c, columns, i0, m = group
-    at = _neuron_of(c + o, columns, m) * lanes
-    xi = load(x, (i0 + _row_of(c + o, columns, m)) * lanes, u)
-    store(z, at, multiply_add(u, xi, load(z, at, u)))
-
-
-# --------------------------------------------------------------------------------------------
-# The loops
-# --------------------------------------------------------------------------------------------
-
-
-@SharedLoop
-def _forward(like):
-    """z, shape (B, m); a ticket is for some of the samples."""
-    given = integers(like)
-    tickets, B, n, m, stride = given[TICKETS], given[BATCH], given[N], given[M], given[STRIDE]
-    x, P, z = address(given[X], like), address(given[P_OR_DP], like), address(given[Z_OR_DZ], like)
-    zero = zeros(like, UNITS)
-    lanes = lane_count(zero)
-    ticket = take_ticket(given)
-    while ticket < tickets:
-        x_tiles = advance(address(given[MEMORY], like), ticket * given[ROOM])
-        z_tiles = advance(x_tiles, n * WIDTH)
-        q = advance(z_tiles, (m + 1) * WIDTH)
-        first, last = _share(ticket, tickets, B, lanes)
-        for s in range(first, last, WIDTH):
-            count = min(WIDTH, last - s)
-            tiles = (count + lanes - 1) // lanes
-            _to_tiles(advance(x, s * stride), stride, count, n, x_tiles, lanes)
-            for t in range(tiles * (m + 1)):
-                store(z_tiles, t * lanes, zero)
-            for j0 in range(0, n, J_BLOCK):
-                j1 = min(j0 + J_BLOCK, n)
-                for i0 in range(0, j1, given[GROUP]):
-                    rows = min(given[GROUP], n - i0)
-                    columns, j_first = rows * m, max(i0, j0)
-                    for c in range(0, columns, COLUMNS):
-                        group = c, columns, i0, m
-                        _copy_columns(P, group, j_first, j1, n, q)
-                        for t in range(tiles):
-                            xt = advance(x_tiles, t * n * lanes)
-                            u = _six(zero)
-                            for j in range(j_first, j1):
-                                q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
-                                u = _add_products(u, q_j, load(xt, j * lanes, zero))
-                            zt = advance(z_tiles, t * (m + 1) * lanes)
-                            _add_to_neuron(zt, xt, lanes, 0, group, u[0])
-                            _add_to_neuron(zt, xt, lanes, 1, group, u[1])
-                            _add_to_neuron(zt, xt, lanes, 2, group, u[2])
-                            _add_to_neuron(zt, xt, lanes, 3, group, u[3])
-                            _add_to_neuron(zt, xt, lanes, 4, group, u[4])
-                            _add_to_neuron(zt, xt, lanes, 5, group, u[5])
-            _twice_from_tiles(z_tiles, m + 1, count, m, advance(z, s * m), lanes)
-        ticket = take_ticket(given)
-
-
-@SharedLoop
-def _backward_x(like):
-    """dL/dx, shape (B, n), from dL/dz; a ticket is for some of the samples."""
-    given = integers(like)
-    tickets, B, n, m, stride = given[TICKETS], given[BATCH], given[N], given[M], given[STRIDE]
-    x, P = address(given[X], like), address(given[P_OR_DP], like)
-    dz, dx = address(given[Z_OR_DZ], like), address(given[DX], like)
-    zero = zeros(like, UNITS)
-    lanes = lane_count(zero)
-    ticket = take_ticket(given)
-    while ticket < tickets:
-        x_tiles = advance(address(given[MEMORY], like), ticket * given[ROOM])
-        dx_tiles = advance(x_tiles, n * WIDTH)
-        dz_tiles = advance(dx_tiles, n * WIDTH)
-        found = advance(dz_tiles, m * WIDTH)
-        first, last = _share(ticket, tickets, B, lanes)
-        for s in range(first, last, WIDTH):
-            count = min(WIDTH, last - s)
-            tiles = (count + lanes - 1) // lanes
-            _to_tiles(advance(x, s * stride), stride, count, n, x_tiles, lanes)
-            _to_tiles(advance(dz, s * m), m, count, m, dz_tiles, lanes)
-            for t in range(tiles * n):
-                store(dx_tiles, t * lanes, zero)
-            for j0 in range(0, n, J_BLOCK):
-                j1 = min(j0 + J_BLOCK, n)
-                for i in range(j1):
-                    row = advance(P, _row_start(i, n) * m)
-                    for t in range(tiles):
-                        xt, dxt = advance(x_tiles, t * n * lanes), advance(dx_tiles, t * n * lanes)
-                        dzt = advance(dz_tiles, t * m * lanes)
-                        x_i, dx_i = load(xt, i * lanes, zero), load(dxt, i * lanes, zero)
-                        for j in range(max(i, j0), j1, COLUMNS):
-                            q, rest = advance(row, j * m), j1 - j
-                            # past the block its last pair is computed again, and not used
-                            o1, o2 = min(1, rest - 1) * m, min(2, rest - 1) * m
-                            o3, o4 = min(3, rest - 1) * m, min(4, rest - 1) * m
-                            o5 = min(5, rest - 1) * m
-                            a = _six(zero)
-                            for k in range(m):
-                                q_k = q[k], q[o1 + k], q[o2 + k], q[o3 + k], q[o4 + k], q[o5 + k]
-                                a = _add_products(a, q_k, load(dzt, k * lanes, zero))
-                            _store_six(found, a, lanes)
-                            for p in range(min(COLUMNS, rest)):
-                                a_p, at = load(found, p * lanes, zero), (j + p) * lanes
-                                store(dxt, at, multiply_add(a_p, x_i, load(dxt, at, zero)))
-                                dx_i = multiply_add(a_p, load(xt, at, zero), dx_i)
-                        # over what the pair (i, i) stored there, which so counts once
-                        store(dxt, i * lanes, dx_i)
-            _twice_from_tiles(dx_tiles, n, count, n, advance(dx, s * n), lanes)
-        ticket = take_ticket(given)
-
-
-@inline
-def _start_column(D, x, dz, lanes, o, group, zero):
-    """D_o = x_i dz_k for the column c + o = (i, k) of a group, 0 if it is none."""
-    c, columns, i0, m = group
-    product = zero
-    if c + o < columns:
-        i, k = i0 + (c + o) // m, (c + o) % m
-        product = load(x, i * lanes, zero) * load(dz, k * lanes, zero)
-    store(D, o * lanes, product)
-
-
-@inline
-def _add_to_input(dx, dz, lanes, o, group, u):
-    """dx_i += dz_k u for the column c + o = (i, k) of a group."""
-    c, columns, i0, m = group
-    if c + o < columns:
-        at, k = (i0 + (c + o) // m) * lanes, (c + o) % m
-        store(dx, at, multiply_add(u, load(dz, k * lanes, u), load(dx, at, u)))
-
-
-@inline
-def _add_row(numbers, D, lanes, d):
-    """d + sum of six numbers times the blocks D_o."""
-    a, b, c, e, f, g = numbers
-    d = multiply_add(splat(a, d), load(D, 0, d), d)
-    d = multiply_add(splat(b, d), load(D, lanes, d), d)
-    d = multiply_add(splat(c, d), load(D, 2 * lanes, d), d)
-    d = multiply_add(splat(e, d), load(D, 3 * lanes, d), d)
-    d = multiply_add(splat(f, d), load(D, 4 * lanes, d), d)
-    return multiply_add(splat(g, d), load(D, 5 * lanes, d), d)
-
-
-@SharedLoop
-def _backward_x_few(like):
-    """dL/dx as in `_backward_x`, for few neurons; a ticket is for some of the samples."""
-    given = integers(like)
-    tickets, B, n, m, stride = given[TICKETS], given[BATCH], given[N], given[M], given[STRIDE]
-    x, P = address(given[X], like), address(given[P_OR_DP], like)
-    dz, dx = address(given[Z_OR_DZ], like), address(given[DX], like)
-    zero = zeros(like, UNITS)
-    lanes = lane_count(zero)
-    ticket = take_ticket(given)
-    while ticket < tickets:
-        x_tiles = advance(address(given[MEMORY], like), ticket * given[ROOM])
-        dx_tiles = advance(x_tiles, n * WIDTH)
-        dz_tiles = advance(dx_tiles, n * WIDTH)
-        D = advance(dz_tiles, m * WIDTH)
-        q = advance(D, COLUMNS * lanes)
-        first, last = _share(ticket, tickets, B, lanes)
-        for s in range(first, last, WIDTH):
-            count = min(WIDTH, last - s)
-            tiles = (count + lanes - 1) // lanes
-            _to_tiles(advance(x, s * stride), stride, count, n, x_tiles, lanes)
-            _to_tiles(advance(dz, s * m), m, count, m, dz_tiles, lanes)
-            for t in range(tiles * n):
-                store(dx_tiles, t * lanes, zero)
-            for j0 in range(0, n, J_BLOCK):
-                j1 = min(j0 + J_BLOCK, n)
-                for i0 in range(0, j1, given[GROUP]):
-                    columns, j_first = min(given[GROUP], n - i0) * m, max(i0, j0)
-                    for c in range(0, columns, COLUMNS):
-                        group = c, columns, i0, m
-                        _copy_columns(P, group, j_first, j1, n, q)
-                        for t in range(tiles):
-                            xt, dxt = (
-                                advance(x_tiles, t * n * lanes),
-                                advance(dx_tiles, t * n * lanes),
-                            )
-                            dzt = advance(dz_tiles, t * m * lanes)
-                            for o in range(COLUMNS):
-                                _start_column(D, xt, dzt, lanes, o, group, zero)
-                            u = _six(zero)
-                            for j in range(j_first, j1):
-                                q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
-                                u = _add_products(u, q_j, load(xt, j * lanes, zero))
-                                dx_j = load(dxt, j * lanes, zero)
-                                store(dxt, j * lanes, _add_row(q_j, D, lanes, dx_j))
-                            _add_to_input(dxt, dzt, lanes, 0, group, u[0])
-                            _add_to_input(dxt, dzt, lanes, 1, group, u[1])
-                            _add_to_input(dxt, dzt, lanes, 2, group, u[2])
-                            _add_to_input(dxt, dzt, lanes, 3, group, u[3])
-                            _add_to_input(dxt, dzt, lanes, 4, group, u[4])
-                            _add_to_input(dxt, dzt, lanes, 5, group, u[5])
-            _twice_from_tiles(dx_tiles, n, count, n, advance(dx, s * n), lanes)
-        ticket = take_ticket(given)
-
-
-@inline
-def _rows_of_ticket(ticket, tickets, n, group):
-    """The rows i, in whole groups, of about an equal share of the pairs."""
-    first, last, pairs = n, n, n * (n + 1) // 2
-    for i in range(0, n, group):
-        before = _row_start(i, n) + i
-        if first == n and before >= pairs * ticket // tickets:
-            first = i
-        if last == n and before >= pairs * (ticket + 1) // tickets:
-            last = i
-    return first, last
-
-
-@inline
-def _to_panels(rows, stride, count, n, panels, zero):
-    """panels[j // lanes, s, j % lanes] = rows[s, j]; zeros fill the last panel."""
-    lanes = lane_count(zero)
-    whole = n // lanes * lanes
-    for s in range(count):
-        row, panel = advance(rows, s * stride), advance(panels, s * lanes)
-        for j in range(0, whole, lanes):
-            store(panel, j * CHUNK, load(row, j, zero))
-        if whole < n:
-            store(panel, whole * CHUNK, zero)
-            for j in range(whole, n):
-                panel[whole * CHUNK + j - whole] = row[j]
-
-
-@inline
-def _to_columns(rows, stride, count, n, columns):
-    """columns[j, s] = rows[s, j]."""
-    for s in range(count):
-        for j in range(n):
-            columns[j * APART + s] = rows[s * stride + j]
-
-
-@inline
-def _store_row(found, o, row, start, ends, is_first):
-    """dq_ijk for the j of one panel, from the o-th block of `found`; `row` is that of (i, k)."""
-    i, n, m, lanes = ends
-    what, to = advance(found, o * lanes), advance(row, start * m)
-    if start > i and start + lanes <= n:
-        for j in range(lanes):
-            to[j * m] = 2 * what[j] if is_first else to[j * m] + 2 * what[j]
-    else:
-        for j in range(max(i - start, 0), min(n - start, lanes)):
-            value = what[j] if start + j == i else 2 * what[j]
-            to[j * m] = value if is_first else to[j * m] + value
-
-
-@SharedLoop
-def _backward_P(like):
-    """dL/dP from dL/dz; a ticket is for some of the rows i."""
-    given = integers(like)
-    tickets, B, n, m, stride = given[TICKETS], given[BATCH], given[N], given[M], given[STRIDE]
-    x, dz = address(given[X], like), address(given[Z_OR_DZ], like)
-    dP = address(given[P_OR_DP], like)
-    zero = zeros(like, UNITS)
-    lanes = lane_count(zero)
-    padded = (n + lanes - 1) // lanes * lanes
-    ticket = take_ticket(given)
-    while ticket < tickets:
-        panels = advance(address(given[MEMORY], like), ticket * given[ROOM])
-        x_columns = advance(panels, padded * CHUNK)
-        dz_columns = advance(x_columns, n * APART)
-        D = advance(dz_columns, m * APART)
-        found = advance(D, COLUMNS * APART)
-        first, last = _rows_of_ticket(ticket, tickets, n, given[GROUP])
-        for s in range(0, B, CHUNK):
-            count = min(CHUNK, B - s)
-            _to_panels(advance(x, s * stride), stride, count, n, panels, zero)
-            _to_columns(advance(x, s * stride), stride, count, n, x_columns)
-            _to_columns(advance(dz, s * m), m, count, m, dz_columns)
-            for j0 in range(0, padded, J_BLOCK):
-                j1 = min(j0 + J_BLOCK, padded)
-                for i0 in range(first, min(last, j1), given[GROUP]):
-                    columns = min(given[GROUP], n - i0) * m
-                    for c in range(0, columns, COLUMNS):
-                        used = min(COLUMNS, columns - c)
-                        for o in range(used):
-                            xi = advance(x_columns, (i0 + (c + o) // m) * APART)
-                            dk = advance(dz_columns, (c + o) % m * APART)
-                            for b in range(0, count, lanes):
-                                store(D, o * APART + b, load(xi, b, zero) * load(dk, b, zero))
-                        for start in range(max(j0, i0 // lanes * lanes), j1, lanes):
-                            panel = advance(panels, start * CHUNK)
-                            sums = _six(zero)
-                            for b in range(count):
-                                xj = load(panel, b * lanes, zero)
-                                sums = _add_products(sums, _six_apart(D, b, APART), xj)
-                            _store_six(found, sums, lanes)
-                            for o in range(used):
-                                i, k = i0 + (c + o) // m, (c + o) % m
-                                row = advance(dP, _row_start(i, n) * m + k)
-                                _store_row(found, o, row, start, (i, n, m, lanes), s == 0)
-        ticket = take_ticket(given)
-
-
-# --------------------------------------------------------------------------------------------
-# How they are called
-# --------------------------------------------------------------------------------------------
+from quadric.kernels import _quadratic_form_loops as loops
+from quadric.kernels._lanes import UNIT_BYTES
+from quadric.kernels._quadratic_form_loops import APART, COLUMNS, J_BLOCK, UNITS, WIDTH
 
 
 class Batch(NamedTuple):
@@ -486,7 +20,7 @@ class Batch(NamedTuple):
     `x` is the address of the first sample; the next one is `stride` numbers further on. All other
     addresses that the functions take are those of contiguous arrays of the same dtype: P and dP of
     shape (n(n+1)/2, m), z and dz of shape (B, m), dx of shape (B, n). At most `threads` share the
-    work; ``run(function, arguments)`` has all of them call the function at that address.
+    work; ``run(function, arguments)`` makes all of them call the function at that address.
     """
 
     dtype: str
@@ -498,37 +32,31 @@ class Batch(NamedTuple):
     threads: int
     run: Callable[[int, Any], None]
 
+    @property
+    def lanes(self) -> int:
+        return UNITS * UNIT_BYTES // np.dtype(self.dtype).itemsize
 
-def forward(batch: Batch, P: int, z: int) -> None:
+
+def write_values(batch: Batch, P: int, z: int) -> None:
     """Write z_k = x'Q_k x."""
-    room = (batch.n + batch.m + 1) * WIDTH + COLUMNS * J_BLOCK
-    _run(_forward, batch, _tiles(batch), room, P, z, 0)
+    room = (batch.n + batch.m + 1) * WIDTH + COLUMNS * (batch.lanes + J_BLOCK)
+    _run(loops.values, batch, -(-batch.B // batch.lanes), room, P, z, 0)
 
 
-def backward_x(batch: Batch, P: int, dz: int, dx: int) -> None:
+def write_input_gradient(batch: Batch, P: int, dz: int, dx: int) -> None:
     """Write dL/dx."""
-    room = (2 * batch.n + batch.m) * WIDTH + COLUMNS * (_lanes(batch) + J_BLOCK)
-    loop = _backward_x_few if batch.m <= FEW else _backward_x
-    _run(loop, batch, _tiles(batch), room, P, dz, dx)
+    room = (2 * batch.n + batch.m) * WIDTH + COLUMNS * (batch.lanes + J_BLOCK)
+    _run(loops.input_gradient, batch, -(-batch.B // batch.lanes), room, P, dz, dx)
 
 
-def backward_P(batch: Batch, dz: int, dP: int) -> None:
-    """Write dL/dP; there is at least one sample."""
-    lanes = _lanes(batch)
-    room = (2 * (batch.n + lanes) + batch.m + COLUMNS) * APART + COLUMNS * lanes
-    _run(_backward_P, batch, batch.n, room, dP, dz, 0)
-
-
-def _lanes(batch: Batch) -> int:
-    return UNITS * UNIT_BYTES // np.dtype(batch.dtype).itemsize
-
-
-def _tiles(batch: Batch) -> int:
-    return -(-batch.B // _lanes(batch))
+def write_packed_gradient(batch: Batch, dz: int, dP: int) -> None:
+    """Write dL/dP; there must be at least one sample."""
+    room = (2 * (batch.n + batch.lanes) + batch.m + COLUMNS) * APART + COLUMNS * batch.lanes
+    _run(loops.packed_gradient, batch, batch.n, room, dP, dz, 0)
 
 
 def _run(loop: Any, batch: Batch, parts: int, room: int, *addresses: int) -> None:
-    """Run the loop, shared among at most `parts` threads, each with `room` numbers of its own."""
+    """Run the loop, shared among at most `parts` threads with `room` numbers of memory each."""
     dtype, B, n, m, x, stride, threads, run = batch
     tickets = max(1, min(parts, threads))
     unit = UNIT_BYTES // np.dtype(dtype).itemsize

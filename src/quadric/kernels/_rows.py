@@ -30,7 +30,7 @@ def _list_csr(indices, data, size, where, x):
 
 @inline
 def _list_dense(row, n, where, x):
-    """List the non-zero entries of a dense row; returns their number."""
+    """List the non-zero entries of a dense row; return their number."""
     zero = zeros(row, 1)
     full = nonzero_mask(splat(1.0, zero))
     size, col = 0, 0
@@ -63,7 +63,7 @@ def _list_dense(row, n, where, x):
 def _add_offset(offset, n, where, x, size):
     """Turn the listed non-zeros s into all n inputs x = s + o."""
     p = size - 1
-    for i in range(n - 1, -1, -1):  # from the end: an entry is read before it is overwritten
+    for i in range(n - 1, -1, -1):  # backwards, so that an entry is read before it is overwritten
         s = 0.0
         if p >= 0 and where[p] == i:
             s = x[p]

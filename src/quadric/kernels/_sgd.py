@@ -1,7 +1,7 @@
 """One epoch of per-sample SGD: one compiled function per dtype, for every architecture.
 
 It takes arrays and numbers, updates in place and returns numbers. The loop uses no string, no
-allocation and no Python object. `layout` describes the memory, `blocks` computes one layer.
+allocation and no Python object. `_layout` describes the memory, `_blocks` computes one layer.
 """
 
 import math
@@ -11,11 +11,11 @@ from quadric.kernels._blocks import backward, backward_first, forward, squared_g
 from quadric.kernels._compiling import EntryPoint, inline
 from quadric.kernels._lanes import addresses, advance
 from quadric.kernels._layout import FOLDED_INTO_WEIGHTS, Rates, inputs_of
-from quadric.kernels._losses import Loss, add_loss, loss_and_delta
+from quadric.kernels._losses import LossTerms, add_loss, loss_and_delta
 from quadric.kernels._rows import list_sample
 
 
-class Epoch(NamedTuple):
+class EpochResult(NamedTuple):
     """The result of an epoch."""
 
     loss_sum: Any
@@ -33,7 +33,7 @@ def _squared_norm(offset, n):
 
 @inline
 def _fold_small_scale(memory, scale):
-    """Multiply the weights by a scale that is too small, zero or negative; returns the new one."""
+    """Multiply the weights by a scale that is small, zero or negative; return the new scale."""
     if scale < 1e-4:
         for p in range(memory.n_penalised):
             memory.theta[p] *= scale
@@ -55,9 +55,9 @@ def sgd_epoch(memory, table, samples, order, step):
     """Take one SGD step for each of the samples in `order`; stop at the first non-finite z.
 
     memory   `Memory`, updated in place. scale[0] is not reset at the end of an epoch, so that two
-             half epochs give the same bits as one whole epoch
+             half epochs and one whole epoch are bit-identical
     table    one `LAYER` record for each layer
-    samples  `Samples`
+    samples  `SampleArrays`
     order    indices of samples
     step     `Step`
     """
@@ -66,7 +66,7 @@ def sgd_epoch(memory, table, samples, order, step):
     offset_square = 0.0
     if samples.offset_use == FOLDED_INTO_WEIGHTS:
         offset_square = _squared_norm(samples.offset, first.n_in)
-    scale, loss_sum = memory.scale[0], Loss(0.0, 1.0)
+    scale, loss_sum = memory.scale[0], LossTerms(0.0, 1.0)
 
     for position in range(order.size):
         i = order[position]
@@ -78,11 +78,11 @@ def sgd_epoch(memory, table, samples, order, step):
         for l in range(n_layers):
             inputs = inputs_of(memory, table[l], l == 0, sample)
             if not forward(memory, table[l], inputs, scale):
-                return Epoch(loss_sum.value, position, l)
+                return EpochResult(loss_sum.value, position, l)
         y = advance(samples.Y, i * last.n_out)
         loss = loss_and_delta(step.loss, last, memory.work, y)
         if not math.isfinite(loss.value):
-            return Epoch(loss_sum.value, position, n_layers - 1)
+            return EpochResult(loss_sum.value, position, n_layers - 1)
         loss_sum = add_loss(loss_sum, loss, weight)
         for l in range(n_layers - 1, 0, -1):
             backward(memory, table[l], table[l - 1], scale)
@@ -100,4 +100,4 @@ def sgd_epoch(memory, table, samples, order, step):
             update(memory, table[l], inputs_of(memory, table[l], l == 0, sample), rates)
 
     memory.scale[0] = scale
-    return Epoch(loss_sum.value - math.log(loss_sum.likelihood), -1, -1)
+    return EpochResult(loss_sum.value - math.log(loss_sum.likelihood), -1, -1)

@@ -1,4 +1,4 @@
-"""Checks of the data that users pass to a network, and the validation score."""
+"""Outputs, gradients and validation score of a network for data that users pass."""
 
 import math
 from collections.abc import Callable
@@ -10,15 +10,22 @@ from scipy import sparse
 from quadric._utils import arrays
 from quadric._utils.arrays import Array, Matrix
 from quadric._utils.memory import check_limit
-from quadric.core._activations import get_activation
+from quadric.core._activations import ACTIVATIONS
+from quadric.core._layers import Layer, parameters
 from quadric.core._losses import accuracy
 from quadric.core._stack import Stack
+from quadric.training._memory_needs import (
+    Architecture,
+    check_answers,
+    check_backward,
+    converted_bytes,
+)
 from quadric.training._samples import Samples
 
 
 def checked_inputs(stack: Stack, X: Any) -> Matrix:
     """Return X as an array or CSR matrix of the stack's dtype, if a converted copy would fit."""
-    dtype, first = stack.layers[0].dtype, stack.layers[0]
+    first, dtype = stack.layers[0], stack.layers[0].dtype
     if sparse.issparse(X) or getattr(X, "dtype", None) != dtype:
         size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize
         size = 2 * X.nnz * (dtype.itemsize + 4) if sparse.issparse(X) else size
@@ -45,6 +52,35 @@ def _targets(stack: Stack, X: Matrix, Y: Any, prefix: str = "") -> Array:
     return Y
 
 
+def network_outputs(stack: Stack, X: Any, offset: Any, function: Callable[[Array], Array]) -> Array:
+    """Return function(logits), computed block by block."""
+    given, X = X, checked_inputs(stack, X)
+    network = Architecture.of(stack.layers)
+    shift = arrays.as_offset(offset, network.n_inputs, stack.layers[0].dtype)
+    needed = converted_bytes(given, X)
+    needed += 0 if shift is None else 3 * network.n_parameters * network.itemsize
+    check_answers(network, X.shape[0], network.n_outputs * network.itemsize, needed)
+    outputs = np.empty((X.shape[0], network.n_outputs), dtype=stack.layers[0].dtype)
+    for rows, z in stack.shifted(shift).logit_blocks(X):
+        outputs[rows] = function(z)
+    return outputs
+
+
+def finite_gradients(stack: Stack, given: Any, samples: Samples) -> tuple[float, list[Layer]]:
+    """Return mean loss and gradients; `given` is the X before it was checked."""
+    network = Architecture.of(stack.layers)
+    check_backward(network, len(samples), converted_bytes(given, samples.X))
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
+    finite = all(np.isfinite(array).all() for array in parameters(grads))
+    if not (finite and np.isfinite(value)):
+        raise ValueError(
+            "X, Y or sample_weight holds values so large that the gradients are not finite in "
+            f"{stack.layers[0].dtype}. Scale them."
+        )
+    return value, grads
+
+
 def validation_score(
     stack: Stack,
     validation: Any,
@@ -67,7 +103,7 @@ def validation_score(
             except ValueError:
                 return -np.inf
             if score is not None:
-                return float(score(Y, get_activation(stack.activations[-1]).function(z)))
+                return float(score(Y, ACTIVATIONS[stack.activations[-1]].function(z)))
             if stack.loss_name == "squared_error":
                 return -stack.mean_loss(z, Y)
             return accuracy(z, Y)

@@ -1,11 +1,13 @@
-"""Checks of what a network is made of: its layers, or the description of its layers."""
+"""The layers of a network: checks, creation from a description, and a table of them."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from quadric._utils import checks
+from quadric._utils import arrays, checks
 from quadric.core._activations import ACTIVATIONS, get_activation
+from quadric.core._initial_values import INITIAL_VALUES, draw_layer
 from quadric.core._layers import LAYERS, Layer
+from quadric.training._memory_needs import Architecture, check_creation
 
 
 def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
@@ -36,8 +38,8 @@ def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
         raise ValueError("activation 'softmax' must be on the last layer only.")
 
 
-def check_specification(layers: Any) -> list[tuple[str, int, str]]:
-    """Return (kind, neurons, activation) of each layer that `Network.create` shall make."""
+def _check_specification(layers: Any) -> list[tuple[str, int, str]]:
+    """Return the checked (kind, neurons, activation) of each layer."""
     if isinstance(layers, str) or not isinstance(layers, Sequence):
         raise TypeError(
             f"layers must be a sequence of (kind, neurons, activation). Got {layers!r}."
@@ -55,3 +57,36 @@ def check_specification(layers: Any) -> list[tuple[str, int, str]]:
         m = checks.check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
         checked.append((kind, m, activation))
     return checked
+
+
+def draw_layers(
+    n_inputs: Any, layers: Any, init: str, scale: Any, rng: Any, dtype: Any
+) -> tuple[list[Layer], list[str]]:
+    """Return new layers and their activations, for the arguments of `Network.create`."""
+    n = checks.check_integer("n_inputs", n_inputs, at_least=1)
+    wanted, generator = arrays.as_dtype(dtype), checks.as_generator(rng)
+    checks.check_choice("init", init, INITIAL_VALUES)
+    if scale is not None:
+        scale = checks.check_number("scale", scale, at_least=0)
+    specification = _check_specification(layers)
+    if specification:  # the constructor rejects a network without layers
+        kinds = [(kind, m) for kind, m, _ in specification]
+        check_creation(Architecture(n, kinds, wanted.itemsize), init)
+    drawn: list[Layer] = []
+    for kind, m, _ in specification:
+        drawn.append(draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted))
+        n = m
+    return drawn, [activation for _, _, activation in specification]
+
+
+def layer_table(layers: Sequence[Layer], activations: Sequence[str]) -> str:
+    """Return a table of text with one line per layer, and the total."""
+    rows = [("layer", "kind", "inputs", "neurons", "activation", "parameters")]
+    for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
+        n, m = f"{layer.n_inputs:,}", f"{layer.n_outputs:,}"
+        rows.append((str(l), layer.kind, n, m, activation, f"{layer.n_parameters:,}"))
+    total = sum(layer.n_parameters for layer in layers)
+    rows.append(("", "", "", "", "total", f"{total:,}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = [f"{{:{side}{width}}}" for side, width in zip("<<>><>", widths, strict=True)]
+    return "\n".join("  ".join(cells).format(*row).rstrip() for row in rows)

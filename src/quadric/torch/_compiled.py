@@ -54,7 +54,7 @@ def forward(x: Tensor, P: Tensor) -> Tensor:
     """z, shape (B, m), for x of shape (B, n) and P of shape (n(n+1)/2, m)."""
     x, P, z = _rows(x), P.contiguous(), x.new_empty(x.shape[0], P.shape[1])
     _check(x, P=P)
-    _loops().forward(_batch(x, P.shape[1]), P.data_ptr(), z.data_ptr())
+    _loops().write_values(_batch(x, P.shape[1]), P.data_ptr(), z.data_ptr())
     return z
 
 
@@ -63,7 +63,7 @@ def backward_x(x: Tensor, P: Tensor, dz: Tensor) -> Tensor:
     x, P, dz, dx = _rows(x), P.contiguous(), dz.contiguous(), x.new_empty(x.shape)
     _check(x, P=P, dz=dz)
     batch = _batch(x, P.shape[1])
-    _loops().backward_x(batch, P.data_ptr(), dz.data_ptr(), dx.data_ptr())
+    _loops().write_input_gradient(batch, P.data_ptr(), dz.data_ptr(), dx.data_ptr())
     return dx
 
 
@@ -74,7 +74,7 @@ def backward_P(x: Tensor, dz: Tensor) -> Tensor:
         return x.new_zeros(n * (n + 1) // 2, m)
     x, dz, dP = _rows(x), dz.contiguous(), x.new_empty(n * (n + 1) // 2, m)
     _check(x, dz=dz)
-    _loops().backward_P(_batch(x, m), dz.data_ptr(), dP.data_ptr())
+    _loops().write_packed_gradient(_batch(x, m), dz.data_ptr(), dP.data_ptr())
     return dP
 
 

@@ -23,7 +23,6 @@ ACTIVATION_CODES = {
     "relu": layout.RELU,
     "softmax": layout.SOFTMAX,
 }
-OFFSET_PARTS = {"linear": ("W_u", "W_r"), "reduced": ("W_u", "W_r", "U_u", "U_r")}
 
 
 class _Space:
@@ -42,7 +41,7 @@ class _Space:
         return start
 
     def allocate(self) -> Array:
-        """Zeros that begin on a page: no load crosses a cache line, and times do not vary."""
+        """Return zeros that begin on a page, so that no load crosses a cache line."""
         page = 4096 // self.dtype.itemsize
         raw = np.zeros(self.size + page, dtype=self.dtype)
         start = -(raw.ctypes.data // self.dtype.itemsize) % page
@@ -55,73 +54,62 @@ class PackedLayers:
     Attributes
     ----------
     theta, scale : arrays
-        The parameters, those under the L2 penalty first (`n_penalised` of them); the latter are
-        what is stored times ``scale[0]``.
-    work, index : arrays
-        Room for one sample's activations and the list of its inputs.
-    memory : `kernels.layout.Memory`
-        These buffers, as the compiled loop takes them.
+        The parameters. Those under the L2 penalty are stored first, divided by ``scale[0]``.
+    work : array
+        Values of the sample at hand, such as its activations.
+    memory : `kernels._layout.Memory`
+        All buffers, as the compiled loop takes them.
     table : structured array
-        One record for each layer, see `kernels.layout`.
+        One record for each layer, see `kernels._layout`.
     folds_offset : bool
-        Whether the first layer holds the offset's u and r (it is linear or reduced).
+        Whether the offset is folded into the first layer, which is then linear or reduced.
     """
 
     def __init__(self, stack: Stack, offset: Array | None) -> None:
-        layers, dtype = stack.layers, stack.layers[0].dtype
+        first = stack.layers[0]
         self.offset = offset
-        self.folds_offset = offset is not None and layers[0].kind != "quadratic"
-        self.table = np.empty(len(layers), dtype=layout.LAYER)
+        self.folds_offset = offset is not None and first.kind != "quadratic"
+        self.table = np.empty(len(stack.layers), dtype=layout.LAYER)
         self.table.view(np.int64)[...] = -1
-        weights = _Space(dtype)
-        self._place_weights(stack, weights)
-        self.n_penalised = weights.size
-        for row, layer in zip(self.table, layers, strict=True):
-            row["b"] = weights.reserve(layer.n_outputs)
-            if layer.kind == "reduced":
-                row["c"] = weights.reserve(layer.n_outputs)
-        self.theta, self.scale = weights.allocate(), np.ones(1)
-
-        sample = _Space(dtype)
-        self._place_activations(layers, sample)
-        self.work = sample.allocate()
-        widest = max(layer.n_inputs for layer in layers)
-        self.table[0]["where"] = widest
-        self.index = np.concatenate([np.arange(widest), np.zeros(layers[0].n_inputs, np.int64)])
-        self.memory = layout.Memory(self.theta, self.scale, self.n_penalised, self.work, self.index)
-        self._write(layers)
-
-    def _place_weights(self, stack: Stack, space: _Space) -> None:
+        theta, work = _Space(first.dtype), _Space(first.dtype)
         for row, layer, activation in zip(self.table, stack.layers, stack.activations, strict=True):
-            n, m = layer.n_inputs, layer.n_outputs
-            pad = space.padded(m)
-            row["kind"] = KIND_CODES[layer.kind]
-            row["activation"] = ACTIVATION_CODES[activation]
-            row["n_in"], row["n_out"], row["pad"] = n, m, pad
-            row["W"] = space.reserve(n * pad)
-            if layer.kind == "quadratic":
-                row["Q"] = space.reserve(n * (n + 1) // 2 * pad)
-            if layer.kind == "reduced":
-                row["U"] = space.reserve(n * pad)
+            row["kind"], row["activation"] = KIND_CODES[layer.kind], ACTIVATION_CODES[activation]
+            row["n_in"], row["n_out"] = layer.n_inputs, layer.n_outputs
+            row["pad"] = theta.padded(layer.n_outputs)
+            for name in layer.weights:
+                row[name] = theta.reserve(_n_rows(layer, name) * int(row["pad"]))
         if self.folds_offset:  # u and r are parts of the weights, and shrink with them
-            first = self.table[0]
-            for name in OFFSET_PARTS[stack.layers[0].kind]:
-                first[name] = space.reserve(int(first["pad"]))
+            for name in (f"{weight}_{part}" for weight in first.weights for part in "ur"):
+                self.table[0][name] = theta.reserve(first.n_outputs)
+        n_penalised = theta.size
+        for row, layer in zip(self.table, stack.layers, strict=True):
+            for name in [name for name in layer.fields if name not in layer.weights]:
+                row[name] = theta.reserve(layer.n_outputs)
+        self._place_activations(stack.layers, work)
+        widest = max(layer.n_inputs for layer in stack.layers)
+        self.table[0]["where"] = widest
+        self.theta, self.scale, self.work = theta.allocate(), np.ones(1), work.allocate()
+        where = np.concatenate([np.arange(widest), np.zeros(first.n_inputs, np.int64)])
+        self.memory = layout.Memory(self.theta, self.scale, n_penalised, self.work, where)
+        for name, array, rows in self._fields(stack.layers):
+            rows[...] = array if name == "packed" else array.T
+        self.settle()
 
-    def _place_activations(self, layers: Sequence[Layer], space: _Space) -> None:
-        self.table[0]["x"] = space.reserve(layers[0].n_inputs)
+    def _place_activations(self, layers: Sequence[Layer], work: _Space) -> None:
+        self.table[0]["x"] = work.reserve(layers[0].n_inputs)
         for l, (row, layer) in enumerate(zip(self.table, layers, strict=True)):
-            n, pad = layer.n_inputs, int(row["pad"])
-            for name in ("z", "a", "delta"):
-                row[name] = space.reserve(pad)
+            pad = int(row["pad"])
+            sizes = dict.fromkeys(("z", "a", "delta"), pad)
             if layer.kind == "reduced":
-                row["v1"], row["v2"] = space.reserve(pad), space.reserve(pad)
+                sizes |= {"v1": pad, "v2": pad}
             if l > 0:
                 row["x"], row["where"] = self.table[l - 1]["a"], 0
-                if layer.kind == "quadratic":
-                    row["V"] = space.reserve(n * pad)
-                    # a row of monomials may run over its end by less than a register
-                    row["monomials"] = space.reserve(n * (n + 1) // 2 + space.unit)
+            if l > 0 and layer.kind == "quadratic":
+                # a row of monomials may run over its end by less than a register
+                monomials = _n_rows(layer, "packed") + work.unit
+                sizes |= {"V": layer.n_inputs * pad, "monomials": monomials}
+            for name, size in sizes.items():
+                row[name] = work.reserve(size)
 
     def _rows(self, row: Any, name: str, count: int) -> Array:
         """Return `count` stored rows of the layer's neurons, without the padding."""
@@ -131,19 +119,11 @@ class PackedLayers:
     def _fields(self, layers: Sequence[Layer]) -> Iterator[tuple[str, Array, Array]]:
         """Yield (name, the layer's array, the rows in which it is stored here)."""
         for row, layer in zip(self.table, layers, strict=True):
-            n = layer.n_inputs
-            counts = {"W": n, "b": 1, "packed": n * (n + 1) // 2, "U": n, "c": 1}
             for name, array in layer.arrays().items():
-                stored = "Q" if name == "packed" else name
-                yield name, array, self._rows(row, stored, counts[name])
-
-    def _write(self, layers: Sequence[Layer]) -> None:
-        for name, array, rows in self._fields(layers):
-            rows[...] = array if name == "packed" else array.T
-        self.settle()
+                yield name, array, self._rows(row, name, _n_rows(layer, name))
 
     def read_into(self, layers: Sequence[Layer]) -> None:
-        """Copy the parameters back into the layers' arrays."""
+        """Copy the parameters into the layers' arrays."""
         for name, array, rows in self._fields(layers):
             if name in ("W", "packed", "U") and self.scale[0] != 1:
                 rows = rows * rows.dtype.type(self.scale[0])
@@ -169,3 +149,8 @@ class PackedLayers:
                 u[...] = 0
                 # not `@`: a product by BLAS may depend on the number of threads
                 r[...] = np.einsum("i,ik->k", self.offset, weights)
+
+
+def _n_rows(layer: Layer, name: str) -> int:
+    """Return the number of stored rows of a parameter: numbers per neuron."""
+    return layer.arrays()[name].size // layer.n_outputs

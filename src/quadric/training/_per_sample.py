@@ -61,7 +61,7 @@ class PerSample:
             offset_use = layout.ADDED_TO_INPUTS
             if self.packed.folds_offset:
                 offset_use, dots = layout.FOLDED_INTO_WEIGHTS, X @ offset
-        self.samples = layout.Samples(
+        self.samples = layout.SampleArrays(
             form=layout.CSR if sparse.issparse(X) else layout.DENSE,
             indptr=_read_only(indptr),
             indices=_read_only(indices),

@@ -1,20 +1,87 @@
-"""x'Qx + w'x of one block of quadratic neurons, and the update of Q.
+"""The equations of one block of neurons: W x + b, x'Qx + w'x, and their updates.
 
-The first layer has sparse inputs: it visits the pairs of listed inputs. A hidden layer has all of
-its inputs: it runs along the stored triangle, and keeps V = Q x for the backward pass and the
-monomials M(x) for the update.
+A linear layer has one affine map, a reduced layer two. Of a quadratic layer, the first layer of a
+network visits the pairs of listed inputs, which may be sparse. A hidden layer has all of its
+inputs: it runs along the stored triangle, and keeps V = Q x for the backward pass and the monomials
+M(x) for the update.
+
+`col` is the first neuron of the block. `zero` is a block of zeros, whose type gives the width.
 """
 
-from quadric.kernels._affine import add_to_rows, weighted_rows
+from collections import namedtuple
+
 from quadric.kernels._compiling import inline
 from quadric.kernels._lanes import advance, lane_count, load, multiply_add, splat, store
-from quadric.kernels._layout import Inputs
+from quadric.kernels._layout import Inputs, pair_row
+
+# ---- affine maps ---------------------------------------------------------------------------
+
+
+# Where an affine map is stored in `theta`, see `_layout.LAYER`.
+AffineMap = namedtuple("AffineMap", "weights bias u r pad")
 
 
 @inline
-def _pair_row(i, n):
-    """p such that row p + j of the triangle holds q_ij, for j >= i."""
-    return i * n - (i * (i + 1)) // 2
+def first_map(layer):
+    """Return the map W x + b."""
+    return AffineMap(layer.W, layer.b, layer.W_u, layer.W_r, layer.pad)
+
+
+@inline
+def second_map(layer):
+    """Return the map U x + c of a reduced layer."""
+    return AffineMap(layer.U, layer.c, layer.U_u, layer.U_r, layer.pad)
+
+
+@inline
+def weighted_rows(rows, pad, inputs, zero):
+    """sum_i x_i row_i: four rows per pass, so that no product waits for the previous one."""
+    where, x = inputs.where, inputs.x
+    s0, s1, s2, s3 = zero, zero, zero, zero
+    p = 0
+    while p + 4 <= inputs.size:
+        s0 = multiply_add(load(rows, where[p] * pad, zero), splat(x[p], zero), s0)
+        s1 = multiply_add(load(rows, where[p + 1] * pad, zero), splat(x[p + 1], zero), s1)
+        s2 = multiply_add(load(rows, where[p + 2] * pad, zero), splat(x[p + 2], zero), s2)
+        s3 = multiply_add(load(rows, where[p + 3] * pad, zero), splat(x[p + 3], zero), s3)
+        p += 4
+    while p < inputs.size:
+        s0 = multiply_add(load(rows, where[p] * pad, zero), splat(x[p], zero), s0)
+        p += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+@inline
+def add_to_rows(rows, pad, inputs, step):
+    """row_i += x_i step."""
+    for p in range(inputs.size):
+        row = inputs.where[p] * pad
+        store(rows, row, multiply_add(splat(inputs.x[p], step), step, load(rows, row, step)))
+
+
+@inline
+def affine(theta, at, inputs, scale, col, zero):
+    """scale (W~ s + u (o's + o'o) + r) + b; without a folded offset, scale W x + b."""
+    s = weighted_rows(advance(theta, at.weights + col), at.pad, inputs, zero)
+    if at.u >= 0:
+        along_u = splat(inputs.offset_dot + inputs.offset_square, zero)
+        s = multiply_add(load(theta, at.u + col, zero), along_u, s)
+        s = s + load(theta, at.r + col, zero)
+    return multiply_add(s, splat(scale, zero), load(theta, at.bias + col, zero))
+
+
+@inline
+def update_affine(theta, at, inputs, rates, col, d):
+    """Move W, b (and the u and r of a folded offset) against the gradient; d is dL/d(W x + b)."""
+    step = d * splat(rates.weights, d)
+    add_to_rows(advance(theta, at.weights + col), at.pad, inputs, step)
+    if at.u >= 0:
+        at_u, at_r = at.u + col, at.r + col
+        store(theta, at_u, load(theta, at_u, d) + step)
+        along_r = splat(inputs.offset_dot, d)
+        store(theta, at_r, multiply_add(step, along_r, load(theta, at_r, d)))
+    at_b = at.bias + col
+    store(theta, at_b, multiply_add(d, splat(rates.biases, d), load(theta, at_b, d)))
 
 
 @inline
@@ -34,7 +101,7 @@ def quadratic_of_list(theta, layer, inputs, col, zero):
     s = zero
     for p in range(inputs.size):
         i, xi = inputs.where[p], splat(inputs.x[p], zero)
-        row = advance(theta, layer.Q + _pair_row(i, n) * pad + col)
+        row = advance(theta, layer.packed + pair_row(i, n) * pad + col)
         rest = weighted_rows(row, pad, _after(inputs, p), zero)
         slope = multiply_add(load(row, i * pad, zero), xi, rest + rest)
         s = multiply_add(slope + load(theta, layer.W + i * pad + col, zero), xi, s)
@@ -47,7 +114,7 @@ def update_pairs(theta, layer, inputs, col, step):
     n, pad = layer.n_in, layer.pad
     for p in range(inputs.size):
         i, xi = inputs.where[p], splat(inputs.x[p], step)
-        row = advance(theta, layer.Q + _pair_row(i, n) * pad + col)
+        row = advance(theta, layer.packed + pair_row(i, n) * pad + col)
         along = xi * step
         store(row, i * pad, multiply_add(xi, along, load(row, i * pad, step)))
         add_to_rows(row, pad, _after(inputs, p), along + along)
@@ -70,8 +137,8 @@ def quadratic_with_V(memory, layer, x, col, zero):
     s = zero
     i = 0
     while i + 2 <= n:
-        row0 = advance(theta, layer.Q + _pair_row(i, n) * pad + col)
-        row1 = advance(theta, layer.Q + _pair_row(i + 1, n) * pad + col)
+        row0 = advance(theta, layer.packed + pair_row(i, n) * pad + col)
+        row1 = advance(theta, layer.packed + pair_row(i + 1, n) * pad + col)
         x0, x1 = splat(x[i], zero), splat(x[i + 1], zero)
         q01 = load(row0, (i + 1) * pad, zero)
         v0 = multiply_add(load(row0, i * pad, zero), x0, load(v, i * pad, zero))
@@ -91,7 +158,7 @@ def quadratic_with_V(memory, layer, x, col, zero):
         i += 2
     if i < n:
         x0 = splat(x[i], zero)
-        q = load(theta, layer.Q + (_pair_row(i, n) + i) * pad + col, zero)
+        q = load(theta, layer.packed + (pair_row(i, n) + i) * pad + col, zero)
         v0 = multiply_add(q, x0, load(v, i * pad, zero))
         store(v, i * pad, v0)
         s = multiply_add(v0 + load(w, i * pad, zero), x0, s)
@@ -115,7 +182,10 @@ def write_monomials(work, layer, x, zero):
 def update_all_pairs(memory, layer, col, step):
     """q_ij += M(x)_ij step, in one run along the triangle."""
     n, pad = layer.n_in, layer.pad
-    rows, monomials = advance(memory.theta, layer.Q + col), advance(memory.work, layer.monomials)
+    rows, monomials = (
+        advance(memory.theta, layer.packed + col),
+        advance(memory.work, layer.monomials),
+    )
     for p in range(n * (n + 1) // 2):
         q = load(rows, p * pad, step)
         store(rows, p * pad, multiply_add(splat(monomials[p], step), step, q))

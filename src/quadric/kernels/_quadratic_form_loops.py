@@ -1,0 +1,485 @@
+r"""The loops of the quadratic form: z_k = x'Q_k x of a batch and its gradients.
+
+`packed` P has a row for each pair i <= j, which holds the q_ij of m neurons (see `core._triangle`).
+Nothing is unpacked, and no intermediate is kept for the backward pass. Each loop does half of the
+multiplications that full matrices need, and is built like a matrix product: six sums of one block
+of lanes each stay in registers, while one number of Q (or of D) is multiplied with a block of x.
+
+`values`           columns c = (i, k), lanes are samples:
+                       u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
+`input_gradient`   columns are pairs (i, j), lanes are samples:
+                       a_ij = sum_k q_ijk dz_k,    dx_i = 2 sum_j a_ij x_j
+                   up to three neurons: u_c as above, dx_i += dz_k u_c, dx_j += q_ijk x_i dz_k
+`packed_gradient`  columns c = (i, k), lanes are inputs j, sums over samples:
+                       D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
+
+How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of columns j:
+
+        j  ->
+    i   \####|........|........|      #  a group's own rows: q_ii halved, zeros below it
+    |     \##|........|........|      .  the rest of its rows; six columns are copied at a time
+    v       \|........|........|
+
+Inputs are first copied to tiles: [tile][input][lane] for `values` and `input_gradient`, where a
+lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. Blocks
+of columns, WIDTH and CHUNK keep what is used again in the processor's caches.
+
+Threads share the work by tickets. The results do not depend on the number of threads: every entry
+is computed within one ticket, in the same order.
+"""
+
+from collections import namedtuple
+
+from llvmlite import binding
+
+from quadric.kernels._compiling import SharedLoop, inline
+from quadric.kernels._lanes import (
+    address,
+    advance,
+    integers,
+    lane_count,
+    load,
+    multiply_add,
+    splat,
+    store,
+    take_ticket,
+    zeros,
+)
+from quadric.kernels._layout import pair_row
+
+# Six sums of UNITS * 64 bytes fill the registers: 12 of 16 with AVX2, 12 of 32 with AVX-512.
+UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1
+COLUMNS = 6
+WIDTH = 256  # samples in tiles at once
+CHUNK = 256  # samples in panels at once
+APART = CHUNK + 8  # numbers between rows of CHUNK samples: a power of two would collide in caches
+J_BLOCK = 128  # inputs j at once
+FEW = 3  # neurons, up to which the loop for few neurons is faster
+
+
+# The arguments, int64 each: B samples of n inputs, which are `stride` numbers apart, and m neurons;
+# `group` rows of a triangle at once; `room` numbers of `memory` for each ticket. The rest are
+# addresses. `packed_gradient` writes P; the gradients read z, which then holds dz.
+Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx")
+
+# Up to WIDTH samples in `count` tiles: their inputs, z or dz, and dx; `spare` memory for the rest.
+Tiles = namedtuple("Tiles", "count x z dx spare")
+
+
+@inline
+def _arguments(like):
+    """The arguments at an address whose type gives the dtype of the numbers."""
+    given = integers(like)
+    return Arguments(
+        given,
+        given[1],
+        given[2],
+        given[3],
+        given[4],
+        given[5],
+        given[6],
+        given[7],
+        address(given[8], like),
+        address(given[9], like),
+        address(given[10], like),
+        address(given[11], like),
+        address(given[12], like),
+    )
+
+
+@inline
+def _take_tickets(like, compute):
+    """Take tickets until none is left, and compute the share of each."""
+    given = _arguments(like)
+    ticket = take_ticket(given.counter)
+    while ticket < given.tickets:
+        compute(given, ticket)
+        ticket = take_ticket(given.counter)
+
+
+# ---- pieces of the loops -------------------------------------------------------------------
+
+
+@inline
+def _share(ticket, tickets, count, unit):
+    """The part of range(count) that belongs to the ticket, in whole units but for the last."""
+    units = (count + unit - 1) // unit
+    first, last = ticket * units // tickets, (ticket + 1) * units // tickets
+    return first * unit, min(last * unit, count)
+
+
+@inline
+def _to_tiles(rows, stride, count, n, tiles, lanes):
+    """tiles[s // lanes, i, s % lanes] = rows[s, i]; the last tile is filled up with zeros."""
+    for s in range(count):
+        to, row = advance(tiles, s // lanes * n * lanes + s % lanes), advance(rows, s * stride)
+        for i in range(n):
+            to[i * lanes] = row[i]
+    for s in range(count, (count + lanes - 1) // lanes * lanes):
+        to = advance(tiles, s // lanes * n * lanes + s % lanes)
+        for i in range(n):
+            to[i * lanes] = 0
+
+
+@inline
+def _twice_from_tiles(tiles, stride, count, n, rows, lanes):
+    """rows[s, i] = 2 tiles[s // lanes, i, s % lanes]; `stride` is the number of rows of a tile."""
+    for s in range(count):
+        row = advance(rows, s * n)
+        tile = advance(tiles, s // lanes * stride * lanes + s % lanes)
+        for i in range(n):
+            row[i] = 2 * tile[i * lanes]
+
+
+@inline
+def _six(zero):
+    return zero, zero, zero, zero, zero, zero
+
+
+@inline
+def _add_products(sums, numbers, x):
+    """Add to six sums the block x, times six numbers."""
+    a, b, c, d, e, f = numbers
+    return (
+        multiply_add(splat(a, x), x, sums[0]),
+        multiply_add(splat(b, x), x, sums[1]),
+        multiply_add(splat(c, x), x, sums[2]),
+        multiply_add(splat(d, x), x, sums[3]),
+        multiply_add(splat(e, x), x, sums[4]),
+        multiply_add(splat(f, x), x, sums[5]),
+    )
+
+
+@inline
+def _six_apart(address, at, apart):
+    """Six numbers, `apart` from one another, the first at `at`."""
+    return (
+        address[at],
+        address[at + apart],
+        address[at + 2 * apart],
+        address[at + 3 * apart],
+        address[at + 4 * apart],
+        address[at + 5 * apart],
+    )
+
+
+@inline
+def _store_six(to, sums, lanes):
+    store(to, 0, sums[0])
+    store(to, lanes, sums[1])
+    store(to, 2 * lanes, sums[2])
+    store(to, 3 * lanes, sums[3])
+    store(to, 4 * lanes, sums[4])
+    store(to, 5 * lanes, sums[5])
+
+
+@inline
+def _row_of(c, columns, m):
+    """The row, within its group, of a column c = (i, k); of the last one, where c is none."""
+    return min(c, columns - 1) // m
+
+
+@inline
+def _neuron_of(c, columns, m):
+    """The neuron of a column; m, which is none, where c is no column."""
+    return c % m if c < columns else m
+
+
+@inline
+def _copy_columns(P, group, first, j1, n, copy):
+    """copy[j - first, o] = q_ijk for the columns c + o = (i, k) of a group (c, columns, i0, m).
+
+    An entry on the diagonal is halved and one below it is 0. Past the last column it is repeated.
+    """
+    c, columns, i0, m = group
+    for o in range(COLUMNS):
+        i, k = i0 + _row_of(c + o, columns, m), min(c + o, columns - 1) % m
+        q, to = advance(P, pair_row(i, n) * m + k), advance(copy, o)
+        for j in range(first, min(i, j1)):
+            to[(j - first) * COLUMNS] = 0
+        for j in range(max(first, i), j1):
+            to[(j - first) * COLUMNS] = q[j * m]
+        if first <= i and i < j1:
+            to[(i - first) * COLUMNS] = q[i * m] / 2
+
+
+@inline
+def _add_to_neuron(z, x, lanes, o, group, u):
+    """z_k += x_i u for the column c + o = (i, k) of a group (c, columns, i0, m)."""
+    c, columns, i0, m = group
+    at = _neuron_of(c + o, columns, m) * lanes
+    xi = load(x, (i0 + _row_of(c + o, columns, m)) * lanes, u)
+    store(z, at, multiply_add(u, xi, load(z, at, u)))
+
+
+# ---- z -------------------------------------------------------------------------------------
+
+
+@inline
+def _clear(tiles, count, zero):
+    for t in range(count):
+        store(tiles, t * lane_count(zero), zero)
+
+
+@inline
+def _over_columns(given, tiles, zero, compute):
+    """Copy six columns (i, k) at a time, and call `compute` with them for every tile of samples."""
+    n, m = given.n, given.m
+    q = advance(tiles.spare, COLUMNS * lane_count(zero))
+    for j0 in range(0, n, J_BLOCK):
+        j1 = min(j0 + J_BLOCK, n)
+        for i0 in range(0, j1, given.group):
+            columns, j_first = min(given.group, n - i0) * m, max(i0, j0)
+            for c in range(0, columns, COLUMNS):
+                group = c, columns, i0, m
+                _copy_columns(given.P, group, j_first, j1, n, q)
+                for t in range(tiles.count):
+                    compute(tiles, t, n, group, q, j_first, j1, zero)
+
+
+@inline
+def _add_values(tiles, t, n, group, q, j_first, j1, zero):
+    """Add x_i u_c to z_k for the six columns c = (i, k) and the samples of tile t."""
+    lanes, rows = lane_count(zero), group[3] + 1
+    x, z = advance(tiles.x, t * n * lanes), advance(tiles.z, t * rows * lanes)
+    u = _six(zero)
+    for j in range(j_first, j1):
+        q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
+        u = _add_products(u, q_j, load(x, j * lanes, zero))
+    _store_six(tiles.spare, u, lanes)
+    for o in range(COLUMNS):
+        _add_to_neuron(z, x, lanes, o, group, load(tiles.spare, o * lanes, zero))
+
+
+@inline
+def _values_of_share(given, ticket):
+    n, m, zero = given.n, given.m, zeros(given.x, UNITS)
+    lanes = lane_count(zero)
+    x_tiles = advance(given.memory, ticket * given.room)
+    z_tiles = advance(x_tiles, n * WIDTH)
+    spare = advance(z_tiles, (m + 1) * WIDTH)
+    first, last = _share(ticket, given.tickets, given.B, lanes)
+    for s in range(first, last, WIDTH):
+        count = min(WIDTH, last - s)
+        tiles = Tiles((count + lanes - 1) // lanes, x_tiles, z_tiles, x_tiles, spare)
+        _to_tiles(advance(given.x, s * given.stride), given.stride, count, n, x_tiles, lanes)
+        _clear(z_tiles, tiles.count * (m + 1), zero)
+        _over_columns(given, tiles, zero, _add_values)
+        _twice_from_tiles(z_tiles, m + 1, count, m, advance(given.z, s * m), lanes)
+
+
+@SharedLoop
+def values(like):
+    """z, shape (B, m); a ticket is for some of the samples."""
+    _take_tickets(like, _values_of_share)
+
+
+# ---- dL/dx ---------------------------------------------------------------------------------
+
+
+@inline
+def _add_pairs(given, tiles, zero):
+    """Add sum_j a_ij x_j to dx_i, where a_ij = sum_k q_ijk dz_k."""
+    n, m, lanes, found = given.n, given.m, lane_count(zero), tiles.spare
+    for j0 in range(0, n, J_BLOCK):
+        j1 = min(j0 + J_BLOCK, n)
+        for i in range(j1):
+            row = advance(given.P, pair_row(i, n) * m)
+            for t in range(tiles.count):
+                xt, dxt = advance(tiles.x, t * n * lanes), advance(tiles.dx, t * n * lanes)
+                dzt = advance(tiles.z, t * m * lanes)
+                x_i, dx_i = load(xt, i * lanes, zero), load(dxt, i * lanes, zero)
+                for j in range(max(i, j0), j1, COLUMNS):
+                    q, rest = advance(row, j * m), j1 - j
+                    # past the block, its last pair is computed again and not used
+                    o1, o2 = min(1, rest - 1) * m, min(2, rest - 1) * m
+                    o3, o4 = min(3, rest - 1) * m, min(4, rest - 1) * m
+                    o5 = min(5, rest - 1) * m
+                    a = _six(zero)
+                    for k in range(m):
+                        q_k = q[k], q[o1 + k], q[o2 + k], q[o3 + k], q[o4 + k], q[o5 + k]
+                        a = _add_products(a, q_k, load(dzt, k * lanes, zero))
+                    _store_six(found, a, lanes)
+                    for p in range(min(COLUMNS, rest)):
+                        a_p, at = load(found, p * lanes, zero), (j + p) * lanes
+                        store(dxt, at, multiply_add(a_p, x_i, load(dxt, at, zero)))
+                        dx_i = multiply_add(a_p, load(xt, at, zero), dx_i)
+                # overwrites what the pair (i, i) stored there, which so counts once
+                store(dxt, i * lanes, dx_i)
+
+
+@inline
+def _start_column(D, x, dz, lanes, o, group, zero):
+    """D_o = x_i dz_k for the column c + o = (i, k) of a group, 0 if it is none."""
+    c, columns, i0, m = group
+    product = zero
+    if c + o < columns:
+        i, k = i0 + (c + o) // m, (c + o) % m
+        product = load(x, i * lanes, zero) * load(dz, k * lanes, zero)
+    store(D, o * lanes, product)
+
+
+@inline
+def _add_to_input(dx, dz, lanes, o, group, u):
+    """dx_i += dz_k u for the column c + o = (i, k) of a group."""
+    c, columns, i0, m = group
+    if c + o < columns:
+        at, k = (i0 + (c + o) // m) * lanes, (c + o) % m
+        store(dx, at, multiply_add(u, load(dz, k * lanes, u), load(dx, at, u)))
+
+
+@inline
+def _add_row(numbers, D, lanes, d):
+    """d + sum of six numbers times the blocks D_o."""
+    a, b, c, e, f, g = numbers
+    d = multiply_add(splat(a, d), load(D, 0, d), d)
+    d = multiply_add(splat(b, d), load(D, lanes, d), d)
+    d = multiply_add(splat(c, d), load(D, 2 * lanes, d), d)
+    d = multiply_add(splat(e, d), load(D, 3 * lanes, d), d)
+    d = multiply_add(splat(f, d), load(D, 4 * lanes, d), d)
+    return multiply_add(splat(g, d), load(D, 5 * lanes, d), d)
+
+
+@inline
+def _add_columns(tiles, t, n, group, q, j_first, j1, zero):
+    """Add dz_k u_c to dx_i and q_ijk x_i dz_k to dx_j: faster than `_add_pairs` for few neurons."""
+    lanes, D = lane_count(zero), tiles.spare
+    x, dx = advance(tiles.x, t * n * lanes), advance(tiles.dx, t * n * lanes)
+    dz = advance(tiles.z, t * group[3] * lanes)
+    for o in range(COLUMNS):
+        _start_column(D, x, dz, lanes, o, group, zero)
+    u = _six(zero)
+    for j in range(j_first, j1):
+        q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
+        u = _add_products(u, q_j, load(x, j * lanes, zero))
+        store(dx, j * lanes, _add_row(q_j, D, lanes, load(dx, j * lanes, zero)))
+    _store_six(D, u, lanes)
+    for o in range(COLUMNS):
+        _add_to_input(dx, dz, lanes, o, group, load(D, o * lanes, zero))
+
+
+@inline
+def _input_gradient_of_share(given, ticket):
+    n, m, stride, zero = given.n, given.m, given.stride, zeros(given.x, UNITS)
+    lanes = lane_count(zero)
+    x_tiles = advance(given.memory, ticket * given.room)
+    dx_tiles = advance(x_tiles, n * WIDTH)
+    dz_tiles = advance(dx_tiles, n * WIDTH)
+    first, last = _share(ticket, given.tickets, given.B, lanes)
+    for s in range(first, last, WIDTH):
+        count = min(WIDTH, last - s)
+        n_tiles = (count + lanes - 1) // lanes
+        _to_tiles(advance(given.x, s * stride), stride, count, n, x_tiles, lanes)
+        _to_tiles(advance(given.z, s * m), m, count, m, dz_tiles, lanes)
+        _clear(dx_tiles, n_tiles * n, zero)
+        tiles = Tiles(n_tiles, x_tiles, dz_tiles, dx_tiles, advance(dz_tiles, m * WIDTH))
+        if m <= FEW:
+            _over_columns(given, tiles, zero, _add_columns)
+        else:
+            _add_pairs(given, tiles, zero)
+        _twice_from_tiles(dx_tiles, n, count, n, advance(given.dx, s * n), lanes)
+
+
+@SharedLoop
+def input_gradient(like):
+    """dL/dx, shape (B, n), from dL/dz; a ticket is for some of the samples."""
+    _take_tickets(like, _input_gradient_of_share)
+
+
+# ---- dL/dP ---------------------------------------------------------------------------------
+
+
+@inline
+def _rows_of_ticket(ticket, tickets, n, group):
+    """The rows i, in whole groups, of about an equal share of the pairs."""
+    first, last, pairs = n, n, n * (n + 1) // 2
+    for i in range(0, n, group):
+        before = pair_row(i, n) + i
+        if first == n and before >= pairs * ticket // tickets:
+            first = i
+        if last == n and before >= pairs * (ticket + 1) // tickets:
+            last = i
+    return first, last
+
+
+@inline
+def _to_panels(rows, stride, count, n, panels, zero):
+    """panels[j // lanes, s, j % lanes] = rows[s, j]; zeros fill the last panel."""
+    lanes = lane_count(zero)
+    whole = n // lanes * lanes
+    for s in range(count):
+        row, panel = advance(rows, s * stride), advance(panels, s * lanes)
+        for j in range(0, whole, lanes):
+            store(panel, j * CHUNK, load(row, j, zero))
+        if whole < n:
+            store(panel, whole * CHUNK, zero)
+            for j in range(whole, n):
+                panel[whole * CHUNK + j - whole] = row[j]
+
+
+@inline
+def _to_columns(rows, stride, count, n, columns):
+    """columns[j, s] = rows[s, j]."""
+    for s in range(count):
+        for j in range(n):
+            columns[j * APART + s] = rows[s * stride + j]
+
+
+@inline
+def _store_row(found, o, row, start, ends, is_first):
+    """dq_ijk for the j of one panel, from the o-th block of `found`; `row` is that of (i, k)."""
+    i, n, m, lanes = ends
+    what, to = advance(found, o * lanes), advance(row, start * m)
+    if start > i and start + lanes <= n:
+        for j in range(lanes):
+            to[j * m] = 2 * what[j] if is_first else to[j * m] + 2 * what[j]
+    else:
+        for j in range(max(i - start, 0), min(n - start, lanes)):
+            value = what[j] if start + j == i else 2 * what[j]
+            to[j * m] = value if is_first else to[j * m] + value
+
+
+@inline
+def _packed_gradient_of_share(given, ticket):
+    n, m, stride, zero = given.n, given.m, given.stride, zeros(given.x, UNITS)
+    lanes = lane_count(zero)
+    padded = (n + lanes - 1) // lanes * lanes
+    panels = advance(given.memory, ticket * given.room)
+    x_columns = advance(panels, padded * CHUNK)
+    dz_columns = advance(x_columns, n * APART)
+    D = advance(dz_columns, m * APART)
+    found = advance(D, COLUMNS * APART)
+    first, last = _rows_of_ticket(ticket, given.tickets, n, given.group)
+    for s in range(0, given.B, CHUNK):
+        count = min(CHUNK, given.B - s)
+        _to_panels(advance(given.x, s * stride), stride, count, n, panels, zero)
+        _to_columns(advance(given.x, s * stride), stride, count, n, x_columns)
+        _to_columns(advance(given.z, s * m), m, count, m, dz_columns)
+        for j0 in range(0, padded, J_BLOCK):
+            j1 = min(j0 + J_BLOCK, padded)
+            for i0 in range(first, min(last, j1), given.group):
+                columns = min(given.group, n - i0) * m
+                for c in range(0, columns, COLUMNS):
+                    used = min(COLUMNS, columns - c)
+                    for o in range(used):
+                        xi = advance(x_columns, (i0 + (c + o) // m) * APART)
+                        dk = advance(dz_columns, (c + o) % m * APART)
+                        for b in range(0, count, lanes):
+                            store(D, o * APART + b, load(xi, b, zero) * load(dk, b, zero))
+                    for start in range(max(j0, i0 // lanes * lanes), j1, lanes):
+                        panel = advance(panels, start * CHUNK)
+                        sums = _six(zero)
+                        for b in range(count):
+                            xj = load(panel, b * lanes, zero)
+                            sums = _add_products(sums, _six_apart(D, b, APART), xj)
+                        _store_six(found, sums, lanes)
+                        for o in range(used):
+                            i, k = i0 + (c + o) // m, (c + o) % m
+                            row = advance(given.P, pair_row(i, n) * m + k)
+                            _store_row(found, o, row, start, (i, n, m, lanes), s == 0)
+
+
+@SharedLoop
+def packed_gradient(like):
+    """dL/dP from dL/dz; a ticket is for some of the rows i."""
+    _take_tickets(like, _packed_gradient_of_share)
