@@ -130,7 +130,7 @@ class Network:
 
         Parameters
         ----------
-        X, offset
+        X, offset : array, optional
             As in `logits`.
 
         Returns
@@ -199,7 +199,7 @@ class Network:
 
         Parameters
         ----------
-        X, Y, loss
+        X, Y, loss : array, array and str, optional
             As in `gradients`.
         solver : {'sgd', 'adam', 'lbfgs'}
             'sgd' with batch_size 1 and no momentum is the paper's algorithm, in a compiled loop;
@@ -218,7 +218,7 @@ class Network:
             Draw a new order for every epoch.
         sample_weight : array of shape (n_samples,), optional
             A factor of each sample's step; a weight of 0 skips the sample.
-        momentum, nesterov
+        momentum, nesterov : float and bool
             Momentum of 'sgd', and whether it is Nesterov's.
         beta_1, beta_2, epsilon : float
             Parameters of 'adam'.
@@ -285,7 +285,7 @@ class Network:
 
         Parameters
         ----------
-        X, Y, loss
+        X, Y, loss : array, array and str, optional
             As in `gradients`.
         l2 : float
             The factor of the penalty.
