@@ -162,8 +162,7 @@ class Network:
         loss : float
             The mean loss.
         grads : list of Layer
-            ``grads[l]`` has the fields of ``layers[l]``. Entry (i, j) of ``grads[l].Q`` is the
-            derivative by q_ij and q_ji moved together.
+            ``grads[l]`` has the fields of ``layers[l]``. Q holds derivatives by q_ij = q_ji.
         """
         stack = self._stack(loss)
         return data.finite_gradients(stack, X, data.checked_samples(stack, X, Y, sample_weight))
@@ -204,8 +203,8 @@ class Network:
         solver : {'sgd', 'adam', 'lbfgs'}
             'sgd' with batch_size 1 and no momentum is the paper's algorithm, in a compiled loop;
             'adam' and all other 'sgd' compute batches. 'lbfgs' uses all samples at once.
-        learning_rate, power_t : float
-            The rate of an epoch is learning_rate / (samples seen + 1)**power_t.
+        learning_rate : float
+            The rate of the first epoch, see `power_t`.
         batch_size, epochs : int
             For 'lbfgs', `epochs` is the maximum number of iterations.
         l2 : float
@@ -218,10 +217,12 @@ class Network:
             Draw a new order for every epoch.
         sample_weight : array of shape (n_samples,), optional
             A factor of each sample's step; a weight of 0 skips the sample.
-        momentum, nesterov : float and bool
-            Momentum of 'sgd', and whether it is Nesterov's.
-        beta_1, beta_2, epsilon : float
-            Parameters of 'adam'.
+        power_t : float
+            The rate of an epoch is learning_rate / (samples seen + 1)**power_t.
+        momentum, beta_1, beta_2, epsilon : float
+            Momentum of 'sgd'; parameters of 'adam'.
+        nesterov : bool
+            Use Nesterov's momentum.
         clip : float, optional
             The maximum norm of a step's gradient, penalty excluded.
         tol : float
