@@ -188,7 +188,7 @@ def test_to_reduced_of_a_definite_form():
     assert converted.model.activations == ("logistic",)
 
 
-def test_from_ellipsoids():
+def test_neurons_of_ellipsoids_are_above_half_inside():
     first = ellipsoid([0, 0], np.diag([4.0, 1.0]))
     second = Quadric(-np.eye(2), [20, 0], -99)  # a circle at (10, 0), Q negative
     network = from_ellipsoids([first, second], sharpness=3.0)
@@ -206,7 +206,7 @@ def test_an_ellipsoid_too_far_from_the_origin_is_refused():
         from_ellipsoids([far])
 
 
-def test_bad_input():
+def test_models_that_cannot_be_converted_are_refused():
     with pytest.raises(TypeError, match=r"fitted .*QuadraticDiscriminantAnalysis.*call fit first"):
         from_qda(QuadraticDiscriminantAnalysis())
     with pytest.raises(ValueError, match=r"covariances\[1\] must be positive definite"):

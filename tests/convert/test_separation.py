@@ -148,7 +148,7 @@ def test_a_conic_that_separates_is_found():
     assert result.quadric.kind == "ellipse"
 
 
-def test_bad_input():
+def test_classes_and_shapes_that_cannot_be_separated_are_refused():
     with pytest.raises(ValueError, match="at least 2 classes"):
         separate([[0.0, 1], [1, 0]], [1, 1])
     with pytest.raises(ValueError, match="exactly 2 classes"):
@@ -163,7 +163,7 @@ def test_bad_input():
         disjoint(ellipsoid([0, 0], np.eye(2)), Quadric([[1, 0], [0, -1]], [0, 0], 1))
 
 
-def test_far_from_the_origin():
+def test_every_point_stays_inside_its_ellipsoid_far_from_the_origin():
     """Edges rounded in the network's coefficients still leave every point inside its own."""
     X, y = datasets.clusters(300, rng=0)
     result = separate(X + 1e5, y)

@@ -226,7 +226,7 @@ def test_text_json_and_names():
         explanation["rose"]
 
 
-def test_eigenvectors():
+def test_eigenvectors_are_those_of_Q_by_magnitude():
     digits, labels = load_digits(return_X_y=True)
     model = QuadraticLogisticRegression(C=0.01, tol=1e-2).fit(digits / 16, labels)
     item = explain(model).classes[3]
@@ -251,7 +251,7 @@ def test_regressor_and_multilabel():
         boundary(multi, 0, 1)
 
 
-def test_what_cannot_be_explained_says_so():
+def test_models_that_cannot_be_explained_are_refused():
     linear = QuadraticClassifier((4,), layer_kinds="linear", random_state=0).fit(X, Y)
     for function in (explain, quadrics):
         with pytest.raises(ValueError, match="no quadratic or reduced layer"):
@@ -414,7 +414,7 @@ def test_a_gap_in_a_column_that_a_later_step_drops():
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler])
-def test_half_precision(scaler):
+def test_half_precision_gives_the_same_explanation(scaler):
     """In float16 the sum of a feature's extremes overflows; a scaler's offset is rounded."""
     data = (X[:, :4] * 100 + [60_000, 0, 20_000, 0]).astype(np.float16)
     assert np.isfinite(data).all()

@@ -463,7 +463,7 @@ def test_asymmetric_Q_is_the_same_function():
     assert q.value([1, 1]) == 3.0
 
 
-def test_bad_input():
+def test_coefficients_and_points_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"Q must have shape \(n, n\) and w shape \(n,\)"):
         Quadric(np.eye(3), np.zeros(2), 0)
     with pytest.raises(ValueError, match=r"Q must be finite.*index \(0, 0\)"):

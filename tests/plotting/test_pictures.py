@@ -74,10 +74,11 @@ def test_without_axes_pyplot_makes_them():
     pyplot.close(made.figure)
 
 
+@pytest.mark.slow
 def test_clusters_with_their_boundaries(ax):
     X, y = datasets.clusters(100, rng=0)
     net = Network.create(2, [("quadratic", 6, "logistic")], rng=0)
-    net.fit(X, np.eye(6)[y], learning_rate=1e-3, epochs=60, rng=0)
+    net.fit(X, np.eye(6)[y], learning_rate=1e-3, epochs=20, rng=0)
     assert plot_clusters(net, X, y, ax) is ax
     neurons = quadrics(net)
     points = {c.get_label(): mpl.colors.to_hex(c.get_facecolor()[0]) for c in ax.collections}
@@ -91,7 +92,7 @@ def test_clusters_with_their_boundaries(ax):
 
 
 @pytest.mark.parametrize("hidden", [(), (5,)])
-def test_regions(ax, hidden):
+def test_regions_agree_with_predictions_and_lines_with_ties(ax, hidden):
     X, y = load_iris(return_X_y=True)
     X = X[:, :2]
     model = make_pipeline(StandardScaler(), QuadraticClassifier(hidden, random_state=0, alpha=1e-2))
@@ -125,7 +126,7 @@ def test_regions_of_one_neuron_and_of_named_columns(ax):
 @pytest.mark.parametrize(
     "diagonal", [(1, 2, 3), (1, 1, -1), (1, -1, -1), (1, 2, 0), (1, -1, 0), (1, 0, 0)]
 )
-def test_surfaces(diagonal):
+def test_surfaces_are_drawn_on_axes_in_space_only(diagonal):
     figure = Figure()
     ax = figure.add_subplot(projection="3d")
     assert plot_surface(Quadric(np.diag(diagonal), np.zeros(3), -1), ax) is ax
@@ -154,6 +155,7 @@ def test_slices_and_outlines(ax):
         plot_slices(q, pairs=[])
 
 
+@pytest.mark.slow
 def test_eigenvectors_as_pictures():
     X, y = load_digits(return_X_y=True)
     model = QuadraticLogisticRegression(C=0.01, tol=1e-2).fit(X / 16, y)
@@ -169,7 +171,7 @@ def test_eigenvectors_as_pictures():
         plot_eigenvectors(model, (28, 28))
 
 
-def test_history(ax):
+def test_history_shows_loss_and_validation_score(ax):
     X, y = datasets.clusters(50, rng=0)
     net = Network.create(2, [("quadratic", 6, "logistic")], rng=0)
     history = net.fit(X, np.eye(6)[y], epochs=7, learning_rate=1e-3, validation=(X, np.eye(6)[y]))
@@ -184,7 +186,7 @@ def test_history(ax):
         plot_history("loss", ax)
 
 
-def test_animation(tmp_path):
+def test_animation_has_one_frame_per_epoch(tmp_path):
     X, y = datasets.xor()
     net = Network.create(2, [("quadratic", 1, "logistic")], rng=0)
     frames = []
@@ -199,7 +201,7 @@ def test_animation(tmp_path):
         animate([], X, y)
 
 
-def test_bad_input(ax):
+def test_data_of_the_wrong_shape_is_refused(ax):
     with pytest.raises(ValueError, match="for more features use plot_slices"):
         plot_points(np.zeros((3, 4)), [0, 1, 2], ax)
     with pytest.raises(ValueError, match="window must be given if"):
@@ -216,6 +218,7 @@ def test_boundary_of_two_classes_can_be_drawn(ax):
     assert lines(ax)
 
 
+@pytest.mark.slow
 def test_the_pictures_of_the_documentation_are_drawn(tmp_path, monkeypatch):
     root = Path(__file__).parents[2]
     monkeypatch.setattr("sys.argv", ["pictures.py", str(tmp_path)])
@@ -243,7 +246,7 @@ def test_one_neuron_has_the_colour_of_the_second_class(ax):
     assert {line.get_color() for line in ax.lines} == {"#D55E00"}
 
 
-def test_messages(ax):
+def test_arguments_that_do_not_fit_the_model_are_refused(ax):
     X, y = load_iris(return_X_y=True)
     model = QuadraticLogisticRegression().fit(X, y)
     with pytest.raises(ValueError, match="must have two inputs"):

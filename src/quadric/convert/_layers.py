@@ -16,7 +16,7 @@ Model = TypeVar("Model", Network, Layer)
 class Reduction:
     """A model of reduced neurons, and its distance from the original model.
 
-    Attributes
+    Parameters
     ----------
     model : Network or Reduced
         The converted model.

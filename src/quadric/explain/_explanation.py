@@ -23,9 +23,9 @@ MAX_PAIRS = 45
 class ClassExplanation:
     """Explanation of one class, or of one output, of a model.
 
-    Attributes
+    Parameters
     ----------
-    label
+    label : object
         The class, or the name of the neuron.
     surface : Quadric
         The score as a function; the surface is where the score is zero.
@@ -67,7 +67,7 @@ class ClassExplanation:
 class Explanation:
     """The result of `explain`; print it, or use its attributes.
 
-    Attributes
+    Parameters
     ----------
     title, note, score : str
         Descriptions of the model, of the coordinates, and of the score.

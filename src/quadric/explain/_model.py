@@ -85,18 +85,16 @@ def select_layer(
 
 
 def _network_of(estimator: Any) -> Network:
-    network = getattr(estimator, "network_", None)
-    if network is None:
-        advice = "."
-        if hasattr(estimator, "best_estimator_"):
-            advice = "; pass its best_estimator_."
-        elif type(estimator).__module__.startswith("quadric"):
-            advice = "; call fit first."
-        raise TypeError(
-            "model must be a Network, a layer, a fitted quadric estimator, or a Pipeline that ends "
-            f"with one. Got {type(estimator).__name__}{advice}"
-        )
-    return network
+    if hasattr(estimator, "network_"):
+        return estimator.network_
+    own = type(estimator).__module__.startswith("quadric")
+    advice = "; call fit first." if own else "."
+    if hasattr(estimator, "best_estimator_"):
+        advice = "; pass its best_estimator_."
+    raise TypeError(
+        "model must be a Network, a layer, a fitted quadric estimator, or a Pipeline that ends "
+        f"with one. Got {type(estimator).__name__}{advice}"
+    )
 
 
 def _last_curved(network: Network, name: str) -> int:

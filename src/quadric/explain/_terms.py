@@ -15,7 +15,7 @@ from quadric.geometry import Quadric
 class Term:
     """One term of a quadratic function.
 
-    Attributes
+    Parameters
     ----------
     kind : {'squared', 'interaction', 'linear'}
         Sort of the term.

@@ -19,25 +19,13 @@ MAX_QR = 100  # dimensions; above, the faster divide-and-conquer method computes
 
 @dataclass(frozen=True)
 class Shape:
-    """The signs that define a quadric's kind; no affine map changes them.
+    """The signs that define a quadric's kind; no affine map changes them."""
 
-    Attributes
-    ----------
-    n : int
-        Dimension of the space.
-    positive, negative : int
-        Number of positive and of negative eigenvalues of Q.
-    slanted : bool
-        Whether w has a component in the null space of Q: a paraboloid, or a plane if Q = 0.
-    level : int
-        Sign of F at the centre; 0 if there is no centre.
-    """
-
-    n: int
-    positive: int
+    n: int  # dimension of the space
+    positive: int  # number of positive eigenvalues of Q
     negative: int
-    slanted: bool
-    level: int
+    slanted: bool  # w has a component in the null space of Q: a paraboloid, or a plane if Q = 0
+    level: int  # sign of F at the centre; 0 if there is no centre
 
     @property
     def rank(self) -> int:

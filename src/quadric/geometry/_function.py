@@ -53,7 +53,7 @@ class QuadraticFunction:
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points, one per row, or a single point.
+            Points at which to compute F, or a single point.
 
         Returns
         -------
@@ -70,7 +70,7 @@ class QuadraticFunction:
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points, one per row, or a single point.
+            Points at which to compute the gradient, or a single point.
 
         Returns
         -------

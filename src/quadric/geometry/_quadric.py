@@ -23,7 +23,7 @@ class Axes(NamedTuple):
     A half-length is infinite where the surface is straight, zero for a cone, and NaN for a
     paraboloid, which has no centre.
 
-    Attributes
+    Parameters
     ----------
     directions : array of shape (n, n)
         One unit vector per row.
@@ -153,7 +153,7 @@ class Quadric(QuadraticFunction):
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points, one per row, or a single point.
+            Points to check, or a single point.
 
         Returns
         -------
@@ -171,18 +171,20 @@ class Quadric(QuadraticFunction):
     def nearest(self, X: Any) -> Array:
         """Find the points of the surface nearest to the points in X.
 
-        The distance is Euclidean, and the result is exact also for centres and focal points. If
-        several points are nearest, one of them is returned.
-
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points, one per row, or a single point.
+            Points from which to measure, or a single point.
 
         Returns
         -------
         array of the shape of X
             The nearest points.
+
+        Notes
+        -----
+        The distance is Euclidean, and the result is exact also for centres and focal points. If
+        several points are nearest, one of them is returned.
         """
         if self.is_empty:
             raise ValueError(f"there is no nearest point: the surface is {self.kind}.")
@@ -191,12 +193,14 @@ class Quadric(QuadraticFunction):
         return nearest[0] if single else nearest
 
     def distance(self, X: Any) -> Any:
-        """Compute the Euclidean distance from the surface; infinity if the surface is empty.
+        """Compute the Euclidean distance from the surface.
+
+        It is infinite if the surface is empty.
 
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points, one per row, or a single point.
+            Points whose distance to compute, or a single point.
 
         Returns
         -------

@@ -25,7 +25,7 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
         )
     if surface.kind not in MESHES:
         return []
-    form, coordinates, mirrored = surface._form, *MESHES[surface.kind]
+    form, coordinates = surface._form, MESHES[surface.kind]
     lengths, directions = _axes(form)
     origin = form.origin
     if around is not None:
@@ -34,7 +34,8 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
         straight = form.directions[~curved]
         origin = origin + (straight.T @ straight) @ (np.asarray(around) - origin)
     y = np.stack(np.broadcast_arrays(*coordinates(lengths, extent, form)))
-    meshes = [y, y * np.array([-1.0, 1.0, 1.0])[:, None, None]] if mirrored else [y]
+    mirrored = y * np.array([-1.0, 1.0, 1.0])[:, None, None]
+    meshes = [y, mirrored] if surface.kind in PAIRS else [y]
     return [origin[:, None, None] + np.einsum("iab,ij->jab", y, directions) for y in meshes]
 
 
@@ -126,19 +127,20 @@ def _plane(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
     return u, v, 0.0 * u
 
 
-# kind: (coordinates along the axes, whether the mirror image along the first axis belongs to it)
-MESHES: dict[str, tuple[Callable[[Array, float, CanonicalForm], Coordinates], bool]] = {
-    "ellipsoid": (_ellipsoid, False),
-    "hyperboloid of one sheet": (_one_sheet, False),
-    "hyperboloid of two sheets": (_two_sheets, True),
-    "elliptic cone": (_cone, False),
-    "elliptic paraboloid": (_elliptic_paraboloid, False),
-    "hyperbolic paraboloid": (_saddle, False),
-    "parabolic cylinder": (_saddle, False),
-    "elliptic cylinder": (_elliptic_cylinder, False),
-    "hyperbolic cylinder": (_hyperbolic_cylinder, True),
-    "crossing planes": (_crossing_planes, True),
-    "parallel planes": (_parallel_planes, True),
-    "coincident planes": (_parallel_planes, False),
-    "plane": (_plane, False),
+MESHES: dict[str, Callable[[Array, float, CanonicalForm], Coordinates]] = {
+    "ellipsoid": _ellipsoid,
+    "hyperboloid of one sheet": _one_sheet,
+    "hyperboloid of two sheets": _two_sheets,
+    "elliptic cone": _cone,
+    "elliptic paraboloid": _elliptic_paraboloid,
+    "hyperbolic paraboloid": _saddle,
+    "parabolic cylinder": _saddle,
+    "elliptic cylinder": _elliptic_cylinder,
+    "hyperbolic cylinder": _hyperbolic_cylinder,
+    "crossing planes": _crossing_planes,
+    "parallel planes": _parallel_planes,
+    "coincident planes": _parallel_planes,
+    "plane": _plane,
 }
+# these consist of two mirror images along the first axis
+PAIRS = {"hyperboloid of two sheets", "hyperbolic cylinder", "crossing planes", "parallel planes"}

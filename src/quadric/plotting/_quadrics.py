@@ -50,8 +50,12 @@ def plot_conic(
     window : tuple (left, right, bottom, top), optional
         Part of the plane to draw. The default is the part that `ax` shows, or the surroundings of
         the curve.
-    color, linestyle, linewidth
-        Properties of the lines.
+    color : str
+        Colour of the lines.
+    linestyle : str or tuple
+        Style of the lines.
+    linewidth : float
+        Width of the lines.
     label : str, optional
         Label of the first line.
 
@@ -254,14 +258,8 @@ def plot_slices(
     pairs : sequence of pairs of int, optional
         Coordinates of each plane. The default is the six pairs with the strongest terms
         q_ij x_i x_j.
-    names : sequence of str, optional
-        Names of all coordinates.
-    X : array of shape (n_samples, n), optional
-        Points to project onto the planes.
-    y : array of shape (n_samples,), optional
-        Class of each point, which decides its colour.
-    outline : bool
-        Whether to draw the outline of the whole surface, too.
+    names, X, y, outline : optional
+        As in `plot_slice`.
 
     Returns
     -------

@@ -51,11 +51,11 @@ def plot_regions(
     y : array of shape (n_samples,), optional
         Class of each point.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. The default creates new ones.
+        Axes to draw the regions on. The default creates new ones.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. The default surrounds X.
+        Part of the plane that is drawn. The default surrounds X.
     size : float
-        Size of the markers.
+        Size of the points.
 
     Returns
     -------
@@ -120,11 +120,11 @@ def plot_clusters(
     X : array of shape (n_samples, 2)
         Points.
     y : array of shape (n_samples,)
-        Class of each point.
+        Class of each point, which decides its colour.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on. The default creates new ones.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. The default surrounds X.
+        Part of the plane to draw. The default surrounds the points.
     size : float
         Size of the markers.
 
