@@ -30,7 +30,7 @@ SHARE = 32  # images of a batch for each process
 
 
 def images(dtype):
-    """scikit-learn's digits, of 8 x 8 pixels, as 28 x 28: each pixel 3 x 3, in a frame of 2."""
+    """Return scikit-learn's digits as 28 x 28 images: each pixel 3 x 3, with a margin of 2."""
     data = digits()
     pixels = data.X_train.reshape(-1, 8, 8) / data.largest
     large = pixels.repeat(3, axis=1).repeat(3, axis=2)
@@ -39,13 +39,13 @@ def images(dtype):
 
 
 def network(width, dtype):
-    """784 inputs, a linear layer of sigmoids, a quadratic neuron for each digit."""
+    """Return a network of 784 inputs, a sigmoid layer and one quadratic neuron per digit."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(784, width), nn.Sigmoid(), Quadratic(width, 10)).to(dtype)
 
 
 def distributed(model, strategy):
-    """The model as all processes share it."""
+    """Wrap the model for all processes."""
     if strategy == "ddp":
         return DistributedDataParallel(model)
     fully_shard(model[-1])
@@ -53,7 +53,7 @@ def distributed(model, strategy):
 
 
 def train(model, X, y, *, steps, batch, rank=0, processes=1):
-    """Train on a share of every batch; the first gradients, the parameters, and all losses."""
+    """Train on a share of every batch; return first gradients, parameters and all losses."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
     losses = []
     for step in range(steps):
@@ -70,19 +70,19 @@ def train(model, X, y, *, steps, batch, rank=0, processes=1):
 
 
 def whole(tensor):
-    """A copy of all of a tensor, sharded or not. Every process must ask."""
+    """Return a full copy of a tensor, sharded or not. Every process must call it."""
     tensor = tensor.detach()
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor.clone()
 
 
 def difference(tensors, expected):
-    """The largest difference, relative to the largest entry of each expected tensor."""
+    """Return the largest difference, relative to the largest entry of each expected tensor."""
     pairs = zip(tensors, expected, strict=True)
     return max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
 
 
 def run(width, strategy, options, rank, processes):
-    """Train one network on all processes, and alone on the first; whether they agree."""
+    """Train on all processes, and on the first one alone; return whether the results agree."""
     dtype = getattr(torch, options.dtype)
     X, y = images(dtype)
     model = network(width, dtype)
@@ -109,7 +109,7 @@ def run(width, strategy, options, rank, processes):
 
 
 def main():
-    """Run both networks; the exit code."""
+    """Run both networks and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--strategy", choices=["ddp", "fsdp"], help="one only")
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")

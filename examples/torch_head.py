@@ -2,8 +2,8 @@
 
 python examples/torch_head.py
 
-The same network, the same initial weights, the same batches: with its own linear head, and with the
-head that `replace_head` puts in its place. Half a minute on one thread; nothing is downloaded.
+Compares the linear head with the quadratic and the reduced head of `replace_head`. Initial weights
+and batches are the same for all three. It takes half a minute on one thread and downloads nothing.
 """
 
 import argparse
@@ -19,7 +19,7 @@ HEADS = ("linear", "quadratic", "reduced")
 
 
 def data():
-    """Training and test images, shape (N, 1, 8, 8), and their labels."""
+    """Return training and test images, shape (N, 1, 8, 8), and their labels."""
     X, y = load_digits(return_X_y=True)
     parts = train_test_split(X / 16, y, test_size=0.25, stratify=y, random_state=0)
     X_train, X_test = (
@@ -48,7 +48,7 @@ def accuracy(model, X, y):
 
 
 def train(head, seed, epochs):
-    """The test accuracy of the network with that head, trained for so many epochs."""
+    """Train the network with this head and return its test accuracy."""
     X_train, X_test, y_train, y_test = data()
     torch.manual_seed(seed)
     model = network()

@@ -1,9 +1,10 @@
 """Running parity: a recurrent layer of quadratic neurons against `torch.nn.RNN`.
 
-A sequence of random bits, each 1 or -1; after every bit the network is asked for the product of all
-bits so far. One product of state and input is all it takes, h' = h x, and a quadratic neuron has
-that product; neurons that add have to put it together first. Everybody trains on sequences of one
-length and is then asked for the last product of new sequences, of that length and ten times longer.
+The input is a sequence of random bits, each 1 or -1. After every bit, the network predicts the product
+of all bits so far. One product of state and input solves the task, h' = h x. A quadratic neuron
+computes such a product directly; ordinary neurons have to approximate it. All networks train on
+sequences of one length. They are tested on the last product of new sequences, of the same length and
+ten times longer.
 
     python examples/torch_parity.py
 """
@@ -20,7 +21,7 @@ from quadric.torch import QuadraticRNN
 
 @dataclass(frozen=True)
 class Task:
-    """What all networks share: sequences, batches and the optimiser, Adam."""
+    """Settings common to all networks: sequences, batches and the optimiser, Adam."""
 
     length: int = 40
     batch: int = 64
@@ -31,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A recurrent network and how many times the task's steps it may train."""
+    """A recurrent network, and the factor by which it may train longer than the task's steps."""
 
     name: str
     kind: type[nn.Module]
@@ -39,24 +40,24 @@ class Contestant:
     patience: int = 1
 
     def make(self) -> nn.ModuleList:
-        """The recurrent network and a linear neuron that reads its state."""
+        """Return the recurrent network and a linear neuron that reads its state."""
         return nn.ModuleList([self.kind(1, self.hidden), nn.Linear(self.hidden, 1)])
 
     def parameters(self) -> int:
-        """How many numbers it learns."""
+        """Return the number of parameters."""
         return sum(parameter.numel() for parameter in self.make().parameters())
 
 
 @dataclass(frozen=True)
 class Result:
-    """The shares of last products that were right, one for each seed."""
+    """Fractions of last products that are right, one for each seed."""
 
     same_length: list[float]
     ten_times: list[float]
 
 
 def contestants(hidden: int = 4) -> list[Contestant]:
-    """The quadratic network; rivals of as many neurons, as many parameters, and more training."""
+    """Return the quadratic network, and rivals with its neurons, its parameters, more training."""
     quadratic = Contestant("QuadraticRNN", QuadraticRNN, hidden)
     rival = Contestant("torch.nn.RNN", nn.RNN, hidden)
     larger = rival
@@ -67,13 +68,13 @@ def contestants(hidden: int = 4) -> list[Contestant]:
 
 
 def sequences(length: int, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Bits and, after each of them, the product of those so far; both (length, count, 1)."""
+    """Return bits and the products of all bits so far, both of shape (length, count, 1)."""
     bits = 2.0 * torch.randint(2, (length, count, 1), generator=generator) - 1
     return bits, bits.cumprod(0)
 
 
 def train(contestant: Contestant, task: Task, seed: int) -> tuple[float, float]:
-    """The shares of last products that are right after training: same length, ten times longer."""
+    """Train and return the fractions of right last products, at this length and ten times it."""
     torch.manual_seed(seed)
     rnn, readout = network = contestant.make()
     generator = torch.Generator().manual_seed(seed)
@@ -95,7 +96,7 @@ def train(contestant: Contestant, task: Task, seed: int) -> tuple[float, float]:
 
 
 def run(contestant: Contestant, task: Task, seeds: Iterable[int]) -> Result:
-    """Train once for each seed, telling the progress."""
+    """Train once for each seed and report progress."""
     results = []
     for seed in seeds:
         results.append(train(contestant, task, seed))

@@ -225,6 +225,7 @@ def test_sparse_equals_dense(estimator):
 # ---- the habits of scikit-learn's users ----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_works_inside_scikit_learns_tools():
     X, y = load_wine(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), QuadraticClassifier((), alpha=1.0, random_state=0))
@@ -714,6 +715,7 @@ def accuracies(model, X, y):
     return (z.argmax(axis=1) == y).mean(), thresholded
 
 
+@pytest.mark.slow
 def test_six_clusters_need_quadratic_neurons():
     results = {"quadratic": [], "linear": [], "linear, softmax": []}
     for seed in range(5):

@@ -87,10 +87,8 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
     ----------
     Q_ : array of shape (n_neurons, n_features, n_features)
         The symmetric matrices; one neuron for two classes, otherwise one for each class.
-    coef_ : array of shape (n_neurons, n_features)
-        The linear coefficients.
-    intercept_ : array of shape (n_neurons,)
-        The intercepts.
+    coef_, intercept_ : arrays of shapes (n_neurons, n_features) and (n_neurons,)
+        The linear coefficients and the intercepts.
     classes_ : array of shape (n_classes,)
         The classes.
     network_ : Network
