@@ -1,10 +1,10 @@
 """Running parity: a recurrent layer of quadratic neurons against `torch.nn.RNN`.
 
-The input is a sequence of random bits, each 1 or -1. After every bit, the network predicts the product
-of all bits so far. One product of state and input solves the task, h' = h x. A quadratic neuron
-computes such a product directly; ordinary neurons have to approximate it. All networks train on
-sequences of one length. They are tested on the last product of new sequences, of the same length and
-ten times longer.
+The input is a sequence of random bits, each 1 or -1. After every bit, the network predicts the
+product of all bits so far. One product of state and input solves the task, h' = h x. A quadratic
+neuron computes such a product directly; ordinary neurons have to approximate it. All networks train
+on sequences of one length. They are tested on the last product of new sequences, of the same length
+and ten times longer.
 
     python examples/torch_parity.py
 """

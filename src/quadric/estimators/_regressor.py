@@ -73,7 +73,8 @@ n_layers_, n_outputs_, n_features_in_, out_activation_
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            The samples.
+            One row per sample, with the features that the model was fitted to, in the same order
+            and on the same scale.
 
         Returns
         -------
