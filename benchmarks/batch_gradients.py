@@ -97,9 +97,13 @@ def main() -> None:
     columns = ["(N, n, m)", "product, ms", "products here", "peak MB here"]
     if not single:
         columns[3:] = [
-            "products there", "time there / here", "peak MB here", "there", "here / there",
+            "products there",
+            "time there / here",
+            "peak MB here",
+            "there",
+            "here / there",
             "largest difference",
-        ]  # fmt: skip
+        ]
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
     for N, n, m in SHAPES:
         prepared = [checkout.ask("prepare", N, n, m) for checkout in checkouts]
@@ -115,10 +119,13 @@ def main() -> None:
         cells = [f"{product * 1e3:.2f}", f"{products[0]:.2f}", f"{peaks[0]:.2f}"]
         if not single:
             cells[2:] = [
-                f"{products[1]:.2f}", f"{median_ratio(own[1], own[0]):.2f}",
-                f"{peaks[0]:.2f}", f"{peaks[1]:.2f}", f"{peaks[0] / peaks[1]:.2f}",
+                f"{products[1]:.2f}",
+                f"{median_ratio(own[1], own[0]):.2f}",
+                f"{peaks[0]:.2f}",
+                f"{peaks[1]:.2f}",
+                f"{peaks[0] / peaks[1]:.2f}",
                 f"{difference:.1e}",
-            ]  # fmt: skip
+            ]
         print(f"| {(N, n, m)} | " + " | ".join(cells) + " |", flush=True)
     for checkout in checkouts:
         checkout.close()

@@ -31,9 +31,13 @@ def make_data(dtype=np.float32):
 
 def make_network(kind, dtype="float32"):
     return Network.create(
-        784, [("linear", 30, "logistic"), (kind, 10, "logistic")],
-        init="normal", scale=0.05, rng=1, dtype=dtype,
-    )  # fmt: skip
+        784,
+        [("linear", 30, "logistic"), (kind, 10, "logistic")],
+        init="normal",
+        scale=0.05,
+        rng=1,
+        dtype=dtype,
+    )
 
 
 def stepper(kind, X, Y, offset=None):

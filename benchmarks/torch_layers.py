@@ -19,8 +19,13 @@ from benchmarks.timing import best_seconds
 from quadric.torch import Quadratic, Reduced
 
 SHAPES = [  # B, n, m
-    (128, 32, 10), (128, 64, 64), (256, 128, 128), (64, 784, 10), (256, 256, 256), (1024, 64, 10),
-]  # fmt: skip
+    (128, 32, 10),
+    (128, 64, 64),
+    (256, 128, 128),
+    (64, 784, 10),
+    (256, 256, 256),
+    (1024, 64, 10),
+]
 BILINEAR_LIMIT = 1e9  # multiplications, above which nn.Bilinear takes many seconds
 
 

@@ -37,8 +37,11 @@ class Checkout:
         self.path = path
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.two_checkouts", benchmark],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=HERE,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            cwd=HERE,
+        )
         imported = Path(self._receive())
         if not imported.is_relative_to(path / "src"):
             raise RuntimeError(f"expected quadric from {path / 'src'}. Got {imported} instead.")

@@ -31,9 +31,15 @@ def digits() -> list[np.ndarray]:
 def made() -> list[np.ndarray]:
     """5000 samples to train on and 2500 to test: two clusters for each class."""
     X, y = make_classification(
-        7500, 64, n_informative=20, n_redundant=10, n_classes=10, n_clusters_per_class=2,
-        class_sep=1.5, random_state=0,
-    )  # fmt: skip
+        7500,
+        64,
+        n_informative=20,
+        n_redundant=10,
+        n_classes=10,
+        n_clusters_per_class=2,
+        class_sep=1.5,
+        random_state=0,
+    )
     return train_test_split(X, y, train_size=5000, random_state=0)
 
 
