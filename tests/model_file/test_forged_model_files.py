@@ -1,4 +1,4 @@
-"""Forged model files are refused, or give models that work; and whatever else happened is seen."""
+"""Forged model files are refused or give models that work, and any harm is detected."""
 
 import json
 import subprocess
@@ -31,6 +31,7 @@ def forge(count, seed):
     return outcome
 
 
+@pytest.mark.slow
 def test_forged_files_are_refused_or_give_models_that_work():
     outcome = forge(150, 0)
     assert outcome["refused"] > 60
@@ -87,6 +88,7 @@ print(json.dumps(seen))
 """
 
 
+@pytest.mark.slow
 def test_harm_is_seen():
     seen = run("-c", SCRIPT, json.dumps(list(HARM)))
     for (harm, sign), causes in zip(HARM.items(), seen, strict=True):

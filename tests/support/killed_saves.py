@@ -1,11 +1,11 @@
-"""Saves that are killed halfway, by the signal that no process can catch.
+"""Kill saves halfway with SIGKILL, which no process can catch.
 
     python -m tests.support.killed_saves COUNT SEED
 
 A child saves one of two models over the other as fast as it can. It is killed at a random moment,
-or in every other run at a random moment of a stage that it has just reached: rename is short, and
-chance alone would miss it. The file must be one of the two, whole. Prints, as JSON, how often it
-was which, in which stage the child was, and how many saves left a part of a file behind.
+or in about half of the runs just after it has reached a stage: the rename is short, and random
+moments would miss it. The file must be one of the two, complete. Prints, as JSON, how often each
+model was found, in which stages the child was killed, and how many temporary files were left.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Small fitted models of every kind that a model file keeps, made anew from fixed seeds."""
+"""Small fitted models of every kind that a model file stores, made from fixed seeds."""
 
 import warnings
 
@@ -27,7 +27,7 @@ def numbers(n=80, p=4):
 
 
 def table():
-    """A data frame with names, numbers, text and booleans, some of them missing."""
+    """A data frame with numbers, text and booleans; some values are missing."""
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(
         {
@@ -129,8 +129,11 @@ MODELS = {
     "classes uint64": _on_numbers(
         lambda X, z: classifier().fit(X, np.where(z > 0, 2**63 + 5, 7).astype(np.uint64))
     ),
-    "one class": _on_numbers(lambda X, z: classifier(solver="adam", max_iter=2, tol=1e9,
-        n_iter_no_change=1).fit(X, ["only"] * len(X))),
+    "one class": _on_numbers(
+        lambda X, z: classifier(solver="adam", max_iter=2, tol=1e9, n_iter_no_change=1).fit(
+            X, ["only"] * len(X)
+        )
+    ),
     "multi-label": _on_numbers(lambda X, z: classifier().fit(X, X[:, :3] > 0)),
     "one-vs-rest": _on_numbers(
         lambda X, z: classifier(loss="binary_cross_entropy").fit(X, _labels(z, [3, 1, 2]))
@@ -148,8 +151,12 @@ MODELS = {
     ),
     "strange parameters": _on_numbers(
         lambda X, z: classifier(
-            hidden_layer_sizes=[np.int64(2), 3], layer_kinds=("linear", "reduced", "quadratic"),
-            alpha=0.1 + 0.2, n_iter_no_change=np.inf, tol=np.float64(1e-5), max_iter=7,
+            hidden_layer_sizes=[np.int64(2), 3],
+            layer_kinds=("linear", "reduced", "quadratic"),
+            alpha=0.1 + 0.2,
+            n_iter_no_change=np.inf,
+            tol=np.float64(1e-5),
+            max_iter=7,
             solver="auto",
         ).fit(X, z > 0)
     ),
@@ -173,13 +180,14 @@ MODELS = {
         ).fit(X, _labels(z, [2, 4, 6]))
     ),
     "frame": lambda: _frame_only(),
-    "scaler": _on_numbers(
-        lambda X, z: make_pipeline(StandardScaler(), classifier()).fit(X, z > 0)
-    ),
+    "scaler": _on_numbers(lambda X, z: make_pipeline(StandardScaler(), classifier()).fit(X, z > 0)),
     "scaler, nothing to do": _on_numbers(
         lambda X, z: Pipeline(
-            [("a b/../c", StandardScaler(with_mean=False, with_std=False)),
-             ("none", "passthrough"), ("last", classifier())]
+            [
+                ("a b/../c", StandardScaler(with_mean=False, with_std=False)),
+                ("none", "passthrough"),
+                ("last", classifier()),
+            ]
         ).fit(X, z > 0)
     ),
     "min max": _on_numbers(
@@ -191,14 +199,15 @@ MODELS = {
         )
     ),
     "pca by variance": _on_numbers(
-        lambda X, z: make_pipeline(
-            PCA(0.9), QuadraticRegressor((2,), random_state=0)
-        ).fit(np.asfortranarray(X), z)
+        lambda X, z: make_pipeline(PCA(0.9), QuadraticRegressor((2,), random_state=0)).fit(
+            np.asfortranarray(X), z
+        )
     ),
     "imputer": _on_numbers(
         lambda X, z: make_pipeline(
             SimpleImputer(strategy="median", add_indicator=True, missing_values=-1),
-            StandardScaler(), classifier(),
+            StandardScaler(),
+            classifier(),
         ).fit(np.where(np.abs(X) < 0.1, -1, X), z > 0)
     ),
     "constant imputer": _on_numbers(
@@ -214,23 +223,37 @@ MODELS = {
     ),
     "columns by number": _on_table(
         lambda: ColumnTransformer(
-            [("a", StandardScaler(), [0]), ("gone", "drop", [1]), ("all", "passthrough", [-2]),
-             ("c", OneHotEncoder(sparse_output=False, drop="if_binary"), slice(2, 5))],
+            [
+                ("a", StandardScaler(), [0]),
+                ("gone", "drop", [1]),
+                ("all", "passthrough", [-2]),
+                ("c", OneHotEncoder(sparse_output=False, drop="if_binary"), slice(2, 5)),
+            ],
             transformer_weights={"a": 0.5},
         )
     ),
     "columns by mask": _on_table(
         lambda: ColumnTransformer(
-            [("a", StandardScaler(), np.array([True, False, False, True, False])),
-             ("b", OneHotEncoder(dtype=np.float32, drop="first"),
-              [False, False, True, False, True])]
+            [
+                ("a", StandardScaler(), np.array([True, False, False, True, False])),
+                (
+                    "b",
+                    OneHotEncoder(dtype=np.float32, drop="first"),
+                    [False, False, True, False, True],
+                ),
+            ]
         )
     ),
     "columns by type": _on_table(
         lambda: ColumnTransformer(
-            [("a", make_pipeline(SimpleImputer(), StandardScaler()),
-              make_column_selector(dtype_include=np.number)),
-             ("b", OneHotEncoder(), make_column_selector(dtype_include=object))]
+            [
+                (
+                    "a",
+                    make_pipeline(SimpleImputer(), StandardScaler()),
+                    make_column_selector(dtype_include=np.number),
+                ),
+                ("b", OneHotEncoder(), make_column_selector(dtype_include=object)),
+            ]
         )
     ),
     "columns by index": _on_table(
@@ -243,24 +266,37 @@ MODELS = {
     ),
     "rare categories": _on_table(
         lambda: ColumnTransformer(
-            [("a", StandardScaler(), ["size"]),
-             ("b", OneHotEncoder(min_frequency=24, handle_unknown="infrequent_if_exist"),
-              ["colour", "shop"])]
+            [
+                ("a", StandardScaler(), ["size"]),
+                (
+                    "b",
+                    OneHotEncoder(min_frequency=24, handle_unknown="infrequent_if_exist"),
+                    ["colour", "shop"],
+                ),
+            ]
         )
     ),
     "given categories": _on_table(
         lambda: ColumnTransformer(
-            [("b", OneHotEncoder(categories=[[1, 2, 3, 40], [False, True]], drop=[40, True]),
-              ["shop", "sale"]), ("a", StandardScaler(), ["size"])]
+            [
+                (
+                    "b",
+                    OneHotEncoder(categories=[[1, 2, 3, 40], [False, True]], drop=[40, True]),
+                    ["shop", "sale"],
+                ),
+                ("a", StandardScaler(), ["size"]),
+            ]
         )
     ),
     "pandas inside": _on_table(
-        lambda: _columns(sparse_threshold=0).set_params(
-            text__onehotencoder__sparse_output=False
-        ).set_output(transform="pandas")
+        lambda: (
+            _columns(sparse_threshold=0)
+            .set_params(text__onehotencoder__sparse_output=False)
+            .set_output(transform="pandas")
+        )
     ),
     "columns, regression": lambda: _regression_on_table(),
-}  # fmt: skip
+}
 
 
 def _frame_only():
@@ -276,20 +312,20 @@ def _regression_on_table():
 
 
 def make(name):
-    """The model of that name, and data to ask it about."""
+    """The model of this name, and data for its predictions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unscaled on purpose, or stopped early
         return MODELS[name]()
 
 
 def answers(model, X):
-    """All that a model says about X, by method."""
+    """The predictions of a model for X, by method."""
     methods = ("forward", "logits", "predict", "predict_proba", "decision_function")
     return {name: getattr(model, name)(X) for name in methods if hasattr(model, name)}
 
 
 def main(directory):
-    """Load every model in the directory, and write what it says about its data beside it."""
+    """Load every model in the directory, and write its predictions to a file beside it."""
     import pickle
     from pathlib import Path
 

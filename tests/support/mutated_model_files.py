@@ -1,9 +1,9 @@
-"""Thousands of damaged and forged model files, loaded in a process that watches itself.
+"""Load thousands of damaged and forged model files in a process that watches itself.
 
     python -m tests.support.mutated_model_files COUNT SEED
 
-prints, as JSON, how many were refused and how many gave the very same model, and the worst cost.
-Anything else that may come of a file ends the process with an error.
+prints, as JSON, how many files were refused, how many gave the same model, and the largest cost.
+Any other outcome ends the process with an error.
 """
 
 import json
@@ -27,19 +27,44 @@ from quadric.model_file._describe import describe
 from tests.support.model_file_models import make
 
 NAMES = ("network quadratic float32", "classes objects", "columns, rest scaled", "rare categories")
-SPARE = 2**19  # of memory, which the smallest of files may take
-# what a load may not do, as the interpreter announces it
+SPARE = 2**19  # bytes of memory that loading the smallest file may take
+# audit events that must not occur during a load
 FORBIDDEN = (
-    "compile", "exec", "import", "os.", "subprocess.", "pickle.", "marshal.", "socket.", "shutil.",
-    "ctypes.", "code.", "tempfile.", "urllib.",
-)  # fmt: skip
+    "compile",
+    "exec",
+    "import",
+    "os.",
+    "subprocess.",
+    "pickle.",
+    "marshal.",
+    "socket.",
+    "shutil.",
+    "ctypes.",
+    "code.",
+    "tempfile.",
+    "urllib.",
+)
 JUNK = (
-    None, True, -1, 0, 2**62, 10**300, 1.5, "", "os.system", "../../etc/passwd", [], {}, [[]],
+    None,
+    True,
+    -1,
+    0,
+    2**62,
+    10**300,
+    1.5,
+    "",
+    "os.system",
+    "../../etc/passwd",
+    [],
+    {},
+    [[]],
     {"type": "estimator", "class": "os.system", "parameters": {}, "fitted": {}},
     {"type": "array", "tensor": "layers.0.W", "dtype": "float64"},
-    {"type": "array", "tensor": "layers.0.W", "dtype": "O"}, {"type": "float", "value": "nan"},
-    {"type": "dict", "items": [[[], 1]]}, {"type": "network", "layers": []},
-)  # fmt: skip
+    {"type": "array", "tensor": "layers.0.W", "dtype": "O"},
+    {"type": "float", "value": "nan"},
+    {"type": "dict", "items": [[[], 1]]},
+    {"type": "network", "layers": []},
+)
 
 
 def split(content):
@@ -94,7 +119,7 @@ def huge_header(content, rng, others):
 
 
 def change_entry(content, rng, others):
-    """Sizes, places, dtypes and names of tensors, each as a forger would have them."""
+    """Change the size, place, dtype or name of a tensor as a forger would."""
     header, body = split(content)
     entries = json.loads(header)
     name = rng.choice([name for name in entries if name != "__metadata__"])
@@ -126,7 +151,7 @@ def change_entry(content, rng, others):
 
 
 def change_description(content, rng, others):
-    """The description alone, with its old hash."""
+    """Change the description but not its hash."""
     header, body = split(content)
     entries = json.loads(header)
     text = entries["__metadata__"]["quadric"]
@@ -162,7 +187,7 @@ def many_pieces(content, rng, others):
 
 
 def other_formats(content, rng, others):
-    """A pickle that would run a command, a zip, and what else one may find under the name."""
+    """Other kinds of files: a pickle that would run a command, a zip archive, random bytes."""
     match rng.randrange(4):
         case 0:
             return pickle.dumps(Command(), protocol=rng.randrange(6))
@@ -178,7 +203,7 @@ def other_formats(content, rng, others):
 
 
 def forge(content, rng, others):
-    """Another description or other numbers, with the right hash: what an attacker would send."""
+    """Change the description or the tensors, and compute the right hash as an attacker would."""
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
         description, tensors = container.read(file.name)
@@ -205,7 +230,7 @@ def forge(content, rng, others):
 
 
 class Command:
-    """Unpickled, it would leave a file behind."""
+    """An object that creates a file when it is unpickled."""
 
     def __reduce__(self):
         import os
@@ -214,7 +239,7 @@ class Command:
 
 
 def alter(tree, rng):
-    """A copy of JSON data with one thing in it replaced, removed or doubled."""
+    """A copy of JSON data in which one value is replaced, removed or copied elsewhere."""
     tree = json.loads(json.dumps(tree))
     places = []
 
@@ -241,10 +266,25 @@ def alter(tree, rng):
 
 
 MUTATIONS = (
-    flip_bits, flip_bits, flip_header, set_bytes, cut, lengthen, swap_headers, swap_bodies,
-    huge_header, change_entry, change_entry, change_description, deep, many_pieces, other_formats,
-    forge, forge, forge,
-)  # fmt: skip
+    flip_bits,
+    flip_bits,
+    flip_header,
+    set_bytes,
+    cut,
+    lengthen,
+    swap_headers,
+    swap_bodies,
+    huge_header,
+    change_entry,
+    change_entry,
+    change_description,
+    deep,
+    many_pieces,
+    other_formats,
+    forge,
+    forge,
+    forge,
+)
 
 
 def content_of(model):
@@ -266,7 +306,7 @@ def run(count, seed):
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model.quadric"
         path.write_bytes(originals[0])
-        quadric.load(path)  # all that will be imported is
+        quadric.load(path)  # import everything before the watch starts
         tracemalloc.start()
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, resource.RLIM_INFINITY))

@@ -1,4 +1,4 @@
-"""JSON with one spelling for each value, and a reader that believes nothing."""
+"""JSON with one spelling for each value, and a strict parser."""
 
 import json
 import math
@@ -6,22 +6,24 @@ import re
 from typing import Any
 
 from quadric.errors import ModelFileError
+from quadric.model_file._checks import expect
 
 DEEPEST = 64
-# bytes of the parser's objects, with the pointers to them
+INT64 = range(-(2**63), 2**63)  # the integers that a model file holds
+# bytes per object of the parser, including the pointer to it
 LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 80, 57, 36
 KEY = re.compile(rb'"([^"\\]*)\\?":')
 
 
 def canonical(value: Any) -> str:
-    """The one spelling: sorted keys, no blanks, ASCII, floats by their shortest digits."""
+    """The canonical text: sorted keys, no blanks, ASCII, shortest digits of floats."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )
 
 
 def parse(text: str) -> Any:
-    """The value, or ModelFileError: no repeated keys, no NaN, no deep nesting."""
+    """The value; ModelFileError for repeated keys, NaN, infinity or deep nesting."""
     try:
         value = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_no_constants, parse_float=_finite
@@ -37,29 +39,26 @@ def parse(text: str) -> Any:
 
 
 def memory_estimate(text: bytes) -> int:
-    """An upper estimate of the bytes that `parse` takes for its objects, from a look at the text.
+    """An upper estimate, without parsing, of the bytes that `parse` needs for its objects.
 
-    Each kind of object is counted by a character that it cannot be written without. A key that
-    occurs often is kept once.
+    Each kind of object is counted by a character that it cannot be written without. Equal keys
+    share one object.
     """
     keys = text.count(b":")
     texts = max(0, text.count(b'"') // 2 - keys)
-    commas = text.count(b",")
-    different = len({match[1] for match in KEY.finditer(text)})
     dicts = text.count(b"{")
     return (
         LIST * text.count(b"[")
         + DICT * dicts  # with room for a few entries
         + ENTRY * max(0, keys - 3 * dicts)
-        + TEXT * (texts + different)
-        + NUMBER * max(0, commas - texts)
+        + TEXT * (texts + len({match[1] for match in KEY.finditer(text)}))
+        + NUMBER * max(0, text.count(b",") - texts)
     )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ModelFileError("a name stands twice in the description")
+    expect(len(made) == len(pairs), "the description has a key twice")
     return made
 
 
@@ -69,8 +68,7 @@ def _no_constants(name: str) -> Any:
 
 def _finite(digits: str) -> float:
     value = float(digits)
-    if not math.isfinite(value):
-        raise ModelFileError(f"{digits[:30]} is too large a number")
+    expect(math.isfinite(value), f"the number {digits[:30]} is too large")
     return value
 
 
@@ -84,6 +82,4 @@ def _check_depth(value: Any) -> None:
             for inner in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(inner, (dict, list))
         ]
-        if not level:
-            return
-    raise ModelFileError(f"the description is nested more than {DEEPEST} levels deep")
+    expect(not level, f"the description is nested more than {DEEPEST} levels deep")

@@ -1,39 +1,48 @@
-"""Descriptions of format 1 restated in format 2.
+"""Descriptions of format 1, converted to format 2.
 
-Format 1 held every attribute of a fitted step. Here the facts are taken out of them; what can be
-derived is left behind, unread. The result is checked as any description of format 2.
+Format 1 stored every attribute of a fitted step. The conversion extracts the facts and ignores the
+attributes that can be derived. The result passes the same checks as a description of format 2.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from quadric.errors import ModelFileError
+from quadric.model_file._checks import expect
 from quadric.model_file._saved_classes import RUNNING
 
 Entry = dict[str, Any]
 
-# Attributes that are now derived, or that no file should have held.
+# Attributes that are now derived, or that no file should have stored.
+_TRAINING = {"loss_", "_no_improvement_count", "_solver", "_rate"}
 DERIVED = {
     "MinMaxScaler": {"min_", "scale_", "data_range_"},
     "PCA": {"n_components_", "_fit_svd_solver"},
     "SimpleImputer": {"indicator_", "_fit_dtype", "_fill_dtype"},
     "OneHotEncoder": {
-        "drop_idx_", "_infrequent_enabled", "_infrequent_indices", "_n_features_outs",
-        "_default_to_infrequent_mappings", "_drop_idx_after_grouping",
+        "drop_idx_",
+        "_infrequent_enabled",
+        "_infrequent_indices",
+        "_n_features_outs",
+        "_default_to_infrequent_mappings",
+        "_drop_idx_after_grouping",
     },
     "ColumnTransformer": {
-        "transformers_", "output_indices_", "_columns", "_remainder", "_n_features",
-        "_transformer_to_input_indices", "_name_to_fitted_passthrough",
+        "transformers_",
+        "output_indices_",
+        "_columns",
+        "_remainder",
+        "_n_features",
+        "_transformer_to_input_indices",
+        "_name_to_fitted_passthrough",
         "_transformers_feature_names_out",
     },
-    "QuadraticClassifier": {
-        "loss_", "_label_binarizer", "_no_improvement_count", "_solver", "_rate"
-    },
-    "QuadraticRegressor": {"loss_", "_no_improvement_count", "_solver", "_rate"},
-}  # fmt: skip
+    "QuadraticClassifier": {"_label_binarizer", *_TRAINING},
+    "QuadraticRegressor": _TRAINING,
+}
 
 
 def upgrade(value: Any) -> Any:
-    """The same description in format 2; changed in place, so that it takes no more memory."""
+    """The same description in format 2, changed in place to take no more memory."""
     if isinstance(value, dict) and value.get("type") == "estimator":
         return _fitted(value)
     if isinstance(value, (dict, list)):
@@ -45,14 +54,14 @@ def upgrade(value: Any) -> Any:
 def _fitted(entry: Entry) -> Any:
     name, fitted = entry["class"], entry["fitted"]
     if name == "FunctionTransformer":
-        return "passthrough"  # it stood for nothing else
+        return "passthrough"  # its only use in format 1
     parameters = {key: v for key, v in entry["parameters"].items() if key not in RUNNING}
     facts = {key: v for key, v in fitted.items() if key not in DERIVED.get(name, ())}
     output = facts.pop("_sklearn_output_config", None)
     if output is not None:
         facts["output"] = _pairs(output)["transform"]
     if name in FACTS and fitted:
-        FACTS[name](parameters, facts, fitted)
+        facts |= FACTS[name](parameters, fitted)
     is_fitted = bool(fitted) or name == "Pipeline"
     return {
         "type": "fitted",
@@ -65,25 +74,21 @@ def _fitted(entry: Entry) -> Any:
 def _pairs(described: Entry) -> dict[str, Any]:
     """A described dict with texts as keys."""
     pairs = dict(described["items"])
-    if not all(isinstance(key, str) for key in pairs):
-        raise ModelFileError("a name is not text")
+    expect(all(isinstance(key, str) for key in pairs), "a name is not text")
     return pairs
 
 
-def _imputer(parameters: Entry, facts: Entry, fitted: Entry) -> None:
-    facts["fit_dtype"] = fitted["_fit_dtype"]
-    statistics = fitted["statistics_"]["dtype"]
-    # files of a scikit-learn that did not have it yet
-    facts["fill_dtype"] = fitted.get("_fill_dtype", {"type": "dtype", "name": statistics})
-    if parameters.get("add_indicator"):
-        facts["marked"] = fitted["indicator_"]["fitted"]["features_"]
+def _imputer(parameters: Entry, fitted: Entry) -> Entry:
+    statistics = {"type": "dtype", "name": fitted["statistics_"]["dtype"]}
+    facts = {
+        "fit_dtype": fitted["_fit_dtype"],
+        "fill_dtype": fitted.get("_fill_dtype", statistics),  # scikit-learn added it later
+    }
+    marks = parameters.get("add_indicator")
+    return facts | ({"marked": fitted["indicator_"]["fitted"]["features_"]} if marks else {})
 
 
-def _encoder(parameters: Entry, facts: Entry, fitted: Entry) -> None:
-    facts["infrequent"] = fitted["_infrequent_indices"] if fitted["_infrequent_enabled"] else None
-
-
-def _columns(parameters: Entry, facts: Entry, fitted: Entry) -> None:
+def _columns(parameters: Entry, fitted: Entry) -> Entry:
     """The fitted steps, the columns as the user gave them, and their indices."""
     given = [entry["items"] for entry in parameters.pop("transformers")]
     made = [entry["items"] for entry in fitted["transformers_"]]
@@ -91,27 +96,28 @@ def _columns(parameters: Entry, facts: Entry, fitted: Entry) -> None:
     parts = []
     for (name, step, columns), (_, fitted_step, _) in zip(given, made, strict=False):
         step = step if isinstance(step, str) else fitted_step
-        parts.append({"type": "tuple", "items": [name, step, columns, _index(indices[name])]})
+        parts.append(_tuple(name, step, columns, {"type": "indices", "values": indices[name]}))
     rest = indices.get("remainder", [])
     remainder = parameters.pop("remainder", "drop")
     if rest and not isinstance(remainder, str):
         remainder = made[-1][1]
-    facts["transformers"] = parts
-    facts["remainder"] = {"type": "tuple", "items": [remainder, _index(rest)]}
+    return {
+        "transformers": parts,
+        "remainder": _tuple(remainder, {"type": "indices", "values": rest}),
+    }
 
 
-def _index(values: Any) -> Entry:
-    return {"type": "indices", "values": values}
+def _tuple(*items: Any) -> Entry:
+    return {"type": "tuple", "items": list(items)}
 
 
-def _classifier(parameters: Entry, facts: Entry, fitted: Entry) -> None:
-    kind = fitted["_label_binarizer"]["fitted"]["y_type_"]
-    facts["multilabel"] = isinstance(kind, str) and kind.startswith("multilabel")
-
-
-FACTS = {
+FACTS: dict[str, Callable[[Entry, Entry], Entry]] = {
     "SimpleImputer": _imputer,
-    "OneHotEncoder": _encoder,
+    "OneHotEncoder": lambda parameters, fitted: {
+        "infrequent": fitted["_infrequent_indices"] if fitted["_infrequent_enabled"] else None
+    },
     "ColumnTransformer": _columns,
-    "QuadraticClassifier": _classifier,
+    "QuadraticClassifier": lambda parameters, fitted: {
+        "multilabel": fitted["_label_binarizer"]["fitted"]["y_type_"] == "multilabel-indicator"
+    },
 }

@@ -1,4 +1,4 @@
-"""A model from its description and arrays; every name is looked up in a table of ours."""
+"""A model from its description and tensors; every name is looked up in a fixed table."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Layer
 from quadric.errors import ModelFileError
+from quadric.model_file._canonical_json import INT64
+from quadric.model_file._checks import expect
 from quadric.model_file._format_1 import upgrade
 from quadric.model_file._saved_classes import CLASSES, ESTIMATORS
 from quadric.model_file._tensors import NUMBERS, decode_array, from_tensors, stored_names
@@ -17,71 +18,66 @@ from quadric.pipelines._missing_values import missing_after
 from quadric.pipelines._table import operations, split
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
-LARGEST_INT = 2**63
 FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
+OUTPUTS = ("default", "pandas", "polars")
+INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
 def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
-    """The model that `describe` described."""
+    """The model that `describe` described; ModelFileError if there is none."""
     reader = _Reader(tensors)
     old = description["format"] == 1
     try:
         model = reader.value(upgrade(description["model"]) if old else description["model"])
         _check_model(model)
+        unused = set(tensors) - reader.used
+        # files of format 1 also hold arrays that are now derived
+        expect(old or not unused, f"the tensor {min(unused, default='')} is not used")
     except (ModelFileError, FactError) as error:
         raise ModelFileError(f"the file describes no model: {error}.") from None
-    except (
-        ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
-    ) as error:  # fmt: skip
+    except INVALID as error:
         raise ModelFileError(
             f"the file describes no model: {type(error).__name__}, {error}. "
-            f"It was written by {_versions(description)}."
+            f"It was written with the versions {description.get('versions')!r:.120}."
         ) from None
-    if reader.unused and not old:  # old files hold what is now derived
-        raise ModelFileError(
-            f"the file describes no model: nothing needs the tensor {min(reader.unused)}."
-        )
     return model
 
 
-def _versions(description: Mapping[str, Any]) -> str:
-    versions = description.get("versions")
-    if not isinstance(versions, dict):
-        return "an unknown version"
-    return ", ".join(f"{name} {version}"[:40] for name, version in list(versions.items())[:5])
-
-
 def _check_model(model: Any) -> None:
-    """A Network, or an estimator of ours, alone or at the end of a pipeline."""
+    """Expect a Network, or an estimator of quadric, alone or at the end of a pipeline."""
     steps, last = split(model)
-    if type(last) is Network and last is not model:
-        raise ModelFileError("its pipeline ends in a Network")
-    known = [Network, *(known.of for known in ESTIMATORS.values())]
-    if type(last) not in known or (last is not model and not hasattr(model, "predict")):
-        raise ModelFileError(f"it ends in {type(last).__name__}")
-    if type(last) is not Network and "network_" not in vars(last):
-        raise ModelFileError("its estimator has no network")
+    is_network, estimators = type(model) is Network, [known.of for known in ESTIMATORS.values()]
+    expect(is_network or type(last) in estimators, f"it ends in {type(last).__name__}")
+    expect(is_network or "network_" in vars(last), "its estimator has no network")
+    expect(model is last or hasattr(model, "predict"), "its pipeline cannot predict")
     every = [operation for _, step in steps for operation in operations(step)]
     n = getattr(model, "n_features_in_", None)
-    if every and n is not None and missing_after(every, np.zeros(n, dtype=bool)).any():
-        raise ModelFileError(
-            "a step makes every value of a column missing and no step imputes or drops the column"
-        )
+    missing = every and n is not None and missing_after(every, np.zeros(n, dtype=bool)).any()
+    expect(
+        not missing,
+        "a step makes every value of a column missing and no step imputes or drops the column",
+    )
 
 
 class _Reader:
-    """Makes values of what is described, and knows which arrays were never asked for."""
+    """Makes values from their descriptions, and records which tensors were used.
+
+    A tensor may be used only once: a tensor that is named often would be copied as often.
+    """
 
     def __init__(self, tensors: Mapping[str, Array]) -> None:
-        self.tensors = _Counted(tensors)
+        self.tensors = tensors
+        self.used: set[str] = set()
 
-    @property
-    def unused(self) -> set[str]:
-        return set(self.tensors) - self.tensors.asked
+    def tensor(self, name: str) -> Array:
+        expect(name in self.tensors, f"there is no tensor {name!r:.60}")
+        expect(name not in self.used, f"the tensor {name} is used twice")
+        self.used.add(name)
+        return self.tensors[name]
 
     def value(self, entry: Any) -> Any:
-        if isinstance(entry, int) and not -LARGEST_INT <= entry < LARGEST_INT:
-            raise ModelFileError("it has a whole number of more than 64 bits")
+        if isinstance(entry, int):
+            expect(entry in INT64, "it has an integer of more than 64 bits")
         if entry is None or isinstance(entry, (bool, int, float, str)):
             return entry
         if isinstance(entry, list):
@@ -90,46 +86,45 @@ class _Reader:
             return entry
         return READERS[entry["type"]](self, entry)
 
+    def values(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.value(inner) for name, inner in entries.items()}
+
     def fitted(self, entry: Mapping[str, Any]) -> Any:
-        """An estimator or a step, with every attribute checked or derived."""
+        """An estimator or a step; all its attributes are checked or derived."""
         name = entry["class"]
-        if not isinstance(name, str) or name not in CLASSES:
-            raise ModelFileError(f"it names a class {name!r:.60}, which no model has")
+        expect(
+            isinstance(name, str) and name in CLASSES,
+            f"it names the class {name!r:.60}, which is not supported",
+        )
         known = CLASSES[name]
-        unknown = {*entry["parameters"]} - {*known.parameters}
-        if unknown:
-            raise ModelFileError(f"it gives {name} an unknown parameter {min(unknown)!r:.60}")
-        parameters = {key: self.value(inner) for key, inner in entry["parameters"].items()}
-        newer = {*parameters} - {*known.of._get_param_names()}
-        if newer:
-            raise ModelFileError(
-                f"it gives {name} a parameter {min(newer)!r:.60}, which the installed version of "
-                "scikit-learn does not have"
+        for parameter in entry["parameters"]:
+            expect(
+                parameter in known.parameters,
+                f"it gives {name} an unknown parameter {parameter!r:.60}",
             )
-        if entry["facts"] is None and name in ("Pipeline", "FeatureUnion", *ESTIMATORS):
-            raise ModelFileError(f"it says nothing about its {name}")
-        made = known.of(**known.absent, **parameters)
+            expect(
+                parameter in known.of._get_param_names(),
+                f"it gives {name} a parameter {parameter!r:.60}, which the installed version of "
+                "scikit-learn does not have",
+            )
+        expect(
+            entry["facts"] is not None or name not in ("Pipeline", "FeatureUnion", *ESTIMATORS),
+            f"it has no facts of its {name}",
+        )
+        made = known.of(**known.absent, **self.values(entry["parameters"]))
         if hasattr(made, "_parameter_constraints"):  # FeatureUnion has none
             made._validate_params()
         if entry["facts"] is not None:
-            values = {key: self.value(inner) for key, inner in entry["facts"].items()}
-            _restore(known, made, Facts(name, values))
+            _restore(known, made, Facts(name, self.values(entry["facts"])))
         return made
 
     def network(self, entry: Mapping[str, Any]) -> Network:
-        layers, activations = [], []
+        layers = []
         for l, described in enumerate(entry["layers"]):
-            layers.append(self._layer(f"layers.{l}", described))
-            activations.append(described["activation"])
-        return Network(layers, activations)
-
-    def _layer(self, place: str, described: Mapping[str, Any]) -> Layer:
-        kind, n, m = described["kind"], described["inputs"], described["neurons"]
-        tensors = {name: self.tensors[f"{place}.{name}"] for name in stored_names(kind)}
-        try:
-            return from_tensors(kind, n, m, tensors)
-        except ModelFileError as error:
-            raise ModelFileError(f"{place}.{error}") from None
+            kind, n, m = described["kind"], described["inputs"], described["neurons"]
+            tensors = {name: self.tensor(f"layers.{l}.{name}") for name in stored_names(kind)}
+            layers.append(from_tensors(kind, n, m, tensors, place=f"layers.{l}."))
+        return Network(layers, [described["activation"] for described in entry["layers"]])
 
 
 def _restore(known: Known, made: Any, facts: Facts) -> None:
@@ -145,60 +140,44 @@ def _restore(known: Known, made: Any, facts: Facts) -> None:
             made.feature_names_in_ = names
     output = facts.get("output")
     if output is not None:
-        facts.expect(
-            "output", output in ("default", "pandas", "polars"), "'default', 'pandas' or 'polars'"
-        )
-        # not by set_output, which would change the steps inside, too
+        facts.expect("output", output in OUTPUTS, f"one of {OUTPUTS}")
+        # not by set_output, which would also change the steps inside
         made._sklearn_output_config = {"transform": output}
     if facts.unasked:
         raise FactError(f"{known.name} has no fitted attribute {min(facts.unasked)!r:.60}")
 
 
-class _Counted(dict[str, Array]):
-    """The tensors, each asked for once: one that is named often would be copied as often."""
-
-    def __init__(self, tensors: Mapping[str, Array]) -> None:
-        super().__init__(tensors)
-        self.asked: set[str] = set()
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self:
-            raise ModelFileError(f"there is no tensor {name!r:.60}")
-        if name in self.asked:
-            raise ModelFileError(f"two things are made of the tensor {name}")
-        self.asked.add(name)
-        return super().__getitem__(name)
-
-
 def _floats(reader: _Reader, entry: Mapping[str, Any]) -> list[float]:
-    tensor = reader.tensors[entry["tensor"]]
-    if tensor.dtype != np.float64 or tensor.ndim != 1:
-        raise ModelFileError(f"{entry['tensor']} is no list of numbers")
+    tensor = reader.tensor(entry["tensor"])
+    expect(
+        tensor.dtype == np.float64 and tensor.ndim == 1,
+        f"{entry['tensor']} is not a list of numbers",
+    )
     return [float(value) for value in tensor]
 
 
 def _scalar(reader: _Reader, entry: Mapping[str, Any]) -> Any:
-    if entry["dtype"] not in NUMBERS:
-        raise ModelFileError("it has a number of unknown type")
+    expect(entry["dtype"] in NUMBERS, "it has a number of unknown type")
     return np.dtype(entry["dtype"]).type(reader.value(entry["value"]))
 
 
 def _dtype(_: _Reader, entry: Mapping[str, Any]) -> Any:
-    if entry["name"] not in (*NUMBERS, "object"):
-        raise ModelFileError("it has an unknown dtype")
+    expect(entry["name"] in (*NUMBERS, "object"), "it has an unknown dtype")
     return np.dtype(entry["name"])
 
 
 def _indices(reader: _Reader, entry: Mapping[str, Any]) -> Array:
-    """Of columns, in files of format 1."""
+    """Column indices in files of format 1."""
     values = [reader.value(value) for value in entry["values"]]
-    if not all(isinstance(value, (int, np.integer)) for value in values):
-        raise ModelFileError("an index of a column is no whole number")
+    expect(
+        all(isinstance(value, (int, np.integer)) for value in values),
+        "the index of a column is not an integer",
+    )
     return np.array(values, dtype=np.int64)
 
 
 READERS: dict[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
-    "array": lambda reader, entry: decode_array(entry, reader.tensors, reader.value),
+    "array": lambda reader, entry: decode_array(entry, reader.tensor, reader.value),
     "builtin": lambda _, entry: BUILTINS[entry["name"]],
     "dict": lambda reader, entry: {
         reader.value(key): reader.value(inner) for key, inner in entry["items"]

@@ -1,33 +1,36 @@
-"""The three things one does with a model file: save, load, and look."""
+"""The public functions for model files: save, load and info."""
 
 import os
 from typing import Any
 
-from quadric._utils import whole_files
+from quadric._utils.whole_files import write_whole
 from quadric.errors import ModelFileError
-from quadric.model_file import _safetensors as container
 from quadric.model_file._canonical_json import canonical, parse
+from quadric.model_file._safetensors import FORMAT, describe_file, read, to_bytes
 
 
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
-    """Write a model to a file, in one step: whatever happens, the old file or the new is there.
+    """Write a model to a file.
+
+    The file is replaced in one step: after a crash, it is the old file or the new one.
 
     Parameters
     ----------
     model : Network, fitted estimator, or fitted Pipeline with such an estimator as its last step
-        In front of the estimator there may be any of the steps that docs/model_files.md lists.
-    path : str or path
+        The steps before the estimator can be any of those listed in docs/model_files.md.
+    path : str or path-like
+        The file to write.
     extra : dict, optional
-        Anything of JSON (text, numbers, lists, dicts with text as keys) to keep with the model;
-        `info(path)["extra"]` gives it back. The command line takes a Network's "columns",
-        "classes" and "target" from it.
+        JSON values (text, numbers, lists, dicts with text as keys) to store with the model.
+        `info(path)["extra"]` returns them. The command line reads "columns", "classes" and
+        "target" for a Network.
 
     Raises
     ------
     ModelFileError
-        Where the model holds something that a model file does not keep.
+        If the model contains something that a model file does not store.
     OSError
-        Where the file cannot be written; what was there before is untouched.
+        If the file cannot be written. An existing file is not changed.
 
     Examples
     --------
@@ -42,41 +45,69 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     from quadric.model_file._rebuild import rebuild
 
     description, tensors = describe(model, extra)
-    content = container.to_bytes(description, tensors)
+    content = to_bytes(description, tensors)
     try:
-        rebuild(parse(canonical({"format": container.FORMAT, **description})), tensors)
+        rebuild(parse(canonical({"format": FORMAT, **description})), tensors)
     except ModelFileError as error:
         raise ModelFileError(
-            f"the model could not be loaded again, it is not saved: {error}"
+            f"the model is not saved, because it could not be loaded again: {error}"
         ) from None
-    _write(path, content)
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"cannot save the model: {error.strerror}. An existing file is unchanged",
+            os.fspath(path),
+        ) from None
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file. Nothing in the file is executed; everything in it is checked.
+    """Load a model from a file.
+
+    Nothing in the file is executed, and everything in it is checked.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to read.
+
+    Returns
+    -------
+    Network, estimator or Pipeline
+        The saved model.
 
     Raises
     ------
     ModelFileError
-        Where the file is damaged, is no model file, or is of a later format.
+        If the file is damaged, is not a model file, or has a later format.
     OSError
-        Where the file cannot be read.
+        If the file cannot be read.
     """
     from quadric.model_file._rebuild import rebuild
 
-    description, tensors = container.read(path)
-    return rebuild(description, tensors)
+    return rebuild(*read(path))
 
 
 def info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file says about its model, without reading the numbers.
+    """Read the description of a model file, but not its tensors.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file written by `save`.
 
     Returns
     -------
     dict
-        'format', 'hash', 'versions', 'model' (the description), 'extra', and for each tensor
-        under 'tensors' its dtype and shape. The hash covers the numbers too, so it is checked by
-        `load` and not here.
+        'format', 'hash', 'versions', 'model' (the description), 'extra', and under 'tensors' the
+        dtype and shape of each tensor. The hash is not checked, because it covers the tensors;
+        `load` checks it.
+
+    Raises
+    ------
+    ModelFileError
+        If the header is damaged, or the file is not a model file or has a later format.
 
     Examples
     --------
@@ -88,16 +119,4 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> about["model"]["layers"], about["extra"]
     ([{'activation': 'logistic', 'inputs': 2, 'kind': 'quadratic', 'neurons': 1}], {'by': 'me'})
     """
-    return container.describe_file(path)
-
-
-def _write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put `content` at `path`, whole or not at all; the error says what was to be done."""
-    try:
-        whole_files.write_whole(path, content)
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"cannot save the model: {error.strerror}. What was there before is untouched",
-            os.fspath(path),
-        ) from None
+    return describe_file(path)

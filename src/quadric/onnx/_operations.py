@@ -30,6 +30,7 @@ from quadric.pipelines._operations import (
     Power,
     Select,
     is_missing,
+    width_after,
 )
 
 MISSING_TEXT = ""  # ONNX has no missing text, so an empty string represents it
@@ -41,7 +42,7 @@ def apply(graph: Graph, operations: Sequence[Operation], features: Features) -> 
         if type(operation) in NUMERIC_NODES:
             x = as_matrix(graph, features)
             tensor = NUMERIC_NODES[type(operation)](graph, operation, x.tensor)
-            features = [FeatureBlock(tensor, "float", operation.width(x.width))]
+            features = [FeatureBlock(tensor, "float", width_after([operation], x.width))]
         else:
             features = NODES[type(operation)](graph, operation, features)
     return features

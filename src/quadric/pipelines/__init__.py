@@ -1,6 +1,8 @@
-"""The scikit-learn steps that quadric understands, each as a few neutral operations.
+"""The scikit-learn steps that quadric supports, each as a few neutral operations.
 
-`table.py` lists the steps. For each one it has three things: its `operations`, the `facts` that
-define it, and how to `restore` it from these facts. `explain` composes operations, `onnx`
-translates them, and `model_file` stores facts. Start reading at `operations.py`.
+`_table` lists the steps. An entry has three parts: the `operations` of a fitted step, the `facts`
+that define it, and a function that restores it from these facts. `explain` composes operations,
+`onnx` translates them, and `model_file` stores facts. Start reading at `_operations`.
+
+This package imports `geometry` and `_utils` only.
 """

@@ -1,4 +1,4 @@
-"""Affine steps composed into one map, and undone: a surface restated in what came before them."""
+"""Affine steps as one map, and surfaces expressed in the inputs of these steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
@@ -19,12 +20,13 @@ from quadric.pipelines._operations import (
     Operation,
     Select,
     is_missing,
+    width_after,
 )
 from quadric.pipelines._table import UnknownStepError, find, operations
 
 
 class NotAffineError(TypeError):
-    """A step that is not of the form z = A u + t."""
+    """Raised for a step that is not of the form z = A u + t."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Map:
         return np.diag(self.A) if self.A.ndim == 1 else self.A
 
     def after(self, first: Map) -> Map:
-        """The map that applies `first`, then this one."""
+        """Compose: apply `first`, then this map."""
         if self.A.ndim == 1 and first.A.ndim == 1:
             return Map(self.A * first.A, self.A * first.t + self.t)
         if self.A.ndim == 1:
@@ -48,7 +50,7 @@ class Map:
         return Map(A, self.A @ first.t + self.t)
 
     def undo(self, surface: Quadric) -> Quadric:
-        """The surface in u, from the one in z."""
+        """Express a surface in z as a surface in u."""
         if self.A.ndim == 1 and self.A.all():
             return surface.transform(1 / self.A, -self.t / self.A)
         return surface.preimage(self.matrix, self.t)
@@ -56,14 +58,14 @@ class Map:
 
 @dataclass(frozen=True)
 class PartlyAffine:
-    """A ColumnTransformer or FeatureUnion of which some branches are affine.
+    """A ColumnTransformer or FeatureUnion with affine and other branches.
 
     Attributes
     ----------
     map : Map
         From the coordinates to the step's outputs.
     origins : list of (source, index)
-        Where each coordinate comes from: ('input', column) or ('output', column) of the step.
+        The source of each coordinate: ('input', column) or ('output', column) of the step.
     """
 
     map: Map
@@ -71,32 +73,30 @@ class PartlyAffine:
 
 
 def affine_map(step: Any, after: Sequence[Any] = ()) -> Map:
-    """A fitted step as z = A u + t; NotAffineError if it is of another form.
+    """A fitted step as z = A u + t; NotAffineError if the step has another form.
 
-    Missing values aside: an imputer leaves a complete row as it is. A column that had no values in
-    `fit` leaves a scaler as missing values, whatever it holds. It is constant, of the value that
-    the steps `after` this one put in the place of a missing one.
+    The map holds for rows without missing values, which an imputer does not change. A scaler
+    returns missing values for a column without values in `fit`. The map treats such a column as a
+    constant: the value by which the steps `after` this one replace missing values.
     """
     try:
         found = operations(step)
+        return _compose(found, n_inputs(step, found), fill_values(after) if after else None)
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
-    try:
-        return _compose(found, n_inputs(step, found), fill_values(after) if after else None)
     except NotAffineError as error:
-        name = find(step).name
-        raise NotAffineError(f"{name} {error}") from None
+        raise NotAffineError(f"{find(step).name} {error}") from None
 
 
 def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
-    """The surface in the inputs of the first step, from the one in the outputs of the last."""
+    """Express a surface in the outputs of the last step as a surface in the inputs of the first."""
     for k, step in reversed(list(enumerate(steps))):
         surface = affine_map(step, steps[k + 1 :]).undo(surface)
     return surface
 
 
 def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
-    """The affine branches of a step that has others, too; None if there are no branches.
+    """The affine branches of a step that also has others; None if the step has no branches.
 
     `after` are the steps behind it, as for `affine_map`.
     """
@@ -106,28 +106,30 @@ def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
         return None
     if len(found) != 1 or not isinstance(found[0], Beside):
         return None
-    fill = fill_values(after) if after else np.full(found[0].width(found[0].n), np.nan)
+    fill = fill_values(after) if after else np.full(width_after(found, found[0].n), np.nan)
     maps: list[Map] = []
     origins: list[tuple[str, int]] = []
     row = 0
     for branch in found[0].branches:
-        m = branch.width
+        end = row + branch.width
         try:
-            inside = _compose(branch.operations, len(branch.columns), fill[row : row + m])
-            maps.append(inside)
+            maps.append(_compose(branch.operations, len(branch.columns), fill[row:end]))
             origins += [("input", int(column)) for column in branch.columns]
         except NotAffineError:
-            maps.append(_identity(m))
-            origins += [("output", row + i) for i in range(m)]
-        row += m
-    return PartlyAffine(_block_diagonal(maps), origins)
+            maps.append(_identity(branch.width))
+            origins += [("output", column) for column in range(row, end)]
+        row = end
+    t = np.concatenate([part.t for part in maps])
+    if all(part.A.ndim == 1 for part in maps):
+        return PartlyAffine(Map(np.concatenate([part.A for part in maps]), t), origins)
+    return PartlyAffine(Map(block_diag(*[part.matrix for part in maps]), t), origins)
 
 
 def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> Map:
-    """The operations as one map; `last` replaces missing values after them."""
+    """Compose the operations into one map; `last` replaces missing values after them."""
     whole = _identity(n)
     for i, operation in enumerate(found):
-        n = operation.width(n)
+        n = width_after([operation], n)
         whole = _map_of(operation, fill_after(found[i + 1 :], n, last)).after(whole)
     return whole
 
@@ -143,7 +145,7 @@ def _map_of(operation: Operation, fill: Array) -> Map:
         return Map(A, np.zeros(k))
     if isinstance(operation, Impute) and is_missing(operation.missing):
         if operation.fill.dtype.kind == "O" and any(isinstance(v, str) for v in operation.fill):
-            raise NotAffineError("takes text")
+            raise NotAffineError("imputes text")
         return _identity(len(operation.fill))
     if isinstance(operation, Beside):
         return _beside(operation.branches, operation.n, fill)
@@ -151,9 +153,9 @@ def _map_of(operation: Operation, fill: Array) -> Map:
 
 
 def _without_missing(scaling: Map, fill: Array) -> Map:
-    """Rows of NaN, of columns that had no values in `fit`, as the constants in `fill`.
+    """Replace the rows of NaN, for columns without values in `fit`, by the constants in `fill`.
 
-    Where nothing is filled in, a later step drops the column, and any constant will do.
+    If `fill` is NaN, a later step drops the column, and the constant does not matter.
     """
     missing = np.isnan(scaling.t)
     if not missing.any():
@@ -163,8 +165,8 @@ def _without_missing(scaling: Map, fill: Array) -> Map:
 
 
 NOT_AFFINE = {
-    "Clip": "clips its results",
-    "Impute": "replaces values that are not missing ones",
+    "Clip": "clips its outputs",
+    "Impute": "replaces values other than NaN",
     "Indicate": "adds columns that mark missing values",
     "OneHot": "encodes categories",
     "Ordinal": "encodes categories",
@@ -179,28 +181,15 @@ def _beside(branches: Sequence[Branch], n: int, fill: Array) -> Map:
         _compose(branch.operations, len(branch.columns), part)
         for branch, part in zip(branches, np.split(fill, ends), strict=True)
     ]
-    t = np.concatenate([part.t for part in maps])
-    A = np.zeros((len(t), n))
-    row = 0
-    for part, branch in zip(maps, branches, strict=True):
-        height = len(part.t)
-        # a column may be listed twice
-        np.add.at(A[row : row + height].T, np.asarray(branch.columns), part.matrix.T)
-        row += height
-    return Map(_diagonal_if_it_is(A), t)
+    A = np.vstack([_spread(m.matrix, b.columns, n) for m, b in zip(maps, branches, strict=True)])
+    return Map(_diagonal_if_it_is(A), np.concatenate([part.t for part in maps]))
 
 
-def _block_diagonal(maps: Sequence[Map]) -> Map:
-    t = np.concatenate([part.t for part in maps])
-    if all(part.A.ndim == 1 for part in maps):
-        return Map(np.concatenate([part.A for part in maps]), t)
-    A = np.zeros((len(t), sum(part.A.shape[-1] for part in maps)))
-    row = column = 0
-    for part in maps:
-        height, width = len(part.t), part.A.shape[-1]
-        A[row : row + height, column : column + width] = part.matrix
-        row, column = row + height, column + width
-    return Map(A, t)
+def _spread(matrix: Array, columns: Any, n: int) -> Array:
+    """The matrix of a branch as a matrix of all n columns."""
+    A = np.zeros((len(matrix), n))
+    np.add.at(A.T, np.asarray(columns), matrix.T)  # a column may be listed twice
+    return A
 
 
 def _identity(n: int) -> Map:
@@ -208,6 +197,5 @@ def _identity(n: int) -> Map:
 
 
 def _diagonal_if_it_is(A: Array) -> Array:
-    if A.shape[0] == A.shape[1] and not (A - np.diag(np.diag(A))).any():
-        return np.diag(A).copy()
-    return A
+    is_diagonal = A.shape[0] == A.shape[1] and not (A - np.diag(np.diag(A))).any()
+    return np.diag(A).copy() if is_diagonal else A

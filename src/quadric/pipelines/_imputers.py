@@ -1,11 +1,10 @@
-"""Missing values replaced, and marked."""
+"""SimpleImputer: replace missing values, and mark them."""
 
 from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.pipelines._known_steps import Facts, KnownStep
+from quadric.pipelines._known_steps import Facts, KnownStep, Rules, increasing_indices, is_vector
 from quadric.pipelines._operations import (
     Beside,
     Branch,
@@ -16,12 +15,25 @@ from quadric.pipelines._operations import (
     is_missing,
 )
 
+PLAIN = (str, int, float, bool, type(None), np.generic)
+STATISTICS: Rules = {
+    "an array with an entry for each column": lambda value: is_vector(value, "iufO") and value.size,
+    "numbers or strings": lambda array: (
+        array.dtype != object or all(isinstance(value, PLAIN) for value in array)
+    ),
+}
+DTYPE: Rules = {
+    "a dtype of numbers or objects": lambda value: (
+        isinstance(value, np.dtype) and value.kind in "iufO"
+    ),
+}
+
 
 def _impute(step: Any) -> list[Operation]:
     fill = np.asarray(step.statistics_)
     operations: list[Operation] = []
     if not step.keep_empty_features:
-        # scikit-learn calls a column empty if its statistic is NaN, and not if it is None
+        # for scikit-learn, a column is empty if its statistic is NaN, but not if it is None
         kept = np.flatnonzero([value is None or not is_missing(value) for value in fill])
         if len(kept) < len(fill):
             operations.append(Select(kept, len(fill)))
@@ -30,8 +42,8 @@ def _impute(step: Any) -> list[Operation]:
     if not step.add_indicator or not len(step.indicator_.features_):
         return operations
     n = step.n_features_in_
-    flags = Branch(np.asarray(step.indicator_.features_), (Indicate(step.missing_values),))
-    return [Beside((Branch(np.arange(n), tuple(operations)), flags), n)]
+    marks = Branch(np.asarray(step.indicator_.features_), (Indicate(step.missing_values),))
+    return [Beside((Branch(np.arange(n), tuple(operations)), marks), n)]
 
 
 def _facts(step: Any) -> dict[str, Any]:
@@ -44,52 +56,32 @@ def _facts(step: Any) -> dict[str, Any]:
 
 
 def _restore(step: Any, facts: Facts) -> int:
-    fill = facts.get("statistics_")
-    right = isinstance(fill, np.ndarray) and fill.ndim == 1 and fill.size
-    facts.expect("statistics_", right, "an array with a value for each column")
-    facts.expect("statistics_", fill.dtype.kind in "iufO", "numbers or strings")
-    n = len(fill)
-    step.statistics_ = fill
-    step._fit_dtype = _dtype(facts, "fit_dtype")
-    step._fill_dtype = _dtype(facts, "fill_dtype")
+    fill = step.statistics_ = facts.require("statistics_", STATISTICS)
+    step._fit_dtype = facts.require("fit_dtype", DTYPE)
+    step._fill_dtype = facts.require("fill_dtype", DTYPE)
     texts = fill.dtype == object and any(isinstance(value, str) for value in fill)
     facts.expect("fill_dtype", not texts or step._fill_dtype.kind == "O", "object")
-    plain = (str, int, float, bool, type(None), np.generic)
-    for name, value in (("missing_values", step.missing_values), ("fill_value", step.fill_value)):
-        facts.expect(name, isinstance(value, plain), "a number or a string")
-    if fill.dtype == object:
-        facts.expect("statistics_", all(isinstance(v, plain) for v in fill), "numbers or strings")
-    step.indicator_ = _indicator(step, facts, n) if step.add_indicator else None
-    return n
-
-
-def _dtype(facts: Facts, name: str) -> Any:
-    value = facts.get(name)
-    facts.expect(name, isinstance(value, np.dtype) and value.kind in "iufO", "a type of numbers")
-    return value
+    for name in ("missing_values", "fill_value"):
+        facts.expect(name, isinstance(getattr(step, name), PLAIN), "a number or a string")
+    step.indicator_ = _indicator(step, facts, len(fill)) if step.add_indicator else None
+    return len(fill)
 
 
 def _indicator(step: Any, facts: Facts, n: int) -> Any:
     from sklearn.impute import MissingIndicator
 
-    marked = _increasing(facts, "marked", n)
     indicator = MissingIndicator(missing_values=step.missing_values, error_on_new=False)
-    indicator.features_, indicator._n_features, indicator._precomputed = marked, n, True
-    indicator.n_features_in_ = n
+    indicator.features_ = facts.require("marked", increasing_indices(n))
+    indicator._n_features, indicator._precomputed, indicator.n_features_in_ = n, True, n
     return indicator
-
-
-def _increasing(facts: Facts, name: str, n: int) -> Array:
-    indices = facts.vector(name, least=0, whole=True)
-    right = (np.diff(indices) > 0).all() and (not indices.size or indices[-1] < n)
-    facts.expect(name, right, f"increasing indices below {n}")
-    return indices
 
 
 IMPUTERS = [
     KnownStep(
-        "sklearn.impute", "SimpleImputer",
+        "sklearn.impute:SimpleImputer",
         ("missing_values", "strategy", "fill_value", "add_indicator", "keep_empty_features"),
-        facts=_facts, restore=_restore, operations=_impute,
+        facts=_facts,
+        restore=_restore,
+        operations=_impute,
     ),
-]  # fmt: skip
+]

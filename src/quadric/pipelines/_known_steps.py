@@ -1,8 +1,12 @@
-"""What the table knows about a class, and checks of the facts that define a fitted object of it."""
+"""Entries of the table of steps, and the facts that define a fitted step.
 
-from collections.abc import Callable, Mapping
+`Facts` checks every value that a model file gives for a step. The `restore` function of an entry
+uses nothing else from the file.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -10,44 +14,61 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.pipelines._operations import Operation
 
-MOST = 2**53  # counts are exact in float64 up to here
+LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
+NUMBERS = (int, float, np.integer, np.floating)
+
+Rules = Mapping[str, Callable[[Any], object]]
 
 
 class FactError(ValueError):
-    """A fact that no fitted step has; the message is a sentence without its full stop."""
+    """Raised for a value that no fitted step has; the message has no full stop."""
+
+
+def is_vector(value: Any, kinds: str) -> bool:
+    """Whether a value is an array of one dimension with a dtype of one of these kinds."""
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
+
+
+def is_increasing(values: Array) -> bool:
+    """Whether every value is above the one before (np.diff wraps around if unsigned)."""
+    return bool((values[1:] > values[:-1]).all())
 
 
 def all_different(values: Array) -> bool:
-    """Whether no value occurs twice; found by sorting, which takes less memory than a set."""
+    """Whether no value occurs twice. Sorting takes less memory than a set."""
     ordered = np.sort(values)
     return bool((ordered[1:] != ordered[:-1]).all())
 
 
+def is_number(value: Any) -> bool:
+    return isinstance(value, NUMBERS) and not isinstance(value, bool)
+
+
+def are_numbers(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, NUMBERS) for value in values)
+
+
 def attributes(*names: str) -> Callable[[Any], dict[str, Any]]:
-    """A function that returns these attributes of a step, where it has them."""
-
-    def facts(step: Any) -> dict[str, Any]:
-        return {name: getattr(step, name) for name in names if hasattr(step, name)}
-
-    return facts
+    """A function that returns those of the attributes that a step has."""
+    return lambda step: {name: getattr(step, name) for name in names if hasattr(step, name)}
 
 
 class Facts:
-    """The fitted attributes of one step, as a file gives them.
+    """The fitted attributes of one step, as read from a file.
 
     Every method returns a checked value or raises FactError.
 
     Parameters
     ----------
     owner : str
-        The name of the step's class, for messages.
+        The name of the step's class, for error messages.
     values : mapping
-        By name; arrays are the reader's own copies.
+        Values by name. The arrays are copies that the step may keep.
 
     Attributes
     ----------
     unasked : set of str
-        The names of those that no method has returned yet.
+        The names of the values that no method has returned yet.
     """
 
     def __init__(self, owner: str, values: Mapping[str, Any]) -> None:
@@ -56,7 +77,7 @@ class Facts:
         self.unasked = {name for name, value in values.items() if value is not None}
 
     def get(self, name: str) -> Any:
-        """The value as it is, or None."""
+        """The unchecked value, or None."""
         self.unasked.discard(name)
         return self.values.get(name)
 
@@ -65,31 +86,51 @@ class Facts:
         if not true:
             raise FactError(f"{name} of {self.owner} must be {expected}")
 
+    def check(self, name: str, value: Any, rules: Rules) -> Any:
+        """Return the value if it passes all rules, which map an expectation to its predicate."""
+        for expected, holds in rules.items():
+            self.expect(name, holds(value), expected)
+        return value
+
+    def require(self, name: str, rules: Rules) -> Any:
+        """The value of this name, if it passes all rules."""
+        return self.check(name, self.get(name), rules)
+
     def count(self, name: str, least: int = 0) -> int:
-        """A whole number, of any type that holds one."""
-        value = self.get(name)
-        whole = (
-            isinstance(value, (int, float, np.integer, np.floating))
-            and not isinstance(value, bool)
-            and least <= value <= MOST
-            and value == int(value)
+        """An integer, stored as any type of number."""
+        value = self.number(name)
+        self.expect(
+            name,
+            least <= value <= LARGEST_COUNT and value == int(value),
+            f"an integer of at least {least}",
         )
-        self.expect(name, whole, f"a whole number, at least {least}")
         return int(value)
 
     def flag(self, name: str) -> bool:
-        """True or False."""
-        value = self.get(name)
-        self.expect(name, isinstance(value, (bool, np.bool_)), "true or false")
-        return bool(value)
+        rules: Rules = {"True or False": lambda value: isinstance(value, (bool, np.bool_))}
+        return bool(self.require(name, rules))
 
     def number(self, name: str) -> Any:
-        """One finite number, of its own type."""
-        value = self.get(name)
-        plain = isinstance(value, (int, float, np.integer, np.floating))
-        self.expect(name, plain and not isinstance(value, bool), "a number")
-        self.expect(name, np.isfinite(value), "finite")
-        return value
+        """A finite number, of its own type."""
+        return self.require(
+            name,
+            {
+                "a number": is_number,
+                "finite": np.isfinite,
+            },
+        )
+
+    def array(self, name: str, ndim: int, kinds: str = "f") -> Array:
+        """An array of numbers."""
+        return self.require(
+            name,
+            {
+                f"an array with {ndim} dimensions": lambda value: (
+                    isinstance(value, np.ndarray) and value.ndim == ndim
+                ),
+                f"of a dtype of kind {' or '.join(kinds)}": lambda array: array.dtype.kind in kinds,
+            },
+        )
 
     def vector(
         self,
@@ -100,98 +141,109 @@ class Facts:
         nan: bool = False,
         whole: bool = False,
     ) -> Array:
-        """A vector of n finite numbers, none below `least`; `nan`: some may be NaN."""
-        array = self.array(name, 1, whole=whole)
-        if n is not None:
-            self.expect(name, len(array) == n, f"a vector of {n} numbers")
-        there = array[~np.isnan(array)] if nan and not whole else array
-        self.expect(name, np.isfinite(there).all(), "finite")
-        self.expect(name, (there >= least).all(), f"at least {least:g}")
-        return array
+        """A vector of n finite numbers of at least `least`; with `nan`, entries may be NaN."""
+        return self.check(
+            name,
+            self.array(name, 1, "iu" if whole else "f"),
+            {
+                f"a vector of {n} numbers": lambda array: n is None or len(array) == n,
+                "finite": lambda array: (np.isfinite(array) | (np.isnan(array) & nan)).all(),
+                f"at least {least:g}": lambda array: not (array < least).any(),
+            },
+        )
 
-    def matrix(self, name: str, columns: int | None = None) -> Array:
-        """A matrix of finite numbers with at least one row."""
-        array = self.array(name, 2)
-        self.expect(name, array.size, "a matrix with rows and columns")
-        if columns is not None:
-            self.expect(name, array.shape[1] == columns, f"a matrix with {columns} columns")
-        self.expect(name, np.isfinite(array).all(), "finite")
-        return array
-
-    def array(self, name: str, ndim: int, *, whole: bool = False) -> Array:
-        """An array of numbers."""
-        value = self.get(name)
-        kinds = "iu" if whole else "f"
-        right = isinstance(value, np.ndarray) and value.ndim == ndim and value.dtype.kind in kinds
-        what = "whole numbers" if whole else "real numbers"
-        self.expect(name, right, f"an array of {what} with {ndim} dimensions")
-        return value
+    def matrix(self, name: str) -> Array:
+        """A matrix of finite numbers that is not empty."""
+        return self.check(
+            name,
+            self.array(name, 2),
+            {
+                "a matrix with rows and columns": lambda array: array.size,
+                "finite": lambda array: np.isfinite(array).all(),
+            },
+        )
 
     def samples_seen(self, name: str, n: int) -> Any:
-        """How many samples a step has seen: one number, or one for each of n columns."""
+        """The number of samples seen: one number, or one per column."""
         value = self.get(name)
-        if isinstance(value, np.ndarray) and value.ndim == 1:
+        if is_vector(value, "iuf"):
             return self.vector(name, n, least=0, whole=value.dtype.kind in "iu")
-        self.expect(name, self.number(name) > 0, "positive")  # not whole, if samples had weights
-        return value  # of its own type, which partial_fit continues with
+        self.expect(name, self.number(name) > 0, "positive")  # not an integer for weighted samples
+        return value  # partial_fit continues with a value of this type
 
     def feature_names(self, n: int) -> Array | None:
         """The names of the n input columns, or None."""
-        names = self.get("feature_names_in_")
-        if names is None:
-            return None
-        right = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (n,)
-        self.expect("feature_names_in_", right, f"an array of {n} names")
-        self.expect(
-            "feature_names_in_", all(type(name) is str for name in names), "an array of strings"
+        return self.require(
+            "feature_names_in_",
+            {
+                f"an array of {n} strings": lambda names: (
+                    names is None
+                    or (
+                        is_vector(names, "O")
+                        and len(names) == n
+                        and all(type(x) is str for x in names)
+                    )
+                ),
+                "an array of distinct names": lambda names: names is None or all_different(names),
+            },
         )
-        self.expect("feature_names_in_", all_different(names), "an array of distinct names")
-        return names
+
+
+def increasing_indices(n: int) -> Rules:
+    """The rules for a vector of increasing indices below n."""
+    return {
+        "an array of indices": lambda indices: is_vector(indices, "iu"),
+        f"increasing indices below {n}": lambda indices: (
+            not indices.size or (indices[0] >= 0 and indices[-1] < n and is_increasing(indices))
+        ),
+    }
 
 
 @dataclass(frozen=True)
 class Known:
-    """A class whose fitted objects can be stored and restored.
+    """A class whose fitted objects can be saved and restored.
 
     Attributes
     ----------
-    module, name : str
-        Where the class is imported from.
+    path : str
+        The full name, such as 'sklearn.preprocessing:StandardScaler'.
     parameters : tuple of str
-        Those that define the object. The others concern how it runs (memory, processes, output)
-        and take their defaults when it is restored.
+        The parameters that define the object. All others control how it runs (memory, processes,
+        output) and get their defaults when the object is restored.
     facts : callable(fitted object) -> dict
-        What `fit` has found that cannot be computed from the rest.
+        The results of `fit` that cannot be computed from the rest.
     restore : callable(object, Facts) -> int
-        Gives an unfitted object, which has its parameters, the attributes that `fit` would have
-        given it. Returns the number of input columns; raises FactError or another ValueError.
+        Sets the attributes of `fit` on an object that has only its parameters. Returns the number
+        of input columns. Raises FactError or another ValueError.
     absent : dict
-        Parameters that the class demands and that follow from the facts.
+        Required parameters of the class that `restore` sets from the facts.
     """
 
-    module: str
-    name: str
+    path: str
     parameters: tuple[str, ...]
     facts: Callable[[Any], dict[str, Any]]
     restore: Callable[[Any, Facts], int]
     absent: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
+    def name(self) -> str:
+        return self.path.partition(":")[2]
+
+    @property
     def of(self) -> type[Any]:
-        """The class itself, imported when first asked for."""
-        return getattr(import_module(self.module), self.name)
+        """The class, imported on first use."""
+        return resolve_name(self.path)
 
 
 @dataclass(frozen=True)
 class KnownStep(Known):
-    """A class of steps.
+    """A class of supported preprocessing steps.
 
     Attributes
     ----------
     operations : callable(fitted step) -> list of Operation
-        What the step does to its columns.
     typical : callable(fitted step) -> (means, standard deviations) or None
-        What a scaler knows of its inputs.
+        Location and spread of the inputs, where a scaler stores them.
     """
 
     operations: Callable[[Any], list[Operation]]

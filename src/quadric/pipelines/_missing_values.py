@@ -8,27 +8,25 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.pipelines._operations import (
+    NEVER_MISSING,
     Affine,
     Beside,
-    Bin,
     Impute,
-    Indicate,
-    OneHot,
     Operation,
-    Ordinal,
     Select,
     is_missing,
+    width_after,
 )
 from quadric.pipelines._table import operations
 
 
-def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
+def missing_after(found: Sequence[Operation], missing: Array) -> Array:
     """For each column after the operations, whether all its values are missing.
 
-    `missing` says the same of the columns before. A scaler makes a column missing that had no
-    values in `fit`; an imputer fills it or drops it.
+    `missing` is the same mask for the columns before them. A column without values in `fit` is
+    missing after a scaler; an imputer fills or drops it.
     """
-    for operation in operations:
+    for operation in found:
         missing = _after(operation, missing)
     return missing
 
@@ -39,12 +37,10 @@ def _after(operation: Operation, missing: Array) -> Array:
         return np.isnan(operation.t) | lost
     if isinstance(operation, Select):
         return missing[operation.indices]
-    if isinstance(operation, Impute):
-        if not is_missing(operation.missing):
-            return missing
+    if isinstance(operation, Impute) and is_missing(operation.missing):
         return missing & np.array([is_missing(value) for value in operation.fill], dtype=bool)
-    if isinstance(operation, (Bin, Indicate, OneHot, Ordinal)):
-        return np.zeros(operation.width(len(missing)), dtype=bool)
+    if isinstance(operation, NEVER_MISSING):
+        return np.zeros(width_after([operation], len(missing)), dtype=bool)
     if isinstance(operation, Beside):
         return np.concatenate(
             [
@@ -56,21 +52,24 @@ def _after(operation: Operation, missing: Array) -> Array:
 
 
 def fill_values(steps: Sequence[Any]) -> Array:
-    """What the steps put in the place of a missing value of each column; NaN if nothing."""
+    """The values that replace missing values of each column in the steps; NaN for none."""
     found = [operations(step) for step in steps]
     n = n_inputs(steps[0], found[0])
     return fill_after([operation for inside in found for operation in inside], n)
 
 
 def n_inputs(step: Any, found: Sequence[Operation]) -> int:
-    """A FeatureUnion whose first step is 'drop' has no `n_features_in_`."""
+    """The number of input columns; a FeatureUnion may have no `n_features_in_`."""
     if found and isinstance(found[0], Beside):
         return found[0].n
     return int(getattr(step, "n_features_in_", 0))
 
 
 def fill_after(found: Sequence[Operation], n: int, last: Array | None = None) -> Array:
-    """What replaces a missing value of each of n columns; `last`: after the operations."""
+    """The values that replace missing values of each of n columns in the operations.
+
+    `last` has the values that replace those still missing after the operations.
+    """
     fill = np.full(n, np.nan)
     if not found:
         return fill if last is None else last
@@ -84,7 +83,7 @@ def fill_after(found: Sequence[Operation], n: int, last: Array | None = None) ->
         with np.errstate(divide="ignore", invalid="ignore"):  # a weight may be zero
             fill = (fill_after(after, n, last) - first.t) / first.A
     elif isinstance(first, Beside):
-        outputs, row = fill_after(after, first.width(n), last), 0
+        outputs, row = fill_after(after, width_after([first], n), last), 0
         for branch in first.branches:
             columns = np.asarray(branch.columns)
             inside = fill_after(branch.operations, len(columns), outputs[row : row + branch.width])

@@ -1,15 +1,13 @@
-"""What preprocessing does to a table, as data: the operations that every step is made of.
+"""Preprocessing as data: the operations that describe every supported step.
 
-Each operation maps columns to columns. `width(n)` is the number of columns that it returns for n.
+Each operation maps columns to columns. `width_after` returns the number of output columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from quadric._utils.arrays import Array
 
@@ -18,7 +16,7 @@ from quadric._utils.arrays import Array
 class Affine:
     """z = A (u - center) + shift; a vector A stands for a diagonal matrix.
 
-    The center is kept apart: in float32, subtracting it first loses no digits.
+    The center is a separate field because subtracting it first loses no digits in float32.
     """
 
     A: Array
@@ -28,47 +26,38 @@ class Affine:
     @property
     def t(self) -> Array:
         """The constant term: z = A u + t."""
-        product = self.A * self.center if self.A.ndim == 1 else self.A @ self.center
-        return self.shift - product
-
-    def width(self, n: int) -> int:
-        _expect(n, len(self.center))
-        return len(self.shift)
+        return self.shift - (self.A * self.center if self.A.ndim == 1 else self.A @ self.center)
 
 
 @dataclass(frozen=True)
 class Clip:
-    """Values below `low` or above `high` are moved to these."""
+    """Limit every value to the interval [low, high]."""
 
     low: float
     high: float
 
-    def width(self, n: int) -> int:
-        return n
-
 
 @dataclass(frozen=True)
 class Select:
-    """The columns at these indices, of n columns."""
+    """Keep some of n columns.
+
+    The indices are increasing.
+    """
 
     indices: Array
     n: int
 
-    def width(self, n: int) -> int:
-        _expect(n, self.n)
-        return len(self.indices)
-
 
 @dataclass(frozen=True)
 class Impute:
-    """In each column, missing values are replaced by `fill`."""
+    """Replace missing values by the column's entry of `fill`.
+
+    `missing` is the value that counts as missing. It can be NaN, None, a number or a string.
+    If it is not NaN or None, a NaN in the input stays as it is.
+    """
 
     missing: Any
     fill: Array
-
-    def width(self, n: int) -> int:
-        _expect(n, len(self.fill))
-        return n
 
 
 @dataclass(frozen=True)
@@ -77,30 +66,19 @@ class Indicate:
 
     missing: Any
 
-    def width(self, n: int) -> int:
-        return n
-
 
 @dataclass(frozen=True)
 class Categories:
-    """The categories of one column, and what each becomes.
+    """The categories of one column and their codes.
 
-    Attributes
-    ----------
-    values : array
-    codes : array
-        Of each category. For `OneHot` the index of its output column, or -1 for none; several
-        categories may share one. For `Ordinal` the number that replaces it.
-    unknown : number or None
-        The code of a value that is not among the categories; None if such a value is an error.
-    width : int
-        The number of output columns.
+    For `OneHot`, a code is the index of the category's output column, or -1 for none; categories
+    may share an output column. For `Ordinal`, it is the number that replaces the category.
     """
 
     values: Array
     codes: Array
-    unknown: float | None
-    width: int = 1
+    unknown: float | None  # the code of any other value; None if other values are an error
+    width: int = 1  # the number of output columns
 
 
 @dataclass(frozen=True)
@@ -109,47 +87,39 @@ class OneHot:
 
     columns: tuple[Categories, ...]
 
-    def width(self, n: int) -> int:
-        _expect(n, len(self.columns))
-        return sum(column.width for column in self.columns)
-
 
 @dataclass(frozen=True)
 class Ordinal:
-    """For each column, the code of its category."""
+    """Replace every value by the code of its category.
+
+    The output of each column is one number.
+    """
 
     columns: tuple[Categories, ...]
-
-    def width(self, n: int) -> int:
-        _expect(n, len(self.columns))
-        return n
 
 
 @dataclass(frozen=True)
 class Bin:
-    """For each column, how many of its inner `edges` are not above the value.
+    """Count the inner `edges` of the column that are not above the value.
 
-    With a `dtype` the value is rounded to this type first.
+    With a `dtype`, the value is rounded to this dtype first.
     """
 
     edges: tuple[Array, ...]
     dtype: Any = None
 
-    def width(self, n: int) -> int:
-        _expect(n, len(self.edges))
-        return n
-
 
 @dataclass(frozen=True)
 class Power:
-    """A power of each column, 'yeo-johnson' or 'box-cox', with exponents `lambdas`."""
+    """A power transform.
+
+    The method is 'yeo-johnson' or 'box-cox'. `lambdas` has the exponent of each column, as in
+    scikit-learn's PowerTransformer, without the standardization that may follow. That is a
+    separate `Affine`.
+    """
 
     method: str
     lambdas: Array
-
-    def width(self, n: int) -> int:
-        _expect(n, len(self.lambdas))
-        return n
 
 
 @dataclass(frozen=True)
@@ -166,23 +136,43 @@ class Branch:
 
 @dataclass(frozen=True)
 class Beside:
-    """Branches applied to the same n columns, their outputs side by side."""
+    """Apply branches to the same n columns and concatenate their outputs."""
 
     branches: tuple[Branch, ...]
     n: int
 
-    def width(self, n: int) -> int:
-        _expect(n, self.n)
-        return sum(branch.width for branch in self.branches)
-
 
 Operation = Affine | Clip | Select | Impute | Indicate | OneHot | Ordinal | Bin | Power | Beside
 
+NEVER_MISSING = (Bin, Indicate, OneHot, Ordinal)  # operations without missing outputs
+# The number of input columns. The operations that are not listed take any number.
+N_INPUTS: dict[type, Callable[[Any], int]] = {
+    Affine: lambda operation: len(operation.center),
+    Select: lambda operation: operation.n,
+    Impute: lambda operation: len(operation.fill),
+    OneHot: lambda operation: len(operation.columns),
+    Ordinal: lambda operation: len(operation.columns),
+    Bin: lambda operation: len(operation.edges),
+    Power: lambda operation: len(operation.lambdas),
+    Beside: lambda operation: operation.n,
+}
+# The number of output columns. The operations that are not listed return as many as they take.
+N_OUTPUTS: dict[type, Callable[[Any], int]] = {
+    Affine: lambda operation: len(operation.shift),
+    Select: lambda operation: len(operation.indices),
+    OneHot: lambda operation: sum(column.width for column in operation.columns),
+    Beside: lambda operation: sum(branch.width for branch in operation.branches),
+}
+
 
 def width_after(operations: Sequence[Operation], n: int) -> int:
-    """The number of columns that the operations make of n; ValueError if they do not fit."""
+    """The number of output columns for n input columns; ValueError if the operations do not fit."""
     for operation in operations:
-        n = operation.width(n)
+        kind = type(operation)
+        if kind in N_INPUTS and N_INPUTS[kind](operation) != n:
+            expected = N_INPUTS[kind](operation)
+            raise ValueError(f"a step expects {expected} columns, but the input has {n}")
+        n = N_OUTPUTS[kind](operation) if kind in N_OUTPUTS else n
     return n
 
 
@@ -194,13 +184,3 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except TypeError:  # pandas' NA has no truth value
         return True
-
-
-def identity(n: int) -> Affine:
-    """The affine map that changes nothing."""
-    return Affine(np.ones(n), np.zeros(n), np.zeros(n))
-
-
-def _expect(n: int, expected: int) -> None:
-    if n != expected:
-        raise ValueError(f"a step takes {expected} columns and is given {n}")

@@ -1,4 +1,4 @@
-"""The columns that a selector has chosen, without what it chose them by."""
+"""SelectedFeatures, which replaces a selector in a model file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from quadric._utils.arrays import Array
 class SelectedFeatures(SelectorMixin, BaseEstimator):
     """Select given columns.
 
-    A model file keeps a selector that holds another estimator or a function of yours (`RFE`,
-    `SelectFromModel`, ...) as one of these. `fit` checks the number of columns and selects nothing
-    anew.
+    A model file stores any selector that contains another estimator or a user-defined function
+    (`RFE`, `SelectFromModel`, ...) as a `SelectedFeatures`. Its `fit` checks the number of columns
+    and keeps the selection.
 
     Parameters
     ----------
@@ -48,8 +48,7 @@ class SelectedFeatures(SelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     def _get_support_mask(self) -> Array:

@@ -1,17 +1,20 @@
-"""Selectors: some of the columns, as they are."""
+"""Feature selectors, which return some of their columns unchanged."""
 
 from typing import Any
 
 import numpy as np
 
-from quadric.pipelines._known_steps import Facts, KnownStep, attributes
+from quadric.pipelines._known_steps import Facts, KnownStep, attributes, is_vector
 from quadric.pipelines._operations import Operation, Select
 
-SELECTION = "sklearn.feature_selection"
 SCORES = (
-    "chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression",
+    "chi2",
+    "f_classif",
+    "f_regression",
+    "mutual_info_classif",
+    "mutual_info_regression",
     "r_regression",
-)  # fmt: skip
+)
 
 
 def _select(step: Any) -> list[Operation]:
@@ -20,11 +23,12 @@ def _select(step: Any) -> list[Operation]:
 
 
 def has_known_score(step: Any) -> bool:
-    """Whether a selector by scores has one of scikit-learn's own functions for them."""
+    """Whether the step's score function, if it has one, is one of scikit-learn's."""
     from sklearn import feature_selection
 
-    known = [getattr(feature_selection, name) for name in SCORES]
-    return not hasattr(step, "score_func") or step.score_func in known
+    return not hasattr(step, "score_func") or step.score_func in [
+        getattr(feature_selection, name) for name in SCORES
+    ]
 
 
 def _score_facts(step: Any) -> dict[str, Any]:
@@ -35,22 +39,18 @@ def _score_facts(step: Any) -> dict[str, Any]:
     }
 
 
-def _no_score(X: Any, y: Any) -> Any:
-    """Holds the place of the score function until it is restored."""
-    raise NotImplementedError
-
-
 def _restore_scores(step: Any, facts: Facts) -> int:
     from sklearn import feature_selection
 
-    name = facts.get("score_func")
-    facts.expect("score_func", isinstance(name, str) and name in SCORES, f"one of {SCORES}")
+    name = facts.require(
+        "score_func", {f"one of {SCORES}": lambda name: isinstance(name, str) and name in SCORES}
+    )
     step.score_func = getattr(feature_selection, name)
     step.scores_ = facts.array("scores_", 1)
     n = len(step.scores_)
-    step.pvalues_ = None if facts.get("pvalues_") is None else facts.array("pvalues_", 1)
-    facts.expect(
-        "pvalues_", step.pvalues_ is None or len(step.pvalues_) == n, f"a vector of {n} numbers"
+    step.pvalues_ = facts.require(
+        "pvalues_",
+        {f"a vector of {n} numbers": lambda p: p is None or (is_vector(p, "f") and len(p) == n)},
     )
     _expect_some(step, facts)
     return n
@@ -63,29 +63,29 @@ def _restore_variances(step: Any, facts: Facts) -> int:
 
 
 def _restore_selected(step: Any, facts: Facts) -> int:
-    mask = facts.get("support")
-    right = isinstance(mask, np.ndarray) and mask.ndim == 1 and mask.dtype == bool
-    facts.expect("support", right, "an array of booleans")
-    step.support = mask
-    step.fit(np.empty((1, len(mask))))
+    step.support = facts.require("support", {"a boolean array": lambda m: is_vector(m, "b")})
+    step.fit(np.empty((1, len(step.support))))
     _expect_some(step, facts)
-    return len(mask)
+    return len(step.support)
 
 
 def _expect_some(step: Any, facts: Facts) -> None:
     try:
         some = step._get_support_mask().any()
-    except (TypeError, ValueError, AttributeError):  # p-values that are needed and not there
+    except (TypeError, ValueError, AttributeError):  # required p-values are missing
         some = False
     facts.expect("the number of selected columns", some, "at least 1")
 
 
 def _by_scores(name: str, *parameters: str) -> KnownStep:
     return KnownStep(
-        SELECTION, name, parameters,
-        facts=_score_facts, restore=_restore_scores, operations=_select,
-        absent={"score_func": _no_score},
-    )  # fmt: skip
+        f"sklearn.feature_selection:{name}",
+        parameters,
+        facts=_score_facts,
+        restore=_restore_scores,
+        operations=_select,
+        absent={"score_func": lambda X, y: None},  # until `restore` sets it
+    )
 
 
 SELECTORS = [
@@ -96,15 +96,20 @@ SELECTORS = [
     _by_scores("SelectFwe", "alpha"),
     _by_scores("GenericUnivariateSelect", "mode", "param"),
     KnownStep(
-        SELECTION, "VarianceThreshold", ("threshold",),
-        facts=attributes("variances_"), restore=_restore_variances, operations=_select,
+        "sklearn.feature_selection:VarianceThreshold",
+        ("threshold",),
+        facts=attributes("variances_"),
+        restore=_restore_variances,
+        operations=_select,
     ),
-]  # fmt: skip
+]
 
-# Any other selector, such as RFE: the columns that it has selected.
+# Any other selector, such as RFE, is reduced to the columns that it selects.
 SELECTED = KnownStep(
-    "quadric.pipelines._selected_features", "SelectedFeatures", (),
+    "quadric.pipelines._selected_features:SelectedFeatures",
+    (),
     facts=lambda step: {"support": np.asarray(step.get_support())},
-    restore=_restore_selected, operations=_select,
+    restore=_restore_selected,
+    operations=_select,
     absent={"support": None},
-)  # fmt: skip
+)

@@ -1,4 +1,4 @@
-"""A forged file: some mutations of a model file, and the hash that belongs to them."""
+"""Forged files: mutations of a model file, with the right hash."""
 
 import copy
 import random
@@ -59,7 +59,7 @@ def seal(description, arrays):
     def raw(value):
         return re.sub(rf'"\\u{ord(RAW):04x}([^"]*)"', r"\1", canonical(value))
 
-    unchecked = mock.patch.object(container, "_check_cost")  # an attacker does not ask
+    unchecked = mock.patch.object(container, "_is_affordable")  # an attacker does not ask
     with mock.patch.object(container, "canonical", raw), unchecked:
         try:
             return container.to_bytes(description, arrays)

@@ -1,4 +1,4 @@
-"""The model files that forgeries start from: files of this version, and every fixture."""
+"""The model files that are forged: files of this version, and every fixture."""
 
 import tempfile
 from pathlib import Path
@@ -14,13 +14,23 @@ from tests.support.model_file_models import MODELS, make, table
 __all__ = ["Original", "originals"]
 
 FIXTURES = make_fixtures.FIXTURES
-FEW = ("network reduced float32", "classes objects", "multi-label", "class weights", "logistic",
-       "partial fit", "min max", "imputer", "columns by number", "given categories")  # fmt: skip
+FEW = (
+    "network reduced float32",
+    "classes objects",
+    "multi-label",
+    "class weights",
+    "logistic",
+    "partial fit",
+    "min max",
+    "imputer",
+    "columns by number",
+    "given categories",
+)
 SMALL_SEEDS = 10**6
 
 
 class Original(NamedTuple):
-    """A file as data, inputs that its model takes, and its answers to them."""
+    """The content of a file, inputs for its model, and the predictions."""
 
     name: str
     description: dict[str, Any]

@@ -50,15 +50,24 @@ def _reshaped(array, rng):
     first = array.shape[0] if array.ndim else 0
     return rng.choice(
         (
-            lambda: array.T, lambda: array[:-1], lambda: array[1:], lambda: array[:0],
-            lambda: array[None], lambda: array[..., None], lambda: array.reshape(-1),
-            lambda: array.reshape(-1)[:1].reshape(()), lambda: np.concatenate([array, array]),
-            lambda: np.concatenate([array, array[-1:]]), lambda: array[..., :-1],
-            lambda: np.concatenate([array] * 2, axis=-1), lambda: array[::-1],
-            lambda: array[rng.sample(range(first), first)], lambda: np.repeat(array[:1], first, 0),
+            lambda: array.T,
+            lambda: array[:-1],
+            lambda: array[1:],
+            lambda: array[:0],
+            lambda: array[None],
+            lambda: array[..., None],
+            lambda: array.reshape(-1),
+            lambda: array.reshape(-1)[:1].reshape(()),
+            lambda: np.concatenate([array, array]),
+            lambda: np.concatenate([array, array[-1:]]),
+            lambda: array[..., :-1],
+            lambda: np.concatenate([array] * 2, axis=-1),
+            lambda: array[::-1],
+            lambda: array[rng.sample(range(first), first)],
+            lambda: np.repeat(array[:1], first, 0),
             lambda: array[:1],
         )
-    )()  # fmt: skip
+    )()
 
 
 def shapes(description, tensors, rng, other):
@@ -165,6 +174,18 @@ def moved_sums(description, tensors, rng, other):
 
 
 MUTATIONS = (
-    values, values, values, signs, shapes, shapes, resize, resize, resize, dtypes, contents, texts,
-    texts, moved_sums,
-)  # fmt: skip
+    values,
+    values,
+    values,
+    signs,
+    shapes,
+    shapes,
+    resize,
+    resize,
+    resize,
+    dtypes,
+    contents,
+    texts,
+    texts,
+    moved_sums,
+)

@@ -1,10 +1,10 @@
-"""Finding one's way in a tree of JSON, and changing it."""
+"""Find and change values in a tree of JSON."""
 
 __all__ = ["pick", "places", "put", "short", "whole"]
 
 
 def places(tree, path=""):
-    """(holder, key, path) of everything inside."""
+    """Yield (holder, key, path) of every value inside."""
     keys = tree if isinstance(tree, dict) else range(len(tree))
     for key in keys:
         yield tree, key, f"{path}.{key}"
@@ -13,7 +13,7 @@ def places(tree, path=""):
 
 
 def _walk(tree, rng):
-    """A place at the end of a random walk: what is near the root has more weight than in a list."""
+    """The end of a random walk, which favours values near the root over entries of long lists."""
     path = ""
     while True:
         key = rng.choice(list(tree) if isinstance(tree, dict) else range(len(tree)))

@@ -1,4 +1,4 @@
-"""All that one does with a model from a file, and the errors that one may be told of.
+"""Everything that users do with a loaded model, and the errors that it may raise.
 
 Every use returns, or raises an error that `TOLD` lists. A use checks what it gets: an answer for
 each row, finite, probabilities that sum to 1.
@@ -71,7 +71,7 @@ TOLD = (
     ("learn", ValueError, r"warm_start and partial_fit continue with the network of the last call"),
     ("learn", ValueError, r"partial_fit does not support early_stopping=True"),
     ("info", quadric.ModelFileError, r".* cannot be loaded: "),
-)  # fmt: skip
+)
 # Told only where X itself has missing values: a model without an imputer refuses them.
 TOLD_OF_MISSING = (("predict predict_claimed fit", ValueError, r"Input X contains NaN"),)
 
@@ -106,8 +106,9 @@ def claimed_inputs(model, X):
         names = list(getattr(model, "feature_names_in_", X.columns))
         if len(names) != n:
             raise WrongAnswerError(f"{n} features and {len(names)} names")
-        columns = [X[name] if name in X else X.iloc[:, i % X.shape[1]]
-                   for i, name in enumerate(names)]  # fmt: skip
+        columns = [
+            X[name] if name in X else X.iloc[:, i % X.shape[1]] for i, name in enumerate(names)
+        ]
         return pd.concat(columns, axis=1, keys=names)
     return np.take(X, np.arange(n) % X.shape[1], axis=1)
 

@@ -1,4 +1,4 @@
-"""What a process may not do because of a file, as the interpreter announces it."""
+"""Audit events that a file from a stranger must not cause."""
 
 import os
 import sys
@@ -6,23 +6,38 @@ import sys
 __all__ = ["HarmError", "Watch"]
 
 FORBIDDEN = (
-    "compile", "exec", "import", "code.", "os.", "subprocess.", "pickle.", "marshal.", "socket.",
-    "shutil.", "ctypes.", "tempfile.", "urllib.", "http.", "sqlite3.", "open", "mmap.",
-)  # fmt: skip
+    "compile",
+    "exec",
+    "import",
+    "code.",
+    "os.",
+    "subprocess.",
+    "pickle.",
+    "marshal.",
+    "socket.",
+    "shutil.",
+    "ctypes.",
+    "tempfile.",
+    "urllib.",
+    "http.",
+    "sqlite3.",
+    "open",
+    "mmap.",
+)
 HARMLESS = ("os.listdir", "os.scandir", "os.putenv", "os.unsetenv")  # typer sets a variable
 OF_IMPORTS = ("exec", "compile", "marshal.loads", "code.__new__")
 TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class HarmError(BaseException):
-    """Raised in the midst of what is forbidden, so that it does not happen."""
+    """Raised by the audit hook to stop a forbidden action."""
 
 
 class Watch:
-    """While it is on, notes what is forbidden and stops it.
+    """While it is on, record and stop forbidden actions.
 
-    Files may be written in `directory`. A library that was imported before may import more of
-    itself.
+    Files may be written in `directory`. A library that is already imported may import more of its
+    own modules.
     """
 
     def __init__(self, directory):

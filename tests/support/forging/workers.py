@@ -1,4 +1,4 @@
-"""Files examined in processes that may die of them."""
+"""Examine files in worker processes, which a file may crash."""
 
 import contextlib
 import faulthandler
@@ -33,7 +33,7 @@ FILES_PER_WORKER = 1000
 
 
 def outcomes(seeds, originals):
-    """What came of each file, from workers that are replaced when they die.
+    """Yield the outcome of each file, from workers that are replaced when they die.
 
     An outcome is a dict: 'seed', 'name' of the original, 'said' (what was changed), 'refused' if
     it was, 'uses' that were made, those that were 'told' of an error, 'memory' times the file's

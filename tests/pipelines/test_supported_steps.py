@@ -1,4 +1,4 @@
-"""Every step of the table, asked for every ability: explained, exported, saved, rebuilt."""
+"""Every supported step can be explained, exported, saved and rebuilt."""
 
 import warnings
 
@@ -7,32 +7,16 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.feature_selection import (
-    RFE,
-    GenericUnivariateSelect,
-    SelectFdr,
-    SelectFpr,
-    SelectFromModel,
-    SelectFwe,
     SelectKBest,
-    SelectPercentile,
-    VarianceThreshold,
-    chi2,
 )
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    KBinsDiscretizer,
-    MaxAbsScaler,
-    MinMaxScaler,
     OneHotEncoder,
-    OrdinalEncoder,
     PolynomialFeatures,
-    PowerTransformer,
-    RobustScaler,
     StandardScaler,
 )
 
@@ -42,158 +26,30 @@ from quadric.explain._model import select_layer
 from quadric.model_file._saved_classes import RUNNING
 from quadric.pipelines._operations import width_after
 from quadric.pipelines._table import STEPS, UnknownStepError, find, operations, split
-
-RNG = np.random.default_rng(5)
-NUMBERS = RNG.normal([0, 3, -1, 100], [1, 2, 0.1, 5], size=(120, 4))
-POSITIVE = np.exp(NUMBERS[:, :3])
-GAPS = np.where(RNG.uniform(size=NUMBERS.shape) < 0.1, np.nan, NUMBERS)
-EMPTY = np.column_stack([GAPS, np.full(len(GAPS), np.nan)])
-TABLE = pd.DataFrame(
-    {
-        "size": GAPS[:, 0],
-        "weight": NUMBERS[:, 1],
-        "colour": RNG.choice(["red", "blue", "gr\u00fcn", "mauve"], 120, p=[0.4, 0.3, 0.28, 0.02]),
-        "shop": RNG.choice([1, 2, 40], 120),
-    }
+from tests.support.pipeline_cases import (
+    CASES,
+    GAPS,
+    NUMBERS,
+    TABLE,
+    TEXT_GAPS,
+    WHOLE,
+    Y,
+    fitted_case,
 )
-TEXT = pd.DataFrame(
-    {
-        "colour": TABLE["colour"].astype(object),
-        "grade": RNG.choice(["a", "b", "c"], 120).astype(object),
-    }
-)
-TEXT_GAPS = TEXT.mask(RNG.uniform(size=TEXT.shape) < 0.1, None).astype(object)
-WHOLE = pd.DataFrame({"shop": TABLE["shop"], "hour": RNG.integers(0, 4, 120)})
-Y = np.where(NUMBERS[:, 0] ** 2 + NUMBERS[:, 1] > 4, "yes", "no")
-
-
-def _columns(**settings):
-    return ColumnTransformer(
-        [
-            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["size", "weight"]),
-            ("text", OneHotEncoder(handle_unknown="ignore"), ["colour"]),
-        ],
-        **settings,
-    )
-
-
-# name: step, data, whether it is affine (None: it has affine and other branches)
-CASES = {
-    "StandardScaler": (StandardScaler(), NUMBERS, True),
-    "StandardScaler scale only": (StandardScaler(with_mean=False), NUMBERS, True),
-    "StandardScaler nothing": (StandardScaler(with_mean=False, with_std=False), NUMBERS, True),
-    "MinMaxScaler": (MinMaxScaler((-1, 2)), NUMBERS, True),
-    "MinMaxScaler clip": (MinMaxScaler(clip=True), NUMBERS, False),
-    "MaxAbsScaler": (MaxAbsScaler(), NUMBERS, True),
-    "RobustScaler": (RobustScaler(), NUMBERS, True),
-    "RobustScaler center only": (RobustScaler(with_scaling=False), NUMBERS, True),
-    "PowerTransformer": (PowerTransformer(), NUMBERS, False),
-    "PowerTransformer box-cox": (PowerTransformer("box-cox", standardize=False), POSITIVE, False),
-    "PCA": (PCA(2), NUMBERS, True),
-    "PCA whiten": (PCA(0.9999, whiten=True), NUMBERS, True),
-    "IncrementalPCA": (IncrementalPCA(2), NUMBERS, True),
-    "TruncatedSVD": (TruncatedSVD(2, random_state=0), NUMBERS, True),
-    "SimpleImputer": (SimpleImputer(), GAPS, True),
-    "SimpleImputer marks": (SimpleImputer(strategy="median", add_indicator=True), GAPS, None),
-    "SimpleImputer empty column": (SimpleImputer(), EMPTY, True),
-    "SimpleImputer of -1": (SimpleImputer(missing_values=-1), np.nan_to_num(GAPS, nan=-1), False),
-    "OneHotEncoder": (OneHotEncoder(), TEXT, False),
-    "OneHotEncoder drop": (OneHotEncoder(drop="first", sparse_output=False), TEXT, False),
-    "OneHotEncoder drop given": (OneHotEncoder(drop=["red", "b"]), TEXT, False),
-    "OneHotEncoder rare": (
-        OneHotEncoder(min_frequency=10, handle_unknown="infrequent_if_exist"), TEXT, False
-    ),
-    "OneHotEncoder rare, two left": (
-        OneHotEncoder(max_categories=2, drop="if_binary"), TEXT, False
-    ),
-    "OneHotEncoder missing": (OneHotEncoder(), TEXT_GAPS, False),
-    "OneHotEncoder whole numbers": (OneHotEncoder(handle_unknown="ignore"), WHOLE, False),
-    "OrdinalEncoder": (OrdinalEncoder(), TEXT, False),
-    "OrdinalEncoder unknown": (
-        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), TEXT, False
-    ),
-    "OrdinalEncoder rare": (OrdinalEncoder(min_frequency=10), TEXT, False),
-    "OrdinalEncoder missing": (
-        OrdinalEncoder(encoded_missing_value=-2, min_frequency=10),
-        TEXT_GAPS.fillna(np.nan), False,
-    ),
-    "OrdinalEncoder whole numbers": (OrdinalEncoder(), WHOLE, False),
-    "KBinsDiscretizer": (KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), NUMBERS,
-                         False),
-    "KBinsDiscretizer ordinal": (
-        KBinsDiscretizer(4, encode="ordinal", strategy="uniform"), NUMBERS, False
-    ),
-    "KBinsDiscretizer dense": (
-        KBinsDiscretizer([2, 3, 2, 5], encode="onehot-dense", strategy="kmeans", random_state=0),
-        NUMBERS, False,
-    ),
-    "SelectKBest": (SelectKBest(k=2), NUMBERS, True),
-    "SelectKBest chi2": (SelectKBest(chi2, k=1), POSITIVE, True),
-    "SelectPercentile": (SelectPercentile(percentile=60), NUMBERS, True),
-    "SelectFpr": (SelectFpr(alpha=0.5), NUMBERS, True),
-    "SelectFdr": (SelectFdr(alpha=0.9), NUMBERS, True),
-    "SelectFwe": (SelectFwe(alpha=0.9), NUMBERS, True),
-    "GenericUnivariateSelect": (
-        GenericUnivariateSelect(mode="k_best", param=3), NUMBERS, True
-    ),
-    "VarianceThreshold": (VarianceThreshold(0.5), NUMBERS, True),
-    "RFE": (RFE(LogisticRegression(), n_features_to_select=2), NUMBERS, True),
-    "SelectFromModel": (SelectFromModel(LogisticRegression()), NUMBERS, True),
-    "SelectKBest own score": (
-        SelectKBest(lambda X, y: np.abs(X).sum(axis=0), k=2), NUMBERS, True
-    ),
-    "FunctionTransformer": (FunctionTransformer(), NUMBERS, True),
-    "Pipeline": (make_pipeline(StandardScaler(), "passthrough", PCA(3)), NUMBERS, True),
-    "FeatureUnion": (
-        FeatureUnion([("a", StandardScaler()), ("b", PCA(1)), ("c", "passthrough")],
-                     transformer_weights={"b": 0.5}), NUMBERS, True,
-    ),
-    "ColumnTransformer": (_columns(), TABLE, None),
-    "ColumnTransformer affine, weighted": (
-        ColumnTransformer(
-            [("a", StandardScaler(), [0, 2]), ("b", "passthrough", [3]), ("gone", "drop", [1])],
-            transformer_weights={"a": 3.0},
-        ), NUMBERS, True,
-    ),
-    "ColumnTransformer rest": (_columns(remainder="passthrough"), TABLE, None),
-    "ColumnTransformer rest scaled": (
-        _columns(remainder=StandardScaler(), verbose_feature_names_out=False), TABLE, None
-    ),
-    "ColumnTransformer weighted": (_columns(transformer_weights={"numbers": 3.0}), TABLE, None),
-    "ColumnTransformer no columns": (
-        ColumnTransformer([("none", StandardScaler(), []), ("a", PCA(2), [0, 1, 2])]), NUMBERS,
-        True,
-    ),
-    "ColumnTransformer inside": (
-        ColumnTransformer([("in", ColumnTransformer([("a", MinMaxScaler(), [1, 0])]), [0, 2]),
-                           ("bins", KBinsDiscretizer(3, strategy="uniform"), [1])]),
-        NUMBERS, None,
-    ),
-}  # fmt: skip
-
-
-def _fitted(name):
-    step, X, _ = CASES[name]
-    model = make_pipeline(
-        clone(step), StandardScaler(with_mean=False), QuadraticLogisticRegression()
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # features without values, few iterations
-        return model.fit(X, Y), X
 
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
-    model, X = _fitted(request.param)
+    model, X = fitted_case(request.param)
     return request.param, model, X
 
 
-def test_every_step_of_the_table_is_tried():
+def test_every_step_of_the_table_has_a_case():
     assert {find(step).name for step, _, _ in CASES.values()} >= set(STEPS) - {"Pipeline"}
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_operations_have_the_width_of_the_step(case):
+def test_the_operations_return_as_many_columns_as_the_step(case):
     _, model, _ = case
     for _, step in split(model)[0]:
         n = step.n_features_in_
@@ -205,7 +61,7 @@ def test_the_operations_have_the_width_of_the_step(case):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_explained_in_the_users_units_where_it_is_affine(case):
+def test_surfaces_are_explained_in_input_units_if_the_step_is_affine(case):
     name, model, X = case
     explanation = explain(model, X)
     z = model.decision_function(X)
@@ -217,7 +73,7 @@ def test_explained_in_the_users_units_where_it_is_affine(case):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_exported(case, dtype):
+def test_exported_models_predict_the_same(case, dtype):
     pytest.importorskip("onnxruntime")
     from quadric.onnx import export
     from tests.onnx.test_export import run
@@ -234,7 +90,7 @@ def test_exported(case, dtype):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_saved_and_rebuilt(case, tmp_path):
+def test_loaded_models_predict_the_same_and_can_be_refitted(case, tmp_path):
     name, model, X = case
     save(model, tmp_path / "model")
     loaded = load(tmp_path / "model")
@@ -254,7 +110,7 @@ def test_saved_and_rebuilt(case, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_rebuilt_steps_have_the_attributes_that_fit_gives(case, tmp_path):
+def test_rebuilt_steps_have_the_attributes_that_fit_sets(case, tmp_path):
     """So that no method of a rebuilt step meets an attribute that is missing or another's."""
     _, model, _ = case
     if find(model[0]).name != type(model[0]).__name__:
@@ -337,14 +193,14 @@ def test_steps_fitted_in_unusual_ways_are_saved(tmp_path):
     _round_trip(imputed.fit(texts, Y), texts, path)  # None is a value, not a missing one
 
 
-def test_whitening_of_small_data():
+def test_whitening_of_small_data_is_explained_exactly():
     X = (NUMBERS * 1e-4).astype(np.float32)
     model = make_pipeline(PCA(3, whiten=True), QuadraticLogisticRegression()).fit(X, Y)
     value = explain(model).classes[0].surface.value(X.astype(float))
     np.testing.assert_allclose(value, model.decision_function(X), atol=1e-3)
 
 
-def test_a_selector_that_does_more_is_not_taken_for_one():
+def test_a_selector_with_its_own_transform_is_not_supported():
     class Ten(SelectKBest):
         def transform(self, X):
             return 10 * super().transform(X)
@@ -375,7 +231,7 @@ def test_explained_with_gaps_that_a_later_step_fills(steps):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_onnx_cannot_tell_apart_is_refused():
+def test_export_refuses_categories_that_onnx_cannot_tell_apart():
     pytest.importorskip("onnxruntime")
     from quadric.onnx import export
 
@@ -387,7 +243,7 @@ def test_what_onnx_cannot_tell_apart_is_refused():
         export(model)
 
 
-def test_an_encoder_that_drops_categories_is_a_small_graph():
+def test_an_encoder_that_drops_categories_gives_a_small_graph():
     pytest.importorskip("onnxruntime")
     from quadric.onnx import export
 
@@ -409,12 +265,12 @@ def test_a_column_that_is_dropped_may_hold_text():
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_every_parameter_of_the_installed_class_is_kept_or_only_says_how_it_runs(name):
+def test_every_parameter_of_the_installed_class_is_stored_or_controls_running(name):
     known = STEPS[name]
     assert set(known.of._get_param_names()) <= {*known.parameters, *known.absent, *RUNNING}
 
 
-def test_steps_that_are_not_in_the_table_are_named():
+def test_an_unknown_step_is_named_with_its_path():
     inner = Pipeline([("poly", PolynomialFeatures(2))])
     step = ColumnTransformer([("some", inner, [0, 1])]).fit(NUMBERS)
     with pytest.raises(UnknownStepError, match="PolynomialFeatures is not among") as caught:

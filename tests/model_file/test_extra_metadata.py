@@ -1,4 +1,4 @@
-"""What a model file says in `extra`, in any shape: an answer, or one line and exit code 1."""
+"""Commands accept any `extra` of a model file, or print one line and exit with code 1."""
 
 import copy
 import functools
@@ -21,9 +21,29 @@ from quadric.model_file._describe import describe
 from quadric.tables import ColumnOptions, Settings, open_table, train
 
 JUNK = (
-    None, True, -1, 0, 7, 1.5, -1e308, 10**300, "", "x", "\x1b[31m\n", "category", [], {}, [[]],
-    [None], ["x", "x"], {"x": {"y": []}}, [1, "a"], [{"name": "x"}], {"columns": 3}, 2**63,
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    7,
+    1.5,
+    -1e308,
+    10**300,
+    "",
+    "x",
+    "\x1b[31m\n",
+    "category",
+    [],
+    {},
+    [[]],
+    [None],
+    ["x", "x"],
+    {"x": {"y": []}},
+    [1, "a"],
+    [{"name": "x"}],
+    {"columns": 3},
+    2**63,
+)
 COMMANDS = (
     "info",
     "info --json",
@@ -37,13 +57,13 @@ COMMANDS = (
 
 @pytest.fixture(autouse=True)
 def _one_command(monkeypatch):
-    """The command is built once, and not for each of a thousand calls."""
+    """Build the command once, not for each of a thousand calls."""
     monkeypatch.setattr("typer.testing._get_command", functools.cache(typer.main.get_command))
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Models with what is saved with them: of numbers, of categories, and a bare network."""
+    """Models with their `extra`: for numbers, for categories, and a network alone."""
     directory = tmp_path_factory.mktemp("extra")
     iris = load_iris()
     names = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
@@ -67,7 +87,7 @@ def place(tmp_path_factory):
 
 
 def places(value, path=()):
-    """Where something stands in a value of JSON."""
+    """The paths of all values inside a JSON value."""
     yield path
     if isinstance(value, (dict, list)):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
@@ -75,7 +95,7 @@ def places(value, path=()):
 
 
 def changed(value, path, change):
-    """A copy in which `change(container, key)` was applied at a place."""
+    """A copy with `change(holder, key)` applied at a path."""
     copied = copy.deepcopy(value)
     at = copied
     for key in path[:-1]:
@@ -85,7 +105,7 @@ def changed(value, path, change):
 
 
 def variants(extra):
-    """Every value replaced by junk, removed, doubled, or given a stranger beside it."""
+    """Copies with one value replaced by junk, removed, doubled, or copied to another key."""
     for path in places(extra):
         if not path:
             continue
@@ -165,7 +185,7 @@ def test_extra_in_any_shape(name, count, place, tmp_path):
 )
 @pytest.mark.parametrize("name", ["numbers", "network"])
 def test_notes_of_the_users_own_are_no_mistake(name, extra, place, tmp_path):
-    """`extra` takes anything: what is not ours is left alone."""
+    """`extra` can hold anything; fields that quadric does not know are ignored."""
     _, models = place
     path = tmp_path / "m.quadric"
     save(models[name][0], path, extra=extra)
@@ -179,7 +199,7 @@ def test_notes_of_the_users_own_are_no_mistake(name, extra, place, tmp_path):
 
 
 def test_a_table_of_another_model_is_refused(place, tmp_path):
-    """Each part is well-formed; together they would predict from the wrong columns."""
+    """Each part is valid, but together they would predict from the wrong columns."""
     directory, models = place
     (model, extra), other = models["numbers"], models["categories"][1]
     path, table = tmp_path / "m.quadric", directory / "numbers.csv"
@@ -207,7 +227,7 @@ def test_a_table_of_another_model_is_refused(place, tmp_path):
 
 @pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.full)])
 def test_info_of_forged_descriptions(count, place, tmp_path):
-    """`info` reads the description alone, so nothing has checked the model in it."""
+    """`info` reads the description without checking the model in it."""
     _, models = place
     model, extra = models["categories"]
     description, tensors = describe(model, extra)
