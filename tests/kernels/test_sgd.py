@@ -77,12 +77,10 @@ def test_500_steps_in_three_implementations(kinds, loss, last, form, l2):
     net = make_network(kinds, "logistic", last, n=6, widths=(5, 3), seed=2)
 
     engine = net.copy()
-    engine.fit(given_X, Y, loss, learning_rate=0.02, epochs=10, l2=l2, offset=offset, shuffle=False)
+    options = {"epochs": 10, "learning_rate": 0.02, "shuffle": False, "l2": l2, "offset": offset}
+    engine.fit(given_X, Y, loss, **options)
     batches = net.copy()
-    fit_by_batches(
-        batches, S, Y, loss, offset=offset, l2=l2,
-        epochs=10, learning_rate=0.02, shuffle=False, rng=np.random.default_rng(0),
-    )  # fmt: skip
+    fit_by_batches(batches, S, Y, loss, rng=np.random.default_rng(0), **options)
     assert max_difference(engine, net) > 1e-3  # it did learn something
     assert max_difference(engine, batches) < 1e-9
     if has_reference(kinds):
@@ -135,18 +133,13 @@ def assert_matches_the_mini_batch_path(
     if shift is not None:
         shift = shift / np.sqrt(n)  # inputs of about unit length: nothing blows up
     weights = rng.integers(0, 3, 8).astype(float) if weighted else None
-    run = {"epochs": 2, "learning_rate": 1e-3, "rng": np.random.default_rng(3), "shuffle": True}
-    batches = net.copy()
+    run = {"epochs": 2, "learning_rate": 1e-3, "l2": l2, "clip": clip, "sample_weight": weights}
+    batches, row = net.copy(), None if shift is None else np.broadcast_to(shift, n)
     expected = fit_by_batches(
-        batches, X, Y, loss,
-        offset=None if shift is None else np.broadcast_to(shift, n), l2=l2, clip=clip,
-        sample_weight=weights, **run,
-    )  # fmt: skip
-    run["rng"] = np.random.default_rng(3)
-    history = net.fit(
-        X if form == "dense" else sparse.csr_array(X), Y, loss,
-        offset=shift, l2=l2, clip=clip, sample_weight=weights, **run,
-    )  # fmt: skip
+        batches, X, Y, loss, offset=row, rng=np.random.default_rng(3), shuffle=True, **run
+    )
+    given_X = X if form == "dense" else sparse.csr_array(X)
+    history = net.fit(given_X, Y, loss, offset=shift, rng=np.random.default_rng(3), **run)
     size = max(float(np.abs(a).max()) for layer in net.layers for a in layer.arrays().values())
     assert max_difference(net, batches) < 1e-11 * max(1.0, size)
     np.testing.assert_allclose(history.loss, expected.loss, rtol=1e-9, atol=1e-12)
@@ -218,11 +211,10 @@ def test_penalty_survives_extreme_shrinking():
     net = make_network(("linear", "quadratic"), "tanh", "logistic", n=6)
     weights = rng.choice([0.5, 1.0, 1.5, 1.0 - 1e-9], 40)
     batches = net.copy()
-    fit_by_batches(
-        batches, X, Y, "binary_cross_entropy", l2=10.0, sample_weight=weights,
-        epochs=2, learning_rate=0.1, shuffle=False, rng=np.random.default_rng(0),
-    )  # fmt: skip
-    net.fit(X, Y, learning_rate=0.1, epochs=2, l2=10.0, sample_weight=weights, shuffle=False)
+    run = {"learning_rate": 0.1, "epochs": 2, "l2": 10.0, "sample_weight": weights}
+    order = {"shuffle": False, "rng": np.random.default_rng(0)}
+    fit_by_batches(batches, X, Y, "binary_cross_entropy", **run, **order)
+    net.fit(X, Y, shuffle=False, **run)
     assert max_difference(net, batches) < 1e-12
 
 
@@ -345,31 +337,40 @@ def test_same_bits_on_one_thread_and_on_many():
     assert max_difference(alone[0], alone[1]) > 0
 
 
-def test_releases_the_gil():
+def test_other_threads_run_during_the_compiled_loop(monkeypatch):
+    """Nothing but the compiled loop can let the other thread run before `finished` is set."""
     rng = np.random.default_rng(13)
     net = make_network(("linear", "quadratic"), "tanh", "logistic", n=20, widths=(30, 2))
-    X, Y = rng.normal(size=(20000, 20)), targets("binary_cross_entropy", 20000, 2, rng)
-    net.fit(X[:2], Y[:2], epochs=1)  # compile first
-    stepper = per_sample(net, X, Y)
-    order, done, ticks = np.arange(20000), threading.Event(), 0
+    X, Y = rng.normal(size=(5000, 20)), targets("binary_cross_entropy", 5000, 2, rng)
+    stepper, compiled, during = per_sample(net, X, Y), sgd.sgd_epoch, []
 
-    def work():
-        stepper.run_epoch(order, 1e-4)
-        done.set()
+    def watched(*arguments):
+        begin, finished = threading.Event(), threading.Event()
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(60)  # a thread that holds the GIL would not be interrupted
-    try:
-        thread = threading.Thread(target=work)
+        def look():
+            begin.wait(60)
+            during.append(not finished.is_set())
+
+        thread = threading.Thread(target=look)
         thread.start()
-        while not done.is_set():
-            ticks += 1
-            if ticks % 1000 == 0:
-                done.wait(0.0005)
+        begin.set()
+        result = compiled(*arguments)
+        finished.set()
         thread.join()
+        return result
+
+    stepper.run_epoch(np.arange(2), 1e-4)  # compiles, or loads from the cache
+    monkeypatch.setattr(sgd, "sgd_epoch", watched)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # a thread that holds the GIL is not interrupted
+    try:
+        for _ in range(50):  # on a busy machine the other thread may come too late
+            stepper.run_epoch(np.arange(5000), 1e-4)
+            if any(during):
+                break
     finally:
         sys.setswitchinterval(interval)
-    assert ticks > 1000
+    assert any(during)
 
 
 def signatures():
@@ -401,6 +402,7 @@ COUNT = (
 )
 
 
+@pytest.mark.slow
 def test_compiles_without_a_writable_cache():
     """Where numba finds no directory for its cache, it compiles uncached instead of failing."""
     script = (
@@ -413,6 +415,7 @@ def test_compiles_without_a_writable_cache():
     assert output_of(script, None) == "[1, 2]\nTrue\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "no room"])
 def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
     environment = dict(os.environ) | {"NUMBA_CACHE_DIR": str(tmp_path), "SCRIPT": COUNT}
@@ -420,8 +423,11 @@ def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
     def run(limit=""):
         result = subprocess.run(
             ["bash", "-c", f'{limit} exec {sys.executable} -c "$SCRIPT"'],
-            capture_output=True, text=True, env=environment, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
         assert result.returncode == 0, result.stderr
         assert result.stdout == "[1, 2]\n"
         return [path for path in tmp_path.rglob("*.nbc") if path.stat().st_size > 1024]
@@ -436,7 +442,8 @@ def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
     run()
 
 
-@pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_pairs", "_sgd"])
+@pytest.mark.slow
+@pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_equations", "_sgd"])
 def test_the_cache_notices_an_edit_of_any_kernel_file(edited, tmp_path):
     """numba itself looks only at the function's own file, at its time and size."""
     package = Path(quadric.__file__).parent

@@ -67,7 +67,7 @@ def _batch(X: Array, m: int) -> Any:
 @cache
 def _loops() -> Any:
     from quadric.kernels import _compiling as compiling
-    from quadric.kernels import _quadratic_form as quadratic_form  # numba: only when it is needed
+    from quadric.kernels import _quadratic_form as quadratic_form  # imports numba
 
     if not compiling.ALLOWED:
         raise RuntimeError(compiling.FORBIDDEN)
