@@ -28,7 +28,7 @@ def draw_xor() -> Figure:
 
 
 def draw_clusters() -> Figure:
-    """The paper's six clusters, one quadratic neuron a class; ties of the classes on the right."""
+    """The paper's six clusters, with one quadratic neuron per class."""
     return clusters.draw(clusters.train("quadratic", seed=0, epochs=1000))
 
 
@@ -71,13 +71,14 @@ def draw_learning(path: Path) -> None:
     X, y = datasets.xor()
     net = Network.create(2, [("quadratic", 1, "logistic")], init="identity", rng=0)
     frames = [quadrics(net)]
-    net.fit(
-        X, y, learning_rate=0.01, epochs=120, rng=0,
-        callback=lambda epoch: frames.append(quadrics(net)),
-    )  # fmt: skip
-    animate(frames[::3], X, y, titles=[
-        f"epoch {3 * i}: {frame[0].kind}" for i, frame in enumerate(frames[::3])
-    ]).save(path, writer="pillow")  # fmt: skip
+
+    def record(epoch: object) -> None:
+        frames.append(quadrics(net))
+
+    net.fit(X, y, learning_rate=0.01, epochs=120, rng=0, callback=record)
+    shown = frames[::3]
+    titles = [f"epoch {3 * i}: {frame[0].kind}" for i, frame in enumerate(shown)]
+    animate(shown, X, y, titles=titles).save(path, writer="pillow")
 
 
 def main() -> None:

@@ -60,7 +60,7 @@ STEPS = {
         ),
         StandardScaler(),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("steps", STEPS)
@@ -214,9 +214,14 @@ def test_text_json_and_names():
     explanation = explain(model, data.data, top=2)
     text = str(explanation)
     for part in (
-        "your own units (StandardScaler undone)", "setosa: ", "[petal length (cm)]", "effect",
-        "Where two classes tie:", "setosa and virginica: ", " = 0",
-    ):  # fmt: skip
+        "your own units (StandardScaler undone)",
+        "setosa: ",
+        "[petal length (cm)]",
+        "effect",
+        "Where two classes tie:",
+        "setosa and virginica: ",
+        " = 0",
+    ):
         assert part in text
     again = json.loads(json.dumps(explanation.to_dict()))
     assert [item["label"] for item in again["classes"]] == ["setosa", "versicolor", "virginica"]
@@ -400,8 +405,9 @@ def test_a_column_of_missing_values_has_no_effect(scaler, steps):
         found = explain(model, given)
         assert found.space == "inputs"
         assert "nan" not in str(found)
-        assert all(term.effect == 0 for item in found.classes for term in item.terms
-                   if 3 in term.features)  # fmt: skip
+        assert all(
+            term.effect == 0 for item in found.classes for term in item.terms if 3 in term.features
+        )
         reached = select_layer(model).space.reach(EMPTY)
         values = np.stack([surface.value(reached) for surface in quadrics(model)], axis=1)
         np.testing.assert_allclose(values, model.decision_function(EMPTY), rtol=1e-7, atol=1e-7)

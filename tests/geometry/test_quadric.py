@@ -406,9 +406,11 @@ def test_slice_transform_preimage_agree_with_values(seed):
     np.testing.assert_allclose(q.preimage(A, t).value(u), q.value(u @ A.T + t), atol=1e-9)
     twice = image.transform(2.0, shift).slice(dims, at)
     np.testing.assert_allclose(
-        twice.value(x[:, : len(dims)]), q.value(((full - shift) / 2 - shift) / scale), rtol=1e-9,
+        twice.value(x[:, : len(dims)]),
+        q.value(((full - shift) / 2 - shift) / scale),
+        rtol=1e-9,
         atol=1e-7,
-    )  # fmt: skip
+    )
 
 
 def test_transform_by_a_matrix():
