@@ -225,5 +225,7 @@ def test_models_that_cannot_be_converted_are_refused():
         from_polynomial_logistic(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
     with pytest.raises(TypeError, match="pass the network_ of an estimator"):
         to_quadratic(QuadraticLogisticRegression())
+    with pytest.raises(ValueError, match="larger than floating-point"):
+        to_quadratic(Reduced([[1e300]], [0.0], [[1e300]], [0.0]))
     with pytest.raises(ValueError, match="must have one layer"):
         to_polynomial_logistic(make_network(("linear", "quadratic"), "tanh", "softmax"))

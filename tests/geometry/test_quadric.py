@@ -489,6 +489,8 @@ def test_coefficients_and_points_that_do_not_fit_are_refused():
         q.Q[0, 0] = 5
     with pytest.raises(ValueError, match="larger than floating-point"):
         _ = Quadric([[1e-300]], [1e10], 0).kind
+    with pytest.raises(ValueError, match="larger than floating-point"):
+        Quadric(1e300 * np.eye(2), [0, 0], 1).transform([1e-9, 1])
 
 
 def test_single_points_and_arrays():

@@ -15,7 +15,7 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric import (
     ModelFileError,
@@ -223,6 +223,56 @@ def test_a_class_weight_that_is_no_number_is_refused(tmp_path):
     (tmp_path / "model").write_bytes(container.to_bytes(*describe(model)))
     with pytest.raises(ModelFileError, match="class_weight of QuadraticClassifier must be"):
         load(tmp_path / "model")
+
+
+TRAINED_ON = np.random.default_rng(0).normal(size=(40, 2)).round()
+
+
+def _fit(step):
+    model = make_pipeline(step, QuadraticClassifier((), alpha=1e-3, max_iter=50))
+    return model.fit(TRAINED_ON, TRAINED_ON[:, 0] > 0)
+
+
+def _tiny_scale():
+    model = _fit(StandardScaler())
+    model[0].scale_[1] = 5e-324
+    return model
+
+
+def _no_penalty():
+    model = _fit(StandardScaler())
+    del model[1]._alpha
+    return model
+
+
+def _unsorted_categories():
+    given = [np.unique(column) for column in TRAINED_ON.T]
+    model = _fit(OneHotEncoder(categories=given))
+    return model.set_params(onehotencoder__categories=[given[0][::-1], given[1]])
+
+
+@pytest.mark.parametrize(
+    ("forge", "message"),
+    [
+        (_tiny_scale, "scale_ of StandardScaler must be at least 1e-162"),
+        (_no_penalty, "_alpha of QuadraticClassifier must be a number"),
+        (_unsorted_categories, "categories of OneHotEncoder must be increasing"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_values_that_fit_never_computes_are_refused(forge, message, tmp_path):
+    (tmp_path / "model").write_bytes(container.to_bytes(*describe(forge())))
+    with pytest.raises(ModelFileError, match=message):
+        load(tmp_path / "model")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_sparse_output_without_sparse_blocks_is_dense(tmp_path):
+    model = _fit(ColumnTransformer([("a", StandardScaler(), [0, 1])]))
+    expected = model.predict_proba(TRAINED_ON)
+    model[0].sparse_output_ = True  # scikit-learn would fail to join dense blocks
+    (tmp_path / "model").write_bytes(container.to_bytes(*describe(model)))
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(TRAINED_ON), expected)
 
 
 @pytest.mark.parametrize("message", FORGED_PIPELINES)

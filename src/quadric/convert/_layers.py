@@ -94,7 +94,14 @@ def layer_to_quadratic(layer: Layer) -> Quadratic:
         return Quadratic(layer.W, layer.b, np.zeros((m, n, n), dtype=layer.dtype))
     assert isinstance(layer, Reduced)
     W, b, U, c = layer.W, layer.b, layer.U, layer.c
-    return Quadratic(c[:, None] * W + b[:, None] * U, b * c, W[:, :, None] * U[:, None, :])
+    with np.errstate(all="ignore"):
+        parts = c[:, None] * W + b[:, None] * U, b * c, W[:, :, None] * U[:, None, :]
+    if not all(np.isfinite(part).all() for part in parts):
+        raise ValueError(
+            "the quadratic layer is larger than floating-point numbers can represent. Products of "
+            "the weights of the reduced layer overflow."
+        )
+    return Quadratic(*parts)
 
 
 def _layer_to_reduced(layer: Layer) -> Reduction:

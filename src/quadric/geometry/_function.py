@@ -192,9 +192,16 @@ class QuadraticFunction:
 
     def _substitute(self, change: AffineMap) -> Self:
         """F(A x + t), with coefficients computed directly."""
-        F, g = self._value_and_gradient(change.t[None])
-        Q = change.pull_back(change.pull_back(self.Q).T)
-        return type(self)(Q, change.pull_back(g)[0], F[0], tolerance=self.tolerance)
+        with np.errstate(all="ignore"):
+            F, g = self._value_and_gradient(change.t[None])
+            Q = change.pull_back(change.pull_back(self.Q).T)
+            w = change.pull_back(g)[0]
+        if not (np.isfinite(Q).all() and np.isfinite(w).all() and np.isfinite(F[0])):
+            raise ValueError(
+                "the surface is larger than floating-point numbers can represent. Its coefficients "
+                "overflow in the new coordinates; measure the inputs in other units."
+            )
+        return type(self)(Q, w, F[0], tolerance=self.tolerance)
 
     def _points(self, X: Any) -> tuple[Array, bool]:
         X = as_numbers("X", X, FLOAT64)

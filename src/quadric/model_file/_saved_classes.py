@@ -39,8 +39,8 @@ RUNNING = frozenset(
 )
 
 COUNTS = ("n_iter_", "t_")
-LOSSES = ("best_loss_", "best_validation_score_", "_alpha")
-RECORDS = (*COUNTS, *LOSSES, "loss_curve_", "validation_scores_")
+LOSSES = ("best_loss_", "best_validation_score_")
+RECORDS = (*COUNTS, *LOSSES, "_alpha", "loss_curve_", "validation_scores_")
 
 NETWORK: Rules = {"a network": lambda value: type(value) is Network}
 CURVE: Rules = {
@@ -70,9 +70,8 @@ def _restore_records(model: Any, facts: Facts) -> None:
         setattr(model, name, facts.count(name))
     for name in LOSSES:
         setattr(model, name, facts.require(name, LOSS))
-    facts.expect(
-        "_alpha", model._alpha is None or 0 <= model._alpha < np.inf, "finite and not negative"
-    )
+    model._alpha = float(facts.number("_alpha"))
+    facts.expect("_alpha", model._alpha >= 0, "not negative")
     model.loss_curve_ = facts.require("loss_curve_", CURVE)
     model.loss_ = model.loss_curve_[-1] if model.loss_curve_ else np.nan
     scored = facts.get("validation_scores_") is not None  # early stopping

@@ -111,6 +111,16 @@ class Part(NamedTuple):
             return False
 
 
+def has_sparse_output(part: Part) -> bool:
+    """Whether one of the steps returns a sparse matrix for dense data."""
+    options = part.step.get_params() if hasattr(part.step, "get_params") else {}
+    return any(
+        (name.rpartition("__")[2], value) in {("sparse_output", True), ("encode", "onehot")}
+        for name, value in options.items()
+        if isinstance(value, (bool, str))
+    )
+
+
 def column_indices(columns: Any, names: list[str]) -> list[int]:
     """The indices of columns that are given as names, indices, a slice or a mask."""
     if isinstance(columns, str):

@@ -109,6 +109,9 @@ def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
             len(step.categories) == len(step.categories_),
             "a list with an entry for each column",
         )
+        for given, values in zip(step.categories, step.categories_, strict=True):
+            if values.dtype.kind in "biuf":  # `fit` refuses numbers in another order
+                facts.check("categories", np.asarray(given), CATEGORIES)
     return {i: len(values) - 1 for i, values in enumerate(step.categories_) if _is_nan(values[-1])}
 
 

@@ -8,6 +8,8 @@ from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
 
+SMALLEST_SCALE = 1e-162  # about the square root of the smallest number, as a variance
+
 
 def _scaled(n: int, center: Any, scale: Any) -> list[Operation]:
     """(u - center) / scale, where None stands for no centering or no scaling."""
@@ -19,9 +21,8 @@ def _scaled(n: int, center: Any, scale: Any) -> list[Operation]:
 
 
 def _scale(facts: Facts, n: int) -> Array:
-    scale = facts.vector("scale_", n, least=0, nan=True)
-    facts.expect("scale_", (scale != 0).all(), "other than zero")
-    return scale
+    """A vector without the tiny values that `fit` never computes and that overflow on any data."""
+    return facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True)
 
 
 # ------------------------------------------------------------------------ StandardScaler

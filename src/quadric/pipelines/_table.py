@@ -17,6 +17,7 @@ from quadric.pipelines._composed_steps import (
     drops,
     expect_input_names,
     expect_plain_options,
+    has_sparse_output,
     named_steps,
     passes,
     rebuild_columns,
@@ -194,7 +195,8 @@ def _restore_columns(step: Any, facts: Facts) -> int:
     for part in parts:
         expect_input_names(facts, part.step, None if names is None else names[part.indices])
     rebuild_columns(step, parts[:-1], parts[-1], names, n)
-    step.sparse_output_ = facts.flag("sparse_output_")
+    # without a sparse block scikit-learn cannot join the blocks as a sparse matrix
+    step.sparse_output_ = facts.flag("sparse_output_") and any(map(has_sparse_output, parts))
     return n
 
 

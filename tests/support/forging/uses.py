@@ -34,7 +34,11 @@ TOLD = (
     ("predict predict_claimed", ValueError, r"X holds values so large .* is not finite in float"),
     # what cannot be explained, drawn or exported
     ("explain plot", ValueError, r"this \w+ has no quadratic or reduced layer"),
-    ("explain plot", ValueError, r"the surface is larger than floating-point numbers can say"),
+    (
+        "explain plot",
+        ValueError,
+        r"the (surface|quadratic layer) is larger than floating-point numbers can represent",
+    ),
     ("explain plot", ValueError, r"the preprocessing scales features by so much that"),
     ("plot", ValueError, r"the conic cannot be drawn: its centre .* do not make a window"),
     ("export", ValueError, r"\w+ must be finite in float32\. Got "),
@@ -73,7 +77,7 @@ TOLD = (
     ("info", quadric.ModelFileError, r".* cannot be loaded: "),
 )
 # Told only where X itself has missing values: a model without an imputer refuses them.
-TOLD_OF_MISSING = (("predict predict_claimed fit", ValueError, r"Input X contains NaN"),)
+TOLD_OF_MISSING = (("predict predict_claimed fit", ValueError, r"Input (X )?contains NaN"),)
 
 
 class WrongAnswerError(Exception):
