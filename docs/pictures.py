@@ -72,12 +72,19 @@ def draw_learning(path: Path) -> None:
     net = Network.create(2, [("quadratic", 1, "logistic")], init="identity", rng=0)
     frames = [quadrics(net)]
     net.fit(
-        X, y, learning_rate=0.01, epochs=120, rng=0,
+        X,
+        y,
+        learning_rate=0.01,
+        epochs=120,
+        rng=0,
         callback=lambda epoch: frames.append(quadrics(net)),
-    )  # fmt: skip
-    animate(frames[::3], X, y, titles=[
-        f"epoch {3 * i}: {frame[0].kind}" for i, frame in enumerate(frames[::3])
-    ]).save(path, writer="pillow")  # fmt: skip
+    )
+    animate(
+        frames[::3],
+        X,
+        y,
+        titles=[f"epoch {3 * i}: {frame[0].kind}" for i, frame in enumerate(frames[::3])],
+    ).save(path, writer="pillow")
 
 
 def main() -> None:
