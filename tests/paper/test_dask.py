@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster whose workers and schedulers are killed: the same table, or one line."""
+"""Sweeps on a Dask cluster whose workers and schedulers are killed: the same table or an error."""
 
 import itertools
 import json
@@ -26,6 +26,8 @@ from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, t
 
 distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
+
+pytestmark = pytest.mark.slow  # every test starts a cluster or a command
 
 ROOT = Path(__file__).parents[2]
 DATA = images()
@@ -67,9 +69,11 @@ class Cluster:
         with open(log, "wb") as file:
             return subprocess.Popen(
                 [sys.executable, "-m", f"distributed.cli.dask_{part}", *options],
-                cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
+                cwd=ROOT,
+                stdout=file,
+                stderr=subprocess.STDOUT,
                 env={**os.environ, **self.environment},
-            )  # fmt: skip
+            )
 
     def add_worker(self, nanny="--no-nanny"):
         name = f"worker{next(self._names)}"
@@ -167,7 +171,7 @@ def test_a_killed_dask_worker_changes_nothing(new_cluster, store, expected, monk
     assert table(store.runs(RECIPE, DATA.checksum)) == expected
 
 
-def test_the_only_worker_is_killed_behind_its_nanny(new_cluster, store, expected):
+def test_a_lost_worker_gets_the_data_again_from_its_nanny(new_cluster, store, expected):
     """The data are lost with it, and all runs that were waiting are cancelled."""
     workers = new_cluster().add_worker("--nanny").wait()
 
@@ -179,7 +183,7 @@ def test_the_only_worker_is_killed_behind_its_nanny(new_cluster, store, expected
     assert table(rows) == {task: expected[task] for task in HALF}
 
 
-def test_all_workers_are_replaced(new_cluster, store, expected):
+def test_a_new_worker_takes_over_lost_runs(new_cluster, store, expected):
     workers = new_cluster().add_worker().wait()
 
     def replace_worker(row, done, total):
@@ -224,7 +228,9 @@ class Killer(threading.Thread):
 
 @pytest.mark.parametrize("nanny", [False, True])
 @pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.full)])
-def test_workers_killed_at_random_moments(kills, nanny, new_cluster, expected, tmp_path):
+def test_workers_killed_at_random_moments_change_nothing(
+    kills, nanny, new_cluster, expected, tmp_path
+):
     workers = new_cluster().add_worker("--nanny" if nanny else "--no-nanny")
     if not nanny:
         workers.add_worker()
@@ -249,7 +255,7 @@ def test_workers_killed_at_random_moments(kills, nanny, new_cluster, expected, t
     print(f"{killer.killed} workers killed, {number + 1} tables, {killer.results} results")
 
 
-def test_a_cluster_that_loses_its_workers_for_good(new_cluster, store, monkeypatch):
+def test_a_cluster_that_loses_all_workers_is_reported(new_cluster, store, monkeypatch):
     monkeypatch.setattr(dask_module, "SECONDS_WITHOUT_WORKERS", 2)
     workers = new_cluster().add_worker().wait()
 
@@ -265,7 +271,7 @@ def test_a_cluster_that_loses_its_workers_for_good(new_cluster, store, monkeypat
     assert store.runs(RECIPE, DATA.checksum)
 
 
-def test_runs_that_end_their_workers_are_not_tried_for_ever(new_cluster, store, monkeypatch):
+def test_runs_that_kill_their_workers_are_given_up(new_cluster, store, monkeypatch):
     monkeypatch.setattr(dask_module, "run_remotely", end_the_worker)
     monkeypatch.setattr(dask_module, "ROUNDS_WITHOUT_RESULT", 2)
     workers = new_cluster(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
@@ -292,10 +298,24 @@ COMMAND = (
 @contextmanager
 def reproduce(out, address, seeds):
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "reproduce", "mnist", "--seeds", str(seeds), "--out",
-         str(out), "--dask", address],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            COMMAND,
+            "reproduce",
+            "mnist",
+            "--seeds",
+            str(seeds),
+            "--out",
+            str(out),
+            "--dask",
+            address,
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield process
     finally:
@@ -312,7 +332,7 @@ def stored(out):
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.full)])
-def test_a_killed_scheduler_is_one_line_and_the_table_the_same(kills, new_cluster, tmp_path):
+def test_a_killed_scheduler_is_reported_and_the_sweep_resumes(kills, new_cluster, tmp_path):
     data, rng, seeds = datasets.digits(), random.Random(kills), kills
     tasks = mnist.tasks_for(Context(seeds=seeds, images=data))
     with Store(tmp_path / "expected.sqlite") as opened:
@@ -347,7 +367,7 @@ def test_a_killed_scheduler_is_one_line_and_the_table_the_same(kills, new_cluste
     assert stored(out) == wanted
 
 
-def test_a_cluster_without_workers_or_scheduler(store, monkeypatch):
+def test_a_missing_scheduler_or_worker_is_reported(store, monkeypatch):
     monkeypatch.setattr(dask_module, "SECONDS_TO_CONNECT", 0.5)
     monkeypatch.setattr(dask_module, "SECONDS_TO_FIRST_WORKER", 0.5)
     with pytest.raises(ConnectionError, match=r"answered at 'tcp://127.0.0.1:1'"):
@@ -369,7 +389,7 @@ def test_a_cluster_without_workers_or_scheduler(store, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [OSError("Stream is closed"), MemoryError("a\nb")])
-def test_an_error_in_a_run_is_one_line(error, tmp_path, monkeypatch):
+def test_an_error_in_a_run_is_reported_in_one_line(error, tmp_path, monkeypatch):
     def broken(*arguments, **options):
         raise error
 
@@ -381,7 +401,7 @@ def test_an_error_in_a_run_is_one_line(error, tmp_path, monkeypatch):
     assert result.stderr.splitlines()[-1] == f"error: {' '.join(str(error).split())}"
 
 
-def test_the_extra_that_is_missing_is_named(store, monkeypatch):
+def test_a_missing_dask_extra_is_reported(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r'pip install "quadric\[dask\]"'):
         run_sweep(FEW, RECIPE, DATA, store, dask="tcp://127.0.0.1:1")

@@ -128,6 +128,7 @@ def test_the_command_offers_every_experiment():
     assert list(ExperimentName) == ["all", *EXPERIMENTS]
 
 
+@pytest.mark.slow
 def test_the_grid_on_digits_is_labelled_and_not_compared(tmp_path):
     data = datasets.digits()
     seen = []
@@ -204,6 +205,7 @@ def test_six_quadratic_neurons_separate_six_clusters_and_linear_ones_do_not():
     assert "clusters" in outcome.figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("C", "d"), [(2, 2), (7, 3), (5, 12)])
 def test_theorem_by_construction_and_by_training(C, d):
     X, y, X_new, y_new = theorem.bounded_clusters(C, d, np.random.default_rng(0))

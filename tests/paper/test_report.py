@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing else, in a real browser; CSV and PNG beside it."""
+"""The report: a self-contained page, also in a browser; CSV and PNG files beside it."""
 
 import csv
 import json
@@ -20,9 +20,13 @@ def outcome():
     figure = Figure(figsize=(2, 2))
     figure.subplots().plot([0, 1], [0, 1])
     table = Table(
-        "numbers", "Numbers & <signs>", ("name", "value", "good"),
-        [("b", 10.0, True), ("a", 9.0, False), ("c", 200.0, None)], "A note.", {"value": ".1f"},
-    )  # fmt: skip
+        "numbers",
+        "Numbers & <signs>",
+        ("name", "value", "good"),
+        [("b", 10.0, True), ("a", 9.0, False), ("c", 200.0, None)],
+        "A note.",
+        {"value": ".1f"},
+    )
     claims = [
         Claim("it <holds>", "said", "seen", True, True),
         Claim("it does not", "said", "not seen", False, False),
@@ -42,9 +46,11 @@ def test_csv_and_png_files_are_written_beside_the_page(page, tmp_path):
     assert names == {"index.html", "numbers.csv", "line.png"}  # and no temporary ones
     with (tmp_path / "numbers.csv").open() as file:
         assert list(csv.reader(file)) == [
-            ["name", "value", "good"], ["b", "10.0", "True"], ["a", "9.0", "False"],
+            ["name", "value", "good"],
+            ["b", "10.0", "True"],
+            ["a", "9.0", "False"],
             ["c", "200.0", ""],
-        ]  # fmt: skip
+        ]
     assert (tmp_path / "line.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -97,10 +103,21 @@ def test_headings_sort_and_figures_load_in_a_browser(page, tmp_path):
     probe = tmp_path / "probe.html"
     probe.write_text(page.read_text().replace("</body>", PROBE + "</body>"))
     result = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
-         f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probe.as_uri()],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=5000",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            probe.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     found = re.search(r'<pre id="probe">(.*?)</pre>', result.stdout, re.DOTALL)
     assert found, result.stderr[-2000:]
     seen = json.loads(found[1].replace("&quot;", '"'))

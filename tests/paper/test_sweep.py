@@ -1,4 +1,4 @@
-"""Sweeps: the same numbers by any road, and nothing lost or done twice whatever happens."""
+"""Sweeps: the same numbers on any number of threads; no run is lost or repeated."""
 
 import json
 import signal
@@ -47,17 +47,25 @@ def committed(path):
 # ---- recipes and tasks ---------------------------------------------------------------------
 
 
-def test_the_recipe_is_that_of_the_notes():
+def test_the_default_recipe_has_the_documented_values():
     assert json.loads(Recipe().key()) == {
-        "scaling": "centered", "init": "normal", "init_scale": 0.005, "learning_rate": 0.01,
-        "batch_size": 1, "epochs": [5, 10, 20], "hidden_activation": "logistic",
-        "output_activation": "logistic", "loss": "binary_cross_entropy", "order": "new",
-        "images": "first", "dtype": "float32",
-    }  # fmt: skip
+        "scaling": "centered",
+        "init": "normal",
+        "init_scale": 0.005,
+        "learning_rate": 0.01,
+        "batch_size": 1,
+        "epochs": [5, 10, 20],
+        "hidden_activation": "logistic",
+        "output_activation": "logistic",
+        "loss": "binary_cross_entropy",
+        "order": "new",
+        "images": "first",
+        "dtype": "float32",
+    }
     assert set(asdict(Recipe())) == set(json.loads(Recipe().key()))
 
 
-def test_the_key_is_the_same_for_the_same_recipe_only():
+def test_equal_recipes_have_equal_keys():
     same = Recipe(epochs=[5, 10, 20], learning_rate=np.float64(0.01), dtype=np.float32)
     assert same.key() == Recipe().key()
     assert Recipe(init_scale=1).key() == Recipe(init_scale=1.0).key()
@@ -77,12 +85,12 @@ def test_the_key_is_the_same_for_the_same_recipe_only():
         ({"dtype": "int8"}, "dtype must be 'float32' or 'float64'"),
     ],
 )
-def test_recipes_that_mean_nothing(options, message):
+def test_invalid_recipes_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Recipe(**options)
 
 
-def test_tasks_of_the_table():
+def test_the_table_has_1500_tasks_and_invalid_ones_are_refused():
     tasks = table_tasks(range(25))
     assert len(set(tasks)) == len(tasks) == 4 * 5 * 3 * 25
     with pytest.raises(ValueError, match="kind must be one of"):
@@ -105,12 +113,20 @@ def by_hand(task, recipe, epochs):
     net = Network.create(
         100,
         [("linear", task.hidden, "logistic"), (task.kind, 5, "logistic")],
-        init=recipe.init, scale=recipe.init_scale, rng=start, dtype=recipe.dtype,
-    )  # fmt: skip
+        init=recipe.init,
+        scale=recipe.init_scale,
+        rng=start,
+        dtype=recipe.dtype,
+    )
     net.fit(
-        X[rows], Y[rows], "binary_cross_entropy", learning_rate=recipe.learning_rate,
-        epochs=epochs, rng=order, shuffle=recipe.order == "new",
-    )  # fmt: skip
+        X[rows],
+        Y[rows],
+        "binary_cross_entropy",
+        learning_rate=recipe.learning_rate,
+        epochs=epochs,
+        rng=order,
+        shuffle=recipe.order == "new",
+    )
     T = DATA.X_test / 255 - (0.5 if recipe.scaling == "centered" else 0)
     return float((net.logits(T).argmax(axis=1) == DATA.y_test).mean())
 
@@ -120,7 +136,7 @@ def by_hand(task, recipe, epochs):
     "options",
     [{}, {"scaling": "unit"}, {"order": "given"}, {"images": "random"}, {"dtype": "float64"}],
 )
-def test_accuracies_are_those_of_runs_by_hand(kind, options):
+def test_accuracies_match_separate_dense_runs(kind, options):
     recipe = replace(RECIPE, **options)
     task = Task(700, 8, kind, 3)
     result = run_task(task, recipe, DATA)
@@ -135,7 +151,7 @@ def test_accuracies_are_those_of_runs_by_hand(kind, options):
     assert result.seconds > 0
 
 
-def test_a_run_that_asks_for_too_many_images(store):
+def test_a_task_with_more_images_than_there_are_is_refused(store):
     with pytest.raises(ValueError, match="size must be at most 1500, the number of training"):
         run_task(Task(1501, 4, "linear", 0), QUICK, DATA)
     with pytest.raises(ValueError, match="tasks must ask for at most 1500 training images"):
@@ -151,7 +167,7 @@ def test_a_run_that_asks_for_too_many_images(store):
         ("X_test", np.zeros((300, 99), np.uint8), "must have the same number of pixels"),
     ],
 )
-def test_data_of_the_wrong_form(name, value, message):
+def test_data_of_the_wrong_shape_or_type_are_refused(name, value, message):
     data = images()
     data.checksum = "wrong"
     setattr(data, name, value)
@@ -159,7 +175,7 @@ def test_data_of_the_wrong_form(name, value, message):
         prepare(data, "float32")
 
 
-def test_the_matrix_is_the_images_and_a_part_is_made_once():
+def test_prepared_images_equal_the_pixels_and_share_memory():
     ready = prepare(DATA, "float64")
     assert np.array_equal(ready.train.toarray(), DATA.X_train / 255)
     assert np.array_equal(ready.test, DATA.X_test / 255)
@@ -182,7 +198,7 @@ def test_data_are_prepared_once_for_all_threads(store, monkeypatch):
     assert prepare(images(seed=7), "float32") is prepare(data, "float32")
 
 
-def test_blas_has_one_thread_until_the_last_run_has_left():
+def test_blas_has_one_thread_until_the_last_run_ends():
     from threadpoolctl import threadpool_info, threadpool_limits
 
     from quadric._utils.blas_threads import one_blas_thread
@@ -204,6 +220,7 @@ def test_blas_has_one_thread_until_the_last_run_has_left():
 # ---- sweeps on one machine -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_same_bits_for_any_number_of_jobs(jobs, expected, tmp_path, monkeypatch):
     weights = []
@@ -225,7 +242,7 @@ def test_same_bits_for_any_number_of_jobs(jobs, expected, tmp_path, monkeypatch)
     assert seen[0] == seen[1]
 
 
-def test_the_longest_run_is_begun_first_and_progress_is_told(store):
+def test_the_longest_run_starts_first_and_progress_is_reported(store):
     told = []
     tasks = [*TASKS, *TASKS[:3]]  # some twice
     rows = run_sweep(tasks, QUICK, DATA, store, jobs=1, on_result=lambda *args: told.append(args))
@@ -238,7 +255,7 @@ def test_the_longest_run_is_begun_first_and_progress_is_told(store):
     assert {row.task: row for row, _, _ in told} == {row.task: row for row in rows}
 
 
-def test_what_is_stored_is_not_run_again(store, monkeypatch):
+def test_stored_runs_are_not_run_again(store, monkeypatch):
     first = run_sweep(FEW[:4], QUICK, DATA, store)
     ran = []
 
@@ -279,7 +296,7 @@ def test_an_error_in_a_run_names_it_and_keeps_the_others(store, monkeypatch, job
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_interrupted_sweep_stops_soon_and_goes_on_later(store, expected, jobs):
+def test_an_interrupted_sweep_stops_its_threads_and_resumes(store, expected, jobs):
     def interrupt(row, done, total):
         if done == 2:
             raise KeyboardInterrupt
@@ -336,7 +353,7 @@ def test_a_cancelled_run_ends_with_its_epoch():
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, True])
-def test_jobs_that_mean_nothing(store, jobs):
+def test_invalid_numbers_of_jobs_are_refused(store, jobs):
     with pytest.raises((TypeError, ValueError), match="jobs must be a whole number of at least 1"):
         run_sweep(FEW, QUICK, DATA, store, jobs=jobs)
 
@@ -347,8 +364,11 @@ def test_jobs_that_mean_nothing(store, jobs):
 def start_sweep(path, log):
     return subprocess.Popen(
         [sys.executable, "-m", "tests.support.sweep_process", str(path), str(log)],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def finish(process, timeout=120):
@@ -379,8 +399,9 @@ def check_resumed(path, log, before):
     return after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.full)])
-def test_killed_at_any_moment_the_table_is_the_same(kills, expected, tmp_path):
+def test_a_sweep_killed_at_any_moment_gives_the_same_table(kills, expected, tmp_path):
     rng = np.random.default_rng(kills)
     killed, tables, attempts = 0, 0, 0
     while tables == 0 or killed < kills:
@@ -412,7 +433,8 @@ def test_killed_at_any_moment_the_table_is_the_same(kills, expected, tmp_path):
     assert left <= {".sqlite", ".log", ".new"}  # the last, if it was killed while it made a store
 
 
-def test_ctrl_c_ends_the_process_and_keeps_what_is_finished(expected, tmp_path):
+@pytest.mark.slow
+def test_ctrl_c_ends_the_process_and_keeps_finished_runs(expected, tmp_path):
     path, log = tmp_path / "runs.sqlite", tmp_path / "log"
     process = start_sweep(path, log)
     wait_for_lines(process, log, 6)

@@ -1,4 +1,4 @@
-"""The paper's page: its printed errors fail where the corrected forms pass; its counts."""
+"""The reference: printed errors fail where the corrected forms pass; counts of multiplications."""
 
 import numpy as np
 import pytest
@@ -59,9 +59,11 @@ def two_layers():
         "Q": (Q + Q.transpose(0, 2, 1)) / 2,
     }
     reduced = {
-        "W": rng.normal(size=(2, 4)), "b": rng.normal(size=2),
-        "U": rng.normal(size=(2, 4)), "c": rng.normal(size=2),
-    }  # fmt: skip
+        "W": rng.normal(size=(2, 4)),
+        "b": rng.normal(size=2),
+        "U": rng.normal(size=(2, 4)),
+        "c": rng.normal(size=2),
+    }
     return first, quadratic, reduced, rng.normal(size=3), np.array([0.0, 1.0])
 
 

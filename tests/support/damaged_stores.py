@@ -30,14 +30,55 @@ RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]
 HERE = Environment("a processor", "0", "0", "0", "0")
 PAGE = 4096
 JUNK = (
-    None, "", "x", "NaN", "[NaN]", "[0.5, NaN]", "[0.5, 2.0]", "[]", "{}", "[[0.5]]", "null", "\n",
-    "\x1b[2J", b"", b"\xff\xfe", 0, 1, -1, 2**62, 1.5, -0.0, math.inf, -math.inf, "linear",
-    "\ud7ff", "2020-01-01", "[1e999, 0.5]", "[true, false]", "[0.25, 0.75]",
-)  # fmt: skip
+    None,
+    "",
+    "x",
+    "NaN",
+    "[NaN]",
+    "[0.5, NaN]",
+    "[0.5, 2.0]",
+    "[]",
+    "{}",
+    "[[0.5]]",
+    "null",
+    "\n",
+    "\x1b[2J",
+    b"",
+    b"\xff\xfe",
+    0,
+    1,
+    -1,
+    2**62,
+    1.5,
+    -0.0,
+    math.inf,
+    -math.inf,
+    "linear",
+    "\ud7ff",
+    "2020-01-01",
+    "[1e999, 0.5]",
+    "[true, false]",
+    "[0.25, 0.75]",
+)
 COLUMNS = (
-    "recipe", "engine", "data", "size", "hidden", "kind", "seed", "accuracies", "seconds", "steps",
-    "cpu", "quadric", "numpy", "numba", "python", "finished_at", "digest",
-)  # fmt: skip
+    "recipe",
+    "engine",
+    "data",
+    "size",
+    "hidden",
+    "kind",
+    "seed",
+    "accuracies",
+    "seconds",
+    "steps",
+    "cpu",
+    "quadric",
+    "numpy",
+    "numba",
+    "python",
+    "finished_at",
+    "digest",
+)
 
 
 def fill(path, seeds):
@@ -122,9 +163,17 @@ def insert_bytes(content, rng):
 
 
 BYTES = (
-    flip_bits, flip_header, set_bytes, set_number, digits, cut, lengthen, zero_page, copy_page,
+    flip_bits,
+    flip_header,
+    set_bytes,
+    set_number,
+    digits,
+    cut,
+    lengthen,
+    zero_page,
+    copy_page,
     insert_bytes,
-)  # fmt: skip
+)
 
 
 # ---- tables --------------------------------------------------------------------------------
@@ -164,11 +213,15 @@ def other_column(connection, rng):
 
 
 def more(connection, rng):
-    statement = rng.choice((
-        "ALTER TABLE runs ADD COLUMN more", "CREATE TABLE more (x)",
-        "CREATE INDEX i ON runs (seed)", "CREATE VIEW v AS SELECT * FROM runs",
-        "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
-    ))  # fmt: skip
+    statement = rng.choice(
+        (
+            "ALTER TABLE runs ADD COLUMN more",
+            "CREATE TABLE more (x)",
+            "CREATE INDEX i ON runs (seed)",
+            "CREATE VIEW v AS SELECT * FROM runs",
+            "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
+        )
+    )
     return statement, None
 
 
@@ -204,9 +257,21 @@ def setting(connection, rng):
 
 
 TABLES = (
-    any_value, any_value, forged_value, forged_value, forged_value, loose_table, no_column,
-    other_column, more, no_table, schema, meta, no_rows, setting,
-)  # fmt: skip
+    any_value,
+    any_value,
+    forged_value,
+    forged_value,
+    forged_value,
+    loose_table,
+    no_column,
+    other_column,
+    more,
+    no_table,
+    schema,
+    meta,
+    no_rows,
+    setting,
+)
 
 
 def change_tables(path, change, rng):

@@ -25,9 +25,13 @@ def images(n_train=1500, n_test=300, pixels=100, classes=5, seed=0):
     seen = shapes[y] & (rng.random((n, pixels)) < 0.4) | (rng.random((n, pixels)) < 0.08)
     X = (seen * rng.integers(1, 256, (n, pixels))).astype(np.uint8)
     return SimpleNamespace(
-        X_train=X[:n_train], y_train=y[:n_train], X_test=X[n_train:], y_test=y[n_train:],
-        largest=255, checksum=f"images {n_train} {n_test} {pixels} {classes} {seed}",
-    )  # fmt: skip
+        X_train=X[:n_train],
+        y_train=y[:n_train],
+        X_test=X[n_train:],
+        y_test=y[n_train:],
+        largest=255,
+        checksum=f"images {n_train} {n_test} {pixels} {classes} {seed}",
+    )
 
 
 def table(rows):

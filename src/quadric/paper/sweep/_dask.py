@@ -42,7 +42,9 @@ def on_cluster(
 ) -> Iterator[Finished]:
     """Yield the results as they finish. The data are sent once to every worker, unless lost."""
     require("distributed", extra="dask", by="A Dask cluster")
-    with _quiet(), _connected(address) as client:
+    from distributed import Client  # before `_quiet`: the import resets the levels of the loggers
+
+    with _quiet(), _connected(Client, address) as client:
         expected = versions()
         try:
             _check_workers(client, address, expected)
@@ -178,16 +180,14 @@ def versions() -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    from distributed import Client
-
+def _connected(client_class: Any, address: str) -> Iterator[Any]:
     if not re.fullmatch(r"[a-z]+://\S+:\d+", address):
         raise ConnectionError(
             f"{address!r} is not the address of a Dask scheduler. Use the address that `dask "
             "scheduler` prints, such as 'tcp://10.0.0.1:8786'."
         )
     try:
-        client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+        client = client_class(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ConnectionError(
             f"no Dask scheduler answered at {address!r} ({error}). Start one with `dask "
