@@ -19,7 +19,7 @@ from quadric.datasets._sources import ImageSource, UnavailableError
 from tests.support.commands import command
 
 
-def test_reproduce_xor(tmp_path):
+def test_reproduce_xor_writes_a_report(tmp_path):
     result = command("reproduce", "xor", "--seeds", "3", "--out", "pictures", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "ellipse 3" in result.stdout
@@ -58,7 +58,7 @@ def test_help_and_version():
     assert command("--version").stdout == f"quadric {quadric.__version__}\n"
 
 
-def test_mnist_that_is_not_to_be_had(tmp_path, monkeypatch):
+def test_mnist_that_cannot_be_downloaded_is_replaced_by_digits(tmp_path, monkeypatch):
     """Said aloud; the same grid runs on digits, and the report says so."""
 
     def nothing(collection):
@@ -106,7 +106,7 @@ def test_a_store_that_is_none_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_interrupted_and_resumed(tmp_path):
+def test_an_interrupted_reproduction_resumes(tmp_path):
     """Ctrl-C in mid-run: a clean stop that says how to go on; the second run repeats nothing."""
     code = (
         "import sys, quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"

@@ -74,7 +74,7 @@ BAD_FIT = [
 
 @pytest.mark.parametrize(("data", "options", "error", "message"), BAD_FIT)
 @pytest.mark.parametrize("path", [{}, {"batch_size": 2}])
-def test_fit(data, options, error, message, path):
+def test_bad_input_raises_and_changes_nothing(data, options, error, message, path):
     net = make_network(("linear", "quadratic"), "tanh", "logistic")
     before = net.copy()
     with pytest.raises(error, match=message):
@@ -115,7 +115,7 @@ def test_large_finite_numbers_are_accepted():
         ((2, ["linear"]), ValueError, r"layers\[0\] must be \(kind, neurons, activation\)"),
     ],
 )
-def test_create(arguments, error, message):
+def test_bad_layers_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         Network.create(*arguments)
 
@@ -133,7 +133,7 @@ def test_create(arguments, error, message):
         ({"rng": 1.5}, "rng must be"),
     ],
 )
-def test_create_options(options, message):
+def test_bad_options_of_create_are_refused(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Network.create(2, [("linear", 1, "tanh")], **options)
 
@@ -154,7 +154,7 @@ def test_odd_but_good_input():
     assert net.forward(X[:0]).shape == (0, 2)
 
 
-def test_empty_data():
+def test_empty_data_are_refused():
     net = make_network(["quadratic"], "tanh", "logistic", widths=(2,))
     for method in (net.gradients, net.check_gradients, net.fit):
         with pytest.raises(ValueError, match="X must have at least one row"):
@@ -180,7 +180,7 @@ def test_check_gradients_options():
         net.check_gradients(X, Y, l2="a")
 
 
-def test_one_layer_twice():
+def test_a_layer_that_is_used_twice_is_refused():
     from quadric import Linear
 
     layer = Linear(np.eye(3), np.zeros(3))
