@@ -55,7 +55,7 @@ def inputs(case):
     N, n, rng = case["N"], case["n"], np.random.default_rng(0)
     dtype = case.get("dtype", "float64")
     if "density" in case:
-        return sparse.random_array((N, n), density=case["density"], rng=rng, format="csr").astype(
+        return sparse.random(N, n, density=case["density"], random_state=rng, format="csr").astype(
             dtype
         )
     if np.dtype(dtype).kind != "f":

@@ -15,6 +15,8 @@ from quadric.torch._quadratic_form import places, quadratic_form
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]
 
+WITHOUT_AUTOCAST = ("lazy", "meta", "vulkan")  # torch raises an error if asked about these
+
 
 def quadratic(
     x: Tensor,
@@ -140,7 +142,7 @@ def _as_autocast(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor. Got {type(x).__name__} instead.")
     device = x.device.type
-    if not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
+    if device in WITHOUT_AUTOCAST or not torch.is_autocast_enabled(device):
         return x, *parameters
     dtype = torch.get_autocast_dtype(device)
     return tuple(
