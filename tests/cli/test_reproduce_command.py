@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 
+import pytest
 from typer.testing import CliRunner
 
 import quadric
@@ -104,6 +105,7 @@ def test_a_store_that_is_none_is_refused(tmp_path, monkeypatch):
     assert (tmp_path / "runs.sqlite").read_text().endswith("a text of mine")
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(tmp_path):
     """Ctrl-C in mid-run: a clean stop that says how to go on; the second run repeats nothing."""
     code = (

@@ -21,6 +21,7 @@ from tests.support.commands import NAMES, command, is_one_line, quick, write_iri
 README = Path(__file__).parents[2] / "README.md"
 
 
+@pytest.mark.slow
 def test_the_tour_of_the_readme(tmp_path):
     """Every command is run as it stands; what it prints is what the README shows."""
     section = README.read_text().split("## From the shell")[1].split("\n## ")[0]
@@ -215,6 +216,7 @@ def test_an_output_that_cannot_be_written_is_said_before_the_work(place, tmp_pat
         is_one_line(quick(*arguments), "permission denied")
 
 
+@pytest.mark.slow
 def test_interrupted_streaming_says_how_to_go_on(place, tmp_path):
     write_iris(tmp_path / "iris.csv", rows=np.arange(30_000) % 150)
     options = "-t species --stream --epochs 400 --buffer 3000 --checkpoint-every 1"

@@ -128,6 +128,7 @@ def test_rows_are_counted_even_if_nothing_tells_of_a_change(table, monkeypatch, 
             go(table, progress=progress)
 
 
+@pytest.mark.slow
 def test_the_command_says_in_one_line_that_its_file_changed(table):
     lines = table.read_text().splitlines(keepends=True)
     writer = table.open("a")

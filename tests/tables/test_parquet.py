@@ -32,6 +32,7 @@ def damage_parquet(count, seed=0):
     return outcome
 
 
+@pytest.mark.slow
 def test_damaged_parquet_files():
     damage_parquet(12)
 

@@ -60,7 +60,7 @@ def test_the_task_follows_from_the_target(tmp_path, values, task, classes):
     assert (schema.task, schema.classes) == (task, classes)
 
 
-def test_wishes(tmp_path):
+def test_the_users_options_decide_over_the_values(tmp_path):
     rows = "".join(f"{i},{i % 3},{i % 4},{'ab'[i % 2]}\n" for i in range(60))
     path = write(tmp_path / "a.csv", "x,code,w,y\n" + rows)
     schema = schema_of(path, "code", task="regression", drop=["x"], categorical=["w"])

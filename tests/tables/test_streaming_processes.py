@@ -102,6 +102,7 @@ def check_killed_and_resumed(tmp_path, rows, limit, *more):
     return peak, whole_peak
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
 def test_killed_and_resumed_in_little_memory(tmp_path):
     check_killed_and_resumed(tmp_path, 150_000, 600, "--buffer", "5000", "--epochs", "2")
@@ -165,6 +166,7 @@ def kill(count, rows):
     return outcome
 
 
+@pytest.mark.slow
 def test_killed_streams_give_the_same_bytes():
     kill(2, 5000)
 

@@ -14,6 +14,7 @@ from tests.support.commands import is_one_line, quick
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 NAMES = ["a", "b", "c"]
+MUST_BE = "in the model file must be"
 
 
 def net(m, last, *, n=3, dtype="float64"):
@@ -210,17 +211,29 @@ def test_a_column_without_a_name_is_no_input(tmp_path):
     [
         (
             {"columns": ["a", "b"]},
-            "'columns' must be a list of 3 distinct names, one per input. Got a list of 2",
+            f"'columns' {MUST_BE} a list of 3 distinct names, one per input. Got a list of 2",
         ),
-        ({"columns": ["a", "b", "b"]}, "'columns' must be a list of 3 distinct names"),
-        ({"columns": ["a", "b", 1]}, "'columns' must be a list of 3 distinct names"),
+        (
+            {"columns": ["a", "b", "b"]},
+            f"'columns' {MUST_BE} a list of 3 distinct names",
+        ),
+        (
+            {"columns": ["a", "b", 1]},
+            f"'columns' {MUST_BE} a list of 3 distinct names",
+        ),
         ({"columns": "abc"}, "Got 'abc' instead. Save the network again"),
-        ({"classes": ["x"]}, "'classes' must be a list of 2 distinct names or integers"),
-        ({"classes": ["x", 1]}, "'classes' must be a list of 2 distinct names"),
-        ({"classes": [True, False]}, "'classes' must be a list of 2 distinct names"),
-        ({"classes": {"x": 1}}, "'classes' must be a list of 2 distinct names"),
-        ({"target": 5}, "'target' must be a name. Got 5"),
-        ({"target": ""}, "'target' must be a name. Got ''"),
+        (
+            {"classes": ["x"]},
+            f"'classes' {MUST_BE} a list of 2 distinct names or integers",
+        ),
+        ({"classes": ["x", 1]}, f"'classes' {MUST_BE} a list of 2 distinct names"),
+        (
+            {"classes": [True, False]},
+            f"'classes' {MUST_BE} a list of 2 distinct names",
+        ),
+        ({"classes": {"x": 1}}, f"'classes' {MUST_BE} a list of 2 distinct names"),
+        ({"target": 5}, "'target' in the model file must be a name. Got 5"),
+        ({"target": ""}, "'target' in the model file must be a name. Got ''"),
     ],
 )
 def test_files_that_say_what_does_not_fit(tmp_path, extra, part):

@@ -45,6 +45,7 @@ def test_regression(iris):
     assert trained.report.error < 0.2
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns(tmp_path):
     rng = np.random.default_rng(0)
     rows = [",".join(row) for row in rng.normal(size=(30, 10_000)).round(3).astype(str)]

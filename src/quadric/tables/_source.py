@@ -107,9 +107,8 @@ class Source:
                 check_unchanged(self.path, self.version)
                 yield frame
         except (TableError, OSError) as error:
-            check_unchanged(
-                self.path, self.version
-            )  # a change explains why the file cannot be read
+            # a change explains why the file cannot be read
+            check_unchanged(self.path, self.version)
             if isinstance(error, TableError):
                 raise
             raise _cannot_read(self.path, error) from None
