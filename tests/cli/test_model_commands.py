@@ -117,7 +117,7 @@ def test_plot(place, tmp_path):
     is_one_line(quick("plot", model, "-o", tmp_path / "d.png"), "hidden layer and 4 inputs")
     numbers = ["train", place / "iris.csv", "-t", "petal_width", "-o", model]
     assert quick(*numbers).exit_code == 0
-    is_one_line(quick("plot", model, "-o", tmp_path / "d.png"), "only a classifier")
+    is_one_line(quick("plot", model, "-o", tmp_path / "d.png"), "model must be a classifier")
 
 
 def test_plot_images(tmp_path):
