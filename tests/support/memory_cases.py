@@ -46,6 +46,7 @@ FEW_CASES = [
     classifier(10_000, 300, 3, HIDDEN, ADAM, dtype="uint8"),
     classifier(10_000, 1000, 3, HIDDEN, LBFGS, density=0.05),
     classifier(200, 500, 2, QUADRATIC, ADAM),
+    classifier(6890, 926, 5, {"hidden_layer_sizes": [], "layer_kinds": ["reduced"]}, ADAM),
     classifier(3000, 10, 1000, LINEAR, call="partial_fit"),
     classifier(10_000, 10, 1000, LINEAR, ADAM, call="predict_proba"),
     logistic(300, 200, 2, {"max_iter": 24}),

@@ -266,7 +266,7 @@ def check_epochs(
     N, size = sizes.n_samples, shape.itemsize
     own = shape.n_parameters * size + drawn
     held = _cast_bytes(X, shape, sizes) + sizes.Y + (2 * sizes.all if early_stopping else 0)
-    held += min(batch_size, N) * (shape.n_inputs + shape.n_outputs) * size
+    held += shape.gathered_bytes(X, batch_size)
     held += compressed_bytes(X, size) if solver == "per sample" else 0
     check_training(shape, sizes, held + max(own, shape.solver_bytes(solver, N)))
 

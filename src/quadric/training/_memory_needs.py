@@ -15,6 +15,7 @@ from quadric._utils.arrays import Matrix
 from quadric._utils.memory import check_limit, readable
 from quadric.core._layers import LAYERS, Layer
 from quadric.core._stack import block_rows, columns_needed
+from quadric.training._divergence import MOST_ROWS
 from quadric.training._options import Options
 from quadric.training._samples import Samples
 
@@ -74,6 +75,11 @@ class Architecture:
         else:
             own = COPIES * p * s
         return own + self.block_bytes(n_rows)
+
+    def gathered_bytes(self, X: Matrix, batch_size: int) -> int:
+        """Return the bytes of the rows copied at once: a batch, or those that `Watch` evaluates."""
+        most = batch_size if sparse.issparse(X) else max(batch_size, MOST_ROWS)
+        return min(most, X.shape[0]) * (self.n_inputs + self.n_outputs) * self.itemsize
 
     def drawing_bytes(self, init: str) -> int:
         """Return the bytes for drawing: float64 first and, where Q is drawn, whole matrices."""
@@ -165,7 +171,7 @@ def check_fit(network: Architecture, samples: Samples, options: Options, convert
     if solver == "lbfgs":
         needed = max(needed, matrix_bytes(samples.X, 8))  # the squares of X
     else:
-        held += rows * (n + network.n_outputs) * size
+        held += network.gathered_bytes(samples.X, rows)
     if solver == "per sample":
         held += compressed_bytes(samples.X, size)
     sizes = SampleSizes.of(samples.X, network.n_outputs, size, converted)
