@@ -174,7 +174,8 @@ class Quadric(QuadraticFunction):
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points from which to measure, or a single point.
+            Points from which to measure, or a single point. They may be anywhere, also on the
+            surface.
 
         Returns
         -------

@@ -29,6 +29,8 @@ GENERALITY = ("int64", "float", "string")  # a column that is used twice takes t
 class FeatureBlock:
     """A tensor of shape (batch, width).
 
+    The features of a graph are a list of such blocks.
+
     Attributes
     ----------
     tensor : str

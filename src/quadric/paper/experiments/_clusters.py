@@ -39,6 +39,8 @@ NETWORKS = {
 class TrainedLayers:
     """A trained network and its test accuracies in percent.
 
+    The two accuracies differ because several outputs can exceed 0.5, or none.
+
     Attributes
     ----------
     model : str

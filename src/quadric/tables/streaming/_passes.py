@@ -64,10 +64,8 @@ def train_stream(
 
     Parameters
     ----------
-    source : Source
-        See `open_table`.
-    options : ColumnOptions
-    settings : Settings
+    source, options, settings
+        The table, its columns and the model, as for `quadric.tables.train`.
     stream : Stream
     checkpoint : Checkpoint
     resume : bool
