@@ -288,7 +288,8 @@ class Quadric(QuadraticFunction):
         Returns
         -------
         Quadric
-            The outline, a surface in the coordinates `dims`.
+            The outline, a surface in the coordinates `dims`. A line of sight through a point of
+            the outline touches this surface.
 
         Examples
         --------

@@ -93,6 +93,7 @@ def train(
     Returns
     -------
     Trained
+        The model, the schema, the scores and notes for the user.
 
     Raises
     ------
