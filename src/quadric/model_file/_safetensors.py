@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import math
 import os
 import re
@@ -23,6 +22,7 @@ from quadric._utils.whole_files import open_regular
 from quadric.errors import ModelFileError
 from quadric.model_file._canonical_json import canonical, memory_estimate, parse
 from quadric.model_file._checks import expect
+from quadric.model_file._hash import digest
 
 if TYPE_CHECKING:  # `info` reads headers only and does not need SciPy
     from quadric._utils.arrays import Array
@@ -85,11 +85,11 @@ def to_bytes(
         )
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     description = {"format": FORMAT, **description}
-    digest = _digest(
+    found = digest(
         canonical(description),
         {name: (codes[array.dtype.str], array.shape, array.data) for name, array in arrays.items()},
     )
-    text = canonical({**description, "hash": digest})
+    text = canonical({**description, "hash": found})
     expect(
         len(text) <= LARGEST_HEADER // 2,
         f"the description of the model has {len(text):,} characters, more than the limit of "
@@ -110,18 +110,6 @@ def _is_affordable(header: bytes, size: int) -> bool:
     return memory_estimate(header) <= 6 * size + SPARE_MEMORY
 
 
-def _digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -> str:
-    """SHA-256 of the description and every tensor's name, dtype, shape and bytes."""
-    digest = hashlib.sha256(struct.pack("<Q", len(text)))
-    digest.update(text.encode("ascii"))
-    for name in sorted(tensors):
-        dtype, shape, content = tensors[name]
-        entry = canonical([name, dtype, list(shape)]).encode("ascii")
-        digest.update(struct.pack("<Q", len(entry)) + entry)
-        digest.update(content)
-    return digest.hexdigest()
-
-
 # ------------------------------------------------------------------------------- reading
 
 
@@ -136,7 +124,7 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
         claimed = description.pop("hash")
         parts = {n: (d, s, view[a:b]) for n, (d, s, a, b) in entries.items()}
         expect(
-            claimed == _digest(_without_hash(text, claimed), parts),
+            claimed == digest(_without_hash(text, claimed), parts),
             "its content does not match its hash",
         )
         for name, (dtype, shape, content) in parts.items():

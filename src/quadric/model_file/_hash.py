@@ -1,0 +1,20 @@
+"""The hash that a file contains, by which `load` notices changes."""
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from quadric.model_file._canonical_json import canonical
+
+
+def digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -> str:
+    """SHA-256 of the description and every tensor's name, dtype, shape and bytes."""
+    found = hashlib.sha256(struct.pack("<Q", len(text)))
+    found.update(text.encode("ascii"))
+    for name in sorted(tensors):
+        dtype, shape, content = tensors[name]
+        entry = canonical([name, dtype, list(shape)]).encode("ascii")
+        found.update(struct.pack("<Q", len(entry)) + entry)
+        found.update(content)
+    return found.hexdigest()
