@@ -170,10 +170,12 @@ def test_one_sigmoid_a_class_far_from_all_classes():
 def test_multilabel_targets_are_learnt_dense_or_sparse():
     X = RNG.normal(size=(300, 3))
     Y = np.stack([X[:, 0] * X[:, 1] > 0, (X**2).sum(axis=1) < 2], axis=1).astype(int)
-    model = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1).fit(X, Y)
+    model = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1, random_state=0).fit(X, Y)
     assert model.predict(X).shape == model.predict_proba(X).shape == (300, 2)
     assert model.score(X, Y) > 0.95
-    same = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1).fit(X, sparse.csr_matrix(Y))
+    same = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1, random_state=0).fit(
+        X, sparse.csr_matrix(Y)
+    )
     np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))
     with pytest.raises(ValueError, match="exclusive classes"):
         QuadraticClassifier(loss="cross_entropy").fit(X, Y)

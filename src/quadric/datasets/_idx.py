@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-
 
 class BadFileError(Exception):
     """A file is not the expected one. The message is the bare reason; the caller adds context."""
@@ -116,7 +114,7 @@ def check(content: bytes, file: KnownFile) -> None:
     raise BadFileError(f"its MD5 is {md5}, not {file.md5}")
 
 
-def unpack(content: bytes, shape: tuple[int, ...]) -> Array:
+def unpack(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
     """Return the array of an idx file as a read-only view of `content`."""
     header = 4 + 4 * len(shape)
     magic = 0x0800 + len(shape)  # 08: unsigned bytes; then the number of dimensions
@@ -134,7 +132,7 @@ def unpack(content: bytes, shape: tuple[int, ...]) -> Array:
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
 
 
-def pack(array: Array) -> bytes:
+def pack(array: np.ndarray) -> bytes:
     """Return the idx file of an array of bytes."""
     header = struct.pack(f">{1 + array.ndim}I", 0x0800 + array.ndim, *array.shape)
     return header + array.astype(np.uint8).tobytes()

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.datasets import _directories as directories
 from quadric.datasets import _sources as sources
 from quadric.datasets._directories import Contents, holds_all, read
@@ -56,10 +55,10 @@ class ImageData:
     """
 
     name: str
-    X_train: Array = field(repr=False)
-    y_train: Array = field(repr=False)
-    X_test: Array = field(repr=False)
-    y_test: Array = field(repr=False)
+    X_train: np.ndarray = field(repr=False)
+    y_train: np.ndarray = field(repr=False)
+    X_test: np.ndarray = field(repr=False)
+    y_test: np.ndarray = field(repr=False)
     largest: int
     shape: tuple[int, int]
     source: str

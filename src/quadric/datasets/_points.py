@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric._utils.checks import as_generator, check_integer
 
 # The mean of each cluster and the covariance of its two coordinates, both of variance 1.
@@ -16,7 +15,7 @@ CLUSTERS = (
 )
 
 
-def xor() -> tuple[Array, Array]:
+def xor() -> tuple[np.ndarray, np.ndarray]:
     """Return the four points of XOR, with coordinates -1 and 1, and their labels 0 and 1.
 
     Returns
@@ -42,7 +41,7 @@ def xor() -> tuple[Array, Array]:
 
 def clusters(
     per_class: int = 2000, rng: int | np.random.Generator | None = 0
-) -> tuple[Array, Array]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw points from the paper's six Gaussian clusters, sorted by class.
 
     Parameters

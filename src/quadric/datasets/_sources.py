@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.datasets._directories import Contents, holds_all, read
 from quadric.datasets._idx import COLLECTIONS, BadFileError, Collection, check, pack
 from quadric.errors import DatasetError, DatasetUnavailableError
@@ -154,7 +153,7 @@ def openml_process(name: str, place: str, silence: str) -> None:
         (Path(place) / file).write_bytes(content)
 
 
-def table_to_files(X: Array, y: Array, collection: Collection) -> Contents:
+def table_to_files(X: np.ndarray, y: np.ndarray, collection: Collection) -> Contents:
     """Convert rows of pixels and labels as text to the bytes of the four files."""
     train, height, width = collection.files[0].shape
     samples = train + collection.files[2].shape[0]

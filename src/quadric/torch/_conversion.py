@@ -131,6 +131,7 @@ def to_network(module: nn.Module, *, activation: str | None = None) -> core.Netw
 
     Examples
     --------
+    >>> from quadric.torch import Quadratic
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), Quadratic(8, 3))
     >>> to_network(model, activation="softmax")
     Network(4 -> linear 8 relu, quadratic 3 softmax; float32)
