@@ -15,6 +15,8 @@ list argument, or stored in the instance dictionary of an argument, as in `self.
 variables of a nested function count as its arguments. A method that the caller looks up on an
 argument, as in `estimator.score()`, is an ordinary call, and so is the call of a class.
 
+Calls of `__sklearn_tags__` do not count: each class adds its tags to those of its parents.
+
 Exits with status 1 if two files call each other back and forth in `fit`.
 """
 
@@ -80,7 +82,7 @@ def measure(run: Callable[[], object]) -> tuple[set[str], Edges]:
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         callee = file_of(frame.f_code)
-        if event != "call" or callee is None:
+        if event != "call" or callee is None or frame.f_code.co_name == "__sklearn_tags__":
             return
         files.add(callee)
         top = sys._getframe(1)  # the frame of a numba function is not on the stack: its caller is
