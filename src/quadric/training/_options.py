@@ -35,7 +35,7 @@ class Options:
     shuffle : bool
         Draw a new order for every epoch.
     tol : float
-        'lbfgs' stops when no entry of the gradient is larger. The other solvers count the
+        'lbfgs' stops when no entry of the gradient is larger than `tol`. The others count the
         consecutive epochs that do not improve the loss or the score by at least `tol`.
     n_iter_no_change : float or None
         Training stops after more than this number of such epochs. None disables this rule.
