@@ -1,9 +1,9 @@
 """Separation of classes by quadrics: ellipsoids around classes, and linear programming.
 
 The paper states that one layer of C quadratic neurons separates C bounded clusters. This is true
-if every class has an ellipsoid that excludes the other classes, and certain if the ellipsoids are
-disjoint. It is not true for all bounded clusters: no conic separates two interleaved moons, which
-`separating_quadric` proves by linear programming.
+if every class has an ellipsoid that excludes the other classes, in particular if the ellipsoids are
+disjoint. It is not true for all bounded clusters: no conic separates two interleaved moons.
+`separating_quadric` proves this by linear programming.
 """
 
 import itertools
@@ -33,7 +33,7 @@ class Separation:
     ellipsoids : list of Quadric
         The smallest ellipsoid around each class.
     network : Network
-        One logistic neuron per class, above 1/2 exactly inside its ellipsoid.
+        One logistic neuron per class. Its output is above 1/2 exactly inside the ellipsoid.
     overlapping : list of pairs of classes
         Classes whose ellipsoids intersect.
     intruding : list of pairs of classes
@@ -96,12 +96,12 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     X : array of shape (n_samples, n_features)
         Points.
     y : array of shape (n_samples,)
-        Labels of two classes or more.
+        Labels of two or more classes.
     tolerance : float
         Tolerance of Khachiyan's algorithm: half-lengths are at most a factor of
         sqrt(1 + tolerance) too large.
     sharpness : float
-        How steeply a neuron falls from the centre of its ellipsoid to the surface.
+        How steeply the output of a neuron falls from the centre of its ellipsoid to the surface.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     network = from_ellipsoids(ellipsoids, sharpness)
     z = network.logits(X)
     own = index[:, None] == np.arange(len(classes))
-    # z is less exact than F: enclose points on the surface of their own ellipsoid again
+    # z is less accurate than F: raise b to enclose points on the surface of their own ellipsoid
     network.layers[0].b[...] += 2 * np.maximum(0.0, -np.where(own, z, np.inf).min(axis=0))
     enclosed = np.column_stack([quadric.encloses(X) for quadric in ellipsoids])
     if ((network.logits(X) >= 0) != enclosed).any():
@@ -165,7 +165,7 @@ class QuadricSeparation:
         A quadric that is positive on the second class and negative on the first, with the widest
         margin.
     margin : float
-        The least |F| on the points, for coefficients between -1 and 1 in an orthogonal basis of
+        The smallest |F| on the points, for coefficients between -1 and 1 in an orthogonal basis of
         the quadratic functions on them; 0 if no quadric separates them.
     weights : array of shape (n_samples,) or None
         The proof that no quadric separates the classes: non-negative weights, with sum 1 for each
@@ -215,7 +215,7 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     kept = sigma > 1e-14 * sigma[0]
     basis = U[:, kept] * np.sqrt(len(Z))
     lengths = np.linalg.norm(basis, axis=1)
-    # the second attempt scales each point by its size, so that points with small values count
+    # the second attempt scales each point by its size, so that points with small values matter
     for row_sizes in (np.ones(len(Z)), np.where(lengths > 0, lengths, 1.0)):
         coefficients, margin, weights = _widest_margin(basis / row_sizes[:, None], sign)
         F = sign * (basis @ coefficients)
@@ -236,12 +236,12 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
                 return QuadricSeparation(None, 0.0, shares[0] + shares[1])
     raise ArithmeticError(
         "undecided: rounding errors are too large to confirm either a separating quadric or a "
-        "proof that there is none. The points are too close to both cases."
+        "proof that there is none. The points are too close to the limit between both cases."
     )
 
 
 def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
-    """Coefficients between -1 and 1 with the widest margin, the margin, and the dual weights."""
+    """Return coefficients in [-1, 1] with the widest margin, the margin and the dual weights."""
     A = np.column_stack([-sign[:, None] * basis, np.ones(len(basis))])  # t - sign F <= 0
     cost = np.zeros(A.shape[1])
     cost[-1] = -1.0

@@ -1,6 +1,6 @@
 """Initial values for layers, by name.
 
-Each draws the parameters of one layer of m neurons with n inputs.
+Each function draws the parameters of one layer of m neurons with n inputs.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ Parameters = dict[str, Array]
 
 
 def _normal(kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator) -> Parameters:
-    """Every parameter from N(0, scale^2), by default scale = 0.005; Q then symmetrised.
+    """Draw every parameter from N(0, scale^2); Q is symmetrised afterwards.
 
-    The default is the scale at which the paper's MNIST table is matched.
+    With the default scale of 0.005, the results match the paper's MNIST table.
     """
     scale = 0.005 if scale is None else scale
     shapes = LAYERS[kind].shapes(n, m)
@@ -33,16 +33,16 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...], variance: float) 
 
 
 def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
-    """The variances of the weights at which a layer keeps the variance of its input.
+    """The variances of the weights for which a layer preserves the variance of its input.
 
-    For inputs that are independent, standard normal numbers and weights that are independent
+    The inputs are assumed to be independent and standard normal, and the weights to be independent
     with mean zero:
 
     - linear: E z^2 = n var(w). Glorot's compromise between forward and backward is
       var(w) = 2/(n + m).
-    - quadratic: the linear part gives n var(w). In a'Q a = sum_i q_ii a_i^2 +
+    - quadratic: the linear part contributes n var(w). In a'Q a = sum_i q_ii a_i^2 +
       sum_{i<j} 2 q_ij a_i a_j, all terms are uncorrelated; E a_i^4 = 3 and E a_i^2 a_j^2 = 1
-      give var(q) (3 n + 4 n(n-1)/2) = var(q) n (2n + 1). Each part supplies one half:
+      give var(q) (3 n + 4 n(n-1)/2) = var(q) n (2n + 1). Each part contributes one half:
       var(w) = 1/(2n), var(q) = 1/(2n(2n + 1)), so that E z^2 = 1.
     - reduced: given a, v1 and v2 are independent with variance var(w)|a|^2, so E z^2 =
       var(w)^2 E|a|^4 = var(w)^2 n (n + 2): var(w) = var(u) = 1/sqrt(n(n + 2)).
@@ -55,7 +55,7 @@ def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
 
 
 def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator) -> Parameters:
-    """Weights at which a layer keeps the variance of its input; biases zero.
+    """Draw weights that preserve the variance of the input, and set the biases to zero.
 
     `scale` multiplies the weights (default 1).
     """
@@ -77,9 +77,9 @@ def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Gener
 def _identity(
     kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator
 ) -> Parameters:
-    """Q the identity for every neuron, W and b from N(0, scale^2), by default zero.
+    """Set Q to the identity for every neuron, and draw W and b from N(0, scale^2).
 
-    Linear and reduced layers have no Q; they get glorot's values.
+    By default, W and b are zero. Linear and reduced layers have no Q; they use 'glorot'.
     """
     if kind != "quadratic":
         return _glorot(kind, n, m, None, rng)
@@ -91,10 +91,10 @@ def _identity(
 def _relinear(
     kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator
 ) -> Parameters:
-    """A layer that starts as exactly a linear one with glorot's values.
+    """Make the layer equal to a linear layer with the values of 'glorot'.
 
-    Quadratic: Q = 0. Reduced: U = 0 and c = 1, so that v2 = 1. Deep quadratic networks that
-    start so do not collapse or blow up before they have begun to learn.
+    Quadratic: Q = 0. Reduced: U = 0 and c = 1, so that v2 = 1. With these
+    values, the outputs of deep quadratic networks neither vanish nor explode at the start.
     """
     parameters = _glorot("linear", n, m, scale, rng)
     if kind == "quadratic":
@@ -122,6 +122,6 @@ def draw_layer(
     rng: np.random.Generator,
     dtype: np.dtype[Any],
 ) -> Layer:
-    """A new layer of m neurons of that kind with n inputs."""
+    """Draw a new layer of the given kind with n inputs and m neurons."""
     drawn = INITIAL_VALUES[init](kind, n, m, scale, rng)
     return LAYERS[kind](**{name: array.astype(dtype) for name, array in drawn.items()})

@@ -1,6 +1,7 @@
 """z_k = x'Q_k x for a batch of NumPy arrays, and its gradients, from the packed triangles of Q.
 
-The loops are compiled; `kernels.quadratic_form` describes them. torch's layers call the same ones.
+The loops are compiled; `kernels._quadratic_form_loops` describes them. The torch layers call the
+same loops.
 """
 
 import ctypes
@@ -46,13 +47,13 @@ def packed_gradient(X: Array, dz: Array) -> Array:
 
 
 def _dtype(*arrays: Array) -> np.dtype[Any]:
-    """The dtype of the result: float32 where it holds all of the numbers, float64 otherwise."""
+    """The dtype of the result: float32 if it can represent all arrays, float64 otherwise."""
     single = np.dtype(np.float32)
     return single if np.result_type(single, *arrays) == single else np.dtype(np.float64)
 
 
 def _rows(X: Array, dtype: np.dtype[Any]) -> Array:
-    """X in this dtype, with the numbers of a row next to one another; the rows may be apart."""
+    """X in this dtype with contiguous rows; there may be gaps between the rows."""
     X = X.astype(dtype, copy=False)
     as_it_is = X.strides[1] == X.itemsize and X.strides[0] >= 0 and X.flags.aligned
     return X if as_it_is else np.ascontiguousarray(X)
@@ -75,23 +76,23 @@ def _loops() -> Any:
 
 
 class PythonThreads:
-    """Python threads, `count()` of them.
+    """Up to `count()` Python threads.
 
-    They are started anew for each call, which takes about 50 µs. No thread outlives a call, so
+    New threads are started for each call, which takes about 50 µs. No thread outlives a call, so
     forked processes work.
     """
 
-    worth = 2**22  # multiplications, about 200 µs of them
+    worth = 2**22  # multiplications per thread, which take about 200 µs
 
     def __init__(self, count: Callable[[], int]) -> None:
         self.count = count
 
     def threads_for(self, work: int) -> int:
-        """How many threads are worth starting for so many multiplications."""
+        """The number of threads to use for this number of multiplications."""
         return 1 if work < 2 * self.worth else min(self.count(), work // self.worth)
 
     def run(self, function: int, arguments: Any) -> None:
-        """Have as many threads as there are tickets call the function at that address."""
+        """Call the function at the given address from as many threads as there are tickets."""
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
         tickets = arguments[1]
         others = [threading.Thread(target=call, args=(arguments,)) for _ in range(tickets - 1)]

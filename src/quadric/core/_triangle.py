@@ -15,7 +15,7 @@ from quadric._utils.arrays import Array
 
 
 def n_inputs(pairs: int) -> int:
-    """The number of inputs n that have so many pairs i <= j.
+    """The number of inputs n for the given number of pairs i <= j.
 
     >>> n_inputs(6)
     3
@@ -44,7 +44,7 @@ def unpack(packed: Array) -> Array:
 
 @lru_cache(maxsize=8)
 def _places(n: int) -> tuple[Array, Array]:
-    """Where the triangle's entries stand in a matrix, and a matrix's entries in the triangle."""
+    """Positions of the triangle's entries in a matrix, and of the matrix's in the triangle."""
     rows, columns = np.triu_indices(n)
     of_matrix = np.empty((n, n), dtype=np.intp)
     of_matrix[rows, columns] = of_matrix[columns, rows] = np.arange(len(rows))

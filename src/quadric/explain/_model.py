@@ -1,4 +1,4 @@
-"""The layer of a model to explain."""
+"""Selection of the layer of a model to explain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,30 +31,30 @@ class SelectedLayer:
 
     @property
     def chooses_a_class(self) -> bool:
-        """Whether the outputs are the scores of classes that exclude each other."""
+        """Whether the outputs are the scores of mutually exclusive classes."""
         return self.network.activations[-1] in ("logistic", "softmax") and not self.multilabel
 
     @property
     def labels(self) -> list[Any]:
-        """The classes; a network numbers them from 0."""
+        """The classes; those of a bare network are numbered from 0."""
         if self.classes is not None:
             return self.classes.tolist()
         return list(range(max(2, self.network.n_outputs)))
 
     def functions(self) -> tuple[Array, Array, Array]:
-        """Q, W and b of the layer's neurons in float64, whatever the kind of the layer."""
+        """Q, W and b of the layer's neurons in float64, for any kind of layer."""
         layer = layer_to_quadratic(self.network.astype("float64").layers[self.layer])
         return layer.Q, layer.W, layer.b
 
     def surfaces(self, Q: Array, W: Array, b: Array) -> list[Quadric]:
-        """The functions with these coefficients, in the coordinates of `space`."""
+        """The surfaces with these coefficients, in the coordinates of `space`."""
         return [self.space.restate(Quadric(*neuron)) for neuron in zip(Q, W, b, strict=True)]
 
 
 def select_layer(
     model: Any, layer: int | None = None, names: Sequence[str] | None = None
 ) -> SelectedLayer:
-    """A layer of a model, by default the last quadratic or reduced one.
+    """Select a layer of a model, by default the last quadratic or reduced one.
 
     `names` replaces the feature names that the model was fitted with.
     """
@@ -68,8 +68,8 @@ def select_layer(
     n, m = network.layers[l].n_inputs, network.layers[l].n_outputs
     check_limit(
         5 * 8 * m * n * n,
-        f"{m:,} neurons of {n:,} inputs as matrices",
-        "Explain a model of fewer inputs.",
+        f"{m:,} neurons with {n:,} inputs as matrices",
+        "Explain a model with fewer inputs.",
     )
     fitted_names = getattr(model, "feature_names_in_", None)
     before = network.layers[:l]

@@ -1,4 +1,4 @@
-"""Affine steps as one map, and surfaces expressed in the inputs of these steps."""
+"""Composition of affine steps to one map, and surfaces in the inputs of these steps."""
 
 from __future__ import annotations
 
@@ -73,11 +73,12 @@ class PartlyAffine:
 
 
 def affine_map(step: Any, after: Sequence[Any] = ()) -> Map:
-    """A fitted step as z = A u + t; NotAffineError if the step has another form.
+    """Return a fitted step as a map z = A u + t.
 
-    The map holds for rows without missing values, which an imputer does not change. A scaler
-    returns missing values for a column without values in `fit`. The map treats such a column as a
-    constant: the value by which the steps `after` this one replace missing values.
+    Raises NotAffineError if the step is not of this form. The map is valid for rows without missing
+    values, which an imputer does not change. A scaler returns missing values for a column that had
+    no values in `fit`. The map treats such a column as a constant: the value with which the next
+    steps, `after`, replace missing values.
     """
     try:
         found = operations(step)
@@ -96,9 +97,10 @@ def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
 
 
 def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
-    """The affine branches of a step that also has others; None if the step has no branches.
+    """Return the affine branches of a step; None if the step has no branches.
 
-    `after` are the steps behind it, as for `affine_map`.
+    The step may also have branches that are not affine. `after` has the same meaning as in
+    `affine_map`.
     """
     try:
         found = operations(step)
@@ -153,7 +155,7 @@ def _map_of(operation: Operation, fill: Array) -> Map:
 
 
 def _without_missing(scaling: Map, fill: Array) -> Map:
-    """Replace the rows of NaN, for columns without values in `fit`, by the constants in `fill`.
+    """Replace rows of NaN, from columns without values in `fit`, by the constants in `fill`.
 
     If `fill` is NaN, a later step drops the column, and the constant does not matter.
     """
@@ -186,7 +188,7 @@ def _beside(branches: Sequence[Branch], n: int, fill: Array) -> Map:
 
 
 def _spread(matrix: Array, columns: Any, n: int) -> Array:
-    """The matrix of a branch as a matrix of all n columns."""
+    """Extend the matrix of a branch to all n columns."""
     A = np.zeros((len(matrix), n))
     np.add.at(A.T, np.asarray(columns), matrix.T)  # a column may be listed twice
     return A

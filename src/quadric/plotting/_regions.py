@@ -37,23 +37,23 @@ def plot_regions(
     window: Window | None = None,
     size: float = 14.0,
 ) -> Axes:
-    """Draw the regions in which a classifier of two inputs predicts each class.
+    """Draw the regions in which a classifier with two inputs predicts each class.
 
-    The lines between the regions are exact conics if a single layer decides. Behind a hidden layer
-    they are the edges of the coloured grid.
+    For a single layer, the lines between the regions are exact conics. For a model with hidden
+    layers, they are the edges of the coloured grid.
 
     Parameters
     ----------
     model : fitted classifier, Pipeline, or Network
-        A classifier of two inputs.
+        A classifier with two inputs.
     X : array of shape (n_samples, 2), optional
         Points to draw on top.
     y : array of shape (n_samples,), optional
         Class of each point.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw the regions on. The default creates new ones.
+        Axes to draw the regions on. By default, new axes are created.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane that is drawn. The default surrounds X.
+        Part of the plane to draw. By default, it contains all of X.
     size : float
         Size of the points.
 
@@ -68,7 +68,7 @@ def plot_regions(
         last = selected.network.activations[-1]
         raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
     if selected.space.kind == "inputs" and len(names) != 2:
-        raise ValueError(f"model must have two inputs. Got {len(names)}; for more use plot_slices.")
+        raise ValueError(f"model must have two inputs. Got {len(names)}; use plot_slices for more.")
     window = _window(window, X)
     ax = get_ax(ax)
     side_x, side_y = np.linspace(*window[:2], GRID), np.linspace(*window[2:], GRID)
@@ -116,15 +116,15 @@ def plot_clusters(
     Parameters
     ----------
     model : fitted classifier, Pipeline, Network, or list of Quadric
-        A model of two inputs with one neuron per class, or the boundaries of such neurons.
+        A model with two inputs and one neuron per class, or the boundaries of such neurons.
     X : array of shape (n_samples, 2)
         Points.
     y : array of shape (n_samples,)
-        Class of each point, which decides its colour.
+        Class of each point, which determines its colour.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. The default creates new ones.
+        Axes to draw on. By default, new axes are created.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. The default surrounds the points.
+        Part of the plane to draw. By default, it contains all points.
     size : float
         Size of the markers.
 
@@ -168,7 +168,7 @@ def _scores(model: Any, X: Array) -> Array:
 
 
 def _decision(model: Any, X: Array) -> Array:
-    with warnings.catch_warnings():  # the points of a plot have no column names
+    with warnings.catch_warnings():  # the grid points have no column names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         names = getattr(model, "feature_names_in_", None)
         if names is not None:  # a ColumnTransformer may need them
@@ -182,7 +182,7 @@ def _decision(model: Any, X: Array) -> Array:
 
 
 def _pale(k: int) -> tuple[float, ...]:
-    """The colour of a class for areas, darker from the eighth class on."""
+    """The pale colour of the region of a class, darker from the eighth class on."""
     strength = 0.36 if k < len(COLORS) else 0.6
     return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
 
@@ -191,5 +191,5 @@ def _window(window: Window | None, X: Any) -> Window:
     if window is not None:
         return window
     if X is None:
-        raise ValueError("window must be given if there are no points X to surround.")
+        raise ValueError("window must be given if X is None.")
     return window_of(points_of(X, 2))

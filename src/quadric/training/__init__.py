@@ -1,6 +1,6 @@
-"""The one way to train layers on arrays.
+"""Training of layers on arrays; all other packages train with `train`.
 
-`train` runs the epochs, each by one of two steppers: `PerSample` (the compiled loop) or `MiniBatch`
-(the layers' own equations), or minimises the objective by L-BFGS. Where training stands is a
-`TrainingState`.
+`train` runs epochs with one of two steppers, `PerSample` (the compiled loop) or `MiniBatch` (the
+equations of the layers), or minimises the objective with L-BFGS. `TrainingState` holds the state of
+the run.
 """

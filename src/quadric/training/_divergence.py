@@ -1,7 +1,7 @@
-"""When training has diverged: a value is not finite, or the loss has grown.
+"""Divergence rule: training has diverged if a value is not finite or the loss has grown.
 
-A loss is compared only with the loss of the same samples at the start of the same call. New data
-in `partial_fit`, or a warm start on other targets, can therefore not be taken for a divergence.
+A loss is compared only with the loss of the same samples at the start of the same call. Therefore
+new data in `partial_fit`, or a warm start on other targets, does not count as divergence.
 """
 
 from typing import NoReturn
@@ -14,14 +14,14 @@ from quadric.training._options import Options
 from quadric.training._samples import Samples
 from quadric.training._state import TrainingState
 
-RECOVERIES = 12  # how often the rate is lowered before giving up
+RECOVERIES = 12  # maximum number of times that the rate is lowered
 LOWER_BY = 10.0
-MOST_ROWS = 1000  # on which the network's loss is computed at the start and at the end
-SMALL_LOSS = 1e-3  # growth below this is no divergence
+MOST_ROWS = 1000  # for the network's loss at the start and at the end
+SMALL_LOSS = 1e-3  # the smallest reference, so that tiny losses may grow
 
 
 class NonFiniteError(Exception):
-    """A stepper met a number that is not finite."""
+    """A stepper computed a number that is not finite."""
 
     def __init__(self, *, sample: int | None, layer: int | None) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class NonFiniteError(Exception):
 
 
 class LossGrewError(Exception):
-    """An epoch's mean loss was far above the loss at the start."""
+    """The mean loss of an epoch is far above the loss at the start."""
 
     def __init__(self, loss: float, reference: float) -> None:
         super().__init__()
@@ -39,8 +39,9 @@ class LossGrewError(Exception):
 class Watch:
     """The divergence rule of one call of `train`.
 
-    With ``options.growth`` an epoch's loss is compared with the larger of two losses at the start:
-    that of the network, on up to 1000 of the samples, and that of logits of zero, on all of them.
+    If ``options.growth`` is set, the loss of an epoch is compared with the larger of two losses at
+    the start: the loss of the network on up to 1000 samples, and the loss of zero logits on all
+    samples.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class Watch:
         self.reference = max(value for value in losses if np.isfinite(value))
 
     def current_loss(self) -> float:
-        """Return the objective on up to 1000 samples, evenly spaced."""
+        """Return the objective on up to 1000 evenly spaced samples."""
         n_samples = len(self.weighted)
         some = self.weighted.take(np.arange(0, n_samples, -(-n_samples // MOST_ROWS)))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -84,14 +85,14 @@ class Watch:
         self.in_a_row = 0
 
     def recover(self, failure: NonFiniteError | LossGrewError) -> None:
-        """Lower the rate after a failed epoch was taken back, or raise DivergenceError."""
+        """Lower the rate after a failed epoch has been undone, or raise DivergenceError."""
         state = self.state
-        state.forget()  # the optimiser's memory is as bad as the step was
+        state.forget()  # the failed step has also corrupted the optimiser's memory
         if not self.options.recover or state.recoveries == RECOVERIES:
             self._give_up(failure)
         state.recoveries += 1
         self.in_a_row += 1
-        if self.in_a_row > 1:  # the epoch before had begun to blow up already
+        if self.in_a_row > 1:  # the previous epoch was already diverging
             self.stack.restore(self.at_start)
         state.damping /= LOWER_BY
 

@@ -17,7 +17,7 @@ from quadric.training._state import Epoch, TrainingState
 
 
 class _OutOfEvaluationsError(Exception):
-    """SciPy checks the limit after a line search only; this ends the search itself."""
+    """Raised to stop within a line search, after which SciPy would check the limit."""
 
 
 def run_lbfgs(
@@ -29,15 +29,15 @@ def run_lbfgs(
     validate: Callable[[], float] | None = None,
     callback: Callable[[Epoch], object] | None = None,
 ) -> None:
-    """Minimise mean loss and penalty; an iteration counts as an epoch.
+    """Minimise the mean loss plus the penalty; an iteration counts as an epoch.
 
-    The problem is convex for a single linear or quadratic layer with either cross-entropy, and the
-    optimum is found. Otherwise a local optimum is found.
+    For a single linear or quadratic layer with a cross-entropy loss, the problem is convex and the
+    global optimum is found. Otherwise a local optimum is found.
 
     Notes
     -----
-    SciPy works on the parameters times `scales`, about the root of the objective's curvature.
-    Inputs of any scale then need the same number of iterations.
+    SciPy optimises the parameters multiplied by `scales`, which approximate the square root of the
+    objective's curvature. The number of iterations then does not depend on the scale of the inputs.
     """
     layers, X, weight, l2 = stack.layers, samples.shift(samples.X), samples.weight, options.l2
     total = float(len(samples) if weight is None else weight.sum(dtype=np.float64))
@@ -96,7 +96,7 @@ def run_lbfgs(
             options={**settings, "gtol": options.tol, "ftol": 0.0},
         )
         if history.stopped:
-            return  # the callback may have left the network as it wants it
+            return  # the callback may have changed the network
         finished_at, value = result.x / scales, float(result.fun)
         history.exhausted = result.status == 1
         if not (np.isfinite(value) and np.isfinite(finished_at).all()):
@@ -108,7 +108,7 @@ def run_lbfgs(
     finally:
         if not history.stopped:
             _from_vector(layers, finished_at)
-    if not state.epochs:  # it started at an optimum, or could not leave the start
+    if not state.epochs:  # the start is an optimum, or no step improved on it
         seconds = time.perf_counter() - start
         state.add(Epoch(0, value, None, seconds), stack, options)
 
@@ -120,7 +120,7 @@ def _to_vector(layers: Sequence[Layer]) -> Array:
 
 
 def _from_vector(layers: Sequence[Layer], vector: Array) -> None:
-    """Write such a vector into the layers' arrays."""
+    """Write a vector in the order of `_to_vector` into the layers' arrays."""
     start = 0
     for array in parameters(layers):
         array[...] = vector[start : start + array.size].reshape(array.shape)
@@ -128,7 +128,7 @@ def _from_vector(layers: Sequence[Layer], vector: Array) -> None:
 
 
 def _spread(layers: Sequence[Layer], value: Callable[[Layer, str], Any]) -> Array:
-    """value(layer, name) for each entry of each array, as such a vector."""
+    """value(layer, name) for each entry of each array, in the order of `_to_vector`."""
     return np.concatenate(
         [
             np.broadcast_to(value(layer, name), array.shape).ravel()
@@ -139,7 +139,7 @@ def _spread(layers: Sequence[Layer], value: Callable[[Layer, str], Any]) -> Arra
 
 
 def _penalty_diagonal(layers: Sequence[Layer], penalty: str) -> Array:
-    """1 where the penalty is on the entry, 4 where it is on the coefficient 2 q_ij of x_i x_j."""
+    """The factor of each squared entry in the penalty: 1, 4 for a coefficient 2 q_ij, or 0."""
 
     def entry(layer: Layer, name: str) -> Any:
         if name == "packed" and penalty == "monomials":
@@ -150,9 +150,10 @@ def _penalty_diagonal(layers: Sequence[Layer], penalty: str) -> Array:
 
 
 def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
-    """The root of a parameter's curvature, about: mean square of dz/dtheta / 4, plus the penalty.
+    """Approximate square root of the curvature of the objective in each parameter.
 
-    Inputs of later layers count as 1.
+    The curvature is the mean square of dz/dtheta, divided by 4, plus the penalty. The mean squares
+    of the inputs of later layers are taken as 1.
     """
     squares = _input_squares(X)
 
@@ -170,7 +171,7 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
 
 
 def _multiplicities(n: int) -> Array:
-    """How often x_i x_j is met in x'Qx: once for i = j, else twice; shape (n(n+1)/2, 1)."""
+    """Number of times x_i x_j occurs in x'Qx: 1 for i = j, 2 otherwise; shape (n(n+1)/2, 1)."""
     i, j = np.triu_indices(n)
     return np.where(i == j, 1.0, 2.0)[:, None]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """How to train. Values are validated where users enter them, not here.
+    """Training options. The public functions validate the values; this class does not.
 
     Attributes
     ----------
@@ -13,12 +13,13 @@ class Options:
     epochs : int
         Passes over the samples; iterations of 'lbfgs'.
     learning_rate : float
-        The rate before `schedule` and damping act on it.
+        The rate before `schedule` and damping are applied.
     schedule : {'constant', 'invscaling', 'adaptive'}
         'invscaling' is learning_rate / (samples seen + 1)**power_t. 'adaptive' divides the rate by
-        5 where the others stop.
+        5 when the other schedules stop.
     batch_size : int
-        'sgd' with one sample per batch and no momentum runs in the compiled loop.
+        Samples per batch. 'sgd' with one sample per batch and no momentum runs in the compiled
+        loop.
     l2 : float
         The objective is mean loss + l2/2 times the sum of squares of the penalised values.
     penalty : {'entries', 'monomials'}
@@ -26,32 +27,32 @@ class Options:
         for 'lbfgs' only.
     by_weight : bool
         Divide loss and penalty by the batch's sum of sample weights, as scikit-learn's networks
-        do. Otherwise a sample's weight is the size of its step.
+        do. Otherwise a sample's weight scales its step.
     momentum, nesterov, beta_1, beta_2, epsilon
-        Of 'sgd' and 'adam'.
+        Parameters of 'sgd' and 'adam'.
     clip : float or None
-        The largest norm of a step's gradient, penalty excluded.
+        The maximum norm of the gradient of a step, without the penalty.
     shuffle : bool
         Draw a new order for every epoch.
     tol : float
-        'lbfgs' stops when no entry of the gradient is larger; the others count an epoch that does
-        not improve by more.
+        'lbfgs' stops when no entry of the gradient is larger than `tol`. The others count the
+        consecutive epochs that do not improve the loss or the score by at least `tol`.
     n_iter_no_change : float or None
-        How many such epochs end the run; None never ends it. With a validation score, the weights
-        of the best epoch are then kept.
+        Training stops after more than this number of such epochs. None disables this rule.
+        If it is set and there is a validation score, the weights of the best epoch are kept.
     max_evaluations : int or None
-        The largest number of evaluations of the objective ('lbfgs').
+        Maximum number of evaluations of the objective ('lbfgs').
     pairs : int
-        Correction pairs of 'lbfgs'.
+        Number of correction pairs of 'lbfgs'.
     fixed : tuple of str
-        Parameters that 'lbfgs' does not move, such as ('b',).
+        Parameters that 'lbfgs' does not change, such as ('b',).
     resume : bool
         Continue with the state's optimiser memory and damping (`partial_fit`).
     recover : bool
-        Take a diverged epoch back and lower the rate, instead of raising DivergenceError.
+        Undo a diverged epoch and lower the rate, instead of raising DivergenceError.
     growth : float or None
-        An epoch has diverged if its loss exceeds this many times the loss of the same samples at
-        the start; None looks for values that are not finite only.
+        An epoch has diverged if its loss exceeds `growth` times the loss of the same samples at
+        the start. With None, only values that are not finite count as divergence.
     """
 
     solver: str = "sgd"
@@ -81,5 +82,5 @@ class Options:
 
     @property
     def per_sample(self) -> bool:
-        """Whether the compiled loop does the work."""
+        """Whether training runs in the compiled loop."""
         return self.solver == "sgd" and self.batch_size == 1 and self.momentum == 0

@@ -1,4 +1,4 @@
-"""Where training stands: the records of its epochs, counters, and the optimiser's memory."""
+"""State of a training run: records of epochs, counters and the optimiser's memory."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -20,10 +20,10 @@ class Epoch:
     index : int
         Counted from 0.
     loss : float
-        The mean loss of the samples, each before its own step, plus the penalty at the epoch's
-        end.
+        The mean loss of the samples, each computed before its own step, plus the penalty at the
+        end of the epoch.
     validation_score : float or None
-        The score on the validation data, if there are any.
+        The score on the validation data; None without validation data.
     seconds : float
         The duration of the epoch without validation.
     """
@@ -43,9 +43,9 @@ class History:
     loss, validation_score, seconds : list of float
         One entry for each epoch; `validation_score` is empty without validation data.
     n_samples : int
-        How many samples an epoch visits.
+        Number of samples per epoch.
     stopped : bool
-        Whether a callback asked to stop.
+        Whether a callback requested to stop.
     exhausted : bool
         Whether a stopping rule was set and the epochs or evaluations ran out before it applied.
     """
@@ -59,19 +59,19 @@ class History:
 
     @property
     def epochs(self) -> int:
-        """How many epochs were finished."""
+        """Number of finished epochs."""
         return len(self.loss)
 
     @property
     def samples_per_second(self) -> float:
-        """Samples visited per second of training; 0.0 before the first epoch."""
+        """Samples processed per second of training; 0.0 before the first epoch."""
         seconds = sum(self.seconds)
         return self.n_samples * self.epochs / seconds if seconds > 0 else 0.0
 
 
 @dataclass
 class TrainingState:
-    """All that training carries from epoch to epoch and, with `resume`, from call to call.
+    """State that is kept between epochs and, with `resume`, between calls.
 
     Attributes
     ----------
@@ -90,15 +90,15 @@ class TrainingState:
         Velocities, or Adam's means and squares, or the weights of the compiled loop (`theta`
         times `scale`, which rounds differently from the layers' own arrays).
     steps : int
-        Adam's t.
+        Number of steps of Adam (t).
     best_loss, best_score : float
-        The best ones of this fit, for the stopping rule.
+        Best loss and best validation score of this fit, used by the stopping rule.
     best_weights : list of Layer or None
-        The layers as they were at the best score.
+        The layers at the best validation score.
     no_improvement : int
         Consecutive epochs without an improvement by `tol`.
     loss_at_start, loss_at_end : float or None
-        The objective on the samples that the divergence rule looks at.
+        The objective on the samples that the divergence rule uses.
     """
 
     history: History = field(default_factory=lambda: History(0))
@@ -119,7 +119,7 @@ class TrainingState:
     loss_at_end: float | None = None
 
     def begin(self, n_samples: int, options: Options) -> None:
-        """Start a call: reset what belongs to one call, and without `resume` the memory too."""
+        """Reset the values of a single call and, without `resume`, the optimiser's memory."""
         self.history.n_samples = n_samples
         self.history.stopped = self.history.exhausted = False
         self.epochs = self.recoveries = self.evaluations = 0
@@ -139,14 +139,14 @@ class TrainingState:
         if options.schedule == "invscaling":
             try:
                 rate = rate / (self.samples + 1) ** options.power_t
-            except OverflowError:  # a power so large that nothing is left of the rate
+            except OverflowError:  # the divisor is too large for a float
                 rate = 0.0
         elif options.schedule == "adaptive" and self.rate is not None:
             rate = self.rate
         return rate * self.damping
 
     def add(self, epoch: Epoch, stack: Stack, options: Options) -> None:
-        """Record a finished epoch, and whether it improved on the best."""
+        """Record a finished epoch and update the best loss or score."""
         history = self.history
         history.loss.append(epoch.loss)
         history.seconds.append(epoch.seconds)
@@ -177,13 +177,13 @@ class TrainingState:
         return False
 
     def trim(self, most: int) -> None:
-        """Drop the oldest records: `partial_fit` may be called for ever."""
+        """Drop the oldest records, because `partial_fit` can be called any number of times."""
         for records in (self.history.loss, self.history.seconds):
             if len(records) >= 2 * most:
                 del records[:-most]
 
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """The state as arrays and plain numbers, for a checkpoint; `from_arrays` is bit-exact."""
+        """The state as arrays and numbers, from which `from_arrays` restores it bit-identically."""
         arrays = {f"memory.{name}": array for name, array in self.memory.items()}
         arrays["loss"] = np.array(self.history.loss)
         arrays["validation_score"] = np.array(self.history.validation_score)
@@ -193,7 +193,7 @@ class TrainingState:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], numbers: dict[str, Any]) -> Self:
-        """The state that `to_arrays` described."""
+        """Restore a state from the results of `to_arrays`."""
         lists = {name: arrays[name].tolist() for name in ("loss", "validation_score", "seconds")}
         memory = {
             name.removeprefix("memory."): array.copy()

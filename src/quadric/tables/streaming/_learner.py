@@ -1,4 +1,4 @@
-"""The model and the linear baseline, trained side by side on buffers of rows."""
+"""Training of the model and the linear baseline on the same buffers of rows."""
 
 import math
 from dataclasses import replace
@@ -14,14 +14,14 @@ from quadric.tables._schema import Schema
 from quadric.tables._training import Settings, make_estimator, memory_limit_as_table_error
 from quadric.training._state import TrainingState
 
-RATE = 0.01  # at the start; it falls linearly to LAST_RATE times as much
+RATE = 0.01  # initial rate, which decreases linearly to RATE * LAST_RATE
 LAST_RATE = 0.05
 NUMBERS = "numbers"
 RECORDS = ("loss", "seconds")  # arrays with one entry per epoch; the others have a fixed shape
 
 
 class Learner:
-    """Learns from rows with the schema's columns.
+    """A model and a linear baseline that are trained on buffers of rows.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Learner:
     def __init__(self, schema: Schema, settings: Settings) -> None:
         self.schema, self.settings = schema, settings
         self.preprocess = fitted_to_moments(schema)
-        # the output of a reduced neuron is a product, to which no mean can be added
+        # the output of a reduced neuron is a product, so finish() cannot add a mean to it
         self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
         self.scale = schema.target_std or 1.0  # the variance of tiny numbers underflows to 0
         adam = {"solver": "adam", "shuffle": False, "learning_rate_init": RATE, "tol": 0.0}
@@ -46,11 +46,11 @@ class Learner:
 
     @property
     def has_learned(self) -> bool:
-        """Whether there was any row to learn from."""
+        """Whether the estimators have been trained on any row."""
         return all("_state" in vars(estimator) for estimator in self.estimators.values())
 
     def learn(self, X: Any, y: Array, progress: float) -> None:
-        """Learn from the rows in their order; `progress` of the whole run is between 0 and 1."""
+        """Train on the rows in order; `progress` is the finished fraction of the whole run."""
         if len(y):
             target = y if self.schema.classes else (y - self.center) / self.scale
             rate = RATE * max(LAST_RATE, 1 - progress)
@@ -62,11 +62,11 @@ class Learner:
             estimator.set_params(learning_rate_init=rate)
             with memory_limit_as_table_error():
                 estimator.partial_fit(Z, y, **classes)
-            if not estimator._state.epochs:  # the estimator has swallowed a KeyboardInterrupt
+            if not estimator._state.epochs:  # the estimator has caught a KeyboardInterrupt
                 raise KeyboardInterrupt
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays of a checkpoint; none before the first row was learned."""
+        """Return the arrays of a checkpoint; empty before training on the first row."""
         return {
             f"{name}.{key}": array
             for name, estimator in self.estimators.items()
@@ -75,13 +75,13 @@ class Learner:
         }
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Return to a state; training then continues bit-identically.
+        """Restore a state, from which training continues bit-identically.
 
         Raises ValueError if these are not the arrays of such a state.
         """
         if not arrays:
             return
-        # one made-up row gives the networks their shapes
+        # training on one artificial row creates networks with the right shapes
         row = np.zeros((1, len(self.preprocess.get_feature_names_out())))
         self._partial_fit(row, np.array(self.schema.classes[:1] or (0.0,)), RATE)
         check_arrays(self.state(), arrays)
@@ -89,7 +89,7 @@ class Learner:
             put_state(estimator, {key: arrays[f"{name}.{key}"] for key in state_of(estimator)})
 
     def finish(self) -> tuple[Pipeline, Pipeline]:
-        """Return the model and the baseline with preprocessing, in the target's units."""
+        """Return the model and the baseline with preprocessing, in the units of the target."""
         for estimator in self.estimators.values():
             estimator.set_params(learning_rate_init=RATE)
             if self.schema.task == "regression":
@@ -110,7 +110,7 @@ def state_of(estimator: Any) -> dict[str, Array]:
 
 
 def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
-    """Return a fitted estimator of the same shape to a state, from which `partial_fit` continues.
+    """Restore a state in a fitted estimator of the same shape; `partial_fit` continues from it.
 
     Raises ValueError if a counter or a rate is out of range.
     """
@@ -123,7 +123,7 @@ def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
         for name, array in layer.arrays().items():
             array[...] = arrays[f"layers.{l}.{name}"]
     estimator._state = TrainingState.from_arrays(arrays, numbers)
-    estimator._set_attributes()  # a model file contains them, and this may be the last step
+    estimator._set_attributes()  # model files store them, and no further training may follow
 
 
 def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
