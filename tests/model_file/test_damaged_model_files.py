@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -239,6 +240,12 @@ def _tiny_scale():
     return model
 
 
+def _long_directions():
+    model = _fit(PCA())
+    model[0].components_[:] = -1e308
+    return model
+
+
 def _no_penalty():
     model = _fit(StandardScaler())
     del model[1]._alpha
@@ -255,6 +262,7 @@ def _unsorted_categories():
     ("forge", "message"),
     [
         (_tiny_scale, "scale_ of StandardScaler must be at least 1e-162"),
+        (_long_directions, "components_ of PCA must be unit vectors"),
         (_no_penalty, "_alpha of QuadraticClassifier must be a number"),
         (_unsorted_categories, "categories of OneHotEncoder must be increasing"),
     ],

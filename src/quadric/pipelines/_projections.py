@@ -8,6 +8,7 @@ from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Operation
 
 MOST_ITERATIONS = 10_000  # of a solver, if the restored step is fitted again
+LONGEST = 1.001  # an entry of a unit vector, rounded
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
@@ -27,6 +28,8 @@ def _restore_directions(step: Any, facts: Facts) -> int:
             name, isinstance(given, str) or given <= MOST_ITERATIONS, f"at most {MOST_ITERATIONS}"
         )
     step.components_ = facts.matrix("components_")
+    largest = np.abs(step.components_).max(initial=0)
+    facts.expect("components_", largest <= LONGEST, "unit vectors")
     k, n = step.components_.shape
     for name in VARIANCES:
         setattr(step, name, facts.vector(name, k, nan=True))
