@@ -65,7 +65,12 @@ def test_200_steps_of_the_compiled_loop(case, dtype, atol):
     net = network(case, dtype)
     epochs = case["sgd"]["steps"] // len(case["X"])
     net.fit(
-        case["X"], case["Y"], case["loss"],
-        learning_rate=case["sgd"]["rate"], epochs=epochs, l2=case["l2"], shuffle=False,
-    )  # fmt: skip
+        case["X"],
+        case["Y"],
+        case["loss"],
+        learning_rate=case["sgd"]["rate"],
+        epochs=epochs,
+        l2=case["l2"],
+        shuffle=False,
+    )
     assert_packed(net.layers, case["sgd"]["parameters"], atol)

@@ -46,9 +46,12 @@ def assert_close(found, wanted, tolerance):
 
 
 @given(
-    B=st.integers(0, 300), n=st.integers(1, 40), m=st.integers(1, 20),
-    dtype=st.sampled_from(["float32", "float64"]), seed=st.integers(0, 10**6),
-)  # fmt: skip
+    B=st.integers(0, 300),
+    n=st.integers(1, 40),
+    m=st.integers(1, 20),
+    dtype=st.sampled_from(["float32", "float64"]),
+    seed=st.integers(0, 10**6),
+)
 @settings(max_examples=80)
 def test_against_einsum(B, n, m, dtype, seed):
     arrays = draw(B, n, m, dtype, seed)
@@ -119,9 +122,12 @@ def test_dtypes_that_differ():
 
 
 @given(
-    B=st.integers(1, 300), n=st.integers(1, 40), m=st.integers(1, 12),
-    count=st.integers(2, 7), seed=st.integers(0, 10**6),
-)  # fmt: skip
+    B=st.integers(1, 300),
+    n=st.integers(1, 40),
+    m=st.integers(1, 12),
+    count=st.integers(2, 7),
+    seed=st.integers(0, 10**6),
+)
 @settings(max_examples=40)
 def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
     arrays = draw(B, n, m, "float32", seed)

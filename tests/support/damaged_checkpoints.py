@@ -84,9 +84,11 @@ def parts(content):
 
 def whole(description, described, arrays):
     """A checkpoint with the right hash."""
-    state = {} if described is None else {
-        "state": np.frombuffer(canonical(described).encode(), dtype=np.uint8)
-    }  # fmt: skip
+    state = (
+        {}
+        if described is None
+        else {"state": np.frombuffer(canonical(described).encode(), dtype=np.uint8)}
+    )
     try:
         return container.to_bytes(description, {**arrays, **state}, FORM)
     except ModelFileError:
@@ -207,8 +209,13 @@ def value_of_another_type(content, rng, others):
         nodes += [rng.choice(state["profiles"])]
     node = rng.choice(nodes)
     key = rng.choice(sorted(node))
-    node[key] = rng.choice([junk for junk in ([[]], {"a": {}}, -7, -1.5, 10**300, [None])
-                            if type(junk) is not type(node[key]) or junk == -7])  # fmt: skip
+    node[key] = rng.choice(
+        [
+            junk
+            for junk in ([[]], {"a": {}}, -7, -1.5, 10**300, [None])
+            if type(junk) is not type(node[key]) or junk == -7
+        ]
+    )
     if key in ("m2", "mean", "target_mean") and node[key] in (-7, -1.5):
         node[key] = "x"
     return whole(description, described, arrays)
@@ -258,9 +265,14 @@ def no_state(content, rng, others):
     if rng.randrange(2):
         return whole(description, None, arrays)
     arrays["state"] = rng.choice(
-        (np.zeros(3), np.zeros(5, np.uint8), np.frombuffer(b"[" * 900, np.uint8),
-         np.frombuffer(b'{"run":NaN,"state":{}}', np.uint8), np.frombuffer(b"[]", np.uint8))
-    )  # fmt: skip
+        (
+            np.zeros(3),
+            np.zeros(5, np.uint8),
+            np.frombuffer(b"[" * 900, np.uint8),
+            np.frombuffer(b'{"run":NaN,"state":{}}', np.uint8),
+            np.frombuffer(b"[]", np.uint8),
+        )
+    )
     return whole(description, None, arrays)
 
 
@@ -276,13 +288,31 @@ def forge(content, rng, others):
 
 
 DAMAGES = (
-    bytes_of.flip_bits, bytes_of.flip_header, bytes_of.set_bytes, bytes_of.cut, bytes_of.lengthen,
-    bytes_of.swap_headers, bytes_of.swap_bodies, bytes_of.huge_header, bytes_of.change_entry,
-    bytes_of.other_formats, missing_array, extra_array, ill_shaped_array, array_of_another_dtype,
-    numbers_that_are_not_finite, counters_out_of_range, negative_squares, swapped_models,
-    states_of_other_stages, field_removed_or_added, value_of_another_type,
-    counts_that_contradict, another_run, no_state,
-)  # fmt: skip
+    bytes_of.flip_bits,
+    bytes_of.flip_header,
+    bytes_of.set_bytes,
+    bytes_of.cut,
+    bytes_of.lengthen,
+    bytes_of.swap_headers,
+    bytes_of.swap_bodies,
+    bytes_of.huge_header,
+    bytes_of.change_entry,
+    bytes_of.other_formats,
+    missing_array,
+    extra_array,
+    ill_shaped_array,
+    array_of_another_dtype,
+    numbers_that_are_not_finite,
+    counters_out_of_range,
+    negative_squares,
+    swapped_models,
+    states_of_other_stages,
+    field_removed_or_added,
+    value_of_another_type,
+    counts_that_contradict,
+    another_run,
+    no_state,
+)
 
 
 def run(count, seed):

@@ -24,10 +24,14 @@ MOST_MEMORY = 6 * 2**30  # of addresses: threads reserve many that they do not u
 SECONDS = 120  # for one file, before it counts as a hang
 ROWS = 120
 OPTIONS = (
-    {}, {"compression": "uncompressed"}, {"compression": "snappy", "row_group_size": 40},
-    {"compression": "gzip", "statistics": "full"}, {"compression": "lz4", "data_page_size": 200},
-    {"compression": "brotli"}, {"compression": "uncompressed", "statistics": False},
-)  # fmt: skip
+    {},
+    {"compression": "uncompressed"},
+    {"compression": "snappy", "row_group_size": 40},
+    {"compression": "gzip", "statistics": "full"},
+    {"compression": "lz4", "data_page_size": 200},
+    {"compression": "brotli"},
+    {"compression": "uncompressed", "statistics": False},
+)
 LARGE = (b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x40", b"\xfe\xff\x7f")
 
 
@@ -123,9 +127,17 @@ def zeros(content, rng):
 
 
 DAMAGES = (
-    flip_bits, flip_bits, flip_footer, set_byte_of_footer, cut, large_number_in_footer,
-    large_number_in_pages, replace_bytes, other_length_of_footer, zeros,
-)  # fmt: skip
+    flip_bits,
+    flip_bits,
+    flip_footer,
+    set_byte_of_footer,
+    cut,
+    large_number_in_footer,
+    large_number_in_pages,
+    replace_bytes,
+    other_length_of_footer,
+    zeros,
+)
 
 
 def read_all():
@@ -150,10 +162,13 @@ class Reader:
     def __init__(self, errors):
         self.errors = errors
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.damaged_parquet"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            [sys.executable, "-m", "tests.support.damaged_parquet"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
             cwd=Path(__file__).parents[2],
-        )  # fmt: skip
+        )
 
     def read(self, path):
         self.process.stdin.write(f"{path}\n")

@@ -25,11 +25,32 @@ BUFFER, EPOCHS = 500, 3
 
 def start(directory, data, output):
     return subprocess.Popen(
-        [sys.executable, "-m", "quadric", "train", data, "-t", "label", "-o", output, "--drop",
-         "size", "--stream", "--epochs", str(EPOCHS), "--buffer", str(BUFFER),
-         "--checkpoint-every", "1", "--resume"],
-        cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "quadric",
+            "train",
+            data,
+            "-t",
+            "label",
+            "-o",
+            output,
+            "--drop",
+            "size",
+            "--stream",
+            "--epochs",
+            str(EPOCHS),
+            "--buffer",
+            str(BUFFER),
+            "--checkpoint-every",
+            "1",
+            "--resume",
+        ],
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def finish(process):

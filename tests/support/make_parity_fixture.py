@@ -74,13 +74,23 @@ def make():
                     for l in range(2)
                 ]
                 after = train(
-                    X, Y, layers, RATE, epochs=STEPS // SAMPLES, activations=activations,
-                    loss=loss, l2=l2,
-                )  # fmt: skip
+                    X,
+                    Y,
+                    layers,
+                    RATE,
+                    epochs=STEPS // SAMPLES,
+                    activations=activations,
+                    loss=loss,
+                    l2=l2,
+                )
                 cases.append(
                     {
-                        "kind": kind, "loss": loss, "l2": l2, "activations": activations,
-                        "X": X.tolist(), "Y": Y.tolist(),
+                        "kind": kind,
+                        "loss": loss,
+                        "l2": l2,
+                        "activations": activations,
+                        "X": X.tolist(),
+                        "Y": Y.tolist(),
                         "parameters": packed(layers),
                         "logits": [cache.z[-1].tolist() for cache in caches],
                         "outputs": [cache.a[-1].tolist() for cache in caches],
@@ -88,7 +98,7 @@ def make():
                         "mean_gradients": packed(mean),
                         "sgd": {"rate": RATE, "steps": STEPS, "parameters": packed(after)},
                     }
-                )  # fmt: skip
+                )
     return {"format": 1, "made_by": "python -m tests.support.make_parity_fixture", "cases": cases}
 
 

@@ -80,10 +80,14 @@ def reference_gradients(net, X, Y, loss):
     for x, y in zip(X, Y, strict=True):
         value, grads = one(as_dicts(net), net.activations, x, y, loss)
         total += value
-        sums = grads if sums is None else [
-            {name: old[name] + new[name] for name in old}
-            for old, new in zip(sums, grads, strict=True)
-        ]  # fmt: skip
+        sums = (
+            grads
+            if sums is None
+            else [
+                {name: old[name] + new[name] for name in old}
+                for old, new in zip(sums, grads, strict=True)
+            ]
+        )
     mean = [{name: array / len(X) for name, array in layer.items()} for layer in sums]
     return total / len(X), mean
 
@@ -109,8 +113,11 @@ def output_of(example, directory, **environment):
     """What a documented example prints, run as a user would, with warnings as errors."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", example],
-        cwd=directory, capture_output=True, text=True, check=False,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
         env=dict(os.environ) | environment,
-    )  # fmt: skip
+    )
     assert result.returncode == 0, result.stderr
     return result.stdout

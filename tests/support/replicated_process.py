@@ -156,8 +156,10 @@ def checkpoints_are_loaded_in_place():
         return model, torch.optim.AdamW(model.parameters(), lr=0.01)
 
     def state_of(model, optimizer):
-        return {"model": get_model_state_dict(model),
-                "optimizer": get_optimizer_state_dict(model, optimizer)}  # fmt: skip
+        return {
+            "model": get_model_state_dict(model),
+            "optimizer": get_optimizer_state_dict(model, optimizer),
+        }
 
     def train(model, optimizer):
         optimizer.zero_grad()

@@ -185,8 +185,10 @@ def training_goes_on_from_a_checkpoint():
     model = sharded(network())
     optimizer = adam(model)
     train(model, optimizer, X)
-    state = {"model": get_model_state_dict(model),
-             "optimizer": get_optimizer_state_dict(model, optimizer)}  # fmt: skip
+    state = {
+        "model": get_model_state_dict(model),
+        "optimizer": get_optimizer_state_dict(model, optimizer),
+    }
     # a copy: the counts of steps are the optimizer's own
     whole = deepcopy(get_optimizer_state_dict(model, optimizer, options=WHOLE))
     weights = get_model_state_dict(model, options=WHOLE)
@@ -198,8 +200,10 @@ def training_goes_on_from_a_checkpoint():
 
         again = sharded(network(1))
         optimizer = adam(again)
-        state = {"model": get_model_state_dict(again),
-                 "optimizer": get_optimizer_state_dict(again, optimizer)}  # fmt: skip
+        state = {
+            "model": get_model_state_dict(again),
+            "optimizer": get_optimizer_state_dict(again, optimizer),
+        }
         dcp.load(state, checkpoint_id=directory)  # in place: the state's tensors are the shares
         plain = network(1)
         dcp.load({"model": plain.state_dict()}, checkpoint_id=directory)

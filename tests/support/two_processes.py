@@ -22,11 +22,21 @@ ROOT = Path(__file__).parents[2]
 def launch(*command, seconds=120):
     """Exit code, output and errors of torchrun; nothing is left running when the time is over."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-         *command],
-        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            *command,
+        ],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -37,8 +37,11 @@ def test_a_limit_of_the_users_holds(cases):
         pytest.skip("this system does not tell by how much a process has grown")
     run = subprocess.run(
         [sys.executable, "-m", "tests.support.memory_process"],
-        input=json.dumps(cases), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     results = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(results) == len(cases)
@@ -119,8 +122,10 @@ def command(*arguments):
     """Exit code, stderr, and the most memory that the process had, in megabytes."""
     run = subprocess.run(
         [sys.executable, "-c", MEASURED, "-", *map(str, arguments)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     *said, last = run.stderr.splitlines()
     return run.returncode, said, int(last.split()[1])
 
@@ -130,8 +135,9 @@ def test_many_categories_stay_sparse(count, tmp_path):
     """Dense, the inputs would take 0.5 GB (75 GB for the full count)."""
     table, model = write_table(tmp_path / "t.csv", count, count), tmp_path / "m.quadric"
     train = ["train", table, "-t", "y", "-o", model, "--max-categories", 2 * count]
-    code, _, usual = command("train", write_table(tmp_path / "s.csv", 300, 3), "-t", "y", "-o",
-                             tmp_path / "s.quadric")  # fmt: skip
+    code, _, usual = command(
+        "train", write_table(tmp_path / "s.csv", 300, 3), "-t", "y", "-o", tmp_path / "s.quadric"
+    )
     assert code == 0
     most = usual + (200 if count < 10_000 else 1500)
     code, said, peak = command(200 * MB, *train)
