@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import quadric
-from tests.support.commands import NAMES, command, is_one_line, quick, write_iris
+from tests.support.commands import NAMES, command, is_one_line, process, write_iris
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -33,7 +33,7 @@ def test_the_tour_of_the_readme(tmp_path):
     ]
     said = []
     for line in lines:
-        result = command(*shlex.split(line)[1:], cwd=tmp_path)
+        result = process(*shlex.split(line)[1:], cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         said.append(result.stdout)
     (shown,) = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
@@ -64,8 +64,8 @@ def _frame(path):
 def test_train_json_and_options(place, tmp_path):
     options = "-t species --cv 3 --hidden 6,5 --kind reduced --drop sepal_width --json --seed 3"
     arguments = ["train", place / "iris.csv", *options.split(), "-o", tmp_path / "a.quadric"]
-    result = quick(*arguments)
-    assert result.exit_code == 0, result.stderr
+    result = command(*arguments)
+    assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["task"] == "classification"
     assert found["left_out"] == {"sepal_width": "dropped on request"}
@@ -74,14 +74,14 @@ def test_train_json_and_options(place, tmp_path):
     network = quadric.load(tmp_path / "a.quadric")[-1].network_
     assert [layer.kind for layer in network.layers] == ["linear", "linear", "reduced"]
     assert [layer.n_outputs for layer in network.layers] == [6, 5, 3]
-    again = quick(*arguments)
+    again = command(*arguments)
     assert json.loads(again.stdout) == found
 
 
 def test_the_same_command_gives_the_same_bytes(place, tmp_path):
     for name in ("a", "b"):
-        result = quick("train", place / "iris.csv", "-t", "species", "-o", tmp_path / name)
-        assert result.exit_code == 0
+        result = command("train", place / "iris.csv", "-t", "species", "-o", tmp_path / name)
+        assert result.returncode == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -104,19 +104,20 @@ def test_what_is_left_out_or_filled_in_is_said(tmp_path):
 def test_mistakes_of_the_user(place, tmp_path, monkeypatch):
     data = place / "iris.csv"
     is_one_line(command("train", "none.csv", "-t", "y", cwd=tmp_path), "none.csv: No such file")
-    is_one_line(quick("train", data, "-t", "y", "-o", tmp_path / "a"), "there is no column 'y'")
-    is_one_line(quick("train", data, "-t", "species", "-o", tmp_path), "is a directory")
+    is_one_line(command("train", data, "-t", "y", "-o", tmp_path / "a"), "there is no column 'y'")
+    is_one_line(command("train", data, "-t", "species", "-o", tmp_path), "is a directory")
     is_one_line(
-        quick("train", data, "-t", "species", "-o", tmp_path / "no" / "a"), "there is no directory"
+        command("train", data, "-t", "species", "-o", tmp_path / "no" / "a"),
+        "there is no directory",
     )
     is_one_line(
-        quick("train", data, "-t", "species", "--cv", "60", "-o", tmp_path / "a"),
+        command("train", data, "-t", "species", "--cv", "60", "-o", tmp_path / "a"),
         "--cv 60 needs at least 60 rows of every class; 'setosa' has 50.",
     )
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # root may read all
-    assert quick("train", data, "-t", "y", "-o", tmp_path / "a").exit_code == 1
+    assert command("train", data, "-t", "y", "-o", tmp_path / "a").returncode == 1
     monkeypatch.undo()
-    is_one_line(quick("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")
+    is_one_line(command("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")
     assert not (tmp_path / "a").exists()
 
 
@@ -142,19 +143,20 @@ def test_mistakes_of_the_user(place, tmp_path, monkeypatch):
     ],
 )
 def test_usage_mistakes_have_exit_code_2(arguments):
-    assert quick(*arguments).exit_code == 2
+    assert command(*arguments).returncode == 2
 
 
 @pytest.mark.parametrize(
     "name", ["train", "predict", "explain", "plot", "info", "export", "complexity"]
 )
 def test_help_has_an_example(name):
-    result = quick(name, "--help")
-    assert result.exit_code == 0
+    result = command(name, "--help")
+    assert result.returncode == 0
     assert "Examples:" in result.stdout
     assert f"quadric {name}" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_model_file_that_was_there_survives(place, tmp_path):
     """A file too large for the disk, and a directory that is not ours to write."""
     shutil.copy(place / "iris.csv", tmp_path)
@@ -165,12 +167,12 @@ def test_the_model_file_that_was_there_survives(place, tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    result = command("train", "iris.csv", "-t", "species", cwd=tmp_path, preexec_fn=small_disk)
+    result = process("train", "iris.csv", "-t", "species", cwd=tmp_path, preexec_fn=small_disk)
     is_one_line(result, "cannot save the model: File too large")
     assert precious.read_text() == "precious"
     write_iris(tmp_path / "many.csv", rows=np.arange(6000) % 150)
     (tmp_path / "out.csv").write_text("precious")
-    result = command(
+    result = process(
         "predict",
         place / "iris.quadric",
         "many.csv",
@@ -190,6 +192,7 @@ def test_the_model_file_that_was_there_survives(place, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_full_disk_in_streaming(place, tmp_path):
     shutil.copy(place / "iris.csv", tmp_path)
 
@@ -197,7 +200,7 @@ def test_a_full_disk_in_streaming(place, tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    result = command(
+    result = process(
         "train", "iris.csv", "-t", "species", "--stream", cwd=tmp_path, preexec_fn=small_disk
     )
     is_one_line(result, "File too large")
@@ -213,7 +216,7 @@ def test_an_output_that_cannot_be_written_is_said_before_the_work(place, tmp_pat
         ["plot", place / "iris.quadric", "-o", tmp_path / "a.png"],
         ["export", place / "iris.quadric", tmp_path / "a.onnx"],
     ):
-        is_one_line(quick(*arguments), "permission denied")
+        is_one_line(command(*arguments), "permission denied")
 
 
 @pytest.mark.slow
@@ -255,7 +258,7 @@ def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
         ("predict", model, table, "-o", model),
         ("export", model, model),
     ):
-        is_one_line(quick(*arguments), "would be lost")
+        is_one_line(command(*arguments), "would be lost")
     assert (model.read_bytes(), table.read_bytes()) == before
 
 
@@ -269,17 +272,17 @@ def test_numbers_as_categories_are_spelled_one_by_one(tmp_path):
     table = {"k": k, "x": rng.normal(size=200), "t": target}
     pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
     arguments = ["train", tmp_path / "a.parquet", "-t", "t", "--categorical", "k"]
-    assert quick(*arguments, "-o", tmp_path / "m").exit_code == 0
+    assert command(*arguments, "-o", tmp_path / "m").returncode == 0
     for values in ([1.0, 1.0, 3.0], [1.0, 1.0, 3.0, 2.5]):
         pl.DataFrame({"k": values, "x": [0.0] * len(values)}).write_parquet(tmp_path / "b.parquet")
-        result = quick(
+        result = command(
             "predict", tmp_path / "m", tmp_path / "b.parquet", "-o", tmp_path / "out.csv"
         )
         assert "were not seen" not in result.stderr
         assert pl.read_csv(tmp_path / "out.csv")["t"].to_list()[:3] == ["p", "p", "n"]
     pl.DataFrame({"x": k + rng.normal(size=200) / 10, "t": k}).write_parquet(tmp_path / "c.parquet")
     for stream in ([], ["--stream"]):
-        result = quick(
+        result = command(
             "train",
             tmp_path / "c.parquet",
             "-t",
@@ -291,7 +294,7 @@ def test_numbers_as_categories_are_spelled_one_by_one(tmp_path):
             tmp_path / "c",
             *stream,
         )
-        assert result.exit_code == 0, result.stderr
+        assert result.returncode == 0, result.stderr
         confusion = np.array(json.loads(result.stdout)["confusion"])
         assert (confusion.sum(axis=1) > 5).all()  # no class is lost
         assert np.trace(confusion) > 0.75 * confusion.sum()

@@ -1,5 +1,6 @@
-"""The command line in tests: as a process, or within this one."""
+"""The command line in tests: within this process, or as one of its own."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -21,8 +22,15 @@ def write_iris(path, names=NAMES, rows=slice(None), target="species"):
     return path
 
 
-def command(*arguments, cwd=None, preexec_fn=None, **environment):
-    """Run a command as a process of its own."""
+def command(*arguments, cwd="."):
+    """Run a command in this process."""
+    with contextlib.chdir(cwd):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+
+
+def process(*arguments, cwd=None, preexec_fn=None, **environment):
+    """Run a command as a process of its own, for what a process alone can show."""
     return subprocess.run(
         [sys.executable, "-m", "quadric", *map(str, arguments)],
         capture_output=True,
@@ -34,14 +42,8 @@ def command(*arguments, cwd=None, preexec_fn=None, **environment):
     )
 
 
-def quick(*arguments):
-    """Within this process."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 def is_one_line(result, part):
-    code = result.returncode if hasattr(result, "returncode") else result.exit_code
-    assert code == 1, result.stderr
+    assert result.returncode == 1, result.stderr
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr

@@ -15,7 +15,7 @@ from quadric.model_file import _safetensors as container
 from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
 from quadric.tables.streaming._checkpoint import FORM
 from tests.support import damaged_checkpoints
-from tests.support.commands import is_one_line, quick
+from tests.support.commands import command, is_one_line
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def place(tmp_path):
 def train(place, *more, output="a.quadric"):
     options = ["--stream", "--epochs", "1", "--buffer", "100", "--checkpoint-every", "1"]
     table = place / "table.csv"
-    return quick("train", table, "-t", "label", "-o", place / output, *options, *more)
+    return command("train", table, "-t", "label", "-o", place / output, *options, *more)
 
 
 # ---- the files of others -------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_an_older_checkpoint_of_ours_is_replaced_and_removed(place):
         go(place / "table.csv", progress=stop_after(2, "second"))
     os.replace(place / "table.checkpoint", path)
     result = train(place)
-    assert result.exit_code == 0, result.output
+    assert result.returncode == 0, result.stderr
     assert sorted(one.name for one in place.iterdir()) == ["a.quadric", "table.csv"]
 
 
@@ -196,7 +196,7 @@ def test_outputs_with_long_names(place, length):
     assert path.name == f"{output}.checkpoint" or length > 244
     assert path != checkpoint_path(place / ("m" * length))
     result = train(place, output=output)
-    assert result.exit_code == 0, result.output
+    assert result.returncode == 0, result.stderr
     assert sorted(one.name for one in place.iterdir()) == sorted([output, "table.csv"])
 
 

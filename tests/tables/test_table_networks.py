@@ -10,7 +10,7 @@ import quadric
 from quadric import Network
 from quadric.errors import TableError
 from quadric.tables import TableNetwork, open_table, predict
-from tests.support.commands import is_one_line, quick
+from tests.support.commands import command, is_one_line
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 NAMES = ["a", "b", "c"]
@@ -32,8 +32,8 @@ def run(tmp_path, network, *options, extra=None, table=None, out="out.csv"):
     """The predictions as a frame, and what was said."""
     quadric.save(network, tmp_path / "net.quadric", extra=extra)
     table = write(tmp_path / "table.csv") if table is None else table
-    result = quick("predict", tmp_path / "net.quadric", table, "-o", tmp_path / out, *options)
-    assert result.exit_code == 0, result.stderr
+    result = command("predict", tmp_path / "net.quadric", table, "-o", tmp_path / out, *options)
+    assert result.returncode == 0, result.stderr
     read = pl.read_parquet if out.endswith("parquet") else pl.read_csv
     return read(tmp_path / out), result.stderr
 
@@ -41,7 +41,7 @@ def run(tmp_path, network, *options, extra=None, table=None, out="out.csv"):
 def refused(tmp_path, network, part, *options, extra=None, table=None):
     quadric.save(network, tmp_path / "net.quadric", extra=extra)
     table = write(tmp_path / "table.csv") if table is None else table
-    result = quick("predict", tmp_path / "net.quadric", table, "-o", tmp_path / "no", *options)
+    result = command("predict", tmp_path / "net.quadric", table, "-o", tmp_path / "no", *options)
     is_one_line(result, part)
     assert not (tmp_path / "no").exists()
 
@@ -127,7 +127,7 @@ def test_rows_that_lack_a_number_are_left_blank(tmp_path):
 def test_what_was_done_as_json(tmp_path):
     quadric.save(net(2, "softmax"), tmp_path / "net")
     table = write(tmp_path / "table.csv", text=["t"] * 50)
-    result = quick("predict", tmp_path / "net", table, "-o", tmp_path / "out.csv", "--json")
+    result = command("predict", tmp_path / "net", table, "-o", tmp_path / "out.csv", "--json")
     done = json.loads(result.stdout)
     assert (done["rows"], done["unused_columns"], len(done["notes"])) == (50, ["text"], 2)
 
@@ -138,16 +138,16 @@ def test_what_was_done_as_json(tmp_path):
 def test_info_explain_and_plot_know_the_names(tmp_path):
     extra = {"columns": NAMES, "classes": ["x", "y"], "target": "kind"}
     quadric.save(net(2, "softmax"), tmp_path / "net", extra=extra)
-    facts = json.loads(quick("info", tmp_path / "net", "--json").stdout)
+    facts = json.loads(command("info", tmp_path / "net", "--json").stdout)
     assert [facts["columns"], facts["classes"], facts["target"]] == [NAMES, ["x", "y"], "kind"]
     table = write(tmp_path / "table.csv", kind=["x", "y"] * 25)
     for data in ([], [table]):
-        found = json.loads(quick("explain", tmp_path / "net", *data, "--json").stdout)
+        found = json.loads(command("explain", tmp_path / "net", *data, "--json").stdout)
         assert [item["label"] for item in found["classes"]] == ["x", "y"]
         assert set(found["classes"][0]["terms"][0]["features"]) <= set(NAMES)
     assert "the 50 samples" in found["ranked_by"]
-    result = quick("plot", tmp_path / "net", table, "-o", tmp_path / "net.png")
-    assert result.exit_code == 0, result.stderr
+    result = command("plot", tmp_path / "net", table, "-o", tmp_path / "net.png")
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "net.png").stat().st_size > 1000
 
 
@@ -155,8 +155,8 @@ def test_a_column_that_is_merely_called_class(tmp_path):
     """Where the file names no target, no column of the table is taken for it."""
     quadric.save(net(2, "softmax"), tmp_path / "net")
     table = write(tmp_path / "table.csv", **{"class": ["first", "second"] * 25})
-    result = quick("explain", tmp_path / "net", table)
-    assert result.exit_code == 0, result.stderr
+    result = command("explain", tmp_path / "net", table)
+    assert result.returncode == 0, result.stderr
     assert "a²" in result.stdout
     assert "the 50 samples" in result.stdout
 

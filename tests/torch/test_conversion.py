@@ -19,7 +19,7 @@ from quadric import Network  # noqa: E402
 from quadric.torch import Linear, Quadratic, Reduced, from_network, to_network  # noqa: E402
 from tests.core.test_parity import CASES, NAMES, assert_packed, network  # noqa: E402
 from tests.support.commands import NAMES as COLUMNS  # noqa: E402
-from tests.support.commands import command, quick, write_iris  # noqa: E402
+from tests.support.commands import command, write_iris  # noqa: E402
 from tests.support.networks import ENDS, HIDDEN, KINDS, make_network, targets  # noqa: E402
 from tests.support.one_process import one_process, shard  # noqa: E402
 
@@ -485,11 +485,11 @@ def test_a_converted_model_keeps_columns_and_classes(iris):
     assert result.stderr == ""
     assert result.stdout.splitlines() == ["species", *(names[k] for k in P.argmax(axis=1))]
     path = directory / "iris.quadric"
-    facts = json.loads(quick("info", path, "--json").stdout)
+    facts = json.loads(command("info", path, "--json").stdout)
     assert (facts["kind"], facts["classes"], facts["columns"]) == ("Network", names, COLUMNS)
-    assert names[0] in quick("explain", path, directory / "iris.csv").stdout
+    assert names[0] in command("explain", path, directory / "iris.csv").stdout
     pytest.importorskip("onnx")
-    assert quick("export", path, directory / "iris.onnx").exit_code == 0
+    assert command("export", path, directory / "iris.onnx").returncode == 0
     session = pytest.importorskip("onnxruntime").InferenceSession(directory / "iris.onnx")
     outputs, _ = session.run(None, {"X": load_iris().data.astype(np.float32)})
     np.testing.assert_allclose(outputs, P, rtol=1e-4, atol=1e-6)
