@@ -212,9 +212,9 @@ def test_theorem_by_construction_and_by_training(C, d):
     assert X.shape == X_new.shape == (C * (30 + 10 * d), d)
     assert len(np.unique(y)) == len(np.unique(y_new)) == C
     row = theorem.train(C, d, 0)
-    assert row.disjoint
-    assert row.constructed == 100
-    assert row.trained == 100
+    assert row["ellipsoids disjoint"]
+    assert row["constructed"] == 100
+    assert row["trained"] == 100
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 2), (4, 6)])

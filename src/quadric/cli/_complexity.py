@@ -39,7 +39,7 @@ def complexity(
             f"Got {kinds!r}."
         )
     from quadric._utils.memory import readable
-    from quadric.paper.experiments._cost import cost
+    from quadric.paper.experiments._complexity import cost
 
     rows = cost(sizes, chosen)
     if as_json:

@@ -1,5 +1,7 @@
 """The cost of the printed errors: the algorithms as printed beside the corrected ones."""
 
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -7,14 +9,23 @@ from matplotlib.figure import Figure
 
 from quadric import datasets
 from quadric._utils.arrays import Array
-from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, new_figure
+from quadric.paper.experiments._experiment import (
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    new_figure,
+    run_cases,
+)
 from quadric.plotting._style import color_of
 from quadric.reference import _as_printed as as_printed
 from quadric.reference import train_logistic, train_rpqnn
 from quadric.reference._algorithm2 import forward
 
-HIDDEN = 15
+RATE = 0.05
 
+Neuron = tuple[Array, Array, Any]  # Q, w, b
+Version = Callable[[Any, Array], Any]  # trains a model for one epoch, in this order
 Scores = list[tuple[float, float]]  # after each epoch: test accuracy as printed and corrected, in %
 
 
@@ -23,16 +34,16 @@ def train_biases(seed: int, epochs: int) -> Scores:
     data = datasets.digits()
     X, X_test = data.X_train / data.largest, data.X_test / data.largest
     rng = np.random.default_rng(seed)
-    layers = []
-    for n, m in ((64, HIDDEN), (HIDDEN, 10)):
-        layers.append(_reduced_layer(rng, n, m, 0.3 / np.sqrt(n)))
-        layers[-1]["c"] += 1.0  # from nearly linear neurons, so that both versions learn
+    layers = [_reduced_layer(rng, n, m, 0.3 / np.sqrt(n)) for n, m in ((64, 15), (15, 10))]
+    for layer in layers:
+        layer["c"] += 1.0  # from nearly linear neurons, so that both versions learn
 
-    def accuracy(network: Any) -> float:
+    def predict(network: Any) -> Array:
         outputs = [forward(network, ["logistic"] * 2, x).a[-1] for x in X_test]
-        return 100 * float((np.argmax(outputs, axis=1) == data.y_test).mean())
+        return np.argmax(outputs, axis=1)
 
-    return _train_both(X, np.eye(10)[data.y_train], layers, rng, epochs, 1, accuracy)
+    versions = _versions_of_algorithm_2(X, np.eye(10)[data.y_train])
+    return _train_both(versions, layers, len(X), rng, epochs, predict, data.y_test)
 
 
 def train_strip(seed: int, epochs: int) -> Scores:
@@ -40,15 +51,40 @@ def train_strip(seed: int, epochs: int) -> Scores:
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (800, 2))
     along = X @ [1.0, 0.5]
-    y = ((along > -0.4) & (along < 1.2)).astype(int)
+    y = (along > -0.4) & (along < 1.2)
     layers = [_reduced_layer(rng, 2, 1, 0.5)]
 
-    def accuracy(network: Any) -> float:
-        inside = [forward(network, ["logistic"], x).z[-1][0] > 0 for x in X[400:]]
-        return 100 * float((np.array(inside) == y[400:]).mean())
+    def predict(network: Any) -> Array:
+        return np.array([forward(network, ["logistic"], x).z[-1][0] > 0 for x in X[400:]])
 
+    versions = _versions_of_algorithm_2(X[:400], y[:400, None].astype(int))
     # five passes per epoch: the data set is small
-    return _train_both(X[:400], y[:400, None], layers, rng, epochs, 5, accuracy)
+    return _train_both(versions, layers, 400, rng, epochs, predict, y[400:], passes=5)
+
+
+def train_sign(seed: int, epochs: int) -> Scores:
+    """Train quadratic logistic regression (section II) on a tilted ellipse."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 2))
+    inside = (X[:, 0] ** 2 + 2 * X[:, 1] ** 2 + 2 * X[:, 0] - X[:, 1]) < 1
+    y, X_test = inside.astype(float), X[300:]
+
+    def printed(neuron: Neuron, order: Array) -> Neuron:
+        for i in order:  # the corrected step, but w moves as the printed vector form says
+            w = neuron[1] - RATE * as_printed.w_gradient(*neuron, X[i], y[i])
+            Q, _, b = train_logistic(X[i][None], y[i][None], *neuron, RATE)
+            neuron = (Q, w, b)
+        return neuron
+
+    def corrected(neuron: Neuron, order: Array) -> Neuron:
+        return train_logistic(X[order], y[order], *neuron, RATE)
+
+    def predict(neuron: Neuron) -> Array:
+        Q, w, b = neuron
+        return ((X_test @ Q) * X_test).sum(axis=1) + X_test @ w + b > 0
+
+    start = (np.zeros((2, 2)), np.zeros(2), 0.0)
+    return _train_both((printed, corrected), start, 300, rng, epochs, predict, inside[300:])
 
 
 def _reduced_layer(rng: np.random.Generator, n: int, m: int, scale: float) -> dict[str, Array]:
@@ -56,48 +92,34 @@ def _reduced_layer(rng: np.random.Generator, n: int, m: int, scale: float) -> di
     return {name: rng.normal(0, scale, shape) for name, shape in shapes.items()}
 
 
+def _versions_of_algorithm_2(X: Array, Y: Array) -> tuple[Version, Version]:
+    """Return an epoch of Algorithm 2 with b and c swapped, and one as it should be."""
+    return (
+        lambda layers, order: as_printed.train_rpqnn(X, Y, layers, RATE, order=order),
+        lambda layers, order: train_rpqnn(X, Y, layers, RATE, order=order),
+    )
+
+
+@np.errstate(over="ignore")  # exp in the plain sigmoid, if z is very negative
 def _train_both(
-    X: Array,
-    Y: Array,
-    layers: Any,
+    versions: tuple[Version, Version],
+    start: Any,
+    n_samples: int,
     rng: np.random.Generator,
     epochs: int,
-    passes: int,
-    accuracy: Any,
+    predict: Callable[[Any], Array],
+    y_test: Array,
+    passes: int = 1,
 ) -> Scores:
-    """Train with b and c swapped, and not, from the same values and in the same order."""
-    printed = corrected = layers
+    """Train both versions from the same values and in the same order."""
+    models = [start, start]
     scores = []
     for _ in range(epochs):
         for _ in range(passes):
-            order = rng.permutation(len(X))
-            printed = as_printed.train_rpqnn(X, Y, printed, 0.05, order=order)
-            corrected = train_rpqnn(X, Y, corrected, 0.05, order=order)
-        scores.append((accuracy(printed), accuracy(corrected)))
-    return scores
-
-
-def train_sign(seed: int, epochs: int) -> Scores:
-    """Train quadratic logistic regression (section II) on a tilted ellipse."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(600, 2))
-    y = ((X[:, 0] ** 2 + 2 * X[:, 1] ** 2 + 2 * X[:, 0] - X[:, 1]) < 1).astype(float)
-    X, X_test, y, y_test = X[:300], X[300:], y[:300], y[300:]
-    printed: tuple[Array, Array, Any] = (np.zeros((2, 2)), np.zeros(2), 0.0)
-    corrected = printed
-    scores = []
-    for _ in range(epochs):
-        order = rng.permutation(len(X))
-        corrected = train_logistic(X[order], y[order], *corrected, 0.05)
-        for i in order:  # the corrected step, but w moves as the printed vector form says
-            w = printed[1] - 0.05 * as_printed.w_gradient(*printed, X[i], y[i])
-            Q, _, b = train_logistic(X[i][None], y[i][None], *printed, 0.05)
-            printed = (Q, w, b)
-        z = [
-            ((X_test @ Q) * X_test).sum(axis=1) + X_test @ w + b for Q, w, b in (printed, corrected)
-        ]
-        as_is, right = (100 * float(((side > 0) == (y_test > 0.5)).mean()) for side in z)
-        scores.append((as_is, right))
+            order = rng.permutation(n_samples)
+            models = [train(model, order) for train, model in zip(versions, models, strict=True)]
+        printed, corrected = (100 * float((predict(m) == y_test).mean()) for m in models)
+        scores.append((printed, corrected))
     return scores
 
 
@@ -112,14 +134,15 @@ def run(context: Context) -> Outcome:
     """Train with each error, over 5 seeds and 10 epochs (2 and 4 in a quick run)."""
     seeds, epochs = (5, 10) if context.full else (2, 4)
     rows, claims = [], []
-    for k, (error, train) in enumerate(ERRORS.items()):
-        scores = []
-        for seed in range(seeds):
-            with np.errstate(over="ignore"):  # exp in the plain sigmoid, if z is very negative
-                scores.append(train(seed, epochs))
-            context.progress(k * seeds + seed + 1, 3 * seeds, f"ablation: {error}")
-        for epoch, means in enumerate(np.mean(scores, axis=0), start=1):
-            printed, corrected = map(float, means)
+    scores = run_cases(
+        context,
+        lambda error, seed: ERRORS[error](seed, epochs),
+        list(product(ERRORS, range(seeds))),
+        "ablation",
+    )
+    means = np.reshape(scores, (len(ERRORS), seeds, epochs, 2)).mean(axis=1).tolist()
+    for error, by_epoch in zip(ERRORS, means, strict=True):
+        for epoch, (printed, corrected) in enumerate(by_epoch, start=1):
             rows.append((error, epoch, printed, corrected, corrected - printed))
         claims.append(
             Claim(
@@ -130,11 +153,14 @@ def run(context: Context) -> Outcome:
                 erratum=True,
             )
         )
-    title = "Test accuracy in percent, means over the seeds"
-    columns = ("error", "epoch", "as printed", "corrected", "gain")
-    note = "Both columns start from the same values and see the samples in the same order."
-    formats = {"as printed": ".2f", "corrected": ".2f", "gain": "+.2f"}
-    table = Table("ablation", title, columns, rows, note, formats)
+    table = Table(
+        "ablation",
+        "Test accuracy in percent, means over the seeds",
+        ("error", "epoch", "as printed", "corrected", "gain"),
+        rows,
+        "Both columns start from the same values and see the samples in the same order.",
+        {"as printed": ".2f", "corrected": ".2f", "gain": "+.2f"},
+    )
     return Outcome(
         "ablation",
         "The cost of the printed errors",

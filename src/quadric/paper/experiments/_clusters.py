@@ -83,9 +83,14 @@ def train(model: str, seed: int, epochs: int = EPOCHS) -> TrainedLayers:
         history = net.fit(X, Y, solver="lbfgs", epochs=500, l2=1e-6)
     outputs = net.forward(X_test)
     thresholded = ((outputs > 0.5) == np.eye(6, dtype=bool)[y_test]).all(axis=1)
-    correct = outputs.argmax(axis=1) == y_test
-    scores = (100 * float(thresholded.mean()), 100 * float(correct.mean()))
-    return TrainedLayers(model, seed, *scores, sum(history.seconds), net)
+    return TrainedLayers(
+        model,
+        seed,
+        thresholded=100 * float(thresholded.mean()),
+        argmax=100 * float((outputs.argmax(axis=1) == y_test).mean()),
+        seconds=sum(history.seconds),
+        network=net,
+    )
 
 
 def run(context: Context) -> Outcome:
@@ -100,20 +105,20 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
     medians = {}
     for name in dict.fromkeys(one.model for one in trained):
         mine = [one for one in trained if one.model == name]
-        scores = np.median([(one.thresholded, one.argmax, one.seconds) for one in mine], axis=0)
-        by_thresholds, by_argmax, seconds = map(float, scores)
+        scores = [(one.thresholded, one.argmax, one.seconds) for one in mine]
+        by_thresholds, by_argmax, seconds = np.median(scores, axis=0).tolist()
         medians[name] = (by_thresholds, by_argmax, mine[0].network.n_parameters, seconds)
     best, argmax, parameters, seconds = medians["quadratic"]
-    match = "none of up to 8 hidden neurons"
-    for width in WIDTHS:
-        accuracy, _, count, _ = medians[f"{width} hidden, 6 linear"]
-        if accuracy >= best - 0.05:
-            match = f"{width} hidden neurons ({count} parameters, {accuracy:.2f} %)"
-            break
-    linear, linear_argmax = medians["linear"][:2]
+    hidden = ((width, *medians[f"{width} hidden, 6 linear"]) for width in WIDTHS)
+    matches = (
+        f"{width} hidden neurons ({count} parameters, {accuracy:.2f} %)"
+        for width, accuracy, _, count, _ in hidden
+        if accuracy >= best - 0.05
+    )
+    match = next(matches, "none of up to 8 hidden neurons")
+    linear, linear_argmax, *_ = medians["linear"]
     softmax = medians["linear, softmax"][1]
-    count = len({one.seed for one in trained})
-    whole = epochs == EPOCHS
+    count, whole = len({one.seed for one in trained}), epochs == EPOCHS
     claims = [
         Claim(
             "one layer of 6 quadratic neurons reaches 99.97 %",
@@ -167,10 +172,8 @@ def draw(trained: TrainedLayers) -> Figure:
     window = (-24.0, 8.0, -9.0, 19.0)
     plot_clusters(trained.network, X[::4], y[::4], left, window=window)
     plot_regions(trained.network, X[::4], y[::4], right, window=window, size=8)
-    left.set(title="each neuron's boundary in its class's colour", xlabel="$x$")
-    right.set(title="the class of the largest output", xlabel="$x$", aspect="equal")
-    for ax in (left, right):
-        ax.set_ylabel("$y$", rotation=0)
+    left.set(title="each neuron's boundary in its class's color", xlabel="$x$", ylabel="$y$")
+    right.set(title="the class of the largest output", xlabel="$x$", ylabel="$y$", aspect="equal")
     handles, labels = left.get_legend_handles_labels()
     figure.legend(
         handles,

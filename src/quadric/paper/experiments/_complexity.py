@@ -1,20 +1,28 @@
-"""The cost of the three neurons: the paper's two tables, from formulas and by counting."""
+"""The cost of the three neurons: the paper's two tables, from formulas and by counting.
+
+`cost` also estimates the cost of any network before it is built.
+"""
 
 import timeit
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric.core._layers import LAYERS, Layer
 from quadric.network import Network
-from quadric.paper.experiments._cost import STEPS
-from quadric.paper.experiments._cost import multiplications as step_count
 from quadric.paper.experiments._experiment import MODELS, Claim, Context, Outcome, Table, new_figure
 from quadric.plotting._style import color_of, marker_of
 from quadric.reference import _as_printed as as_printed
 from quadric.reference import _counts as counts
 from quadric.reference._counting import count_layer
+
+STEPS = ("forward", "backward", "update")
+SAMPLES, INPUTS, NEURONS = 200, 64, 32  # of the layer that `cost` times
+NAMES = {kind: model for model, kind in MODELS.items()}
 
 WHY = {
     ("ann", "update"): "b takes m products, and eta multiplies the vector once more: mn + 2m",
@@ -26,44 +34,49 @@ WHY = {
 
 def printed(model: str, step: str, m: int, n: int) -> int:
     """Return the printed total of a step: the ANN's count plus the printed extra."""
-    total = as_printed.COUNTS["ann", step](m, n)
-    if model != "ann":
-        total += as_printed.COUNTS[model, f"extra {step}"](m, n)
-    return int(total)
+    extra = 0 if model == "ann" else as_printed.COUNTS[model, f"extra {step}"](m, n)
+    return int(as_printed.COUNTS["ann", step](m, n) + extra)
 
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
     """Return a row per model and step: printed, formula, counted, difference, why."""
+    counted = {model: count_layer(model, m, n) for model in MODELS}
     rows: list[tuple[Any, ...]] = []
-    for model in MODELS:
-        counted = count_layer(model, m, n)
-        for step in STEPS:
-            paper, count = printed(model, step, m, n), counted[step]
-            why = WHY.get((model, step), "") if paper != count else ""
-            formula = counts.COUNTS[model, step](m, n)
-            rows.append((model.upper(), step, paper, formula, count, paper - count, why))
-        if model == "qnn":
-            formula = counts.QNN_FORWARD_DENSE_BLOCKS(m, n)
-            dense = counted["forward"] - m * n + counted["forward, by structural zeros"]
-            step = "forward, V as a dense block product"
-            rows.append(("QNN", step, None, formula, dense, None, "A's zeros multiplied too"))
-            paper = int(as_printed.COUNTS["qnn", "extra forward"](m, n))
-            formula = counts.QNN_FORWARD_TRIANGULAR(m, n)
-            why = "without V: no cheap backward"
-            rows.append(("QNN", "forward, a'Qa by the triangle", paper, formula, None, None, why))
-    return rows
+    for (model, step), formula in counts.COUNTS.items():
+        paper, count = printed(model, step, m, n), counted[model][step]
+        why = WHY[model, step] if paper != count else ""
+        rows.append((model.upper(), step, paper, formula(m, n), count, paper - count, why))
+    qnn = counted["qnn"]
+    return [
+        *rows,
+        (
+            "QNN",
+            "forward, V as a dense block product",
+            None,
+            counts.QNN_FORWARD_DENSE_BLOCKS(m, n),
+            qnn["forward"] - m * n + qnn["forward, by structural zeros"],
+            None,
+            "A's zeros multiplied too",
+        ),
+        (
+            "QNN",
+            "forward, a'Qa by the triangle",
+            int(as_printed.COUNTS["qnn", "extra forward"](m, n)),
+            counts.QNN_FORWARD_TRIANGULAR(m, n),
+            None,
+            None,
+            "without V: no cheap backward",
+        ),
+    ]
 
 
 def held(m: int, n: int) -> list[tuple[Any, ...]]:
     """Return a row per model: numbers beyond the ANN's, printed and held, and bytes in float32."""
-    x = np.zeros((1, n), np.float32)
     rows = []
     for model, kind in MODELS.items():
-        shapes = LAYERS[kind].shapes(n, m)
-        arrays = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-        layer: Layer = LAYERS[kind].of(**arrays)
+        layer = Network.create(n, [(kind, m, "logistic")], rng=0, dtype="float32").layers[0]
         parameters = sum(array.nbytes for array in layer.arrays().values())
-        _, cache = layer.forward(x)
+        _, cache = layer.forward(np.zeros((1, n), np.float32))
         kept = cache if isinstance(cache, tuple) else (cache,)
         cached = sum(array.nbytes for array in kept)
         own_cache = cached - kept[0].nbytes  # all three cache a
@@ -111,15 +124,9 @@ def _seconds_per_step(kind: str, n: int) -> float:
 def run(context: Context) -> Outcome:
     """Count for the paper's last layer (m = 10, n = 30), and time layers of growing size."""
     m, n = 10, 30
-    context.progress(0, 3, "complexity: counting multiplications")
+    context.progress(0, 1, "complexity: counting, and timing layers of growing size")
     counted = multiplications(m, n)
-    context.progress(1, 3, "complexity: measuring memory")
-    memory = held(m, n)
-    context.progress(2, 3, "complexity: timing layers of growing size")
     exponents = growth((256, 512, 1024), (64, 128, 256) if context.full else (32, 64, 128))
-    context.progress(3, 3, "complexity")
-    if any(row[3] != row[4] for row in counted if row[4] is not None):
-        raise AssertionError(f"formulas and counts disagree: {counted}")
     wrong = [f"{row[0]} {row[1]}" for row in counted if row[5]]
     # 784-30-10: layer 1 passes no delta down, so its only cost here is the update
     dropped = counts.COUNTS["ann", "update"](30, 784)
@@ -162,7 +169,7 @@ def run(context: Context) -> Outcome:
                 "bytes of parameters",
                 "bytes cached",
             ),
-            memory,
+            held(m, n),
             "Extra: beyond the ANN's parameters and activations. Bytes in float32 as held by the "
             "layers, Q as its triangle. The printed 2mn for the QNN counts V twice; the layers "
             "compute from the triangle and keep no V.",
@@ -211,3 +218,47 @@ def draw() -> Figure:
     ax.set(xlabel="n neurons with n inputs", ylabel="multiplications for one sample")
     ax.legend(frameon=False)
     return figure
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """The cost of one layer; multiplications and seconds are for a training step of one sample."""
+
+    kind: str
+    inputs: int
+    neurons: int
+    parameters: int
+    forward: int
+    multiplications: int
+    seconds: float
+
+
+def cost(sizes: Sequence[int], kinds: Sequence[str]) -> list[LayerCost]:
+    """Return the cost of each layer of a network of these sizes, inputs first, one kind per layer.
+
+    The time is an estimate: multiplications divided by the rate at which this machine trains a
+    small layer of the same kind in mini-batches.
+    """
+    rows = []
+    for (n, m), kind in zip(pairwise(sizes), kinds, strict=True):
+        total = step_count(NAMES[kind], m, n)
+        parameters = counts.PARAMETERS[NAMES[kind]](m, n)
+        forward = counts.COUNTS[NAMES[kind], "forward"](m, n)
+        rows.append(LayerCost(kind, n, m, parameters, forward, total, total / _rate(kind)))
+    return rows
+
+
+def step_count(model: str, m: int, n: int) -> int:
+    """Count the multiplications of a training step of m neurons with n inputs."""
+    return sum(counts.COUNTS[model, step](m, n) for step in STEPS)
+
+
+@cache
+def _rate(kind: str) -> float:
+    """Measure multiplications per second: the best of five steps of a small layer."""
+    rng = np.random.default_rng(0)
+    net = Network.create(INPUTS, [(kind, NEURONS, "logistic")], rng=0)
+    X = rng.normal(size=(SAMPLES, INPUTS))
+    Y = rng.integers(0, 2, (SAMPLES, NEURONS)).astype(float)
+    best = min(timeit.repeat(lambda: net.gradients(X, Y), number=1, repeat=5))
+    return step_count(NAMES[kind], NEURONS, INPUTS) * SAMPLES / best

@@ -1,7 +1,7 @@
 """The paper's MNIST table: run what the store lacks, compare all cells with the paper's."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from quadric.datasets import ImageData
@@ -20,23 +20,33 @@ from quadric.reference._counts import PARAMETERS
 
 QUICK_SIZES = SIZES[:3]
 QUICK_SEEDS, FULL_SEEDS = 3, 25
+PLACE = ("train_size", "epochs", "hidden", "model")
+STATISTICS = ("mean", "std", "best", "worst")
+COMPARISON = {  # attributes of a cell and their headings
+    "mean": "mean",
+    "paper_mean": "paper mean",
+    "paper_std": "paper std",
+    "difference": "difference",
+    "sigmas": "in std",
+    "within_2_sigmas": "within 2 std",
+    "near": "within 3 std or 1 point",
+}
 
 
-def tasks_for(context: Context, seeds: Sequence[int] | None = None) -> list[Task]:
+def tasks_for(context: Context) -> list[Task]:
     """Return the tasks of the table, or of the part that a quick run or small data allow."""
     assert context.images is not None
-    if seeds is None:
-        count = context.seeds or (FULL_SEEDS if context.full else QUICK_SEEDS)
-        seeds = range(context.first_seed, context.first_seed + count)
-    sizes = SIZES if context.full else QUICK_SIZES
+    count = context.seeds or (FULL_SEEDS if context.full else QUICK_SEEDS)
     available = len(context.images.X_train)
-    return table_tasks(seeds, sizes=[size for size in sizes if size <= available])
+    return table_tasks(
+        range(context.first_seed, context.first_seed + count),
+        sizes=[size for size in (SIZES if context.full else QUICK_SIZES) if size <= available],
+    )
 
 
 def estimate(context: Context) -> float:
     """Estimate the seconds that all runs take."""
-    seeds = context.seeds or (FULL_SEEDS if context.full else QUICK_SEEDS)
-    per_epoch = seeds * sum(task.cost for task in tasks_for(context, seeds=[0]))
+    per_epoch = sum(task.cost for task in tasks_for(context))
     return per_epoch * 1e-9 * context.recipe.epochs[-1] / context.jobs
 
 
@@ -88,27 +98,26 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
     """Build tables, claims and figures."""
     compared, inputs = data.name == "mnist", data.X_train.shape[1]
     cells = cells_of(runs, recipe, paper_table() if compared else {})
-    counts = {model: [parameters(h, model, inputs) for h in WIDTHS] for model in MODELS}
     drawn = {
         f"{data.name}_accuracy": figures.accuracy_against_width(cells, compared),
         f"{data.name}_gain": figures.gain_against_width(cells, compared),
-        f"{data.name}_parameters": figures.accuracy_against_parameters(cells, counts, WIDTHS),
+        f"{data.name}_parameters": figures.accuracy_against_parameters(
+            cells, lambda cell: parameters(cell.hidden, cell.model, inputs)
+        ),
     }
-    title = f"{data.name}: the paper's grid, other data"
     if compared:
         drawn["mnist_differences"] = figures.differences(cells)
-        title = "MNIST: the paper's table"
     steps, unit = sum(run.result.steps for run in runs), _unit(recipe)
     first, last = (end(run.task.seed for run in runs) for end in (min, max))
     seeds = str(first) if first == last else f"{first} to {last}"
     images = "1 image" if recipe.batch_size == 1 else f"{recipe.batch_size} images"
     return Outcome(
         data.name,
-        title,
+        "MNIST: the paper's table" if compared else f"{data.name}: the paper's grid, other data",
         f"{inputs} - h - 10 networks, SGD with {images} per step, {len(runs)} runs, seeds {seeds}, "
         f"{steps / 1e6:.1f} million {unit}. Data: {data.name}, from {data.source}."
         + ("" if compared else " This is not MNIST: do not compare it with the paper's numbers."),
-        _tables(cells, counts, data, compared),
+        _tables(cells, data, compared),
         claims_of(cells, compared),
         drawn,
         {
@@ -126,37 +135,26 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
     )
 
 
-def _tables(
-    cells: Sequence[Cell], counts: dict[str, list[int]], data: ImageData, compared: bool
-) -> list[Table]:
-    place, statistics = (
-        ("train_size", "epochs", "hidden", "model"),
-        ("mean", "std", "best", "worst"),
-    )
-    compared_columns = ("mean", "paper_mean", "paper_std", "difference", "sigmas")
-    verdicts = ("within_2_sigmas", "near")
-    headings = ("mean", "paper mean", "paper std", "difference", "in std")
-    formats = dict.fromkeys((*statistics, *headings), ".2f")
-
-    def rows(*columns: str) -> list[tuple[Any, ...]]:
-        return [tuple(getattr(cell, name) for name in (*place, *columns)) for cell in cells]
+def _tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table]:
+    def rows(columns: Iterable[str]) -> list[tuple[Any, ...]]:
+        return [tuple(getattr(cell, name) for name in (*PLACE, *columns)) for cell in cells]
 
     comparison = Table(
         "mnist_comparison",
         "Every cell beside the paper's",
-        (*place, *headings, "within 2 std", "within 3 std or 1 point"),
-        rows(*compared_columns, *verdicts),
+        (*PLACE, *COMPARISON.values()),
+        rows(COMPARISON),
         "Differences of means in points and in the paper's printed standard deviations.",
-        formats | {"difference": "+.2f", "in std": "+.1f"},
+        dict.fromkeys(COMPARISON.values(), ".2f") | {"difference": "+.2f", "in std": "+.1f"},
     )
     tables = [
         Table(
             f"{data.name}_table",
             "Ours, in the form of the paper's table",
-            (*place, *statistics),
-            rows(*statistics),
+            (*PLACE, *STATISTICS),
+            rows(STATISTICS),
             f"Percent of the {len(data.y_test)} test images, over the seeds.",
-            formats,
+            dict.fromkeys(STATISTICS, ".2f"),
         ),
         Table(
             f"{data.name}_smallest_width",
@@ -168,7 +166,10 @@ def _tables(
             f"{data.name}_parameters",
             "Parameters of the networks",
             ("hidden", *MODELS),
-            list(zip(WIDTHS, *counts.values(), strict=True)),
+            [
+                (h, *(parameters(h, model, data.X_train.shape[1]) for model in MODELS))
+                for h in WIDTHS
+            ],
         ),
     ]
     return [comparison, *tables] if compared else tables

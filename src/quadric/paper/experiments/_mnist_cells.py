@@ -1,7 +1,8 @@
 """The cells of the MNIST table beside the paper's, and the claims based on them."""
 
 import csv
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -13,6 +14,7 @@ from quadric.paper.sweep import Recipe, Run
 from quadric.paper.sweep._task import WIDTHS
 
 Key = tuple[int, int, int, str]  # train_size, epochs, hidden, model
+Means = dict[Key, float]
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Cell:
     @property
     def sigmas(self) -> float | None:
         """The difference in printed standard deviations."""
-        if self.difference is None or not self.paper_std:
+        if self.difference is None or self.paper_std is None:
             return None
         return self.difference / self.paper_std
 
@@ -61,33 +63,81 @@ class Cell:
 def paper_table() -> dict[Key, dict[str, float]]:
     """Return the paper's table: mean, std, best and worst of 25 runs, in percent."""
     text = resources.files(__package__).joinpath("paper_mnist.csv").read_text()
-    table = {}
-    for row in csv.DictReader(text.splitlines()):
-        key = (int(row["train_size"]), int(row["epochs"]), int(row["hidden"]), row["model"])
-        table[key] = {name: float(row[name]) for name in ("mean", "std", "best", "worst")}
-    return table
+    return {
+        (int(row["train_size"]), int(row["epochs"]), int(row["hidden"]), row["model"]): {
+            name: float(row[name]) for name in ("mean", "std", "best", "worst")
+        }
+        for row in csv.DictReader(text.splitlines())
+    }
 
 
 def cells_of(runs: Sequence[Run], recipe: Recipe, paper: dict[Key, dict[str, float]]) -> list[Cell]:
     """Compute mean, standard deviation (n - 1), best and worst over the seeds of each cell."""
     names = {kind: model for model, kind in MODELS.items()}
-    groups: dict[Key, list[float]] = {}
+    groups = defaultdict(list)
     for run in runs:
         for epochs, accuracy in zip(recipe.epochs, run.result.accuracies, strict=True):
             key = (run.task.size, epochs, run.task.hidden, names[run.task.kind])
-            groups.setdefault(key, []).append(100 * accuracy)
+            groups[key].append(100 * accuracy)
     cells = []
     for key in sorted(groups, key=lambda key: (*key[:3], list(MODELS).index(key[3]))):
-        values = np.array(groups[key])
+        values, theirs = np.array(groups[key]), paper.get(key, {})
         std = float(values.std(ddof=1)) if len(values) > 1 else None
         ours = (float(values.mean()), std, float(values.max()), float(values.min()))
-        theirs = paper.get(key, {})
         cells.append(Cell(*key, *ours, theirs.get("mean"), theirs.get("std")))
     return cells
 
 
+def gains(means: Means, better: str, worse: str) -> dict[tuple[int, ...], float]:
+    """Return how much better one model is than another, by size, epochs and width."""
+    return {
+        key[:3]: mean - means[(*key[:3], worse)]
+        for key, mean in means.items()
+        if key[3] == better and (*key[:3], worse) in means
+    }
+
+
+def smallest_width(means: Means, size: int, epochs: int) -> int | None:
+    """Return the smallest width whose QNN reaches the ANN of width 30."""
+    goal = means.get((size, epochs, 30, "ann"), np.inf)
+    reached = (w for w in WIDTHS if means.get((size, epochs, w, "qnn"), -1.0) >= goal)
+    return next(reached, None)
+
+
+def _wins(better: str, worse: str) -> Callable[[Means], list[bool]]:
+    return lambda means: [gain > 0 for gain in gains(means, better, worse).values()]
+
+
+def _gain_shrinks(means: Means) -> list[bool]:
+    """Return, per size and number of epochs, whether the gain is smaller with 30 than with 10."""
+    gain = gains(means, "qnn", "ann")
+    rows = [key[:2] for key in gain if key[2] == 10 and (*key[:2], 30) in gain]
+    return [gain[(*row, 10)] > gain[(*row, 30)] for row in rows]
+
+
+def _fewer_suffice(means: Means) -> list[bool]:
+    rows = {key[:2] for key in means}
+    return [(smallest_width(means, *row) or 30) < 30 for row in rows]
+
+
+# Statements of the paper, and a function that returns whether each holds, case by case.
+STATEMENTS: dict[str, Callable[[Means], list[bool]]] = {
+    **{
+        f"{better} beats {worse} in every row of equal size, epochs and width": _wins(
+            better.lower(), worse.lower()
+        )
+        for better, worse in (("QNN", "ANN"), ("QNN", "RPQNN"), ("RPQNN", "ANN"))
+    },
+    "the gain of QNN over ANN is always larger with 10 hidden neurons than with 30": _gain_shrinks,
+    "fewer hidden neurons suffice: a QNN of less than 30 reaches the ANN of 30": _fewer_suffice,
+}
+
+
 def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
-    """Judge the paper's claims from this table, in its own numbers and in ours."""
+    """Judge the paper's claims from this table, in its own numbers and in ours.
+
+    A claim holds if it holds every time; it is not judged without the paper's numbers.
+    """
     ours, theirs = _means(cells)
     claims = []
     if compared:
@@ -103,60 +153,22 @@ def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
                 within >= 0.95 * len(judged),
             )
         )
-
-    def add(text: str, paper: list[bool], mine: list[bool]) -> None:
-        """Add a claim that holds if it holds every time; it is not judged without the paper."""
-        theirs, ours = (f"{sum(one)} of {len(one)}" if one else "-" for one in (paper, mine))
-        paper_holds, holds = (all(one) if compared and one else None for one in (paper, mine))
-        claims.append(Claim(text, theirs, ours, holds, paper_holds))
-
-    for better, worse in (("qnn", "ann"), ("qnn", "rpqnn"), ("rpqnn", "ann")):
-        text = (
-            f"{better.upper()} beats {worse.upper()} in every row of equal size, epochs and width"
-        )
-        add(text, _wins(theirs, better, worse), _wins(ours, better, worse))
-    text = "the gain of QNN over ANN is always larger with 10 hidden neurons than with 30"
-    add(text, _shrinks(theirs), _shrinks(ours))
-    smallest = smallest_widths(cells)
-    paper, mine = ([row[k] is not None and row[k] < 30 for row in smallest] for k in (2, 3))
-    text = "fewer hidden neurons suffice: a QNN of less than 30 reaches the ANN of 30"
-    add(text, paper if theirs else [], mine)
+    for text, judge in STATEMENTS.items():
+        verdicts = (judge(theirs), judge(ours))
+        paper, mine = (f"{sum(cases)} of {len(cases)}" if cases else "-" for cases in verdicts)
+        paper_holds, holds = (all(cases) if compared and cases else None for cases in verdicts)
+        claims.append(Claim(text, paper, mine, holds, paper_holds))
     return claims
 
 
-def _means(cells: Sequence[Cell]) -> tuple[dict[Key, Any], dict[Key, Any]]:
+def _means(cells: Sequence[Cell]) -> tuple[Means, Means]:
     """Return our means and the paper's."""
     theirs = {cell.key: cell.paper_mean for cell in cells if cell.paper_mean is not None}
     return {cell.key: cell.mean for cell in cells}, theirs
 
 
-def _wins(means: dict[Key, Any], better: str, worse: str) -> list[bool]:
-    return [
-        mean > means[(*key[:3], worse)]
-        for key, mean in means.items()
-        if key[3] == better and (*key[:3], worse) in means
-    ]
-
-
-def _shrinks(means: dict[Key, Any]) -> list[bool]:
-    """Return, per size and number of epochs, whether the gain is smaller with 30 than with 10."""
-    gains = []
-    for row in [key[:2] for key in means if key[2:] == (10, "qnn")]:
-        needed = [(*row, width, model) for width in (10, 30) for model in ("qnn", "ann")]
-        if all(key in means for key in needed):
-            few_qnn, few_ann, many_qnn, many_ann = (means[key] for key in needed)
-            gains.append(few_qnn - few_ann > many_qnn - many_ann)
-    return gains
-
-
 def smallest_widths(cells: Sequence[Cell]) -> list[tuple[Any, ...]]:
     """Return (size, epochs, paper's, ours): the smallest width whose QNN reaches the ANN of 30."""
     ours, theirs = _means(cells)
-
-    def smallest(means: dict[Key, Any], row: tuple[int, int]) -> int | None:
-        goal = means.get((*row, 30, "ann"), np.inf)
-        reached = (w for w in WIDTHS if means.get((*row, w, "qnn"), -1.0) >= goal)
-        return next(reached, None)
-
     rows = sorted({key[:2] for key in ours})
-    return [(*row, smallest(theirs, row), smallest(ours, row)) for row in rows]
+    return [(*row, smallest_width(theirs, *row), smallest_width(ours, *row)) for row in rows]

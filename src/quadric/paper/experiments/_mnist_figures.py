@@ -1,6 +1,6 @@
 """Figures of the MNIST table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,107 +18,104 @@ CROSS: dict[str, Any] = {
 }  # the paper's
 
 
-def _grid(cells: Sequence[Cell]) -> tuple[list[int], list[int]]:
-    return sorted({cell.train_size for cell in cells}), sorted({cell.epochs for cell in cells})
-
-
-def _series(cells: Sequence[Cell], size: int, epochs: int, model: str) -> list[Cell]:
-    mine = [c for c in cells if (c.train_size, c.epochs, c.model) == (size, epochs, model)]
-    return sorted(mine, key=lambda cell: cell.hidden)
-
-
 def accuracy_against_width(cells: Sequence[Cell], compared: bool) -> Figure:
     """Draw test accuracy against width: a row per number of epochs, a column per size."""
-    sizes, epochs = _grid(cells)
-    figure = new_figure(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.8)
-    axes = figure.subplots(len(epochs), len(sizes), squeeze=False, sharex=True)
-    for (i, j), ax in np.ndenumerate(axes):
-        for k, model in enumerate(MODELS):
-            mine = _series(cells, sizes[j], epochs[i], model)
-            widths = [cell.hidden for cell in mine]
-            style: dict[str, Any] = {"color": color_of(k), "marker": marker_of(k), "markersize": 4}
-            means, stds = [cell.mean for cell in mine], [cell.std or 0.0 for cell in mine]
-            ax.errorbar(widths, means, stds, linewidth=1.3, capsize=2, label=model.upper(), **style)
-            if compared:
-                ax.plot(widths, [cell.paper_mean for cell in mine], color=color_of(k), **CROSS)
-        ax.grid(alpha=0.25)
-    for ax, size in zip(axes[0], sizes, strict=True):
-        ax.set_title(f"{size:,} images", fontsize=10)
-    for ax, count in zip(axes[:, 0], epochs, strict=True):
-        ax.set_ylabel(f"{count} epochs", fontsize=10)
-    for ax in axes[-1]:
-        ax.set_xlabel("hidden neurons")
-    if compared:
-        axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.supylabel("test accuracy, %", fontsize=10)
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    return figure
-
-
-def _row(sizes: Sequence[int], epochs: int, xlabel: str, ylabel: str) -> tuple[Figure, Any]:
-    """Return a figure with one panel per size, and its axes."""
-    figure = new_figure(2.9 * len(sizes) + 0.4, 3.2)
-    axes = figure.subplots(1, len(sizes), squeeze=False)[0]
-    for ax, size in zip(axes, sizes, strict=True):
-        ax.set_title(f"{size:,} images, {epochs} epochs", fontsize=10)
-        ax.set_xlabel(xlabel)
-        ax.grid(alpha=0.25)
-    axes[0].set_ylabel(ylabel)
-    return figure, axes
+    return _panels(
+        cells,
+        ("hidden neurons", lambda cell: cell.hidden),
+        ("test accuracy, %", lambda cell: cell.mean),
+        paper=(lambda cell: cell.paper_mean) if compared else None,
+        error=lambda cell: cell.std or 0.0,
+    )
 
 
 def gain_against_width(cells: Sequence[Cell], compared: bool) -> Figure:
-    """Draw the gain of QNN and RPQNN over ANN, in points, against width."""
-    sizes, (epochs, *_) = _grid(cells)
-    figure, axes = _row(sizes, epochs, "hidden neurons", "gain over ANN, points")
-    for ax, size in zip(axes, sizes, strict=True):
-        base, *others = (_series(cells, size, epochs, model) for model in MODELS)
-        widths = [cell.hidden for cell in base]
-        for k, (model, mine) in enumerate(zip(list(MODELS)[1:], others, strict=True), start=1):
-            pairs = list(zip(mine, base, strict=True))
-            gain = [cell.mean - ann.mean for cell, ann in pairs]
-            ax.plot(widths, gain, marker=marker_of(k), color=color_of(k), label=model.upper())
-            if compared:
-                theirs = [(cell.paper_mean or 0) - (ann.paper_mean or 0) for cell, ann in pairs]
-                ax.plot(widths, theirs, color=color_of(k), **CROSS)
-        ax.axhline(0, color="#888888", linewidth=0.8)
-    if compared:
-        axes[0].plot([], [], color="#222222", label="the paper", **CROSS)
-    axes[0].legend(frameon=False)
-    return figure
+    """Draw the gain over the ANN, in points, against width, for the smallest number of epochs."""
+    ann = {cell.key[:3]: cell for cell in cells if cell.model == "ann"}
+    fewest = min(cell.epochs for cell in cells)
+
+    def paper_gain(cell: Cell) -> float:
+        return (cell.paper_mean or 0) - (ann[cell.key[:3]].paper_mean or 0)
+
+    return _panels(
+        [cell for cell in cells if cell.epochs == fewest],
+        ("hidden neurons", lambda cell: cell.hidden),
+        ("gain over ANN, points", lambda cell: cell.mean - ann[cell.key[:3]].mean),
+        paper=paper_gain if compared else None,
+    )
 
 
-def accuracy_against_parameters(
-    cells: Sequence[Cell], counts: dict[str, list[int]], widths: Sequence[int]
-) -> Figure:
+def accuracy_against_parameters(cells: Sequence[Cell], parameters: Callable[[Cell], int]) -> Figure:
     """Draw test accuracy against the number of parameters, for the largest number of epochs."""
-    sizes, (*_, epochs) = _grid(cells)
-    figure, axes = _row(sizes, epochs, "parameters", "test accuracy, %")
-    for ax, size in zip(axes, sizes, strict=True):
-        for k, (model, numbers) in enumerate(counts.items()):
-            mine = _series(cells, size, epochs, model)
-            x = [numbers[list(widths).index(cell.hidden)] for cell in mine]
-            means = [cell.mean for cell in mine]
-            ax.plot(x, means, marker=marker_of(k), color=color_of(k), label=model.upper())
-    axes[0].legend(frameon=False)
+    most = max(cell.epochs for cell in cells)
+    return _panels(
+        [cell for cell in cells if cell.epochs == most],
+        ("parameters", parameters),
+        ("test accuracy, %", lambda cell: cell.mean),
+    )
+
+
+def _panels(
+    cells: Sequence[Cell],
+    x: tuple[str, Callable[[Cell], float]],
+    y: tuple[str, Callable[[Cell], float]],
+    *,
+    paper: Callable[[Cell], float | None] | None = None,
+    error: Callable[[Cell], float] | None = None,
+) -> Figure:
+    """Draw a line per model in a panel per number of epochs and size.
+
+    `x` and `y` are the label of an axis and the coordinate of a cell. `paper` returns the paper's
+    y, drawn as a cross, and `error` the length of an error bar.
+    """
+    sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))
+    figure = new_figure(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9)
+    axes = figure.subplots(len(epochs), len(sizes), squeeze=False)
+    for (i, j), ax in np.ndenumerate(axes):
+        for k, model in enumerate(MODELS):
+            mine = [
+                c
+                for c in cells
+                if (c.epochs, c.train_size, c.model) == (epochs[i], sizes[j], model)
+            ]
+            places, color = [x[1](cell) for cell in mine], color_of(k)
+            ax.errorbar(
+                places,
+                [y[1](cell) for cell in mine],
+                [error(cell) for cell in mine] if error else None,
+                capsize=2,
+                color=color,
+                marker=marker_of(k),
+                markersize=4,
+                linewidth=1.3,
+                label=model.upper(),
+            )
+            if paper:
+                ax.plot(places, [paper(cell) for cell in mine], color=color, **CROSS)
+        ax.set_title(f"{sizes[j]:,} images, {epochs[i]} epochs", fontsize=10)
+        ax.grid(alpha=0.25)
+    if paper:
+        axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
+    figure.supxlabel(x[0], fontsize=10)
+    figure.supylabel(y[0], fontsize=10)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
 def differences(cells: Sequence[Cell]) -> Figure:
     """Draw our means minus the paper's, in its standard deviations."""
-    judged = [cell for cell in cells if cell.sigmas is not None]
-    sizes, epochs = _grid(judged)
-    columns = [(size, count) for size in sizes for count in epochs]
-    widths = sorted({cell.hidden for cell in judged})
+    sigmas = {cell.key: cell.sigmas for cell in cells if cell.sigmas is not None}
+    columns, widths = sorted({key[:2] for key in sigmas}), sorted({key[2] for key in sigmas})
     figure = new_figure(0.62 * len(columns) + 1.6, 5.2)
     axes = figure.subplots(len(MODELS), 1, sharex=True)
     for ax, model in zip(axes, MODELS, strict=True):
-        values = np.full((len(widths), len(columns)), np.nan)
-        for cell in judged:
-            if cell.model == model:
-                place = widths.index(cell.hidden), columns.index((cell.train_size, cell.epochs))
-                values[place] = cell.sigmas
+        values = np.array(
+            [
+                [sigmas.get((*column, width, model), np.nan) for column in columns]
+                for width in widths
+            ]
+        )
         image = ax.imshow(values, cmap="PuOr", vmin=-3, vmax=3, aspect="auto")
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value):

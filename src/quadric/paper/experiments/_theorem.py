@@ -6,7 +6,7 @@ moons are a counterexample, with a proof.
 
 import time
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_moons
@@ -18,31 +18,6 @@ from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table
 
 COUNTS = (2, 5, 10, 20, 50)
 DIMENSIONS = (2, 3, 5, 10, 20)
-COLUMNS = (
-    "C",
-    "d",
-    "seed",
-    "ellipsoids disjoint",
-    "constructed",
-    "constructed, new points",
-    "trained",
-    "trained, new points",
-    "seconds",
-)
-
-
-class SeparatedClusters(NamedTuple):
-    """C clusters in d dimensions: points, in percent, on which every neuron is right."""
-
-    C: int
-    d: int
-    seed: int
-    disjoint: bool
-    constructed: float
-    constructed_new: float
-    trained: float
-    trained_new: float
-    seconds: float
 
 
 def bounded_clusters(C: int, d: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
@@ -62,14 +37,12 @@ def bounded_clusters(C: int, d: int, rng: np.random.Generator) -> tuple[Array, A
         directions = rng.normal(size=(2 * count, d))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         parts.append(center + (directions * rng.random((2 * count, 1)) ** (1 / d)) @ A.T)
-    y = np.repeat(np.arange(C), count)
-    halves = (slice(count), slice(count, None))
-    train, test = (np.concatenate([part[half] for part in parts]) for half in halves)
-    return train, y, test, y
+    points, y = np.stack(parts), np.repeat(np.arange(C), count)
+    return points[:, :count].reshape(-1, d), y, points[:, count:].reshape(-1, d), y
 
 
-def train(C: int, d: int, seed: int) -> SeparatedClusters:
-    """Separate clusters by construction and by training."""
+def train(C: int, d: int, seed: int) -> dict[str, Any]:
+    """Separate clusters by construction and by training; return a row of the table."""
     start = time.perf_counter()
     X, y, X_new, y_new = bounded_clusters(C, d, np.random.default_rng([C, d, seed]))
     found = separate(X, y)
@@ -82,36 +55,40 @@ def train(C: int, d: int, seed: int) -> SeparatedClusters:
         solver="auto",
         random_state=seed,
     ).fit(X, y)
-    made, made_new, trained, trained_new = (
-        _by_thresholds(network, points, labels, C)
-        for network in (found.network, model.network_)
-        for points, labels in ((X, y), (X_new, y_new))
-    )
-    scores = (made, made_new, trained, trained_new)
-    return SeparatedClusters(C, d, seed, found.disjoint, *scores, time.perf_counter() - start)
+    return {
+        "C": C,
+        "d": d,
+        "seed": seed,
+        "ellipsoids disjoint": found.disjoint,
+        "constructed": _by_thresholds(found.network, X, y),
+        "constructed, new points": _by_thresholds(found.network, X_new, y_new),
+        "trained": _by_thresholds(model.network_, X, y),
+        "trained, new points": _by_thresholds(model.network_, X_new, y_new),
+        "seconds": time.perf_counter() - start,
+    }
 
 
-def _by_thresholds(network: Any, X: Array, y: Array, C: int) -> float:
+def _by_thresholds(network: Any, X: Array, y: Array) -> float:
+    """Return the percentage of points on which every neuron is right."""
     z = network.logits(X)
-    if z.shape[1] == 1:  # two classes, one neuron
-        return 100 * float(((z[:, 0] > 0) == (y == 1)).mean())
-    return 100 * float(((z > 0) == np.eye(C, dtype=bool)[y]).all(axis=1).mean())
+    outputs = z.shape[1]
+    right = np.eye(outputs, dtype=bool)[y] if outputs > 1 else (y == 1)[:, None]
+    return 100 * float(((z > 0) == right).all(axis=1).mean())
 
 
 def run(context: Context) -> Outcome:
     """Separate all sets of clusters; a quick run omits the largest counts and dimensions."""
     end = None if context.full else 4
     cases = list(product(COUNTS[:end], DIMENSIONS[:end], (0,)))
-    rows: list[SeparatedClusters] = run_cases(context, train, cases, "theorem")
+    rows: list[dict[str, Any]] = run_cases(context, train, cases, "theorem")
+    columns = tuple(rows[0])
     X, y = make_moons(200, noise=0.0, random_state=0)
     moons = separating_quadric(X, y)
     support = 0 if moons.weights is None else int((moons.weights > 1e-9).sum())
-    disjoint = sum(row.disjoint for row in rows)
-    constructed = sum(row.constructed == 100 for row in rows)
-    trained = sum(row.trained == 100 for row in rows)
-    new = float(np.mean([row.constructed_new for row in rows]))
-    trained_new = float(np.mean([row.trained_new for row in rows]))
-    pairs = [row.trained for row in rows if row.C == 2]
+    constructed, trained = (sum(row[name] == 100 for row in rows) for name in columns[4:8:2])
+    new, trained_new = (np.mean([row[name] for row in rows]) for name in columns[5:8:2])
+    disjoint = sum(row["ellipsoids disjoint"] for row in rows)
+    pairs = [row["trained"] for row in rows if row["C"] == 2]
     claims = [
         Claim(
             "C bounded clusters are separated by a layer of C quadratic neurons",
@@ -142,11 +119,11 @@ def run(context: Context) -> Outcome:
     table = Table(
         "theorem",
         "C clusters in d dimensions: points on which every neuron is right, in percent",
-        COLUMNS,
-        rows,
+        columns,
+        [tuple(row.values()) for row in rows],
         "Two classes are trained as one neuron. New points may fall just outside the smallest "
         "ellipsoid around the training points, above all in many dimensions.",
-        dict.fromkeys(COLUMNS[4:], ".1f"),
+        dict.fromkeys(columns[4:], ".1f"),
     )
     return Outcome(
         "theorem",

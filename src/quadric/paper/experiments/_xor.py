@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from statistics import median_high
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,14 @@ from quadric import datasets
 from quadric.core._layers import Quadratic
 from quadric.geometry import Quadric
 from quadric.network import Network
-from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, new_figure
+from quadric.paper.experiments._experiment import (
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    new_figure,
+    run_cases,
+)
 from quadric.plotting import plot_regions
 from quadric.plotting._style import BOUNDARY, color_of, marker_of
 
@@ -58,8 +66,7 @@ class TrainedNeuron:
 def train(variant: Variant, seed: int) -> TrainedNeuron:
     """Train one neuron on the four points, one sample per step."""
     X, y = datasets.xor()
-    random = variant.name.startswith("random")
-    init, scale = ("normal", 1.0) if random else ("identity", None)
+    init, scale = ("identity", None) if variant.start == "identity" else ("normal", 1.0)
     net = Network.create(2, [("quadratic", 1, "logistic")], init=init, scale=scale, rng=seed)
     neuron: Any = net.layers[0]
     neuron.W, neuron.b = np.zeros((1, 2)), np.zeros(1)
@@ -67,22 +74,23 @@ def train(variant: Variant, seed: int) -> TrainedNeuron:
     def correct() -> int:
         return int(((net.logits(X)[:, 0] > 0) == (y == 1)).sum())
 
-    stop = (lambda epoch: correct() == 4) if variant.stop_when_solved else None
-    rate, epochs = variant.learning_rate, variant.epochs
-    history = net.fit(X, y, learning_rate=rate, epochs=epochs, rng=seed, callback=stop)
-    learned = Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
-    return TrainedNeuron(variant, history.epochs, correct(), learned)
+    history = net.fit(
+        X,
+        y,
+        learning_rate=variant.learning_rate,
+        epochs=variant.epochs,
+        rng=seed,
+        callback=(lambda epoch: correct() == 4) if variant.stop_when_solved else None,
+    )
+    boundary = Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
+    return TrainedNeuron(variant, history.epochs, correct(), boundary)
 
 
 def run(context: Context) -> Outcome:
     """Train every variant with every seed, and compare the boundaries with the paper's."""
     seeds = context.seeds or 50
-    total = seeds * len(VARIANTS)
-    context.progress(0, total, "xor: compiling the SGD engine (once)")
-    trained: list[TrainedNeuron] = []
-    for variant, seed in product(VARIANTS, range(seeds)):
-        trained.append(train(variant, seed))
-        context.progress(len(trained), total, f"xor: {variant.name}")
+    context.progress(0, 1, "xor: compiling the SGD engine (once)")
+    trained = run_cases(context, train, list(product(VARIANTS, range(seeds))), "xor")
     rows, claims = [], []
     for variant in VARIANTS:
         mine = [one for one in trained if one.variant is variant]
@@ -90,16 +98,16 @@ def run(context: Context) -> Outcome:
         solved = sum(one.correct == 4 for one in mine)
         found = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
         until = "to the first 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
-        epochs = sorted(one.epochs for one in mine)[len(mine) // 2]
+        epochs = median_high(one.epochs for one in mine)
         start = (variant.start, until, variant.learning_rate, epochs)
-        rows.append((*start, f"{solved}/{len(mine)}", variant.expected, found))
+        rows.append((*start, f"{solved}/{seeds}", variant.expected, found))
         if variant.expected is not None:
             claims.append(
                 Claim(
                     f"one quadratic neuron solves XOR, Q starting as {variant.start}",
                     variant.expected,
-                    f"{solved} of {len(mine)} solved: {found}",
-                    solved == len(mine) and list(kinds) == [variant.expected],
+                    f"{solved} of {seeds} solved: {found}",
+                    solved == seeds and list(kinds) == [variant.expected],
                 )
             )
     table = Table(
@@ -130,10 +138,11 @@ def draw(trained: Sequence[TrainedNeuron]) -> Figure:
         neuron = next(one for one in trained if one.variant.name == name).neuron
         network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])
         plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110)
-        title = f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}"
         ax.set(aspect="equal", xlabel="$x$")
         ax.set_ylabel("$y$", rotation=0)
-        ax.set_title(title, fontsize=9)
+        ax.set_title(
+            f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}", fontsize=9
+        )
     handles = [
         Line2D([], [], marker=marker_of(k), color=color_of(k), ls="", ms=9, label=f"class {k}")
         for k in (0, 1)

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from joblib import cpu_count
 
+import quadric
 from quadric._utils.extras import require
 from quadric._utils.whole_files import write_whole
 from quadric.paper.experiments import Outcome
 from quadric.paper.sweep import environment
 
-PACKAGES = ("quadric", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
 
 
 def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
@@ -61,12 +62,7 @@ def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str
 
 def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
     """Describe the command, the machine and the versions, so that the run can be repeated."""
-    versions = []
-    for package in PACKAGES:
-        try:
-            versions.append(f"{package} {metadata.version(package)}")
-        except metadata.PackageNotFoundError:
-            versions.append(f"{package} (not installed as a package)")
+    versions = [f"{package} {metadata.version(package)}" for package in PACKAGES]
     cores = cpu_count()
     return {
         "command": shlex.join(["quadric", *sys.argv[1:]]),
@@ -75,5 +71,5 @@ def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
         "processor": f"{environment().cpu}, {jobs or cores} of {cores} cores in use",
         "system": platform.platform(),
         "Python": platform.python_version(),
-        "packages": ", ".join(versions),
+        "packages": ", ".join([f"quadric {quadric.__version__}", *versions]),
     }

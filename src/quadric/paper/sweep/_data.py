@@ -12,7 +12,7 @@ from quadric._utils.arrays import Array, Matrix
 from quadric.datasets import ImageData
 from quadric.network import Network
 
-BLOCK = 1024  # images compressed at a time: intermediate arrays stay small
+BLOCK = 1024  # images compressed at a time
 
 _lock = threading.Lock()  # one thread builds, the others wait
 _latest: list[tuple[Any, "Prepared"]] = []  # at most one: a data set is large
@@ -97,19 +97,10 @@ def _check(part: str, images: Array, labels: Array) -> None:
 
 
 def _compressed(pixels: Array, largest: float, dtype: str) -> Matrix:
-    """Return pixels/largest as CSR, without SciPy's large intermediate arrays."""
-    starts = np.zeros(len(pixels) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(pixels, axis=1), out=starts[1:])
-    columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], dtype)
-    for start in range(0, len(pixels), BLOCK):
-        block = pixels[start : start + BLOCK]
-        part = slice(starts[start], starts[start + len(block)])
-        rows, columns[part] = block.nonzero()
-        values[part] = block[rows, columns[part]]
-    values /= values.dtype.type(largest)
-    if starts[-1] < 2**31:  # SciPy gives both index arrays one type; the engine needs 32 bits
-        starts = starts.astype(np.int32)
-    return sparse.csr_array((values, columns, starts), shape=pixels.shape)
+    """Return pixels/largest as CSR, block by block: the intermediate arrays stay small."""
+    blocks = (pixels[start : start + BLOCK] for start in range(0, len(pixels), BLOCK))
+    parts = [sparse.csr_array(np.divide(block, largest, dtype=dtype)) for block in blocks]
+    return sparse.vstack(parts, format="csr")
 
 
 def _compile(dtype: str) -> None:

@@ -1,6 +1,8 @@
 """A lock for one writing process at a time, released by the system when the process ends."""
 
+import contextlib
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -49,8 +51,10 @@ class Lock:
 
     def renew(self) -> None:
         """Take the lock, or confirm it; raise StoreError if another process holds it."""
-        if not _locked(self._file):
-            raise self._in_use(_holder(self._file_id))
+        try:
+            _lock(self._file)
+        except (BlockingIOError, PermissionError):  # which one depends on the system
+            raise self._in_use(_holder(self._file_id)) from None
 
     def is_in_place(self) -> bool:
         """Return whether the path still leads to the locked file."""
@@ -75,19 +79,15 @@ def _file_id(info: os.stat_result) -> tuple[int, int]:
     return info.st_dev, info.st_ino
 
 
-def _locked(file: int) -> bool:
+def _lock(file: int) -> None:
     if sys.platform == "win32":
-        return True
+        return
     import fcntl
 
-    try:
-        if sys.platform == "linux":
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, BYTE)
-    except (BlockingIOError, PermissionError):  # which one depends on the system
-        return False
-    return True
+    if sys.platform == "linux":
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, BYTE)
 
 
 def _holder(file_id: tuple[int, int]) -> str:
@@ -97,11 +97,8 @@ def _holder(file_id: tuple[int, int]) -> str:
     """
     device, inode = file_id
     place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
-    try:
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()
-            if len(words) > 5 and words[1] == "FLOCK" and words[5] == place and int(words[4]) > 0:
-                return f"process {words[4]}"
-    except (OSError, ValueError):
-        pass
+    line = re.compile(rf"^\S+ +FLOCK +\S+ +\S+ +([1-9]\d*) +{place} ", re.M)
+    with contextlib.suppress(OSError):
+        if found := line.search(Path("/proc/locks").read_text()):
+            return f"process {found[1]}"
     return "another process"

@@ -74,6 +74,7 @@ class Store:
             if not read_only:
                 self._connection = store_file.connect(self._file)
                 undo.callback(self._connection.close)
+                self._connection.executescript(store_file.SETTINGS)
                 self._lock.renew()
             self._close = undo.pop_all()
 
@@ -82,12 +83,7 @@ class Store:
         if self._read_only:  # another process may have added some
             with explained(self.path):
                 self._runs = self._read()
-        found = [run for key, run in self._runs if key == (recipe.key(), engine, checksum)]
-        try:
-            for run in found:
-                _check_accuracies(run, recipe)
-        except ValueError as error:
-            raise damaged(self.path, error) from None
+        found = (run for key, run in self._runs if key == (recipe.key(), engine, checksum))
         return sorted(found, key=lambda run: run.task)
 
     def _read(self) -> list[tuple[Key, Run]]:
@@ -95,7 +91,7 @@ class Store:
         values = store_file.read_all(self._file)
         try:
             return [from_values(row) for row in values]
-        except (TypeError, ValueError, RecursionError) as error:
+        except (TypeError, ValueError, LookupError, RecursionError) as error:
             raise damaged(self.path, f"a run differs from what was written: {error}") from None
 
     def add(
@@ -108,7 +104,6 @@ class Store:
         run = Run(task, result, environment, now)
         values = to_values((recipe.key(), ENGINE, checksum), run)
         checked = from_values(values)  # nothing is written that could not be read
-        _check_accuracies(run, recipe)
         if not self._lock.is_in_place():
             raise StoreError(
                 f"the store {self.path} was moved, removed or replaced while it was in use. Put it "
@@ -153,20 +148,18 @@ def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
         type(number) is float and 0 <= number <= 1 for number in accuracies
     ):
         raise ValueError("accuracies must be numbers from 0 to 1")
+    epochs = json.loads(values[0])["epochs"]
+    if len(accuracies) != len(epochs):
+        raise ValueError(
+            f"a run must have {len(epochs)} accuracies, one for each of the recipe's epochs. "
+            f"Got {len(accuracies)}"
+        )
     if not (0 <= seconds < math.inf and steps >= 0):
         raise ValueError("seconds and steps must be finite and not negative")
     datetime.fromisoformat(values[15])
     result = Result(tuple(accuracies), seconds, steps)
     run = Run(Task(*values[3:7]), result, Environment(*values[10:15]), values[15])
     return (values[0], values[1], values[2]), run
-
-
-def _check_accuracies(run: Run, recipe: Recipe) -> None:
-    if len(run.result.accuracies) != len(recipe.epochs):
-        raise ValueError(
-            f"a run must have {len(recipe.epochs)} accuracies, one for each of the recipe's "
-            f"epochs. Got {len(run.result.accuracies)}"
-        )
 
 
 def digest(values: Sequence[Any]) -> str:

@@ -47,6 +47,9 @@ INSERT INTO meta VALUES
 {TABLES["runs"]};
 COMMIT;
 """
+# In WAL mode a report can be read while a sweep writes. With FULL a stored run survives a power
+# failure; NORMAL would only survive a killed process, and saves a fraction of a millisecond.
+SETTINGS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 SUFFIXES = ("-journal", "-wal", "-shm")  # of the files that SQLite may keep beside a database
 LOG_MAGIC = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))
 HOUR = 3600
@@ -90,23 +93,19 @@ def create(path: Path) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Remove what killed processes left of `create`, but not files that may be in use."""
-    for left, same in _leftovers(path):
-        with contextlib.suppress(OSError):
-            if same or time.time() - os.lstat(left).st_mtime > HOUR:
-                os.unlink(left)
-
-
-def _leftovers(path: Path) -> list[tuple[str, bool]]:
-    """Return the temporary files of `create`, and whether each is a link to the store."""
-    pattern = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.new(-wal|-shm|-journal)?")
-    found = []
     with contextlib.suppress(OSError):
-        for entry in os.scandir(path.parent):
-            if pattern.fullmatch(entry.name):
-                with contextlib.suppress(FileNotFoundError):
-                    same = os.path.samestat(os.lstat(entry.path), os.stat(path))
-                    found.append((entry.path, same))
-    return found
+        for left, same in _leftovers(path):
+            if same or time.time() - left.lstat().st_mtime > HOUR:
+                left.unlink()
+
+
+def _leftovers(path: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield the temporary files of `create`, and whether each is a link to the store."""
+    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.new(-wal|-shm|-journal)?")
+    for file in list(path.parent.iterdir()):
+        if ours.fullmatch(file.name):
+            with contextlib.suppress(FileNotFoundError):
+                yield file, os.path.samestat(file.lstat(), path.stat())
 
 
 def check_place(path: Path) -> None:
@@ -150,23 +149,8 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a verified file for writing.
-
-    In WAL mode a report can be read while a sweep writes. With ``synchronous = FULL`` a stored run
-    survives a power failure; NORMAL would only survive a killed process, and saves a fraction of a
-    millisecond per run.
-    """
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=30
-    )
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+def connect(path: Path, options: str = "mode=rw") -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.as_uri()}?{options}", uri=True, isolation_level=None, timeout=30)
 
 
 def read_all(path: Path) -> list[tuple[Any, ...]]:
@@ -176,10 +160,9 @@ def read_all(path: Path) -> list[tuple[Any, ...]]:
         log = _beside(path, "-wal")
         has_log = log.exists()
         # mode=ro alone would create a log and an index; immutable=1 ignores an existing log
-        uri = f"{path.as_uri()}?mode=ro" + ("" if has_log else "&immutable=1")
+        options = "mode=ro" if has_log else "mode=ro&immutable=1"
         try:
-            connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30)
-            with contextlib.closing(connection), explained(path):
+            with contextlib.closing(connect(path, options)) as connection, explained(path):
                 _check(path, connection)
                 return connection.execute("SELECT * FROM runs").fetchall()
         except StoreError:

@@ -1,6 +1,7 @@
 """One run of a sweep: train a network, measure its accuracy, record the machine."""
 
 import platform
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -103,14 +104,9 @@ def environment() -> Environment:
 
 
 def _cpu() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    except OSError:  # not Linux
-        pass
-    return platform.processor() or platform.machine() or "unknown"
+    linux = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*:(.*)$", linux.read_text() if linux.exists() else "", re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine() or "unknown"
 
 
 def table_tasks(
