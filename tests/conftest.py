@@ -1,11 +1,18 @@
 """What all tests share."""
 
+import os
+import random
+from collections import defaultdict
+
 import pytest
 from hypothesis import settings
 
-# the same examples in every run: a failure in the checks can be repeated by anyone
-settings.register_profile("checks", derandomize=True, deadline=None, print_blob=True)
-settings.load_profile("checks")
+# the same examples in every run, so that anyone can repeat a failure
+settings.register_profile(
+    "checks", max_examples=25, derandomize=True, deadline=None, print_blob=True
+)
+settings.register_profile("thorough", settings.get_profile("checks"), max_examples=200)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
 
 
 @pytest.fixture
@@ -18,6 +25,14 @@ def small_files(monkeypatch, tmp_path):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items):
+    sampled = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("sample"):
+            sampled[item.parent, item.originalname, *mark.args].append(item)
+    for (_, name, count), cases in sampled.items():
+        kept = random.Random(name).sample(range(len(cases)), count)
+        for k in set(range(len(cases))).difference(kept):
+            cases[k].add_marker("full")
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker("slow")

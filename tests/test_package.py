@@ -26,11 +26,13 @@ def test_importing_quadric_loads_no_heavy_package():
     assert heavy_modules_after("import quadric") == []
 
 
+@pytest.mark.slow
 def test_importing_the_command_line_loads_only_typer():
     assert heavy_modules_after("import quadric.cli") == ["typer"]
     assert heavy_modules_after("from quadric import datasets") == []
 
 
+@pytest.mark.slow
 def test_heavy_packages_would_be_noticed():
     assert heavy_modules_after("import quadric\nquadric.Network") == ["scipy"]
     assert "numba" in heavy_modules_after("import quadric.kernels._sgd")

@@ -124,6 +124,7 @@ def test_plot(place, tmp_path):
     is_one_line(command("plot", model, "-o", tmp_path / "d.png"), "model must be a classifier")
 
 
+@pytest.mark.slow
 def test_plot_images(tmp_path):
     digits = load_digits()
     lines = [",".join([*(f"p{i}" for i in range(64)), "digit"])]
@@ -173,6 +174,7 @@ def test_export(place, tmp_path, monkeypatch):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_exported_table_gives_the_same_answers(tmp_path):
     """Text, whole numbers with holes and decimals: `predict --proba` and onnxruntime agree."""
     onnxruntime = pytest.importorskip("onnxruntime")

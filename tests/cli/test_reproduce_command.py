@@ -29,6 +29,7 @@ def test_reproduce_xor_writes_a_report(tmp_path):
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_json_is_for_machines(tmp_path):
     result = command("reproduce", "xor", "--seeds", "2", "--json", "--out", str(tmp_path))
     assert result.returncode == 0, result.stderr
@@ -56,6 +57,7 @@ def test_help_and_version():
     assert command("--version").stdout == f"quadric {quadric.__version__}\n"
 
 
+@pytest.mark.slow
 def test_mnist_that_cannot_be_downloaded_is_replaced_by_digits(tmp_path, monkeypatch):
     """Said aloud; the same grid runs on digits, and the report says so."""
 
@@ -140,6 +142,7 @@ def stored(path):
             connection.close()
 
 
+@pytest.mark.slow
 def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
     for arguments, words in (
@@ -155,6 +158,7 @@ def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypa
     assert too_large.returncode == 2
 
 
+@pytest.mark.slow
 def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
     from quadric.paper.experiments import EXPERIMENTS
 
@@ -173,6 +177,7 @@ def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
     assert "XOR with one neuron" in page
 
 
+@pytest.mark.slow
 def test_odd_directory_names(tmp_path):
     result = command(
         "reproduce", "xor", "--seeds", "1", "--out", "a[/b] [red]x[/red]", cwd=tmp_path

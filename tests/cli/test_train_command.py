@@ -262,6 +262,7 @@ def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
     assert (model.read_bytes(), table.read_bytes()) == before
 
 
+@pytest.mark.slow
 def test_numbers_as_categories_are_spelled_one_by_one(tmp_path):
     """1.0 is the category '1' whatever other numbers are in its batch."""
     import polars as pl

@@ -103,6 +103,7 @@ def test_polynomial_logistic_and_back(name, steps):
     assert (back.predict(X) == pipeline.predict(X)).all()
 
 
+@pytest.mark.slow
 def test_other_polynomial_features():
     X, y = load_iris(return_X_y=True)
     for options in ({"interaction_only": True}, {"degree": (2, 2)}, {"degree": 1}):
@@ -155,6 +156,7 @@ def homogeneous(layer, k):
     return H
 
 
+@pytest.mark.slow
 def test_to_reduced_is_the_nearest_product():
     """Its error is what it says, and a minimiser finds no product that is nearer."""
     from scipy import optimize

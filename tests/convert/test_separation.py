@@ -24,6 +24,7 @@ def test_smallest_ellipsoid_by_hand():
     np.testing.assert_allclose(box.axes.half_lengths, [3 * np.sqrt(2), np.sqrt(2)], rtol=1e-6)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 6))
 def test_smallest_ellipsoid_encloses_and_is_smallest(seed, n):
     rng = np.random.default_rng(seed)
@@ -66,6 +67,7 @@ def test_disjoint_ellipsoids():
     assert disjoint(thin, unit)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
 def test_disjoint_agrees_with_points(seed):
     """Points of one inside the other prove that they meet; a separating plane that they do not."""
@@ -121,6 +123,7 @@ def monomials(X):
     return np.column_stack([X[:, rows] * X[:, columns], X, np.ones(len(X))])
 
 
+@pytest.mark.slow
 def test_no_conic_separates_two_moons():
     X, y = make_moons(200, noise=0.0, random_state=0)
     assert not separate(X, y).disjoint
@@ -196,6 +199,7 @@ def test_almost_collinear_points(noise):
     assert q.encloses(P).all()
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
 def test_fewer_points_than_dimensions(seed):
     rng = np.random.default_rng(seed)

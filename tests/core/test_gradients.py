@@ -39,6 +39,7 @@ def away_from_kinks(net, X):
 DEPTHS = [(1, HIDDEN[0]), *((depth, hidden) for depth in (2, 3) for hidden in HIDDEN)]
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize(("depth", "hidden"), DEPTHS)
 @pytest.mark.parametrize(("loss", "last"), ENDS)
 def test_central_differences_and_reference(depth, hidden, loss, last):
@@ -69,6 +70,7 @@ RANDOM_SHAPES = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(**RANDOM_SHAPES)
 def test_central_differences_over_random_shapes(**case):

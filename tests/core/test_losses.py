@@ -92,6 +92,7 @@ def test_mean_over_samples_sum_over_outputs():
     np.testing.assert_allclose(grad.b, [-0.5, -0.5])
 
 
+@pytest.mark.slow
 def test_activations_without_numba_are_numpys(tmp_path):
     example = (
         "import numpy as np\n"

@@ -37,6 +37,7 @@ def assert_packed(layers, wanted, atol):
         np.testing.assert_allclose(held[name], array, atol=atol, err_msg=name)
 
 
+@pytest.mark.slow
 def test_fixture_is_what_the_reference_makes():
     made = make()["cases"]
     assert len(made) == len(CASES) == 18

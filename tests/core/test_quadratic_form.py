@@ -45,6 +45,7 @@ def assert_close(found, wanted, tolerance):
         np.testing.assert_allclose(ours, true, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.slow
 @given(
     B=st.integers(0, 300),
     n=st.integers(1, 40),
@@ -188,6 +189,7 @@ def test_arrays_are_not_changed():
     assert all(np.array_equal(a, b) for a, b in zip(arrays, before, strict=True))
 
 
+@pytest.mark.slow
 def test_numba_that_may_not_compile_is_an_error():
     script = (
         "import numpy as np\n"

@@ -40,19 +40,17 @@ PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
 
 # ---- scikit-learn's checks -----------------------------------------------------------------
 
-CHECKED = [
-    QuadraticClassifier(),
+DEFAULTS = [QuadraticClassifier(), QuadraticRegressor(), QuadraticLogisticRegression()]
+OTHERS = [
     QuadraticClassifier(solver="adam", max_iter=50),
     QuadraticClassifier(solver="sgd", hidden_layer_sizes=(10,), learning_rate_init=0.05),
     QuadraticClassifier(hidden_layer_sizes=(), loss="binary_cross_entropy", alpha=1.0),
     QuadraticClassifier(hidden_layer_sizes=(8,), layer_kinds="reduced", alpha=1.0),
     QuadraticClassifier(hidden_layer_sizes=(5,), layer_kinds="quadratic", loss="cross_entropy"),
     QuadraticClassifier(hidden_layer_sizes=(), **PAPER, learning_rate_init=0.02, alpha=1e-4),
-    QuadraticRegressor(),
     QuadraticRegressor(solver="adam", hidden_layer_sizes=(), learning_rate_init=0.05, max_iter=300),
     QuadraticRegressor(hidden_layer_sizes=(8,), layer_kinds=["reduced", "linear"], alpha=1.0),
     QuadraticRegressor(hidden_layer_sizes=(), **PAPER, learning_rate_init=0.01, max_iter=300),
-    QuadraticLogisticRegression(),
     QuadraticLogisticRegression(loss="one-vs-rest", C=0.5),
     QuadraticLogisticRegression(solver="sgd", max_iter=200),
 ]
@@ -71,8 +69,16 @@ def excused(estimator):
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks train on purpose-made, badly scaled data
-@parametrize_with_checks(CHECKED, expected_failed_checks=excused)
+@parametrize_with_checks(DEFAULTS)
 def test_scikit_learns_estimator_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.sample(240)
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(OTHERS, expected_failed_checks=excused)
+def test_scikit_learns_estimator_checks_pass_with_other_parameters(estimator, check):
     check(estimator)
 
 
@@ -339,6 +345,7 @@ def test_verbose_is_a_bar_on_a_terminal_and_needs_no_rich(capfd, monkeypatch):
 # ---- weights and chunks --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -429,6 +436,7 @@ def test_class_weights_shift_the_prior():
     assert plain < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [QuadraticClassifier((), alpha=1.0, random_state=0), QuadraticLogisticRegression(tol=1e-9)],
@@ -474,6 +482,7 @@ def test_early_stopping_with_tiny_classes():
 # ---- quadratic logistic regression ---------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [load_iris, load_wine, load_breast_cancer])
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_equals_polynomial_features_and_logistic_regression(data, C):
@@ -526,6 +535,7 @@ def test_sgd_follows_the_papers_updates():
     assert model.Q_[0, 0, 1] < 0
 
 
+@pytest.mark.slow
 def test_wide_data_is_never_expanded():
     """784 features would make 308 504 columns; what is held is Q and a few times its triangle."""
     import tracemalloc
@@ -672,6 +682,7 @@ def test_denormal_features_give_finite_probabilities():
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+@pytest.mark.slow
 def test_read_only_mapped_and_fortran_arrays_give_the_same_fit(tmp_path):
     X, y = load_iris(return_X_y=True)
     np.save(tmp_path / "X.npy", X)
@@ -685,6 +696,7 @@ def test_read_only_mapped_and_fortran_arrays_give_the_same_fit(tmp_path):
             np.testing.assert_array_equal(model.predict_proba(form), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", None])
 def test_dtype_is_that_of_the_parameter_or_the_data(dtype):
     X, y = load_iris(return_X_y=True)
@@ -808,6 +820,7 @@ def test_the_unit_of_the_targets_does_not_matter(unit):
     np.testing.assert_allclose(model.predict(X) / unit, y, atol=0.05)
 
 
+@pytest.mark.slow
 def test_the_budget_covers_the_choosing():
     X, y = load_iris(return_X_y=True)
     for max_iter in (3, 20, 100):
@@ -826,6 +839,7 @@ def test_layer_kinds_may_be_an_array():
 # ---- numbers that stay right ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kinds", ["quadratic", "reduced", "linear"])
 def test_predictions_do_not_depend_on_batches_or_threads(dtype, kinds):

@@ -231,6 +231,7 @@ def test_text_json_and_names():
         explanation["rose"]
 
 
+@pytest.mark.slow
 def test_eigenvectors_are_those_of_Q_by_magnitude():
     digits, labels = load_digits(return_X_y=True)
     model = QuadraticLogisticRegression(C=0.01, tol=1e-2).fit(digits / 16, labels)

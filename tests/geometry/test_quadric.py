@@ -231,6 +231,7 @@ def random_case(rng):
     return q, p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cases", [60, pytest.param(500, marks=pytest.mark.full)], ids=["60 cases", "500 cases"]
 )
@@ -281,6 +282,7 @@ def test_distance_of_degenerate_surfaces():
     assert crossing.distance([1, 0]) == pytest.approx(np.sqrt(0.5))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([1e-9, 1.0, 1e12]))
 def test_distance_scales_with_lengths(seed, scale):
     q, p = random_case(np.random.default_rng(seed))

@@ -132,6 +132,7 @@ def exact(X, P, D):
     return np.einsum("bik,bi->bk", V, X), 2 * np.einsum("bik,bk->bi", V, D), monomials.T @ D
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.full)])
 def test_numbers_and_memory(count):
     rng = np.random.default_rng(0)

@@ -64,6 +64,7 @@ def per_sample(net, X, Y):
 # ---- the same parameters as two other implementations --------------------------------------
 
 
+@pytest.mark.sample(36)
 @pytest.mark.parametrize("l2", [0.0, 0.02])
 @pytest.mark.parametrize("form", ["dense", "csr", "csr with offset"])
 @pytest.mark.parametrize(("loss", "last"), ENDS[:3])
@@ -103,6 +104,7 @@ ANY_NETWORK = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(**ANY_NETWORK)
 def test_any_network_matches_the_mini_batch_path(**case):

@@ -117,6 +117,7 @@ def _crafted_texts(description, tensors):
     tensors["classes_.lengths"] = np.full(len(texts) // 3, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("craft", [_crafted_lists, _crafted_extra, _crafted_texts])
 def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
     description, tensors = container.read(saved["classes objects"][2])
@@ -323,6 +324,7 @@ RUNNING = {
 }
 
 
+@pytest.mark.slow
 def test_parameters_that_control_running_are_not_read_from_a_file(saved, tmp_path):
     """Refused in format 2; in format 1, which had them, left unread."""
     forged = 0

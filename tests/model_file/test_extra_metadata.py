@@ -144,6 +144,7 @@ def check(command, model, table, picture):
     return result.exit_code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [100, pytest.param(None, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", ["numbers", "categories", "network"])
 def test_extra_in_any_shape(name, count, place, tmp_path):
@@ -198,6 +199,7 @@ def test_notes_of_the_users_own_are_no_mistake(name, extra, place, tmp_path):
     assert CliRunner().invoke(app, ["export", str(path), output]).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_table_of_another_model_is_refused(place, tmp_path):
     """Each part is valid, but together they would predict from the wrong columns."""
     directory, models = place
@@ -225,6 +227,7 @@ def test_a_table_of_another_model_is_refused(place, tmp_path):
             assert check(command, path, table, None) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.full)])
 def test_info_of_forged_descriptions(count, place, tmp_path):
     """`info` reads the description without checking the model in it."""

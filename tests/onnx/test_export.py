@@ -186,6 +186,7 @@ def test_classifier_graphs_agree_with_predict_proba(load, loss, hidden, trained)
         assert_same(model, X, dtype="float64", atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "hidden"), [("auto", ()), ("binary_cross_entropy", (30,))])
 def test_classifier_graphs_of_mnist_size_agree_with_predict_proba(loss, hidden):
     """Trained in float32; against predict_proba of the same model in float32 and float64."""

@@ -237,6 +237,7 @@ def test_memory_is_measured_on_the_layers():
     assert rows["ANN"][1] == 0
 
 
+@pytest.mark.slow
 def test_complexity_finds_the_known_errors_in_the_printed_counts():
     outcome = complexity.run(Context())
     holds = [claim.holds for claim in outcome.claims]
@@ -246,6 +247,7 @@ def test_complexity_finds_the_known_errors_in_the_printed_counts():
     assert all(row[6] for row in outcome.tables[0].rows if row[5])  # each with a reason
 
 
+@pytest.mark.slow
 def test_ablation_shows_what_the_errors_cost():
     with np.errstate(over="ignore"):
         strip_printed, strip_corrected = ablation.train_strip(1, 4)[-1]

@@ -295,6 +295,7 @@ def test_an_error_in_a_run_names_it_and_keeps_the_others(store, monkeypatch, job
     assert order[-1] not in kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_interrupted_sweep_stops_its_threads_and_resumes(store, expected, jobs):
     def interrupt(row, done, total):

@@ -8,6 +8,7 @@ import pytest
 from quadric.paper.experiments import _xor as xor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [50, pytest.param(1000, marks=pytest.mark.full)], ids=["50 seeds", "1000 seeds"]
 )

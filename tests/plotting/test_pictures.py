@@ -186,6 +186,7 @@ def test_history_shows_loss_and_validation_score(ax):
         plot_history("loss", ax)
 
 
+@pytest.mark.slow
 def test_animation_has_one_frame_per_epoch(tmp_path):
     X, y = datasets.xor()
     net = Network.create(2, [("quadratic", 1, "logistic")], rng=0)

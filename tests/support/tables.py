@@ -11,7 +11,11 @@ def write(path, text):
 
 
 def schema_of(path, target, batch=10**6, **options):
-    source, options = open_table(path), ColumnOptions(target, **options)
+    return schema_of_source(open_table(path), target, batch, **options)
+
+
+def schema_of_source(source, target, batch=10**6, **options):
+    options = ColumnOptions(target, **options)
     profiles, start = options.new_profiles(source.columns), 0
     for frame in source.batches(batch):
         profile_batch(profiles, frame, start)

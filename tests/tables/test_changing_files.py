@@ -91,6 +91,7 @@ def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, n
     assert set(learned) <= there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [cut, replace_it, remove])
 @pytest.mark.parametrize("stage", ["first", "second", "third"])
 def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_hang):
@@ -106,6 +107,7 @@ def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_
         go(table, progress=progress)
 
 
+@pytest.mark.slow
 def test_rows_are_counted_even_if_nothing_tells_of_a_change(table, monkeypatch, no_hang):
     """Some file systems give the same times and numbers to all files."""
     monkeypatch.setattr("quadric.tables._source.check_unchanged", lambda path, version: None)

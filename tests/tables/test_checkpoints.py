@@ -115,6 +115,7 @@ def test_what_is_not_our_checkpoint_stays_as_it_is(place, make, resume, no_hang)
     assert files_in(place) == before
 
 
+@pytest.mark.slow
 def test_an_older_checkpoint_of_ours_is_replaced_and_removed(place):
     path = place / "a.quadric.checkpoint"
     with pytest.raises(StopError):
@@ -188,6 +189,7 @@ def test_what_a_killed_writer_left_is_removed_with_the_checkpoint(place, monkeyp
     assert not path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [200, 244, 245, 255])
 def test_outputs_with_long_names(place, length):
     output = "n" * length
@@ -226,6 +228,7 @@ def test_a_checkpoint_has_the_state_of_the_moment(place):
     assert described["run"]["target"] == "label"
 
 
+@pytest.mark.slow
 def test_a_state_of_any_length(place):
     """Many columns with many categories make a long text, in many pieces."""
     state = {"values": {f"column {i} " + "x" * 500: [1, 2, 3] for i in range(40_000)}}
@@ -272,6 +275,7 @@ def test_6000_damaged_checkpoints(capsys):
     assert outcome["refused"] + outcome["same"] == 6000
 
 
+@pytest.mark.slow
 def test_forged_checkpoints_give_no_traceback(originals):
     """With the right hash, and values that a run could have had: any model, or one line."""
     for seed in range(40):
@@ -279,6 +283,7 @@ def test_forged_checkpoints_give_no_traceback(originals):
         assert outcome in ("refused", "same", "another model"), said
 
 
+@pytest.mark.slow
 def test_the_undamaged_checkpoints_give_the_same_model(originals):
     for stage in originals.contents:
         originals.put(originals.contents[stage])

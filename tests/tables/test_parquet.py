@@ -37,6 +37,7 @@ def test_damaged_parquet_files():
     damage_parquet(12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("aborts", "needs more memory than is available"), ("panics", "called `Option::unwrap()`")],
@@ -88,6 +89,7 @@ def test_whatever_becomes_of_the_process_that_reads_first(tmp_path, monkeypatch,
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.slow
 def test_a_panic_in_this_process_is_one_line_too(tmp_path, monkeypatch):
     def panic(*_, **__):
         raise pl.exceptions.PanicException("called `Option::unwrap()` on a `None` value")
@@ -99,6 +101,7 @@ def test_a_panic_in_this_process_is_one_line_too(tmp_path, monkeypatch):
         source.read()
 
 
+@pytest.mark.slow
 def test_a_parquet_file_without_columns(tmp_path):
     pl.DataFrame().write_parquet(tmp_path / "a.parquet")
     with pytest.raises(TableError, match="has no columns"):

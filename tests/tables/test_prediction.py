@@ -10,6 +10,7 @@ from quadric.tables._features import features
 from tests.support.tables import write
 
 
+@pytest.mark.slow
 def test_predictions_follow_names_and_rows(mixed, tmp_path):
     trained = train(open_table(mixed / "mixed.csv"), ColumnOptions("label"), Settings())
     frame = open_table(mixed / "mixed.csv").read()
@@ -49,6 +50,7 @@ def test_rows_without_any_value_have_no_prediction(iris, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_an_older_output_survives_a_failure(iris, tmp_path, name):
     trained = train(open_table(iris), ColumnOptions("species"), Settings())

@@ -11,7 +11,7 @@ from quadric.errors import TableError
 from quadric.tables import ColumnOptions, Settings, open_table, train
 from quadric.tables import _csv_file as reading
 from quadric.tables._features import features, labels
-from tests.support.tables import schema_of, write
+from tests.support.tables import schema_of, schema_of_source, write
 
 
 @pytest.mark.parametrize("size", [64, 200, 10**6])
@@ -38,6 +38,7 @@ def test_an_open_quote_does_not_fill_the_memory(tmp_path, monkeypatch):
         open_table(path).read()
 
 
+@pytest.mark.slow
 def test_parquet_is_csv_with_types(mixed):
     by_csv, by_parquet = (schema_of(mixed / f"mixed.{end}", "label") for end in ("csv", "parquet"))
     assert by_csv.names == by_parquet.names == ["x", "z", "flag", "colour"]
@@ -56,6 +57,7 @@ def test_parquet_is_csv_with_types(mixed):
     assert models[0].report.scores == models[1].report.scores
 
 
+@pytest.mark.slow
 def test_parquet_types(tmp_path):
     n = 30
     frame = pl.DataFrame(
@@ -83,9 +85,9 @@ def test_parquet_types(tmp_path):
 
 def decided(path, **options):
     """What is made of the column 'c' of a file as an input, and as the target."""
-    found = []
+    found, table = [], open_table(path)
     try:
-        schema = schema_of(path, "y", **options)
+        schema = schema_of_source(table, "y", **options)
         columns = {column.name: column for column in schema.columns}
         column = columns.get("c")
         found.append(
@@ -93,19 +95,20 @@ def decided(path, **options):
             if column is None
             else (column.kind, column.categories, column.missing)
         )
-        frame = features(schema, open_table(path).read())
+        frame = features(schema, table.read())
         found.append(frame["c"].to_list() if column is not None else None)
     except TableError as error:
         found.append(str(error))
     try:
-        schema = schema_of(path, "c")
+        schema = schema_of_source(table, "c")
         found.append((schema.task, schema.classes, schema.class_counts))
-        found.append(labels(schema, open_table(path).read())[0].tolist())
+        found.append(labels(schema, table.read())[0].tolist())
     except TableError as error:
         found.append(str(error))
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "options"),
     [

@@ -14,6 +14,7 @@ from quadric.tables._schema import Schema
 from tests.support.tables import schema_of, write
 
 
+@pytest.mark.slow
 def test_classes_too_large_for_a_float_are_not_merged(tmp_path):
     labels = [2**53 + i % 3 for i in range(60)]
     frame = pl.DataFrame({"x": range(60), "c": labels})
@@ -23,6 +24,7 @@ def test_classes_too_large_for_a_float_are_not_merged(tmp_path):
     assert schema.class_counts == (20, 20, 20)
 
 
+@pytest.mark.slow
 def test_batches_give_the_schema_of_the_whole(mixed):
     whole = schema_of(mixed / "mixed.csv", "label")
     for batch in (1, 7, 100):

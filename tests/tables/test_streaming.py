@@ -21,6 +21,7 @@ def table(tmp_path):
     return write_table(tmp_path / "table.csv")
 
 
+@pytest.mark.slow
 def test_streaming_learns(table):
     trained = go(table, stream=Stream(buffer=300, epochs=20))
     scores = trained.report.scores
@@ -35,6 +36,7 @@ def test_streaming_learns(table):
     assert scores["this model"] > whole.report.scores["this model"] - 0.03
 
 
+@pytest.mark.slow
 def test_rows_held_out_are_not_learned(table, monkeypatch):
     from quadric.tables.streaming._learner import Learner
 
@@ -53,6 +55,7 @@ def test_rows_held_out_are_not_learned(table, monkeypatch):
     assert first.tolist() != second.tolist()  # another order in every epoch
 
 
+@pytest.mark.slow
 def test_streaming_regression_in_any_units(table):
     options = ColumnOptions("size", drop=["label", "colour"])
     trained = go(table, options, Stream(buffer=300, epochs=30))
@@ -68,6 +71,7 @@ def test_streaming_regression_in_any_units(table):
     assert np.isfinite(reduced.report.scores["this model"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "calls"), [("first", 1), ("first", 5), ("second", 3), ("second", 20), ("third", 2)]
 )
@@ -93,6 +97,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
         assert not trained
 
 
+@pytest.mark.slow
 def test_buffers_do_not_depend_on_how_the_file_is_read(table, monkeypatch):
     from quadric.tables import _csv_file as reading
 
@@ -173,6 +178,7 @@ def test_an_estimator_continues_from_its_state(options):
     assert other.loss_curve_ == whole.loss_curve_
 
 
+@pytest.mark.slow
 def test_a_divergence_lowers_the_rate(table, monkeypatch):
     from quadric.tables.streaming import _learner as learner
 
@@ -183,14 +189,15 @@ def test_a_divergence_lowers_the_rate(table, monkeypatch):
     assert trained.report.scores["this model"] > trained.report.scores["most frequent class"]
 
 
+@pytest.mark.slow
 def test_buffers_without_a_row_to_learn_from(tmp_path):
     """The first rows have no target, or are held out, and a checkpoint is written all the same."""
     table = tmp_path / "table.csv"
-    rows = "".join(f"{i},{i % 7},{'' if i < 5 else 'ab'[i % 2]}\n" for i in range(60))
+    rows = "".join(f"{i},{i % 7},{'' if i < 5 else 'ab'[i % 2]}\n" for i in range(30))
     table.write_text("x,z,y\n" + rows)
     options, stream = ColumnOptions("y"), Stream(buffer=1, epochs=2, every=1)
     expected = go(table, options, stream)
-    for calls in (1, 4, 30):
+    for calls in (1, 4, 15):
         with pytest.raises(StopError):
             go(table, options, stream, progress=stop_after(calls + 1, "second"))
         resumed = go(table, options, stream, resume=True)
@@ -214,6 +221,7 @@ def test_targets_too_small_to_be_squared(tmp_path):
     assert all(np.isfinite(array).all() for array in parameters(trained))
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_run_and_not_just_one_buffer(table, monkeypatch):
     from quadric.training._mini_batch import MiniBatch
 

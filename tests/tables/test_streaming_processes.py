@@ -133,12 +133,13 @@ def check_small_batches(count, most_growth):
     return at
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
 def test_small_batches_at_constant_memory(monkeypatch):
     from quadric.estimators import _base as fitting
 
     monkeypatch.setattr(fitting, "KEPT_LOSSES", 100)
-    check_small_batches(4000, 2.0)
+    check_small_batches(2000, 2.0)
     model = QuadraticClassifier((), random_state=0)
     for _ in range(250):
         model.partial_fit(np.eye(2), [0, 1], classes=[0, 1])

@@ -99,6 +99,7 @@ def test_columns_and_classes_that_the_file_names(tmp_path):
     assert found["class"].to_list() == np.array([7, -3])[P.argmax(axis=1)].tolist()
 
 
+@pytest.mark.slow
 def test_parquet_in_many_batches(tmp_path, monkeypatch):
     for module in ("_prediction", "_table_network"):
         monkeypatch.setattr(f"quadric.tables.{module}.ROWS_AT_ONCE", 7)
@@ -135,6 +136,7 @@ def test_what_was_done_as_json(tmp_path):
 # ---- the other commands --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_info_explain_and_plot_know_the_names(tmp_path):
     extra = {"columns": NAMES, "classes": ["x", "y"], "target": "kind"}
     quadric.save(net(2, "softmax"), tmp_path / "net", extra=extra)
@@ -164,6 +166,7 @@ def test_a_column_that_is_merely_called_class(tmp_path):
 # ---- what does not fit ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tables_that_do_not_fit(tmp_path):
     four = write(tmp_path / "four.csv", n=1, text=["t"] * 50)
     message = "has 3 inputs, but {} has {} numeric columns: {}. Not numeric: {}. Use a"

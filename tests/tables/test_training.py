@@ -25,6 +25,7 @@ def test_training_on_iris(iris):
     assert right.mean() > 0.95
 
 
+@pytest.mark.slow
 def test_held_out_rows_are_not_seen(iris):
     trained = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4))
     report = trained.report

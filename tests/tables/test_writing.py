@@ -48,6 +48,7 @@ def test_formulas_in_labels_and_names_are_shown_and_not_computed(formulas):
     assert predicted(formulas).stdout.splitlines()[0] == "'=target"
 
 
+@pytest.mark.slow
 def test_raw_csv_and_parquet_have_the_labels_as_they_are(formulas):
     raw, parquet = formulas / "raw.csv", formulas / "out.parquet"
     said = predicted(formulas, "-o", raw, "--raw-csv").stderr

@@ -87,6 +87,7 @@ def test_the_loops_match_einsum(shape, dtype):
         torch.testing.assert_close(found.double(), true, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.slow
 @given(
     B=st.integers(65, 160),
     n=st.integers(1, 20),
@@ -243,6 +244,7 @@ def test_traced_functions_match_eager_ones(n):
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_make_fx_graphs_match_eager_functions():
     from torch.fx.experimental.proxy_tensor import make_fx
 

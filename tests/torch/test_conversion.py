@@ -97,6 +97,7 @@ def test_forward_and_gradients_are_those_of_the_core(kind, last_kind, loss, last
     assert not found
 
 
+@pytest.mark.slow
 def test_a_wide_network_computes_the_same_as_the_core():
     """More than 128 inputs: several blocks of columns."""
     rng = np.random.default_rng(4)
@@ -128,6 +129,7 @@ def test_forward_and_gradients_match_the_parity_fixture(case):
     assert_packed(to_network(module).layers, case["mean_gradients"], atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_200_steps_of_sgd_match_the_parity_fixture(case):
     """Weight decay on the weights and not on the biases is the fixture's l2."""
@@ -409,6 +411,7 @@ def test_weights_computed_by_a_hook_are_refused():
         to_network(nn.Sequential(weight_norm(nn.Linear(2, 2))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", [nn.Linear, Quadratic])
 def test_sharded_parameters_are_refused(layer, tmp_path):
     module = nn.Sequential(layer(3, 2))

@@ -95,6 +95,7 @@ def assert_same(model, kind, x, **options):
     return layers[0]
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("width", "classes"), [(20, 10), (140, 3), (20, 50), (140, 70)])
@@ -217,6 +218,7 @@ def test_a_second_call_replaces_the_linear_before(kind):
     assert torch.equal(model(x), before)
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("bias", [True, False])
 def test_training_continues_with_the_new_head(kind, bias):

@@ -405,6 +405,7 @@ def test_large_inputs_in_float16_stay_finite():
     assert torch.isfinite(layer(torch.full((1, 4), 300.0, dtype=torch.float16))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("name", ["quadratic", "neither", "wide", "wide, many neurons", "reduced"])
@@ -439,6 +440,7 @@ def test_modules_compile_to_machine_code():
     torch.testing.assert_close(gradient, layer.packed.grad, rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", ["quadratic", "wide", "wide, many neurons", "reduced"])
 def test_exported_modules_match_eager_ones(name, strict):

@@ -53,11 +53,13 @@ def assert_exported(module, *shape, dtype=torch.float32):
 
 
 # more than 128 inputs are cut into blocks; from 64 neurons on these are multiplied otherwise
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(9, 3), (9, 50), (140, 3), (140, 64)])
 def test_an_exported_quadratic_layer_matches(n, m):
     assert_exported(Quadratic(n, m), n)
 
 
+@pytest.mark.slow
 def test_an_exported_layer_in_float64_matches():
     """And nothing of what was traced stays behind in what the layers keep for later."""
     layer = Quadratic(140, 64, dtype=torch.float64)
@@ -70,20 +72,24 @@ def test_an_exported_layer_in_float64_matches():
     assert layer.packed.grad.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"bias": False}, {"linear": False}])
 def test_an_exported_layer_without_W_or_b_matches(options):
     assert_exported(Quadratic(6, 2, **options), 6)
 
 
+@pytest.mark.slow
 def test_an_exported_layer_keeps_leading_dimensions():
     assert_exported(Quadratic(140, 3), 5, 140)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", NEAR)
 def test_an_exported_reduced_layer_matches(dtype):
     assert_exported(Reduced(70, 50), 70, dtype=dtype)
 
 
+@pytest.mark.slow
 def test_an_exported_cnn_with_a_quadratic_head_matches():
     model = nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10)
@@ -94,6 +100,7 @@ def test_an_exported_cnn_with_a_quadratic_head_matches():
     assert "Conv" in {node.op_type for node in proto.graph.node}
 
 
+@pytest.mark.slow
 def test_an_exported_network_matches():
     net = make_network(("linear", "quadratic", "reduced"), "tanh", "softmax", widths=(5, 4, 3))
     assert_exported(from_network(net), 3, dtype=torch.float64)

@@ -370,6 +370,7 @@ def test_dropout_of_a_single_layer_warns():
     assert torch.equal(rnn(x)[0], rnn(x)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 def test_gradients_of_the_cell_match_differences(nonlinearity):
     cell = randomise(QuadraticRNNCell(2, 3, nonlinearity=nonlinearity, **DOUBLE))
@@ -383,6 +384,7 @@ def test_gradients_of_the_cell_match_differences(nonlinearity):
     assert torch.autograd.gradgradcheck(function, arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 def test_gradients_of_the_rnn_match_differences(packed):
     rnn = randomise(QuadraticRNN(2, 2, 2, bidirectional=True, **DOUBLE))
@@ -399,6 +401,7 @@ def test_gradients_of_the_rnn_match_differences(packed):
     assert torch.autograd.gradgradcheck(function, arguments, fast_mode=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch
 @pytest.mark.parametrize("module", ["cell", "rnn"])
 def test_compiles_into_one_graph(module):
@@ -475,6 +478,7 @@ def test_vmap_over_an_ensemble_matches_a_loop():
             torch.testing.assert_close(slopes[name][i], parameter.grad)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 def test_forward_mode_matches_backward_mode():
     rnn = randomise(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE))
@@ -548,6 +552,7 @@ def size(states):
     return states.square().mean((1, 2)).sqrt()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize(("n", "m"), SIZES)
 def test_states_and_gradients_last_five_hundred_steps(n, m, nonlinearity):
@@ -566,6 +571,7 @@ def test_states_and_gradients_last_five_hundred_steps(n, m, nonlinearity):
     assert size(states[:, 32:]).max() < (1 if nonlinearity == "tanh" else 10)
 
 
+@pytest.mark.slow
 def test_other_initial_values_die_or_blow_up():
     """That the test above can fail."""
     torch.manual_seed(0)
@@ -577,6 +583,7 @@ def test_other_initial_values_die_or_blow_up():
     assert not rnn(x, h_0)[0].isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 def test_states_and_gradients_last_five_hundred_steps_in_layers(nonlinearity):
     torch.manual_seed(0)

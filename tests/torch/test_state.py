@@ -284,6 +284,7 @@ def test_parametrised_model_is_saved_and_loaded(model, x, wrap):
 # -- export --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("n", [5, INPUTS])
 def test_gradients_of_an_exported_model_reach_packed(n, strict):

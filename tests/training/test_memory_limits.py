@@ -23,6 +23,7 @@ def limit():
     quadric.set_config(max_memory=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cases",
     [
@@ -58,6 +59,7 @@ def test_a_limit_of_the_users_holds(cases):
     assert all(len(r["steps"]) > 1 for r in results if "limit" not in r["case"])
 
 
+@pytest.mark.slow
 def test_classes_count(limit):
     """Five thousand classes are few parameters, and many targets."""
     X, y = np.zeros((20_000, 2)), np.arange(20_000) % 5000
@@ -130,6 +132,7 @@ def command(*arguments):
     return run.returncode, said, int(last.split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8000, pytest.param(100_000, marks=pytest.mark.full)])
 def test_many_categories_stay_sparse(count, tmp_path):
     """Dense, the inputs would take 0.5 GB (75 GB for the full count)."""
@@ -160,6 +163,7 @@ def test_many_categories_stay_sparse(count, tmp_path):
     assert peak < most
 
 
+@pytest.mark.slow
 def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
     """Files that earlier versions wrote encode densely: a batch has fewer rows then."""
     from sklearn.preprocessing import OneHotEncoder

@@ -135,6 +135,7 @@ def test_a_model_of_format_1_continues():
 # ---- divergence: what is none ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_sample_at_a_time_is_no_divergence():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
@@ -151,6 +152,7 @@ def test_one_sample_at_a_time_is_no_divergence():
     assert mlp.score(X, y) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PAPER])
 def test_class_by_class_is_no_divergence(options):
     X, y = digits()
@@ -204,6 +206,7 @@ def test_the_loss_of_a_large_penalty_is_no_divergence():
 # ---- divergence: what is one -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_rate_far_too_high_is_lowered_until_it_works():
     X, y = digits()
     model = QuadraticClassifier(solver="sgd", learning_rate_init=0.5, random_state=0)
@@ -212,6 +215,7 @@ def test_a_rate_far_too_high_is_lowered_until_it_works():
     assert model.score(X, y) > 0.95
 
 
+@pytest.mark.slow
 def test_a_lowered_rate_rises_again():
     X, y = digits()
     model = QuadraticClassifier(
@@ -399,6 +403,7 @@ def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
+@pytest.mark.slow
 def test_the_number_of_blas_threads_is_restored():
     X, y = load_iris(return_X_y=True)
     QuadraticLogisticRegression().fit(X, y)

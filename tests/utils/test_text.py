@@ -81,6 +81,7 @@ def place(tmp_path_factory):
     return directory
 
 
+@pytest.mark.slow
 def test_names_in_the_output_of_every_command(place, tmp_path):
     odd = tmp_path / "\x1b[31mmodel\n.quadric"
     odd.write_bytes((place / "m.quadric").read_bytes())
@@ -96,6 +97,7 @@ def test_names_in_the_output_of_every_command(place, tmp_path):
         assert_shown([picture.name], drawn.stdout)
 
 
+@pytest.mark.slow
 def test_names_in_errors(place, tmp_path):
     model, table = place / "m.quadric", place / "table.csv"
     nothing = tmp_path / "\x1b[31mnothing\n"
@@ -150,6 +152,7 @@ def drawn(figure):
 FORMULA = r"$\frac{a}$"  # not even mathematics that matplotlib could draw
 
 
+@pytest.mark.slow
 def test_names_in_pictures_are_no_mathematics():
     X, y = datasets.xor()
     labels = np.array([FORMULA, "cost in $ or $"])[y]
