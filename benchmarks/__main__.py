@@ -1,10 +1,10 @@
-"""python -m benchmarks [name ...]: all of them, or those named."""
+"""Run all benchmarks, or those named: `python -m benchmarks [name ...]`."""
 
 import importlib
 import os
 import sys
 
-# One thread, set before NumPy is loaded: times are compared per core.
+# One thread, set before NumPy is imported, because times are compared per core.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 

@@ -1,13 +1,14 @@
 """Loss and gradients of one quadratic layer for a batch: `python -m benchmarks.batch_gradients`.
 
-`Network.gradients` with a single quadratic softmax layer and cross-entropy, float64, one thread,
-in units of one plain product `np.matmul(X, (n, m n), out=...)`. With `--against PATH` the same in
-another checkout, in turns; losses and gradients must first agree to 1e-10. Ratios are medians
-over the rounds; a round runs product and gradients in one checkout, then in the other.
+Times `Network.gradients` with a single quadratic softmax layer and cross-entropy, float64, one
+thread, in units of one plain product `np.matmul(X, (n, m n), out=...)`. With `--against PATH`, the
+same runs in another checkout, in turns, after a check that losses and gradients agree to 1e-10.
+Ratios are medians over the rounds. A round runs product and gradients in one checkout, then in the
+other.
 
-Memory is the peak beyond inputs and parameters, gradients included, counted by tracemalloc from
-before the first call: buffers that are kept from call to call count too. It sees NumPy's
-allocations, not those that compiled code or BLAS makes for itself.
+Memory is the peak excluding inputs and parameters, but including gradients. tracemalloc counts it
+from before the first call, so it includes buffers that are kept between calls. It counts NumPy's
+allocations, but not those of compiled code or BLAS.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import numpy as np
 from benchmarks.two_checkouts import in_turns, median_ratio, parse_arguments, start
 
 SHAPES = [(5000, 64, 10), (2000, 200, 3), (1000, 784, 10), (5000, 16, 10)]  # N, n, m
-RUN_SECONDS = 0.02  # a timed run repeats shorter calls until it takes about this long
+RUN_SECONDS = 0.02  # shorter calls are repeated until a timed run takes about this long
 TOLERANCE = 1e-10
 
 
 class Worker:
-    """One checkout's side: holds the data and network of one shape at a time."""
+    """The process of one checkout. It holds the data and network of one shape at a time."""
 
     def prepare(self, N: int, n: int, m: int) -> dict[str, Any]:
         """Create data and network; return the peak memory, loss and gradients."""
@@ -80,7 +81,7 @@ def seconds(call: Callable[[], object], repeats: int = 1) -> float:
 
 
 def check_equal(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
-    """The largest difference, relative to the largest number of the same array."""
+    """Return the largest difference, relative to the largest number of the same array."""
     worst = 0.0
     for name, value in ours.items():
         difference = np.abs(value - theirs[name]).max() / np.abs(theirs[name]).max()

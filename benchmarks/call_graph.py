@@ -1,23 +1,23 @@
-"""Which files of the package call which: `python -m benchmarks.call_graph [--edges] [fit ...]`.
+"""Find calls between files of the package: `python -m benchmarks.call_graph [--edges] [fit ...]`.
 
 Each workload runs once to import and compile, then once under `sys.setprofile`. A file counts if
 one of its functions runs. Comprehensions, generators and module-level code belong to their file.
 
-An edge goes from the file of a caller to the file of the function called, where both files are in
-the package and differ. Frames outside the package (scikit-learn's decorators, contextlib, SciPy)
-are skipped: the caller is the nearest frame of the package below them on the stack. Functions
-compiled by numba count where Python calls them; calls between compiled functions do not show.
+An edge leads from the file of a caller to the file of the function called, if both files are in the
+package and differ. Frames outside the package (scikit-learn's decorators, contextlib, SciPy) are
+skipped: the caller is the nearest frame of the package below them on the stack. Functions compiled
+by numba count if Python calls them; calls between compiled functions are not visible.
 
-Two files call each other back and forth if there are edges in both directions. A call of a function
-that was passed as an argument does not count for this. It is recognised by its value: the function
-called (or the bound method, or the generator) is an argument of the caller, an item of a tuple or
-list argument, or stored in the instance dictionary of an argument, as in `self.callback()`. Free
-variables of a nested function count as its arguments. A method that the caller looks up on an
-argument, as in `estimator.score()`, is an ordinary call, and so is the call of a class.
+Two files call each other if there are edges in both directions. A call of a function that was
+passed as an argument does not count. It is recognized by its value: the function called (or the
+bound method, or the generator) is an argument of the caller, an item of a tuple or list argument,
+or stored in the instance dictionary of an argument, as in `self.callback()`. Free variables of a
+nested function count as its arguments. A method that the caller looks up on an argument, as in
+`estimator.score()`, is an ordinary call, and so is the call of a class.
 
-Calls of `__sklearn_tags__` do not count: each class adds its tags to those of its parents.
+Calls of `__sklearn_tags__` do not count, because each class adds its tags to those of its parents.
 
-Exits with status 1 if two files call each other back and forth in `fit`.
+Exits with status 1 if two files call each other in `fit`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def workloads() -> dict[str, Callable[[], object]]:
 
 
 def measure(run: Callable[[], object]) -> tuple[set[str], Edges]:
-    """The files whose functions run, and the calls of every edge between them."""
+    """Return the files whose functions run, and the calls of every edge between them."""
     files: set[str] = set()
     edges: Edges = defaultdict(set)
 
@@ -85,7 +85,7 @@ def measure(run: Callable[[], object]) -> tuple[set[str], Edges]:
         if event != "call" or callee is None or frame.f_code.co_name == "__sklearn_tags__":
             return
         files.add(callee)
-        top = sys._getframe(1)  # the frame of a numba function is not on the stack: its caller is
+        top = sys._getframe(1)  # a numba function has no frame on the stack; its caller does
         caller, outside = (frame.f_back if top is frame else top), ""
         while caller is not None and file_of(caller.f_code) is None:
             outside, caller = caller.f_code.co_qualname, caller.f_back
@@ -104,13 +104,13 @@ def measure(run: Callable[[], object]) -> tuple[set[str], Edges]:
 
 @functools.cache
 def file_of(code: CodeType) -> str | None:
-    """The file within the package, or None."""
+    """Return the path within the package, or None for code outside it."""
     path = Path(code.co_filename)
     return str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else None
 
 
 def was_passed(code: CodeType, caller: FrameType) -> bool:
-    """Whether the function with this code is among the caller's arguments."""
+    """Return whether the function with this code is among the caller's arguments."""
     return any(
         getattr(value, "__code__", getattr(value, "gi_code", None)) is code
         for value in held_by_arguments(caller)
@@ -118,7 +118,7 @@ def was_passed(code: CodeType, caller: FrameType) -> bool:
 
 
 def held_by_arguments(frame: FrameType) -> Iterator[Any]:
-    """The values of the frame's arguments and free variables, and what these hold."""
+    """Yield the values of the frame's arguments and free variables, and the objects in them."""
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
     for name in (*code.co_varnames[:count], *code.co_freevars):
@@ -131,7 +131,7 @@ def held_by_arguments(frame: FrameType) -> Iterator[Any]:
 
 
 def pairs(edges: Edges, *, with_passed: bool) -> list[str]:
-    """The pairs of files with calls in both directions."""
+    """Return the pairs of files with calls in both directions."""
     counted = {
         edge for edge, calls in edges.items() if with_passed or not all(c.passed for c in calls)
     }

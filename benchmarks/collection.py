@@ -1,7 +1,7 @@
-"""A seeded, offline collection of data sets: scikit-learn's bundled ones and generated ones.
+"""Data sets that need no download: those bundled with scikit-learn and generated ones.
 
-Every second one, in alphabetical order, is for choosing defaults ("choose"); on the others the
-result is reported ("report").
+Every second data set in alphabetical order is used to choose defaults ("choose"). The results are
+reported on the others ("report").
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def _rng(seed):
 
 
 def _xor(d, noise_share=0.05):
-    """The sign of x1 x2, among d features; some labels flipped."""
+    """The sign of x1 x2 among d features, with some labels flipped."""
     rng = _rng(d)
     X = rng.normal(size=(600, d))
     y = (X[:, 0] * X[:, 1] > 0) ^ (rng.random(600) < noise_share)
@@ -30,7 +30,7 @@ def _clusters():
 
 
 def _gaussians():
-    """Three Gaussians with different covariances: what QDA assumes."""
+    """Three Gaussians with different covariances, as QDA assumes."""
     rng = _rng(2)
     parts = []
     for _ in range(3):
@@ -174,7 +174,7 @@ REGRESSION = {
 
 
 def half(names, which):
-    """'choose': the first, third, ... name in alphabetical order; 'report': the others."""
+    """Return every second name in alphabetical order: from the first ('choose') or the second."""
     return sorted(names)[0 if which == "choose" else 1 :: 2]
 
 

@@ -1,6 +1,6 @@
-"""The torch layer as `torch.library.custom_op`: `python -m benchmarks.custom_op`.
+"""Time the torch layer as a `torch.library.custom_op`: `python -m benchmarks.custom_op`.
 
-The same compiled loops behind an autograd Function, as `quadric.torch` calls them, and behind three
+Calls the same compiled loops from an autograd Function, as `quadric.torch` does, and from three
 custom operators with registered fake and autograd functions; one thread, float32.
 """
 

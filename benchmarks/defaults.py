@@ -1,8 +1,8 @@
-"""The estimators at their defaults against scikit-learn's at theirs: python -m benchmarks.defaults
+"""Compare the estimators with scikit-learn's, all at their defaults: python -m benchmarks.defaults
 
-StandardScaler in front, no tuning, repeated cross-validation on the collection of
-`collection.py`. Defaults were chosen on its first half ("choose"); the second ("report") is what
-counts. Prints Markdown; losses are in it as well as wins.
+Every model follows a StandardScaler and is not tuned. The scores are from repeated cross-validation
+on the data sets of `collection.py`. The defaults were chosen on the first half ("choose"); the
+second half ("report") measures them. Prints Markdown tables with all results.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REGRESSORS = {
 
 
 def score(model, X, y, splits) -> tuple[float, float]:
-    """Mean test score and mean fit time; NaN where the model cannot be fitted."""
+    """Return the mean test score and mean fit time; the score is NaN if fitting fails."""
     scores, times = [], []
     for train, test in splits:
         pipeline = make_pipeline(StandardScaler(), clone(model))
@@ -59,7 +59,7 @@ def score(model, X, y, splits) -> tuple[float, float]:
 
 
 def ranks(scores: np.ndarray) -> np.ndarray:
-    """1 is best; ties share their mean rank; a model that failed is last."""
+    """Rank scores: 1 is best, ties share their mean rank, and a model that failed is last."""
     filled = np.where(np.isnan(scores), -np.inf, scores)
     above = (filled[None, :] > filled[:, None] + 1e-12).sum(axis=1)
     equal = (np.abs(filled[None, :] - filled[:, None]) <= 1e-12).sum(axis=1)
@@ -96,13 +96,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for title, models, sets, cv in (
         (
-            "Classification: accuracy, 5-fold cross-validation twice",
+            "Classification: accuracy, 5-fold cross-validation repeated twice",
             CLASSIFIERS,
             CLASSIFICATION,
             RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0),
         ),
         (
-            "Regression: R², 5-fold cross-validation twice",
+            "Regression: R², 5-fold cross-validation repeated twice",
             REGRESSORS,
             REGRESSION,
             RepeatedKFold(n_splits=5, n_repeats=2, random_state=0),

@@ -1,4 +1,4 @@
-"""A quadratic layer's forward and backward for a batch, against numpy.einsum.
+"""Forward and backward pass of a quadratic layer for a batch, compared with numpy.einsum.
 
 B = 128, 64 inputs, 64 neurons, float32. Both compute z, the gradients of W, b and Q, and the
 gradient of the inputs, and both take an SGD step.
@@ -15,7 +15,7 @@ B, N, M, RATE = 128, 64, 64, np.float32(1e-6)
 
 
 def einsum_step(W, b, Q, X, delta):
-    """The textbook form: einsum forward, and the two products of its backward."""
+    """Take a step in the textbook form: einsum in the forward pass, two products backward."""
     z = np.einsum("bi,kij,bj->bk", X, Q, X, optimize=True) + X @ W.T + b
     dQ = np.einsum("bk,bi,bj->kij", delta, X, X, optimize=True)
     dX = delta @ W + 2 * np.einsum("bk,kij,bj->bi", delta, Q, X, optimize=True)
@@ -28,7 +28,7 @@ def einsum_step(W, b, Q, X, delta):
 
 
 def three_products_step(W, b, Q, X, delta):
-    """The same with each einsum written as the matrix product that a good path finds."""
+    """Take the same step with each einsum written as a matrix product."""
     QX = np.tensordot(X, Q, axes=(1, 1))  # (B, M, N)
     z = np.einsum("bkj,bj->bk", QX, X) + X @ W.T + b
     dX_product = np.tensordot(X, Q, axes=(1, 2))
@@ -84,7 +84,7 @@ def main() -> None:
         print(
             f"  {name:<16}{seconds * 1e3:8.2f} ms   quadric / this: {best['quadric'] / seconds:.2f}"
         )
-    print("  to reach: at most 0.75 of the einsum step")
+    print("  target: at most 0.75 of the einsum step")
 
 
 if __name__ == "__main__":

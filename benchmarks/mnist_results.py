@@ -1,7 +1,7 @@
-"""Keep a full run of the MNIST table: `python -m benchmarks.mnist_results REPORT COMMIT`.
+"""Store a full run of the MNIST table: `python -m benchmarks.mnist_results REPORT COMMIT`.
 
-REPORT is the directory that `quadric reproduce --full --out REPORT` has written, COMMIT what it was
-run at. Writes results/mnist_table.csv and results/mnist.md.
+REPORT is the directory that `quadric reproduce --full --out REPORT` has written, and COMMIT is the
+commit at which it ran. Writes results/mnist_table.csv and results/mnist.md.
 """
 
 import argparse
@@ -40,16 +40,17 @@ def main() -> None:
     within = sum(bool(cell.within_2_sigmas) for cell in cells)
     near = sum(bool(cell.near) for cell in cells)
     lines = [
-        "# The MNIST table, in full",
+        "# The full MNIST table",
         "",
         f"`quadric reproduce --full` at commit {arguments.commit}; {processors}, 2 cores. "
         f"{len(rows)} runs, seeds {seeds[0]} to {seeds[-1]}, {steps / 1e6:.1f} million SGD steps "
         f"in {seconds:.0f} s from the first finished run to the last: "
-        f"{steps / seconds / 1e6:.2f} million steps a second, tests "
-        "included. The table is [mnist_table.csv](mnist_table.csv), in the form of the paper's.",
+        f"{steps / seconds / 1e6:.2f} million steps per second, including evaluation. "
+        "[mnist_table.csv](mnist_table.csv) has the table in the form of the paper.",
         "",
-        f"- **{within} of 180** means are within 2 printed standard deviations of the paper's.",
-        f"- **{near} of 180** are within 3, or within one point.",
+        f"- **{within} of 180** means are within 2 printed standard deviations of the paper's "
+        "means.",
+        f"- **{near} of 180** are within 3 standard deviations, or within one point.",
         "",
         "## Claims",
         "",

@@ -1,7 +1,8 @@
-"""An efficient NumPy form of the paper's per-sample SGD: what one would write without a compiler.
+"""An efficient NumPy implementation of the paper's per-sample SGD.
 
-784-h-10, sigmoid, binary cross-entropy. ``V = Q @ a`` instead of block matrices, buffers reused,
-updates in place; the hidden layer is linear, the output layer of any kind.
+784-h-10 networks with sigmoids and binary cross-entropy. It computes ``V = Q @ a`` instead of block
+matrices, reuses buffers and updates in place. The hidden layer is linear; the output layer can be
+of any kind.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ def sigmoid(z):
 
 
 def train(net, X, Y, rate):
-    """One pass over the rows of X, in order; updates the network's own arrays."""
+    """Train for one epoch on the rows of X, in order, and update the network's arrays in place."""
     hidden, output = (layer.arrays() for layer in net.layers)
     kind = net.layers[1].kind
     W1, b1, W2, b2 = hidden["W"], hidden["b"], output["W"], output["b"]

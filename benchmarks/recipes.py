@@ -1,7 +1,7 @@
-"""How well variants of the MNIST recipe match the paper's table: `python -m benchmarks.recipes`.
+"""Compare variants of the MNIST recipe with the paper's table: `python -m benchmarks.recipes`.
 
-The paper does not say how it scaled its inputs, drew its initial values or ordered its images. Each
-variant changes one of these; 5 seeds, sizes up to 6000 (135 of the 180 cells).
+The paper does not state how inputs were scaled, how parameters were initialized or how images were
+ordered. Each variant changes one of these; 5 seeds, sizes up to 6000 (135 of the 180 cells).
 """
 
 import argparse
@@ -53,14 +53,15 @@ def main() -> None:
     ).stdout.strip()
     arguments.out.write_text(
         "# Variants of the MNIST recipe\n\n"
-        f"`python -m benchmarks.recipes --seeds {arguments.seeds}` at commit {commit}: of the 135 "
-        "cells with up to 6000 images, how many means fall within 2 printed standard deviations of "
-        "the paper's, how many within 3 or one point, and the median difference in points. Each "
-        "variant changes what it names and nothing else.\n\n"
+        f"`python -m benchmarks.recipes --seeds {arguments.seeds}` at commit {commit}. The "
+        "columns are the number of means, of the 135 cells with up to 6000 images, within 2 "
+        "printed standard deviations of the paper's means, the number within 3 standard deviations "
+        "or one point, and the median difference in points. Each variant changes only the settings "
+        "in its name.\n\n"
         "| variant | within 2 σ | within 3 σ or 1 point | median difference |\n|---|---|---|---|\n"
         + "\n".join(lines)
-        + "\n\nThe default was chosen by such comparisons with this very table: it is a fit, and "
-        "no proof of what the authors did.\n"
+        + "\n\nThe default was chosen by such comparisons with the same table. It is a fit and "
+        "does not prove what the authors did.\n"
     )
 
 

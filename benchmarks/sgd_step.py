@@ -1,6 +1,6 @@
-"""Microseconds a step of per-sample SGD on MNIST-shaped work, against efficient NumPy.
+"""Time of one step of per-sample SGD on data of MNIST's shape, compared with efficient NumPy.
 
-784 inputs of which 19 % are non-zero, 30 hidden neurons, 10 outputs, float32, one thread.
+784 inputs (19 % non-zero), 30 hidden neurons, 10 outputs, float32, one thread.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def stepper(kind, X, Y, offset=None):
 
 
 def check_equal(X, Y):
-    """The same parameters after the same steps, before anything is timed."""
+    """Check that both implementations compute the same parameters."""
     rows = slice(0, NUMPY_SAMPLES)
     for dtype, tolerance in (("float64", 1e-12), ("float32", 1e-5)):
         for kind in KINDS:
@@ -76,7 +76,7 @@ def main() -> None:
         ):
             run = stepper(kind, data, Y, offset)
             contenders[label] = lambda run=run: run.run_epoch(order, RATE)
-        # a whole call of `fit`, checks and compression of the dense rows included
+        # a complete call of `fit`, including checks and compression of the dense rows
         contenders[f"{kind}, fit dense"] = lambda net=networks[kind]: net.fit(dense, Y, epochs=1)
     best = best_seconds(contenders, rounds=25)
     baselines = {
@@ -89,13 +89,13 @@ def main() -> None:
 
     micro = {name: seconds / SAMPLES * 1e6 for name, seconds in best.items()}
     micro |= {name: seconds / NUMPY_SAMPLES * 1e6 for name, seconds in numpy_best.items()}
-    print("per-sample SGD, 784-30-10, 19 % non-zero, float32, one thread: µs a step")
+    print("per-sample SGD, 784-30-10, 19 % non-zero, float32, one thread: µs per step")
     for kind in KINDS:
         numpy, ours = micro[f"{kind}, NumPy"], micro[kind]
         offset, whole = micro[f"{kind}, offset -0.5"], micro[f"{kind}, fit dense"]
         print(
             f"  {kind:<10} NumPy {numpy:6.1f}   quadric {ours:5.2f}   {numpy / ours:5.1f}x "
-            f"(to reach {TARGETS[kind]}x)   with offset {offset:5.2f} = {offset / ours:4.2f}x "
+            f"(target {TARGETS[kind]}x)   with offset {offset:5.2f} = {offset / ours:4.2f}x "
             f"(at most 1.15)   whole fit(dense, epochs=1) {whole:5.2f}"
         )
     print(

@@ -1,4 +1,4 @@
-"""How long a fresh process takes: to import quadric, and to have trained XOR."""
+"""Time that a new process takes to import quadric and to train XOR."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ assert ((net.forward(X)[:, 0] > 0.5) == y).all()
 
 
 def seconds(script: str, rounds: int = 5) -> float:
-    """The median over fresh processes, after one that fills the caches."""
+    """Return the median over new processes, after one that fills the caches."""
     times = []
     for _ in range(rounds + 1):
         start = time.perf_counter()
@@ -26,11 +26,11 @@ def seconds(script: str, rounds: int = 5) -> float:
 
 
 def main() -> None:
-    print("a fresh process, caches warm, median of 5")
+    print("new process, warm caches, median of 5")
     nothing = seconds("pass")
     print(f"  python itself            {nothing:5.2f} s")
-    print(f"  import quadric           {seconds('import quadric'):5.2f} s (to reach: under 0.3)")
-    print(f"  XOR trained by Network   {seconds(XOR):5.2f} s (to reach: at most 1.5)")
+    print(f"  import quadric           {seconds('import quadric'):5.2f} s (target: less than 0.3)")
+    print(f"  XOR trained by Network   {seconds(XOR):5.2f} s (target: at most 1.5)")
 
 
 if __name__ == "__main__":

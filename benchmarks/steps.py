@@ -1,9 +1,10 @@
-"""Torch layers and per-sample SGD in two checkouts: `python -m benchmarks.steps --against PATH`.
+"""Time torch layers and SGD in two checkouts: `python -m benchmarks.steps --against PATH`.
 
-A torch `Quadratic` layer without W and b, float32: forward + backward and forward alone, at the
-shapes of `torch_layers.py` and for one and two neurons. One epoch of per-sample SGD of 784-30-10
-networks, 19 % of the inputs not zero, float32. there / here above 1: this checkout is faster. With
-`--against` the runs take turns, and a ratio is the median over the rounds.
+Times a torch `Quadratic` layer without W and b, float32, for forward + backward and forward alone,
+at the shapes of `torch_layers.py` and for one and two neurons. Times one epoch of per-sample SGD
+for 784-30-10 networks, 19 % of the inputs non-zero, float32. If "there / here" is greater than 1,
+this checkout is faster. With `--against` the checkouts run in turns, and a ratio is the median over
+the rounds.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ SHAPES = [
     (1024, 64, 2),
 ]
 ROUNDS = 15
-AT_LEAST = 0.02  # seconds of calls in one timing
+AT_LEAST = 0.02  # seconds; calls are repeated for this long
 
 
 class Worker:
-    """One checkout's side: holds one case at a time."""
+    """The process of one checkout. It holds one case at a time."""
 
     def set_threads(self, threads: int) -> None:
         import torch
@@ -75,7 +76,7 @@ class Worker:
 
 
 def _seconds(run: Any) -> float:
-    """The least time of one call, within about AT_LEAST seconds of them."""
+    """Return the shortest time of a call, repeated for about AT_LEAST seconds."""
     run()
     best, begin = np.inf, time.perf_counter()
     while time.perf_counter() - begin < AT_LEAST:

@@ -1,4 +1,4 @@
-"""Timing that can be trusted on a noisy machine: take turns, keep the best."""
+"""Timing on a noisy machine: run the contenders in turns and keep the best time of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def best_seconds(contenders: dict[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
-    """The least time of each over all rounds; all of them run in every round."""
+    """Return the shortest time of each contender; all of them run once in every round."""
     best = dict.fromkeys(contenders, float("inf"))
     for run in contenders.values():  # compile, fill caches
         run()

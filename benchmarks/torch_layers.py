@@ -1,9 +1,9 @@
-"""Torch layers against what torch users write today: `python -m benchmarks.torch_layers`.
+"""Compare the torch layers with einsum and nn.Bilinear: `python -m benchmarks.torch_layers`.
 
-A quadratic layer against einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size,
-forward + backward and forward alone, float32, one thread and two; a reduced layer against two
-`torch.nn.Linear` and a product; and the memory that a forward and backward pass takes at its peak.
-All give the same numbers, which is checked first.
+Times a quadratic layer, einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size,
+for forward + backward and forward alone, in float32, with one and two threads. Times a reduced
+layer and two `torch.nn.Linear` with a product. Measures the peak memory of a forward and backward
+pass. First checks that all of them compute the same numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:
 
 
 def contenders(B: int, n: int, m: int) -> dict[str, tuple[Callable[[Tensor], Tensor], Tensor]]:
-    """For each a function of x and the parameter that it holds."""
+    """Return, for each implementation, a function of x and its parameter."""
     layer = Quadratic(n, m, bias=False, linear=False)
     Q = layer.Q.detach().requires_grad_()
     bilinear = torch.nn.Bilinear(n, n, m, bias=False)
@@ -50,7 +50,7 @@ def contenders(B: int, n: int, m: int) -> dict[str, tuple[Callable[[Tensor], Ten
 
 
 def step(f: Callable[[Tensor], Tensor], parameter: Tensor, x: Tensor, dz: Tensor) -> Tensor:
-    """Forward and backward; the parameter's gradient stays, as in training."""
+    """Run forward and backward; the parameter keeps its gradient, as in training."""
     x.grad = parameter.grad = None
     z = f(x)
     z.backward(dz)
@@ -77,7 +77,7 @@ def check_equal(B: int, n: int, m: int) -> None:
 
 
 def twice(run: Callable[[], object]) -> Callable[[], object]:
-    """Two calls in a row: in training a layer does not find its memory swept by another method."""
+    """Return a function that calls `run` twice: in training, caches hold the layer's own data."""
     return lambda: (run(), run())
 
 
@@ -132,10 +132,10 @@ def time_reduced(B: int, n: int, m: int, threads: int) -> None:
 
 
 def peak_megabytes(B: int, n: int, m: int, name: str) -> float:
-    """The most that the tensors of one forward + backward pass take together, by torch's count."""
+    """Return the peak memory of the tensors of one forward + backward pass, as torch counts it."""
     x, dz = inputs(B, n, m)
     f, parameter = contenders(B, n, m)[name]
-    step(f, parameter, x, dz)  # what is made once is not counted
+    step(f, parameter, x, dz)  # so that one-time allocations are not counted
     x.grad = parameter.grad = None
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         step(f, parameter, x, dz)
@@ -155,8 +155,8 @@ def main() -> None:
         print("(B, n, m)              quadric   products   einsum  nn.Bilinear   einsum forward")
         ratios = [time_quadratic(*shape, threads) for shape in SHAPES]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"geometric mean of einsum / quadric: {mean:.2f}, least {min(ratios):.2f}\n")
-    print("reduced layer against two nn.Linear and a product, forward + backward")
+        print(f"geometric mean of einsum / quadric: {mean:.2f}, minimum {min(ratios):.2f}\n")
+    print("reduced layer compared with two nn.Linear and a product, forward + backward")
     for threads in (1, 2):
         for shape in ((128, 64, 64), (256, 256, 256), (64, 784, 10)):
             time_reduced(*shape, threads)

@@ -3,7 +3,7 @@
 A benchmark module defines a class `Worker`. Each checkout gets a process that imports quadric from
 its own src/, creates a `Worker` of the benchmark (always from this checkout) and calls its methods
 on request. Requests and answers are pickles in pipes. The parent asks one process at a time, so
-the runs are interleaved and a process that waits uses no processor.
+the runs are interleaved and a waiting process uses no CPU time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Checkout:
 
 
 def parse_arguments(description: str, *, threads: int | None) -> argparse.Namespace:
-    """The options that such benchmarks share; `threads` is the default for `--threads`."""
+    """Parse the common options of these benchmarks; `threads` is the default of `--threads`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--against", type=lambda p: Path(p).resolve(), help="another checkout of the repository"
@@ -81,7 +81,7 @@ def parse_arguments(description: str, *, threads: int | None) -> argparse.Namesp
 
 
 def start(benchmark: str, options: argparse.Namespace) -> list[Checkout]:
-    """Print the header; return the process of this checkout and that of the other, if any."""
+    """Print the header; return the processes of this checkout and of the other one, if any."""
     paths = [HERE] if options.against is None else [HERE, options.against]
     print(header(options.threads, *paths), flush=True)
     return [Checkout(path, benchmark, options.threads) for path in paths]
@@ -90,9 +90,9 @@ def start(benchmark: str, options: argparse.Namespace) -> list[Checkout]:
 def in_turns(
     checkouts: list[Checkout], methods: tuple[str, ...], rounds: int
 ) -> list[dict[str, list[float]]]:
-    """The seconds that each method returns in every round, for each checkout.
+    """Return the seconds of each method in every round, for each checkout.
 
-    A round calls every method in every checkout; which checkout is first changes every round.
+    A round calls every method in every checkout. The checkouts alternate in running first.
     """
     found: list[dict[str, list[float]]] = [{method: [] for method in methods} for _ in checkouts]
     for turn in range(rounds):
@@ -103,12 +103,12 @@ def in_turns(
 
 
 def median_ratio(above: list[float], below: list[float]) -> float:
-    """The median over the rounds of above / below: other load slows down both in a round."""
+    """Return the median of above / below over the rounds; other load slows down both in a round."""
     return median(a / b for a, b in zip(above, below, strict=True))
 
 
 def header(threads: int | None, *paths: Path) -> str:
-    """The command, commits, versions and processor, as a Markdown list."""
+    """Return the command, commits, versions and processor as a Markdown list."""
     module = Path(sys.argv[0]).stem
     command = shlex.join(["python", "-m", f"benchmarks.{module}", *sys.argv[1:]])
     commits = ", ".join(
@@ -128,7 +128,7 @@ def header(threads: int | None, *paths: Path) -> str:
 
 
 def commit(path: Path) -> str:
-    """The short hash of the checkout's commit, and whether src/ was changed after it."""
+    """Return the short hash of the checkout's commit, and whether src/ has uncommitted changes."""
 
     def git(*arguments: str) -> str:
         run = subprocess.run(
@@ -150,7 +150,7 @@ def processor() -> str:
 def serve(benchmark: str) -> None:
     """Answer requests until the parent closes the pipe."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever the benchmark prints must not get between the answers
+    os.dup2(2, 1)  # keep the benchmark's own output out of the pipe
 
     def answer(succeeded: bool, value: Any) -> None:
         pickle.dump((succeeded, value), answers)

@@ -1,9 +1,9 @@
-"""Whole fits at the default settings, in two checkouts: `python -m benchmarks.whole_fits`.
+"""Time complete fits at the default settings in two checkouts: `python -m benchmarks.whole_fits`.
 
 `QuadraticClassifier(random_state=0)` and `QuadraticLogisticRegression()` on digits (divided by 16,
-and standardised) and on a made problem of 5000 samples, 64 features and 10 classes. With
-`--against PATH` the same fits in another checkout, in turns. Seconds are medians, and there / here
-is the median over the rounds; accuracy is that on data held out.
+and standardized) and on a generated problem of 5000 samples, 64 features and 10 classes. With
+`--against PATH`, the same fits run in another checkout, in turns. Seconds are medians, "there /
+here" is the median ratio over the rounds, and accuracy is measured on held-out data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def digits() -> list[np.ndarray]:
 
 
 def made() -> list[np.ndarray]:
-    """5000 samples to train on and 2500 to test: two clusters for each class."""
+    """Return 5000 training samples and 2500 test samples, with two clusters per class."""
     X, y = make_classification(
         7500,
         64,
@@ -43,7 +43,7 @@ def made() -> list[np.ndarray]:
     return train_test_split(X, y, train_size=5000, random_state=0)
 
 
-def standardised(data: list[np.ndarray]) -> list[np.ndarray]:
+def standardized(data: list[np.ndarray]) -> list[np.ndarray]:
     X, X_test, y, y_test = data
     scaler = StandardScaler().fit(X)
     return [scaler.transform(X), scaler.transform(X_test), y, y_test]
@@ -51,8 +51,8 @@ def standardised(data: list[np.ndarray]) -> list[np.ndarray]:
 
 DATA = {
     "digits / 16": digits,
-    "digits, standardised": lambda: standardised(digits()),
-    "5000 x 64, standardised": lambda: standardised(made()),
+    "digits, standardized": lambda: standardized(digits()),
+    "5000 x 64, standardized": lambda: standardized(made()),
 }
 ESTIMATORS = {
     "QuadraticClassifier": {"random_state": 0},
@@ -61,7 +61,7 @@ ESTIMATORS = {
 
 
 class Worker:
-    """One checkout's side: holds the data and estimator of one case at a time."""
+    """The process of one checkout. It holds the data and estimator of one case at a time."""
 
     def prepare(self, data: str, estimator: str) -> dict[str, Any]:
         """Fit once, to import and compile; return the accuracy and the number of iterations."""

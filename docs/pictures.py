@@ -44,7 +44,7 @@ def draw_surfaces() -> Figure:
 
 
 def draw_slices() -> Figure:
-    """The surface between benign and malignant, in ten features, cut through the mean."""
+    """The boundary between benign and malignant in ten features, in slices through the mean."""
     data = load_breast_cancer()
     X, y = data.data[:, :10], data.target
     model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(C=1.0)).fit(X, y)

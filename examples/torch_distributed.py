@@ -1,11 +1,11 @@
-"""Quadratic layers on several processes: the same gradients and steps as on one.
+"""Train quadratic layers on several processes, with the same results as on one process.
 
 torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py
 torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py --strategy fsdp
 python examples/torch_distributed.py
 
-Each process takes its share of every batch. Process 0 also trains the same network alone, on the
-joined batches, and compares: the exit code is 1 if they differ by more than rounding.
+Each process trains on its share of every batch. Process 0 also trains the same network alone on the
+full batches and compares the results. The exit code is 1 if they differ by more than rounding.
 """
 
 import argparse
@@ -26,11 +26,11 @@ from quadric.torch import Quadratic
 
 # the largest difference, relative to the largest entry of the tensor
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
-SHARE = 32  # images of a batch for each process
+SHARE = 32  # images per process in each batch
 
 
 def images(dtype):
-    """Return scikit-learn's digits as 28 x 28 images: each pixel 3 x 3, with a margin of 2."""
+    """Return scikit-learn's digits as 28 x 28 images: pixels enlarged to 3 x 3, a margin of 2."""
     data = digits()
     pixels = data.X_train.reshape(-1, 8, 8) / data.largest
     large = pixels.repeat(3, axis=1).repeat(3, axis=2)
@@ -39,7 +39,7 @@ def images(dtype):
 
 
 def network(width, dtype):
-    """Return a network of 784 inputs, a sigmoid layer and one quadratic neuron per digit."""
+    """Return a network with 784 inputs, a sigmoid layer and one quadratic neuron per digit."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(784, width), nn.Sigmoid(), Quadratic(width, 10)).to(dtype)
 
@@ -53,7 +53,7 @@ def distributed(model, strategy):
 
 
 def train(model, X, y, *, steps, batch, rank=0, processes=1):
-    """Train on a share of every batch; return first gradients, parameters and all losses."""
+    """Train on a share of every batch; return first gradients, final parameters and all losses."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
     losses = []
     for step in range(steps):
@@ -102,16 +102,16 @@ def run(width, strategy, options, rank, processes):
     apart = [difference(gradients, alone[0]), difference(parameters, alone[1])]
     agree = max(apart) <= TOLERANCE[dtype]
     print(
-        f"  {'the same as' if agree else 'NOT THE SAME AS'} one process: largest differences "
+        f"  {'the same as' if agree else 'DIFFERENT FROM'} one process: largest differences "
         f"{apart[0]:.1e} in gradients, {apart[1]:.1e} in parameters"
     )
     return agree
 
 
 def main():
-    """Run both networks and return the exit code."""
+    """Train networks of both widths and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--strategy", choices=["ddp", "fsdp"], help="one only")
+    parser.add_argument("--strategy", choices=["ddp", "fsdp"], help="default: both")
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
     parser.add_argument("--steps", type=int, default=60)
     options = parser.parse_args()
@@ -121,7 +121,7 @@ def main():
         dist.init_process_group("gloo", timeout=timedelta(seconds=60))
         rank, processes = dist.get_rank(), dist.get_world_size()
     else:
-        print("one process, nothing to compare with: for two, start it with torchrun (see the top)")
+        print("one process, nothing to compare with; to compare, start two processes with torchrun")
 
     strategies = [options.strategy] if options.strategy else ["ddp", "fsdp"]
     agree = []
@@ -132,7 +132,7 @@ def main():
             agree.append(run(width, strategy, options, rank, processes))
 
     if dist.is_initialized():
-        gc.collect()  # a model that is left would keep the group, whose threads need Python
+        gc.collect()  # a remaining model would keep the process group and its threads alive
         dist.destroy_process_group()
     return 0 if all(agree) else 1
 

@@ -1,9 +1,10 @@
-"""A small convolutional network on scikit-learn's digits, with three heads in turn.
+"""Compare three heads of a small convolutional network on scikit-learn's digits.
 
 python examples/torch_head.py
 
-Compares the linear head with the quadratic and the reduced head of `replace_head`. Initial weights
-and batches are the same for all three. It takes half a minute on one thread and downloads nothing.
+The linear head is compared with the quadratic and the reduced head of `replace_head`. Initial
+weights and batches are the same for all three. The example takes half a minute on one thread and
+downloads nothing.
 """
 
 import argparse

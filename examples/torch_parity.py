@@ -1,7 +1,7 @@
-"""Running parity: a recurrent layer of quadratic neurons against `torch.nn.RNN`.
+"""Compare a recurrent layer of quadratic neurons with `torch.nn.RNN` on running parity.
 
 The input is a sequence of random bits, each 1 or -1. After every bit, the network predicts the
-product of all bits so far. One product of state and input solves the task, h' = h x. A quadratic
+product of all bits so far. The product of state and input, h' = h x, solves the task. A quadratic
 neuron computes such a product directly; ordinary neurons have to approximate it. All networks train
 on sequences of one length. They are tested on the last product of new sequences, of the same length
 and ten times longer.
@@ -21,7 +21,7 @@ from quadric.torch import QuadraticRNN
 
 @dataclass(frozen=True)
 class Task:
-    """Settings common to all networks: sequences, batches and the optimiser, Adam."""
+    """Settings of the sequences, batches and optimizer (Adam), common to all networks."""
 
     length: int = 40
     batch: int = 64
@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A recurrent network, and the factor by which it may train longer than the task's steps."""
+    """A recurrent network and a multiple of the task's steps for which it trains."""
 
     name: str
     kind: type[nn.Module]
@@ -50,14 +50,14 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Result:
-    """Fractions of last products that are right, one for each seed."""
+    """Fractions of correct last products, one for each seed."""
 
     same_length: list[float]
     ten_times: list[float]
 
 
 def contestants(hidden: int = 4) -> list[Contestant]:
-    """Return the quadratic network, and rivals with its neurons, its parameters, more training."""
+    """Return the quadratic network and three RNNs: same neurons, same parameters, more steps."""
     quadratic = Contestant("QuadraticRNN", QuadraticRNN, hidden)
     rival = Contestant("torch.nn.RNN", nn.RNN, hidden)
     larger = rival
@@ -74,18 +74,18 @@ def sequences(length: int, count: int, generator: torch.Generator) -> tuple[Tens
 
 
 def train(contestant: Contestant, task: Task, seed: int) -> tuple[float, float]:
-    """Train and return the fractions of right last products, at this length and ten times it."""
+    """Train, and return the fractions of correct last products at this length and ten times it."""
     torch.manual_seed(seed)
     rnn, readout = network = contestant.make()
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(network.parameters(), lr=task.learning_rate)
+    optimizer = torch.optim.Adam(network.parameters(), lr=task.learning_rate)
     for _ in range(task.steps * contestant.patience):
         bits, products = sequences(task.length, task.batch, generator)
         z = readout(rnn(bits)[0])
         loss = nn.functional.softplus(-products * z).mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     shares = []
     for length in (task.length, 10 * task.length):
         bits, products = sequences(length, task.tested, generator)
@@ -96,7 +96,7 @@ def train(contestant: Contestant, task: Task, seed: int) -> tuple[float, float]:
 
 
 def run(contestant: Contestant, task: Task, seeds: Iterable[int]) -> Result:
-    """Train once for each seed and report progress."""
+    """Train once for each seed and print progress to stderr."""
     results = []
     for seed in seeds:
         results.append(train(contestant, task, seed))
@@ -111,11 +111,11 @@ def run(contestant: Contestant, task: Task, seeds: Iterable[int]) -> Result:
 
 def main() -> None:
     """Print the table."""
-    torch.set_num_threads(1)  # the networks are too small to share out
+    torch.set_num_threads(1)  # the networks are too small for several threads
     task, seeds = Task(), range(5)
     print(
         f"Last product of {task.length} bits, and of {10 * task.length}; {len(seeds)} seeds. "
-        "Solved: at least 99 % right at both lengths."
+        "Solved: at least 99 % correct at both lengths."
     )
     print("network       neurons  parameters  steps  solved   worst  median  median, 10 x length")
     for contestant in contestants():
