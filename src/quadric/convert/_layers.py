@@ -106,13 +106,11 @@ def layer_to_quadratic(layer: Layer) -> Quadratic:
 
 def _layer_to_reduced(layer: Layer) -> Reduction:
     m, n = layer.W.shape
-    if isinstance(layer, Reduced):
-        return Reduction(layer.copy(), np.zeros(m), np.zeros(m))
-    if isinstance(layer, Linear):
+    if not isinstance(layer, Quadratic):
         one = np.ones(m, dtype=layer.dtype)
-        reduced = Reduced(layer.W, layer.b, np.zeros_like(layer.W), one)
-        return Reduction(reduced, np.zeros(m), np.zeros(m))
-    assert isinstance(layer, Quadratic)
+        linear = Reduced(layer.W, layer.b, np.zeros_like(layer.W), one)
+        exact = layer.copy() if isinstance(layer, Reduced) else linear
+        return Reduction(exact, np.zeros(m), np.zeros(m))
     H = np.empty((m, n + 1, n + 1))
     H[:, :n, :n], H[:, n, n] = layer.Q, layer.b
     H[:, :n, n] = H[:, n, :n] = layer.W / 2

@@ -15,7 +15,7 @@ from scipy import optimize
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, as_numbers, unmasked
-from quadric.convert._gaussians import from_ellipsoids
+from quadric.convert._models import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
 from quadric.geometry._function import FLOAT64

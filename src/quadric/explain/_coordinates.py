@@ -10,15 +10,15 @@ from scipy.sparse import issparse
 from quadric._utils.arrays import Array
 from quadric.core._layers import Layer
 from quadric.geometry import Quadric
+from quadric.geometry._affine_map import AffineMap
 from quadric.network import Network
 from quadric.pipelines._affine import (
-    Map,
     NotAffineError,
     PartlyAffine,
     affine_map,
+    fill_values,
     partly_affine,
 )
-from quadric.pipelines._missing_values import fill_values
 from quadric.pipelines._operations import is_missing
 from quadric.pipelines._table import find
 
@@ -37,7 +37,7 @@ class Space:
     kind: str
     names: list[str]
     note: str
-    maps: tuple[Map, ...]
+    maps: tuple[AffineMap, ...]
     reach: Callable[[Any], Array]
     typical: tuple[Array, Array] | None = None
 
@@ -46,7 +46,7 @@ class Space:
         try:
             with np.errstate(all="ignore"):
                 for step in reversed(self.maps):
-                    surface = step.undo(surface)
+                    surface = surface.preimage(step.matrix, step.t)
         except ValueError:  # a coefficient is not finite
             raise ValueError(
                 "the preprocessing scales features by such factors that the equations overflow in "
@@ -85,7 +85,7 @@ def affine_space(
     the user; `fitted_names` are those of the columns in `fit`.
     """
     names = fitted_names if names is None else names
-    maps = [Map(layer.W.astype(float), layer.b.astype(float)) for layer in layers]
+    maps = [AffineMap(layer.W.astype(float), layer.b.astype(float)) for layer in layers]
     first, obstacle, encoded = len(steps), "", None
     while first and not obstacle:
         step, following = steps[first - 1], steps[first:]
@@ -101,33 +101,32 @@ def affine_space(
 
     def reach(X: Any) -> Array:
         Z = _transformed(before, X) if before else _in_order(X, fitted_names)
-        if encoded is not None:
-            outputs = _transformed(after[:1], Z if before else X)
-            return _partly_encoded(encoded, fill_values(after), Z, outputs)
         if not after:
             return _real_numbers(Z)
         fill = fill_values(after)
-        return _completed(Z, _used(maps, len(fill)), fill)
+        if encoded is None:
+            return _completed(Z, _used(maps, len(fill)), fill)
+        return _partly_encoded(encoded, fill, Z, _transformed(after[:1], Z if before else X))
 
     width = maps[0].A.shape[-1] if maps else n_inputs
     typical = _typical(after) if encoded is None else None
-    if not obstacle:
-        note = "The equations are in the model's inputs."
-        if steps:
-            undone = ", ".join(type(step).__name__ for step in steps)
-            note = f"The equations are in your own units ({undone} undone)."
-        return Space("inputs", _names(names, width), note, tuple(maps), reach, typical)
-    found = _output_names(before, names)
+    found = _output_names(before, names) if before else names
     if encoded is not None:
-        found = _coordinate_names(encoded, after[0], found if before else names)
-    note = (
-        f"The equations are in the {width} features that the preprocessing makes of the inputs "
-        f"({obstacle})."
-    )
-    return Space("features", _names(found, width), note, tuple(maps), reach, typical)
+        found = _coordinate_names(encoded, after[0], found)
+    note = "The equations are in the model's inputs."
+    if obstacle:
+        note = (
+            f"The equations are in the {width} features that the preprocessing makes of the inputs "
+            f"({obstacle})."
+        )
+    elif steps:
+        undone = ", ".join(type(step).__name__ for step in steps)
+        note = f"The equations are in your own units ({undone} undone)."
+    kind = "features" if obstacle else "inputs"
+    return Space(kind, _names(found, width), note, tuple(maps), reach, typical)
 
 
-def _used(maps: Sequence[Map], n: int) -> Array:
+def _used(maps: Sequence[AffineMap], n: int) -> Array:
     """Whether the result of the maps depends on each of n coordinates."""
     used = np.ones(len(maps[-1].t) if maps else n, dtype=bool)
     for step in reversed(maps):
@@ -141,16 +140,16 @@ def _typical(steps: Sequence[Any]) -> tuple[Array, Array] | None:
 
     An imputer before it may drop columns without values; for these, both are zero.
     """
-    kept: Map | None = None
-    for step in steps:
-        if type(step).__name__ != "SimpleImputer":
-            found = find(step).typical(step)
-            if found is None:
-                return None
-            mean, std = (np.nan_to_num(np.asarray(part, dtype=float)) for part in found)
-            return (mean, std) if kept is None else (mean @ kept.matrix, std @ kept.matrix)
-        kept = affine_map(step) if kept is None else affine_map(step).after(kept)
-    return None
+    if not steps:
+        return None
+    if type(steps[0]).__name__ == "SimpleImputer":
+        found, kept = _typical(steps[1:]), affine_map(steps[0])
+        return None if found is None else (kept.pull_back(found[0]), kept.pull_back(found[1]))
+    learned = find(steps[0]).typical(steps[0])
+    if learned is None:
+        return None
+    mean, std = np.nan_to_num(np.array(learned, dtype=float))
+    return mean, std
 
 
 # ---- names ----
@@ -196,13 +195,12 @@ def _in_order(X: Any, names: Sequence[str] | None) -> Any:
 
     A column that is not in the table is empty: a ColumnTransformer may drop it anyway.
     """
-    columns = getattr(X, "columns", None)
-    if columns is None or names is None or not set(names) & set(columns):
+    there = set(getattr(X, "columns", ()))
+    if names is None or not there & set(names):
         return X
-    if set(names) <= set(columns):
+    if there >= set(names):
         return X[list(names)]
     empty = np.full(len(X), None, dtype=object)
-    there = set(columns)
     return np.column_stack(
         [np.asarray(X[name], dtype=object) if name in there else empty for name in names]
     )
@@ -213,7 +211,7 @@ def _partly_encoded(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) ->
     outputs = np.asarray(outputs, dtype=float)
     given = np.asarray(X, dtype=object)
     columns = [
-        _filled(_real_numbers(given[:, i]), fill[i]) if source == "input" else outputs[:, i]
+        _real_numbers(given[:, i], fill[i]) if source == "input" else outputs[:, i]
         for source, i in encoded.origins
     ]
     return np.column_stack(columns)
@@ -229,18 +227,15 @@ def _completed(X: Any, used: Array, fill: Array) -> Array:
     if not used.all():
         X = np.array(X, dtype=object)
         X[:, ~used] = 0.0
-    return _filled(_real_numbers(X), fill)
+    return _real_numbers(X, fill)
 
 
-def _real_numbers(values: Any) -> Array:
-    """The values in float64; missing ones, including pandas' NA, are NaN."""
+def _real_numbers(values: Any, fill: Any = np.nan) -> Array:
+    """The values in float64, where `fill` replaces missing ones, including pandas' NA."""
     try:
-        return np.asarray(values, dtype=float)
+        X = np.asarray(values, dtype=float)
     except TypeError:  # NA is not a number
-        array = np.array(values, dtype=object)
-        array[np.frompyfunc(is_missing, 1, 1)(array).astype(bool)] = np.nan
-        return array.astype(float)
-
-
-def _filled(X: Array, fill: Array) -> Array:
+        X = np.array(values, dtype=object)
+        X[np.frompyfunc(is_missing, 1, 1)(X).astype(bool)] = np.nan
+        X = X.astype(float)
     return np.where(np.isnan(X), fill, X)

@@ -10,8 +10,7 @@ import numpy as np
 from quadric._utils import checks
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
-from quadric.explain._boundaries import subtract, tie
-from quadric.explain._model import SelectedLayer, select_layer
+from quadric.explain._model import SelectedLayer, select_layer, subtract, tie
 from quadric.explain._terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
 
@@ -93,10 +92,7 @@ class Explanation:
     boundaries: dict[tuple[Any, Any], str]
 
     def __getitem__(self, label: Any) -> ClassExplanation:
-        for item in self.classes:
-            if item.label == label:
-                return item
-        raise KeyError(label)
+        return {item.label: item for item in self.classes}[label]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the explanation to numbers, strings, lists and dicts, as for JSON.
@@ -252,9 +248,9 @@ def _moments(selected: SelectedLayer, X: Any) -> Moments:
 
 
 def _output_labels(selected: SelectedLayer, count: int) -> list[Any]:
-    if not selected.is_last or selected.classes is None:
-        return [f"neuron {k}" for k in range(count)]
-    return selected.labels[-count:]  # a single output is that of the second class
+    are_classes = selected.is_last and selected.classes is not None
+    # a single output is that of the second class
+    return selected.labels[-count:] if are_classes else [f"neuron {k}" for k in range(count)]
 
 
 def _boundaries(selected: SelectedLayer) -> dict[tuple[Any, Any], str]:

@@ -1,8 +1,10 @@
-"""Selection of the layer of a model to explain."""
+"""The layer of a model to explain, and its quadrics: of each neuron, and of pairs of classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric._utils.memory import check_limit
@@ -11,7 +13,9 @@ from quadric.core._layers import Layer, Linear
 from quadric.explain._coordinates import Space, affine_space, hidden_space
 from quadric.geometry import Quadric
 from quadric.network import Network
-from quadric.pipelines._table import split
+from quadric.pipelines._table import split_network
+
+CANCELLED = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,8 @@ class SelectedLayer:
     @property
     def labels(self) -> list[Any]:
         """The classes; those of a bare network are numbered from 0."""
-        if self.classes is not None:
-            return self.classes.tolist()
-        return list(range(max(2, self.network.n_outputs)))
+        numbered = range(max(2, self.network.n_outputs))
+        return list(numbered) if self.classes is None else self.classes.tolist()
 
     def functions(self) -> tuple[Array, Array, Array]:
         """Q, W and b of the layer's neurons in float64, for any kind of layer."""
@@ -60,11 +63,17 @@ def select_layer(
     """
     if isinstance(model, Layer):
         model = Network([model], ["identity"])
-    named_steps, estimator = split(model)
+    accepted = "a Network, a layer, a fitted quadric estimator, or a Pipeline that ends with one"
+    named_steps, estimator, network = split_network(model, accepted)
     steps = [step for _, step in named_steps]
-    network = estimator if isinstance(estimator, Network) else _network_of(estimator)
     name = type(estimator).__name__
-    l = _last_curved(network, name) if layer is None else layer_index(network, layer)
+    curved = [l for l, layer in enumerate(network.layers) if not isinstance(layer, Linear)]
+    if layer is None and not curved:
+        raise ValueError(
+            f"this {name} has no quadratic or reduced layer, so it has no quadrics: its boundaries "
+            "consist of planes. Its weights are in layers[l].W."
+        )
+    l = curved[-1] if layer is None else layer_index(network, layer)
     n, m = network.layers[l].n_inputs, network.layers[l].n_outputs
     check_limit(
         5 * 8 * m * n * n,
@@ -84,24 +93,87 @@ def select_layer(
     return SelectedLayer(name, network, l, classes, multilabel, space)
 
 
-def _network_of(estimator: Any) -> Network:
-    if hasattr(estimator, "network_"):
-        return estimator.network_
-    own = type(estimator).__module__.startswith("quadric")
-    advice = "; call fit first." if own else "."
-    if hasattr(estimator, "best_estimator_"):
-        advice = "; pass its best_estimator_."
-    raise TypeError(
-        "model must be a Network, a layer, a fitted quadric estimator, or a Pipeline that ends "
-        f"with one. Got {type(estimator).__name__}{advice}"
-    )
+def quadrics(model: Any, layer: int | None = None) -> list[Quadric]:
+    """Find the surfaces z = 0 of the neurons of a quadratic or reduced layer.
+
+    Parameters
+    ----------
+    model : Network, layer, fitted estimator, or Pipeline that ends with one
+        The model. Scalers and other affine steps of a pipeline are undone, so the surfaces are in
+        the user's own units. Behind a hidden layer they are in the hidden features.
+    layer : int, optional
+        Index of the layer. The default is the last quadratic or reduced one.
+
+    Returns
+    -------
+    list of Quadric
+        One surface per neuron; its ``value`` is the pre-activation z. The surface of a reduced
+        neuron is a pair of planes.
+    """
+    selected = select_layer(model, layer)
+    return selected.surfaces(*selected.functions())
 
 
-def _last_curved(network: Network, name: str) -> int:
-    curved = [l for l, layer in enumerate(network.layers) if not isinstance(layer, Linear)]
-    if not curved:
+def boundary(model: Any, i: Any, j: Any) -> Quadric:
+    """Find the surface where two classes tie.
+
+    With softmax, this surface and not z = 0 separates two classes. It is a quadric, because it is
+    the zero set of the difference of two neurons. With more than two classes, a third one may win
+    on parts of it.
+
+    Parameters
+    ----------
+    model : Network, fitted classifier, or Pipeline that ends with one
+        The model.
+    i, j : class labels
+        Two of the classes. For a Network, or for classes that are not numbers, these may also be
+        indices of outputs, counted from 0 (0 and 1 for a network with one output).
+
+    Returns
+    -------
+    Quadric
+        The surface; its ``value`` is positive where class i is the more likely one.
+    """
+    selected = select_layer(model, -1)
+    if not selected.chooses_a_class:
+        last = selected.network.activations[-1]
+        what = "labels that do not exclude each other"
         raise ValueError(
-            f"this {name} has no quadratic or reduced layer, so it has no quadrics: its boundaries "
-            "consist of planes. Its weights are in layers[l].W."
+            f"model must choose one of several classes. This {selected.name} has "
+            f"{what if selected.multilabel else f'{last!r} outputs'}; use quadrics(model)."
         )
-    return curved[-1]
+    first, second = _class_index(selected, i), _class_index(selected, j)
+    if first == second:
+        raise ValueError(f"i and j must be different classes. Got {i!r} twice.")
+    return tie(selected, first, second)
+
+
+def tie(selected: SelectedLayer, i: int, j: int) -> Quadric:
+    """z_i - z_j; with a single output, z_1 = z and z_0 = 0."""
+    Q, W, b = selected.functions()
+    if len(b) == 1:
+        sign = 1.0 if i == 1 else -1.0
+        difference = Quadric(sign * Q[0], sign * W[0], sign * b[0])
+    else:
+        difference = Quadric(*(subtract(part[i], part[j]) for part in (Q, W, b)))
+    return selected.space.restate(difference)
+
+
+def subtract(a: Any, b: Any) -> Any:
+    """a - b, with zeros where only rounding errors are left."""
+    difference = np.asarray(a - b)
+    size = float(np.abs(a).max() + np.abs(b).max())
+    return np.where(np.abs(difference) <= CANCELLED * size, 0.0, difference)
+
+
+def _class_index(selected: SelectedLayer, label: Any) -> int:
+    """The output that belongs to a class."""
+    labels = selected.labels
+    if label in labels:
+        return labels.index(label)
+    # a number is always a label if the classes are numbers
+    by_index = selected.classes is None or selected.classes.dtype.kind not in "iufb"
+    whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool)
+    if not (by_index and whole and 0 <= label < len(labels)):
+        raise ValueError(f"the classes are {labels}. Got {label!r} instead.")
+    return int(label)

@@ -1,9 +1,7 @@
 """The terms of a quadratic function, ranked by their effect on data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -72,7 +70,7 @@ class Moments:
     origin: str
 
     @classmethod
-    def of(cls, X: Array) -> Moments:
+    def of(cls, X: Array) -> Self:
         mean = X.mean(axis=0)
         Z = X - mean
         squares = Z**2
@@ -86,7 +84,7 @@ class Moments:
         )
 
     @classmethod
-    def assumed(cls, mean: Array, std: Array, origin: str) -> Moments:
+    def assumed(cls, mean: Array, std: Array, origin: str) -> Self:
         """The moments of independent normal features."""
         products = np.outer(std, std)
         np.fill_diagonal(products, np.sqrt(2) * std**2)

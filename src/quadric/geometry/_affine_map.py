@@ -28,6 +28,11 @@ class AffineMap(NamedTuple):
         return cls(A, t)
 
     @property
+    def matrix(self) -> Array:
+        """A as a matrix."""
+        return np.diag(self.A) if self.A.ndim == 1 else self.A
+
+    @property
     def is_onto(self) -> bool:
         """Whether the rows of A are linearly independent, beyond rounding errors."""
         if self.A.ndim == 1:

@@ -1,4 +1,4 @@
-"""JSON with one spelling for each value, and a strict parser."""
+"""JSON with one spelling for each value, a strict parser, and the check that refuses a file."""
 
 import json
 import math
@@ -6,13 +6,18 @@ import re
 from typing import Any
 
 from quadric.errors import ModelFileError
-from quadric.model_file._checks import expect
 
 DEEPEST = 64
 INT64 = range(-(2**63), 2**63)  # the integers that a model file holds
 # bytes per object of the parser, including the pointer to it
 LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 80, 57, 36
 KEY = re.compile(rb'"([^"\\]*)\\?":')
+
+
+def expect(true: object, problem: str) -> None:
+    """Raise ModelFileError with a description of the problem unless `true`."""
+    if not true:
+        raise ModelFileError(problem)
 
 
 def canonical(value: Any) -> str:

@@ -11,8 +11,7 @@ import sklearn
 import quadric
 from quadric._utils.arrays import Array
 from quadric.errors import ModelFileError
-from quadric.model_file._canonical_json import INT64, canonical, parse
-from quadric.model_file._checks import expect
+from quadric.model_file._canonical_json import INT64, canonical, expect, parse
 from quadric.model_file._saved_classes import ESTIMATORS, RUNNING
 from quadric.model_file._tensors import NUMBERS, NotSavedError, encode_array, to_tensors
 from quadric.network import Network
@@ -86,21 +85,24 @@ class _Writer:
 
     def value(self, value: Any, path: str) -> Any:
         """A value as JSON: the value itself, or an object with its type."""
-        if value is None or type(value) in (bool, str) or (type(value) is int and value in INT64):
-            return value
-        if isinstance(value, np.str_):
-            return str(value)
-        if isinstance(value, np.ndarray):
-            return encode_array(value, path, self.tensors, self.value)
-        if isinstance(value, np.generic) and value.dtype.name in NUMBERS:
-            item = self.value(value.item(), path)
-            return {"type": "scalar", "dtype": value.dtype.name, "value": item}
-        if isinstance(value, (np.dtype, type)):
-            return _number_type(value)
         if hasattr(value, "to_numpy") and getattr(value, "ndim", 0) == 1:
             value = list(value)  # a pandas.Index
-        if type(value) in WRITERS:
-            return WRITERS[type(value)](self, value, path)
+        match value:
+            case None | True | False:
+                return value
+            case str() if type(value) in (str, np.str_):
+                return str(value)
+            case int() if type(value) is int and value in INT64:
+                return value
+            case np.ndarray():
+                return encode_array(value, path, self.tensors, self.value)
+            case np.generic() if value.dtype.name in NUMBERS:
+                item = self.value(value.item(), path)
+                return {"type": "scalar", "dtype": value.dtype.name, "value": item}
+            case np.dtype() | type():
+                return _number_type(value)
+            case _ if type(value) in WRITERS:
+                return WRITERS[type(value)](self, value, path)
         return self.fitted(value, path)
 
     def items(self, values: Sequence[Any], path: str) -> list[Any]:
@@ -147,7 +149,11 @@ class _Writer:
         parameters = {name: value for name, value in given.items() if name in known.parameters}
         facts = None
         if _is_fitted(model):
-            every = {**_common_facts(model), **known.facts(model)}
+            every = {
+                "feature_names_in_": vars(model).get("feature_names_in_"),
+                "output": vars(model).get("_sklearn_output_config", {}).get("transform"),
+                **known.facts(model),
+            }
             facts = {name: value for name, value in every.items() if value is not None}
         _expect_no_additions(model)
         return {
@@ -206,14 +212,6 @@ def _is_fitted(step: Any) -> bool:
     return only_steps or hasattr(step, "n_features_in_") or "network_" in vars(step)
 
 
-def _common_facts(model: Any) -> dict[str, Any]:
-    """The feature names, and the output format of a transformer."""
-    return {
-        "feature_names_in_": vars(model).get("feature_names_in_"),
-        "output": vars(model).get("_sklearn_output_config", {}).get("transform"),
-    }
-
-
 def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
     """A parameter that is not stored must have its default, unless it has no effect."""
     signature = inspect.signature(known.of.__init__).parameters
@@ -239,14 +237,13 @@ def _expect_no_additions(model: Any) -> None:
 def _number_type(value: Any) -> dict[str, Any]:
     if isinstance(value, np.dtype) and (value.name in NUMBERS or value.kind == "O"):
         return {"type": "dtype", "name": value.name}
-    for name in NUMBERS:
-        if value is np.dtype(name).type:
-            return {"type": "scalar type", "name": name}
     if value in (float, int, bool):
         return {"type": "builtin", "name": value.__name__}
-    raise NotSavedError(
-        f"the type {getattr(value, '__name__', value)}, which a model file does not store"
-    )
+    names = [name for name in NUMBERS if value is np.dtype(name).type]
+    if not names:
+        kind = getattr(value, "__name__", value)
+        raise NotSavedError(f"the type {kind}, which a model file does not store")
+    return {"type": "scalar type", "name": names[0]}
 
 
 def _not_saved(value: Any) -> NotSavedError:

@@ -7,7 +7,7 @@ attributes that can be derived. The result passes the same checks as a descripti
 from collections.abc import Callable
 from typing import Any
 
-from quadric.model_file._checks import expect
+from quadric.model_file._canonical_json import expect
 from quadric.model_file._saved_classes import RUNNING
 
 Entry = dict[str, Any]

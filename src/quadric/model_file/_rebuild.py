@@ -7,14 +7,13 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.errors import ModelFileError
-from quadric.model_file._canonical_json import INT64
-from quadric.model_file._checks import expect
+from quadric.model_file._canonical_json import INT64, expect
 from quadric.model_file._format_1 import upgrade
 from quadric.model_file._saved_classes import CLASSES, ESTIMATORS
 from quadric.model_file._tensors import NUMBERS, decode_array, from_tensors, stored_names
 from quadric.network import Network
 from quadric.pipelines._known_steps import FactError, Facts, Known
-from quadric.pipelines._missing_values import missing_after
+from quadric.pipelines._operations import missing_after
 from quadric.pipelines._table import operations, split
 
 BUILTINS = {"float": float, "int": int, "bool": bool}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import math
 import os
 import re
@@ -20,9 +21,7 @@ import numpy as np
 
 from quadric._utils.whole_files import open_regular
 from quadric.errors import ModelFileError
-from quadric.model_file._canonical_json import canonical, memory_estimate, parse
-from quadric.model_file._checks import expect
-from quadric.model_file._hash import digest
+from quadric.model_file._canonical_json import canonical, expect, memory_estimate, parse
 
 if TYPE_CHECKING:  # `info` reads headers only and does not need SciPy
     from quadric._utils.arrays import Array
@@ -103,6 +102,18 @@ def to_bytes(
         "for loading allows: is `extra` very large? Keep it in a separate file.",
     )
     return content
+
+
+def digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -> str:
+    """SHA-256 of the description and every tensor's name, dtype, shape and bytes."""
+    found = hashlib.sha256(struct.pack("<Q", len(text)))
+    found.update(text.encode("ascii"))
+    for name in sorted(tensors):
+        dtype, shape, content = tensors[name]
+        entry = canonical([name, dtype, list(shape)]).encode("ascii")
+        found.update(struct.pack("<Q", len(entry)) + entry)
+        found.update(content)
+    return found.hexdigest()
 
 
 def _is_affordable(header: bytes, size: int) -> bool:

@@ -102,10 +102,9 @@ def _restore_classifier(model: Any, facts: Facts) -> int:
     _expect_outputs(facts, network, classes, multilabel=multilabel)
     _restore_records(model, facts)
     encoder = model._label_binarizer = LabelBinarizer()
-    encoder.classes_, encoder.sparse_input_ = classes, False
-    encoder.y_type_ = "multiclass" if len(classes) > 2 else "binary"
-    if multilabel:
-        encoder.y_type_ = "multilabel-indicator"
+    kind = "multiclass" if len(classes) > 2 else "binary"
+    kind = "multilabel-indicator" if multilabel else kind
+    vars(encoder).update(classes_=classes, sparse_input_=False, y_type_=kind)
     return network.n_inputs
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.core._layers import LAYERS, Layer
-from quadric.model_file._checks import expect
+from quadric.model_file._canonical_json import expect
 
 
 class NotSavedError(Exception):
@@ -47,8 +47,13 @@ def encode_array(
     """
     entry: dict[str, Any] = {"type": "array", "tensor": name}
     if array.dtype == object and array.ndim == 1:
-        others = _encode_objects(array, name, tensors, describe)
-        return {**entry, "dtype": "object", "others": others}
+        # texts in one tensor and their lengths in another; all other values are described
+        texts = [v.encode("utf-8", "surrogatepass") if type(v) is str else b"" for v in array]
+        tensors[name] = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        tensors[f"{name}.lengths"] = np.array([len(text) for text in texts], dtype="<i8")
+        others = [(i, value) for i, value in enumerate(array) if type(value) is not str]
+        described = [[i, describe(value, f"{name}.{i}")] for i, value in others]
+        return {**entry, "dtype": "object", "others": described}
     if array.ndim == 2 and not array.flags.c_contiguous and array.strides[0] < array.strides[1]:
         array, entry["transposed"] = array.T, True  # products depend on the order in memory
     if array.dtype.kind == "U" and array.ndim == 1:
@@ -101,23 +106,6 @@ def _decode_text(tensor: Array, dtype: str, length: Any) -> Array:
         "an array of text has an invalid character",
     )
     return np.array(tensor.view(dtype))
-
-
-def _encode_objects(
-    array: Array,
-    name: str,
-    tensors: MutableMapping[str, Array],
-    describe: Callable[[Any, str], Any],
-) -> list[Any]:
-    """Store texts in one tensor and their lengths in another; describe all other values."""
-    texts = [text.encode("utf-8", "surrogatepass") if type(text) is str else b"" for text in array]
-    tensors[name] = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    tensors[f"{name}.lengths"] = np.array([len(text) for text in texts], dtype="<i8")
-    return [
-        [i, describe(value, f"{name}.{i}")]
-        for i, value in enumerate(array)
-        if type(value) is not str
-    ]
 
 
 def _decode_objects(

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,18 @@ import quadric
 from quadric._utils.arrays import as_dtype
 from quadric._utils.whole_files import write_whole
 from quadric.network import Network
-from quadric.onnx._features import Signature, as_matrix, declare_inputs
-from quadric.onnx._graph import ML_DOMAIN, Graph, element_type, unique_names
+from quadric.onnx._graph import (
+    ML_DOMAIN,
+    Graph,
+    Signature,
+    as_matrix,
+    declare_inputs,
+    element_type,
+    unique_names,
+)
 from quadric.onnx._network import Outputs, add_logits, add_outputs, class_labels
 from quadric.onnx._operations import apply
-from quadric.pipelines._table import UnknownStepError, operations, split
+from quadric.pipelines._table import Steps, UnknownStepError, operations, split_network
 
 OLDEST_OPSET = 13  # the first with all operators that are used
 DEFAULT_OPSET = 17  # supported by most runtimes
@@ -68,9 +75,12 @@ def export(
     newest = onnx.defs.onnx_opset_version()
     if type(opset) is not int or not OLDEST_OPSET <= opset <= newest:
         raise ValueError(f"opset must be {OLDEST_OPSET} to {newest}. Got {opset!r} instead.")
-    steps, last = _split(model)
+    accepted = "a Network, a fitted quadric estimator, or a Pipeline that ends with one"
+    steps, last, network = split_network(model, accepted)
     try:
-        proto = _build(steps, last, getattr(model, "feature_names_in_", None), dtype, opset)
+        proto = _build(
+            steps, last, network, getattr(model, "feature_names_in_", None), dtype, opset
+        )
     except UnicodeEncodeError as error:
         raise ValueError(
             f"ONNX stores text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
@@ -86,27 +96,10 @@ def export(
     return proto
 
 
-def _split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
-    """Return the preprocessing steps, and the Network or fitted estimator at the end."""
-    steps, last = split(model)
-    if isinstance(last, Network) or isinstance(getattr(last, "network_", None), Network):
-        return steps, last
-    advice = "."
-    if hasattr(last, "best_estimator_"):
-        advice = "; pass its best_estimator_."
-    elif type(last).__module__.startswith("quadric."):
-        advice = "; call fit first."
-    raise TypeError(
-        "model must be a Network, a fitted quadric estimator, or a Pipeline that ends with one. "
-        f"Got {type(last).__name__}{advice}"
-    )
-
-
 def _build(
-    steps: Sequence[tuple[str, Any]], last: Any, given_names: Any, dtype: str, opset: int
+    steps: Steps, last: Any, network: Network, given_names: Any, dtype: str, opset: int
 ) -> Any:
     """Return the ONNX model; without `given_names` the features are x0, x1, ..."""
-    network = last if isinstance(last, Network) else last.network_
     sizes = (step.n_features_in_ for _, step in steps if hasattr(step, "n_features_in_"))
     n = int(next(sizes, network.n_inputs))
     names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))
@@ -114,7 +107,12 @@ def _build(
     found = [(name, _operations(name, step)) for name, step in steps]
     every = [operation for _, inside in found for operation in inside]
     inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
-    _check_names(inputs)
+    refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
+    if refused:
+        raise ValueError(
+            f"column {refused[0]!r} cannot be an input, whose name must not be empty or one of "
+            f"{', '.join(OUTPUT_NAMES)}. Rename it before fit."
+        )
     for name, inside in found:
         try:
             features = apply(graph, inside, features)
@@ -140,15 +138,6 @@ def _operations(name: str, step: Any) -> list[Any]:
             f"step {error.path!r} cannot be exported: {error.reason}. Convert a Pipeline with "
             "other steps with skl2onnx.to_onnx."
         ) from None
-
-
-def _check_names(names: Iterable[str]) -> None:
-    for name in names:
-        if not name or name in OUTPUT_NAMES:
-            raise ValueError(
-                f"column {name!r} cannot be an input, whose name must not be empty or one of "
-                f"{', '.join(OUTPUT_NAMES)}. Rename it before fit."
-            )
 
 
 def _assemble(graph: Graph, inputs: Signature, outputs: Outputs, opset: int) -> Any:
@@ -177,11 +166,12 @@ def _value_info(name: str, dtype: Any, shape: Sequence[int]) -> Any:
 
 def _properties(last: Any, names: Sequence[str]) -> dict[str, str]:
     """Return the properties stored in the file; lists are JSON."""
-    properties = {
+    classes = (
+        {"classes": json.dumps(class_labels(last).tolist())} if hasattr(last, "classes_") else {}
+    )
+    return {
         "quadric_version": quadric.__version__,
         "model": type(last).__name__,
         "feature_names": json.dumps(list(names)),
+        **classes,
     }
-    if hasattr(last, "classes_"):
-        properties["classes"] = json.dumps(class_labels(last).tolist())
-    return properties

@@ -1,17 +1,29 @@
-"""A builder for ONNX graphs with a single floating-point type."""
-
-from __future__ import annotations
+"""A builder for ONNX graphs, and the features on their way through the preprocessing."""
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, count
-from typing import Any
+from dataclasses import dataclass
+from itertools import chain, count, groupby
+from operator import itemgetter
+from typing import Any, Self
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from quadric._utils.arrays import Array
+from quadric.pipelines._operations import (
+    Affine,
+    Beside,
+    Impute,
+    OneHot,
+    Operation,
+    Ordinal,
+    Select,
+    is_missing,
+    width_after,
+)
 
+GENERALITY = ("int64", "float", "string")  # a column that is used twice takes the later kind
 ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
 
 
@@ -35,7 +47,9 @@ def unique_names(reserved: Iterable[str]) -> Callable[[str], str]:
 
 
 class Graph:
-    """Nodes and constants of a graph; tensors are referred to by their names.
+    """Nodes and constants of a graph with a single floating-point type.
+
+    Tensors are referred to by their names.
 
     Parameters
     ----------
@@ -82,8 +96,128 @@ class Graph:
         """Concatenate tensors along their columns."""
         return tensors[0] if len(tensors) == 1 else self.add("Concat", *tensors, axis=1)
 
-    def in_float64(self) -> Graph:
+    def in_float64(self) -> Self:
         """Return a view of the graph that adds nodes which compute in float64."""
         view = copy.copy(self)  # shares the lists and the names
         view.dtype = np.dtype(np.float64)
         return view
+
+
+@dataclass(frozen=True)
+class FeatureBlock:
+    """A tensor of shape (batch, width).
+
+    The features of a graph are a list of such blocks.
+
+    Attributes
+    ----------
+    tensor : str
+        Name of the tensor.
+    kind : {'float', 'string', 'int64', None}
+        'float' is the graph's dtype, and 'int64' a column of categories. None is a column that no
+        step uses; the graph has no such tensor. Only blocks of floats are wider than 1.
+    width : int
+        Number of columns.
+    complete : bool
+        Whether missing values have been replaced.
+    """
+
+    tensor: str
+    kind: str | None
+    width: int = 1
+    complete: bool = False
+
+
+Features = list[FeatureBlock]
+Kinds = list[str | None]
+Signature = dict[str, tuple[Any, tuple[int, ...]]]  # dtype and shape per row, by name
+
+
+def as_matrix(graph: Graph, features: Features) -> FeatureBlock:
+    """Concatenate all features, which must be real numbers."""
+    if any(block.kind != "float" for block in features):
+        raise TypeError("expected numbers but got text or categories. Encode them first.")
+    joined = graph.concat([block.tensor for block in features])
+    return FeatureBlock(joined, "float", sum(block.width for block in features))
+
+
+def as_columns(graph: Graph, features: Features) -> Features:
+    """Split the features into blocks of width 1."""
+    n = sum(block.width for block in features)
+    return [column for i in range(n) for column in take_columns(graph, features, [i])]
+
+
+def take_columns(graph: Graph, features: Features, indices: Iterable[int]) -> Features:
+    """Select the columns at `indices`, in this order."""
+    places = [(block, j) for block in features for j in range(block.width)]
+    taken = []
+    for block, group in groupby((places[i] for i in indices), key=itemgetter(0)):
+        columns = [j for _, j in group]
+        if block.width == 1:
+            taken += [block] * len(columns)
+        elif columns == list(range(block.width)):
+            taken.append(block)
+        else:
+            tensor = graph.add("Gather", block.tensor, graph.constant(columns), axis=1)
+            taken.append(FeatureBlock(tensor, "float", len(columns)))
+    return taken
+
+
+def kind_of_values(values: Any) -> str:
+    """Return 'string', 'int64' or 'float', the type of a column with these categories."""
+    array = np.asarray(values)
+    present = [value for value in array if not is_missing(value)]
+    if any(isinstance(value, str) for value in present):
+        return "string"
+    whole = all(isinstance(value, (bool, int, np.integer, np.bool_)) for value in present)
+    return "int64" if whole and len(present) == len(array) else "float"
+
+
+def declare_inputs(
+    graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
+) -> tuple[Signature, Features]:
+    """Return the inputs of the graph, and the features that they make up.
+
+    The input is one matrix if all columns are numbers. But if `fit` was given named columns and a
+    ColumnTransformer drops some of them, which may be text, each used column is its own input.
+    """
+    n = len(names)
+    kinds = _kinds_before(operations, ["float"] * width_after(operations, n))
+    dropped = None in kinds and isinstance(operations[0], Beside)
+    if not (named and dropped) and not {"string", "int64"} & set(kinds):
+        return {"X": (graph.dtype, (n,))}, [FeatureBlock("X", "float", n)]
+    dtypes = {"string": np.dtype(object), "int64": np.dtype(np.int64), "float": graph.dtype}
+    columns = [FeatureBlock(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    # unused columns stay in the list, so that indices refer to the same columns as in the table
+    return {c.tensor: (dtypes[c.kind], (1,)) for c in columns if c.kind is not None}, columns
+
+
+def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
+    """Return the kinds of the columns before the operations, given those needed afterwards."""
+    for operation in reversed(operations):
+        kinds = _kinds_before_one(operation, kinds)
+    return kinds
+
+
+def _kinds_before_one(operation: Operation, after: Kinds) -> Kinds:
+    match operation:
+        case OneHot() | Ordinal():
+            return [kind_of_values(column.values) for column in operation.columns]
+        case Impute():  # whole numbers with missing values are floats
+            return ["string" if isinstance(value, str) else "float" for value in operation.fill]
+        case Affine():
+            return ["float"] * len(operation.center)
+        case Select():
+            columns: list[tuple[Any, Kinds]] = [(operation.indices, after)]
+        case Beside():
+            columns = [
+                (branch.columns, _kinds_before(branch.operations, part))
+                for branch, part in operation.split(after)
+            ]
+        case _:
+            return ["float"] * len(after)
+    kinds: Kinds = [None] * operation.n
+    for indices, inner in columns:
+        for i, kind in zip(indices, inner, strict=True):
+            kinds[i] = max(filter(None, (kinds[i], kind)), key=GENERALITY.index, default=None)
+    return kinds

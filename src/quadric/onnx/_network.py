@@ -52,8 +52,8 @@ def class_labels(model: Any) -> Array:
     return classes.astype(np.int64)
 
 
-def _linear(graph: Graph, layer: Any, X: str, prefix: str) -> str:
-    W, b = (graph.constant(getattr(layer, name), prefix + name) for name in "Wb")
+def _linear(graph: Graph, layer: Any, X: str, prefix: str, names: str = "Wb") -> str:
+    W, b = (graph.constant(getattr(layer, name), prefix + name) for name in names)
     return graph.add("Gemm", X, W, b, transB=1)
 
 
@@ -71,9 +71,7 @@ def _quadratic(graph: Graph, layer: Any, X: str, prefix: str) -> str:
 
 
 def _reduced(graph: Graph, layer: Any, X: str, prefix: str) -> str:
-    W, b, U, c = (graph.constant(getattr(layer, name), prefix + name) for name in "WbUc")
-    v1 = graph.add("Gemm", X, W, b, transB=1)
-    v2 = graph.add("Gemm", X, U, c, transB=1)
+    v1, v2 = (_linear(graph, layer, X, prefix, names) for names in ("Wb", "Uc"))
     return graph.add("Mul", v1, v2)
 
 

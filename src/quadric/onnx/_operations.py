@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.onnx._features import (
+from quadric.onnx._graph import (
+    ML_DOMAIN,
     FeatureBlock,
     Features,
+    Graph,
     as_columns,
     as_matrix,
     kind_of_values,
     take_columns,
 )
-from quadric.onnx._graph import ML_DOMAIN, Graph
 from quadric.pipelines._operations import (
     Affine,
     Beside,
@@ -120,10 +121,6 @@ def _box_cox(graph: Graph, x: str, lambdas: Array) -> str:
 
 
 # -------------------------------------------------------------- columns, missing values
-
-
-def _select(graph: Graph, operation: Select, features: Features) -> Features:
-    return take_columns(graph, features, operation.indices.tolist())
 
 
 def _beside(graph: Graph, operation: Beside, features: Features) -> Features:
@@ -275,5 +272,5 @@ NODES: dict[type[Any], Callable[[Graph, Any, Features], Features]] = {
     Indicate: _indicate,
     OneHot: _one_hot,
     Ordinal: _ordinal,
-    Select: _select,
+    Select: lambda graph, select, features: take_columns(graph, features, select.indices.tolist()),
 }

@@ -4,5 +4,5 @@
 that define it, and a function that restores it from these facts. `explain` composes operations,
 `onnx` translates them, and `model_file` stores facts. Start reading at `_operations`.
 
-This package imports `geometry` and `_utils` only.
+This package imports `network`, `geometry` and `_utils`.
 """

@@ -1,7 +1,5 @@
 """Composition of affine steps to one map, and surfaces in the inputs of these steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,49 +9,33 @@ from scipy.linalg import block_diag
 
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
-from quadric.pipelines._missing_values import fill_after, fill_values, n_inputs
+from quadric.geometry._affine_map import AffineMap
 from quadric.pipelines._operations import (
     Affine,
     Beside,
-    Branch,
     Impute,
     Operation,
     Select,
+    fill_after,
     is_missing,
     width_after,
 )
 from quadric.pipelines._table import UnknownStepError, find, operations
 
+# why an operation is not affine
+NOT_AFFINE = {
+    "Clip": "clips its outputs",
+    "Impute": "replaces values other than NaN",
+    "Indicate": "adds columns that mark missing values",
+    "OneHot": "encodes categories",
+    "Ordinal": "encodes categories",
+    "Bin": "sorts values into bins",
+    "Power": "raises values to powers",
+}
+
 
 class NotAffineError(TypeError):
     """Raised for a step that is not of the form z = A u + t."""
-
-
-@dataclass(frozen=True)
-class Map:
-    """z = A u + t; a vector A stands for a diagonal matrix."""
-
-    A: Array
-    t: Array
-
-    @property
-    def matrix(self) -> Array:
-        return np.diag(self.A) if self.A.ndim == 1 else self.A
-
-    def after(self, first: Map) -> Map:
-        """Compose: apply `first`, then this map."""
-        if self.A.ndim == 1 and first.A.ndim == 1:
-            return Map(self.A * first.A, self.A * first.t + self.t)
-        if self.A.ndim == 1:
-            return Map(self.A[:, None] * first.A, self.A * first.t + self.t)
-        A = self.A * first.A if first.A.ndim == 1 else self.A @ first.A
-        return Map(A, self.A @ first.t + self.t)
-
-    def undo(self, surface: Quadric) -> Quadric:
-        """Express a surface in z as a surface in u."""
-        if self.A.ndim == 1 and self.A.all():
-            return surface.transform(1 / self.A, -self.t / self.A)
-        return surface.preimage(self.matrix, self.t)
 
 
 @dataclass(frozen=True)
@@ -62,17 +44,17 @@ class PartlyAffine:
 
     Attributes
     ----------
-    map : Map
+    map : AffineMap
         From the coordinates to the step's outputs.
     origins : list of (source, index)
         The source of each coordinate: ('input', column) or ('output', column) of the step.
     """
 
-    map: Map
+    map: AffineMap
     origins: list[tuple[str, int]]
 
 
-def affine_map(step: Any, after: Sequence[Any] = ()) -> Map:
+def affine_map(step: Any, after: Sequence[Any] = ()) -> AffineMap:
     """Return a fitted step as a map z = A u + t.
 
     Raises NotAffineError if the step is not of this form. The map is valid for rows without missing
@@ -82,18 +64,11 @@ def affine_map(step: Any, after: Sequence[Any] = ()) -> Map:
     """
     try:
         found = operations(step)
-        return _compose(found, n_inputs(step, found), fill_values(after) if after else None)
+        return _compose(found, _n_inputs(step, found), fill_values(after) if after else None)
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
     except NotAffineError as error:
         raise NotAffineError(f"{find(step).name} {error}") from None
-
-
-def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
-    """Express a surface in the outputs of the last step as a surface in the inputs of the first."""
-    for k, step in reversed(list(enumerate(steps))):
-        surface = affine_map(step, steps[k + 1 :]).undo(surface)
-    return surface
 
 
 def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
@@ -108,26 +83,46 @@ def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
         return None
     if len(found) != 1 or not isinstance(found[0], Beside):
         return None
-    fill = fill_values(after) if after else np.full(width_after(found, found[0].n), np.nan)
-    maps: list[Map] = []
+    whole = found[0]
+    width = width_after([whole], whole.n)
+    fills = fill_values(after) if after else np.full(width, np.nan)
+    maps: list[AffineMap] = []
     origins: list[tuple[str, int]] = []
-    row = 0
-    for branch in found[0].branches:
-        end = row + branch.width
+    for (branch, outputs), (_, fill) in zip(
+        whole.split(range(width)), whole.split(fills), strict=True
+    ):
         try:
-            maps.append(_compose(branch.operations, len(branch.columns), fill[row:end]))
+            maps.append(_compose(branch.operations, len(branch.columns), fill))
             origins += [("input", int(column)) for column in branch.columns]
         except NotAffineError:
             maps.append(_identity(branch.width))
-            origins += [("output", column) for column in range(row, end)]
-        row = end
-    t = np.concatenate([part.t for part in maps])
-    if all(part.A.ndim == 1 for part in maps):
-        return PartlyAffine(Map(np.concatenate([part.A for part in maps]), t), origins)
-    return PartlyAffine(Map(block_diag(*[part.matrix for part in maps]), t), origins)
+            origins += [("output", column) for column in outputs]
+    A = block_diag(*[part.matrix for part in maps])
+    return PartlyAffine(AffineMap.simplest(A, np.concatenate([part.t for part in maps])), origins)
 
 
-def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> Map:
+def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
+    """Express a surface in the outputs of the last step as a surface in the inputs of the first."""
+    for k, step in reversed(list(enumerate(steps))):
+        change = affine_map(step, steps[k + 1 :])
+        surface = surface.preimage(change.matrix, change.t)
+    return surface
+
+
+def fill_values(steps: Sequence[Any]) -> Array:
+    """The values that replace missing values of each column in the steps; NaN for none."""
+    found = [operations(step) for step in steps]
+    n = _n_inputs(steps[0], found[0])
+    return fill_after([operation for inside in found for operation in inside], n)
+
+
+def _n_inputs(step: Any, found: Sequence[Operation]) -> int:
+    """The number of input columns; a FeatureUnion may have no `n_features_in_`."""
+    first = next(iter(found), None)
+    return first.n if isinstance(first, Beside) else int(getattr(step, "n_features_in_", 0))
+
+
+def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> AffineMap:
     """Compose the operations into one map; `last` replaces missing values after them."""
     whole = _identity(n)
     for i, operation in enumerate(found):
@@ -136,25 +131,30 @@ def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> M
     return whole
 
 
-def _map_of(operation: Operation, fill: Array) -> Map:
+def _map_of(operation: Operation, fill: Array) -> AffineMap:
     """One operation as a map; `fill` replaces missing values after it."""
-    if isinstance(operation, Affine):
-        return _without_missing(Map(operation.A, operation.t), fill)
-    if isinstance(operation, Select):
-        k = len(operation.indices)
-        A = np.zeros((k, operation.n))
-        A[np.arange(k), operation.indices] = 1.0
-        return Map(A, np.zeros(k))
-    if isinstance(operation, Impute) and is_missing(operation.missing):
-        if operation.fill.dtype.kind == "O" and any(isinstance(v, str) for v in operation.fill):
-            raise NotAffineError("imputes text")
-        return _identity(len(operation.fill))
-    if isinstance(operation, Beside):
-        return _beside(operation.branches, operation.n, fill)
+    match operation:
+        case Affine():
+            return _without_missing(AffineMap(operation.A, operation.t), fill)
+        case Select():
+            return _selection(operation.indices, operation.n)
+        case Impute() if is_missing(operation.missing):
+            if operation.fill.dtype.kind == "O" and any(isinstance(v, str) for v in operation.fill):
+                raise NotAffineError("imputes text")
+            return _identity(len(operation.fill))
+        case Beside():
+            maps = [
+                _compose(branch.operations, len(branch.columns), part).after(
+                    _selection(branch.columns, operation.n)
+                )
+                for branch, part in operation.split(fill)
+            ]
+            t = np.concatenate([part.t for part in maps])
+            return AffineMap.simplest(np.vstack([part.matrix for part in maps]), t)
     raise NotAffineError(NOT_AFFINE[type(operation).__name__])
 
 
-def _without_missing(scaling: Map, fill: Array) -> Map:
+def _without_missing(scaling: AffineMap, fill: Array) -> AffineMap:
     """Replace rows of NaN, from columns without values in `fit`, by the constants in `fill`.
 
     If `fill` is NaN, a later step drops the column, and the constant does not matter.
@@ -163,41 +163,16 @@ def _without_missing(scaling: Map, fill: Array) -> Map:
     if not missing.any():
         return scaling
     constants = np.where(np.isnan(fill), 0.0, fill)
-    return Map(np.where(missing, 0.0, scaling.A), np.where(missing, constants, scaling.t))
+    return AffineMap(np.where(missing, 0.0, scaling.A), np.where(missing, constants, scaling.t))
 
 
-NOT_AFFINE = {
-    "Clip": "clips its outputs",
-    "Impute": "replaces values other than NaN",
-    "Indicate": "adds columns that mark missing values",
-    "OneHot": "encodes categories",
-    "Ordinal": "encodes categories",
-    "Bin": "sorts values into bins",
-    "Power": "raises values to powers",
-}
+def _identity(n: int) -> AffineMap:
+    return AffineMap(np.ones(n), np.zeros(n))
 
 
-def _beside(branches: Sequence[Branch], n: int, fill: Array) -> Map:
-    ends = np.cumsum([branch.width for branch in branches])[:-1]
-    maps = [
-        _compose(branch.operations, len(branch.columns), part)
-        for branch, part in zip(branches, np.split(fill, ends), strict=True)
-    ]
-    A = np.vstack([_spread(m.matrix, b.columns, n) for m, b in zip(maps, branches, strict=True)])
-    return Map(_diagonal_if_it_is(A), np.concatenate([part.t for part in maps]))
-
-
-def _spread(matrix: Array, columns: Any, n: int) -> Array:
-    """Extend the matrix of a branch to all n columns."""
-    A = np.zeros((len(matrix), n))
-    np.add.at(A.T, np.asarray(columns), matrix.T)  # a column may be listed twice
-    return A
-
-
-def _identity(n: int) -> Map:
-    return Map(np.ones(n), np.zeros(n))
-
-
-def _diagonal_if_it_is(A: Array) -> Array:
-    is_diagonal = A.shape[0] == A.shape[1] and not (A - np.diag(np.diag(A))).any()
-    return np.diag(A).copy() if is_diagonal else A
+def _selection(columns: Any, n: int) -> AffineMap:
+    """The map from n columns to some of them."""
+    k = len(columns)
+    A = np.zeros((k, n))
+    A[np.arange(k), np.asarray(columns)] = 1.0
+    return AffineMap(A, np.zeros(k))

@@ -6,6 +6,8 @@ The functions in this module do not depend on the table of steps.
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import clone, config_context
+from sklearn.preprocessing import FunctionTransformer
 
 from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, Rules, are_numbers
@@ -101,6 +103,15 @@ class Part(NamedTuple):
     indices: Array
     width: int
 
+    @property
+    def has_estimator(self) -> bool:
+        return hasattr(self.step, "get_params")
+
+    def stand_in(self) -> Any:
+        """A step with outputs of the same width."""
+        zeros = FunctionTransformer(lambda X: np.zeros((len(X), self.width)))
+        return zeros if self.has_estimator else self.step
+
     def given_matches(self, names: list[str]) -> bool:
         """Whether the columns as the user gave them have the part's indices."""
         if isinstance(self.given, (str, int, np.integer)):
@@ -113,7 +124,7 @@ class Part(NamedTuple):
 
 def has_sparse_output(part: Part) -> bool:
     """Whether one of the steps returns a sparse matrix for dense data."""
-    options = part.step.get_params() if hasattr(part.step, "get_params") else {}
+    options = part.step.get_params() if part.has_estimator else {}
     return any(
         (name.rpartition("__")[2], value) in {("sparse_output", True), ("encode", "onehot")}
         for name, value in options.items()
@@ -123,14 +134,15 @@ def has_sparse_output(part: Part) -> bool:
 
 def column_indices(columns: Any, names: list[str]) -> list[int]:
     """The indices of columns that are given as names, indices, a slice or a mask."""
-    if isinstance(columns, str):
-        return [names.index(columns)]
-    if isinstance(columns, slice):
-        start, stop = columns.start, columns.stop
-        if isinstance(start, str) or isinstance(stop, str):  # the last name is included
-            start = None if start is None else names.index(start)
-            stop = None if stop is None else names.index(stop) + 1
-        return list(range(len(names))[start : stop : columns.step])
+    match columns:
+        case str():
+            return [names.index(columns)]
+        case slice(start=str()) | slice(stop=str()):
+            start = None if columns.start is None else names.index(columns.start)
+            stop = None if columns.stop is None else names.index(columns.stop) + 1  # included
+            return list(range(len(names))[start : stop : columns.step])
+        case slice():
+            return list(range(len(names))[columns])
     array = np.asarray(columns)
     if array.dtype.kind in "OUS":
         return [names.index(str(name)) for name in array]
@@ -161,32 +173,17 @@ def rebuild_columns(step: Any, parts: list[Part], rest: Part, names: Array | Non
     Its own `fit` records which columns go where. Stand-ins for the steps return as many columns as
     the steps do. `names` are the names of the columns.
     """
-    from sklearn import config_context
-
-    step.transformers = [(part.name, _stand_in(part), part.indices) for part in parts]
-    step.remainder = _stand_in(rest)
+    step.transformers = [(part.name, part.stand_in(), part.indices) for part in parts]
+    step.remainder = rest.stand_in()
     with config_context(transform_output="default"):
         step.fit(np.zeros((1, n)))
     fitted = []
     for part, (name, made, columns) in zip([*parts, rest], step.transformers_, strict=False):
-        if hasattr(part.step, "get_params"):
+        if part.has_estimator:
             made = part.step
         elif names is not None and part.step == "passthrough":
             made.feature_names_in_ = names[part.indices]
         fitted.append((name, made, columns if part is rest else part.given))
     step.transformers_ = fitted
-    step.transformers = [(part.name, _unfitted(part), part.given) for part in parts]
-    step.remainder = _unfitted(rest)
-
-
-def _stand_in(part: Part) -> Any:
-    from sklearn.preprocessing import FunctionTransformer
-
-    zeros = FunctionTransformer(lambda X: np.zeros((len(X), part.width)))
-    return zeros if hasattr(part.step, "get_params") else part.step
-
-
-def _unfitted(part: Part) -> Any:
-    from sklearn.base import clone
-
-    return clone(part.step) if hasattr(part.step, "get_params") else part.step
+    step.transformers = [(part.name, clone(part.step, safe=False), part.given) for part in parts]
+    step.remainder = clone(rest.step, safe=False)

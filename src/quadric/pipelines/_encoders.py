@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import OneHotEncoder
 
 from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import (
@@ -232,18 +233,12 @@ def _restore_bins(step: Any, facts: Facts) -> int:
     step.n_bins_ = np.array([len(edges) - 1 for edges in found])
     facts.expect("dtype", step.dtype in (None, np.float32, np.float64), "float32 or float64")
     if step.encode != "ordinal":
-        step._encoder = _bin_encoder(step)
+        step._encoder = OneHotEncoder(
+            categories=[np.arange(count) for count in step.n_bins_],
+            sparse_output=step.encode == "onehot",
+            dtype=np.float64 if step.dtype is None else step.dtype,
+        ).fit(np.zeros((1, len(found))))
     return len(found)
-
-
-def _bin_encoder(step: Any) -> Any:
-    from sklearn.preprocessing import OneHotEncoder
-
-    return OneHotEncoder(
-        categories=[np.arange(count) for count in step.n_bins_],
-        sparse_output=step.encode == "onehot",
-        dtype=np.float64 if step.dtype is None else step.dtype,
-    ).fit(np.zeros((1, len(step.n_bins_))))
 
 
 _BOTH = ("categories", "dtype", "handle_unknown", "min_frequency", "max_categories")

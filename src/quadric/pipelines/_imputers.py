@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.impute import MissingIndicator
 
 from quadric.pipelines._known_steps import Facts, KnownStep, Rules, increasing_indices, is_vector
 from quadric.pipelines._operations import (
@@ -63,17 +64,14 @@ def _restore(step: Any, facts: Facts) -> int:
     facts.expect("fill_dtype", not texts or step._fill_dtype.kind == "O", "object")
     for name in ("missing_values", "fill_value"):
         facts.expect(name, isinstance(getattr(step, name), PLAIN), "a number or a string")
-    step.indicator_ = _indicator(step, facts, len(fill)) if step.add_indicator else None
-    return len(fill)
-
-
-def _indicator(step: Any, facts: Facts, n: int) -> Any:
-    from sklearn.impute import MissingIndicator
-
-    indicator = MissingIndicator(missing_values=step.missing_values, error_on_new=False)
-    indicator.features_ = facts.require("marked", increasing_indices(n))
-    indicator._n_features, indicator._precomputed, indicator.n_features_in_ = n, True, n
-    return indicator
+    n = len(fill)
+    step.indicator_ = None
+    if step.add_indicator:
+        made = MissingIndicator(missing_values=step.missing_values, error_on_new=False)
+        marked = facts.require("marked", increasing_indices(n))
+        vars(made).update(features_=marked, n_features_in_=n, _n_features=n, _precomputed=True)
+        step.indicator_ = made
+    return n
 
 
 IMPUTERS = [

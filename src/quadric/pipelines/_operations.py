@@ -1,13 +1,16 @@
 """Preprocessing as data: the operations that describe every supported step.
 
 Each operation maps columns to columns. `width_after` returns the number of output columns.
+`missing_after` and `fill_after` follow missing values through operations.
 """
 
-from __future__ import annotations
-
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
+
+import numpy as np
 
 from quadric._utils.arrays import Array
 
@@ -127,7 +130,7 @@ class Branch:
     """Operations on the columns at some indices."""
 
     columns: Sequence[int] | Array
-    operations: tuple[Operation, ...]
+    operations: "tuple[Operation, ...]"
 
     @property
     def width(self) -> int:
@@ -141,10 +144,16 @@ class Beside:
     branches: tuple[Branch, ...]
     n: int
 
+    def split(self, values: Any) -> list[tuple[Branch, Any]]:
+        """The branches, each with its part of the values, one for each output column."""
+        ends = accumulate(branch.width for branch in self.branches)
+        return [
+            (b, values[end - b.width : end]) for b, end in zip(self.branches, ends, strict=True)
+        ]
+
 
 Operation = Affine | Clip | Select | Impute | Indicate | OneHot | Ordinal | Bin | Power | Beside
 
-NEVER_MISSING = (Bin, Indicate, OneHot, Ordinal)  # operations without missing outputs
 # The number of input columns. The operations that are not listed take any number.
 N_INPUTS: dict[type, Callable[[Any], int]] = {
     Affine: lambda operation: len(operation.center),
@@ -184,3 +193,54 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except TypeError:  # pandas' NA has no truth value
         return True
+
+
+def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
+    """For each column after the operations, whether all its values are missing.
+
+    `missing` is the same mask for the columns before them. A column without values in `fit` is
+    missing after a scaler; an imputer fills or drops it.
+    """
+    for operation in operations:
+        match operation:
+            case Affine():
+                lost = missing if operation.A.ndim == 1 else missing.any()
+                missing = np.isnan(operation.t) | lost
+            case Select():
+                missing = missing[operation.indices]
+            case Impute() if is_missing(operation.missing):
+                missing = missing & np.array([is_missing(v) for v in operation.fill], dtype=bool)
+            case Bin() | Indicate() | OneHot() | Ordinal():  # their outputs are never missing
+                missing = np.zeros(width_after([operation], len(missing)), dtype=bool)
+            case Beside():
+                inputs = [
+                    (b.operations, missing[np.asarray(b.columns)]) for b in operation.branches
+                ]
+                missing = np.concatenate([missing_after(*branch) for branch in inputs])
+    return missing
+
+
+def fill_after(operations: Sequence[Operation], n: int, last: Array | None = None) -> Array:
+    """The values that replace missing values of each of n columns in the operations.
+
+    `last` has the values that replace those still missing after the operations.
+    """
+    fill = np.full(n, np.nan)
+    match operations:
+        case [] | ():
+            return fill if last is None else last
+        case [Impute() as first, *_] if is_missing(first.missing):
+            with contextlib.suppress(TypeError, ValueError):  # text
+                fill = first.fill.astype(float)
+        case [Select() as first, *after]:
+            fill[first.indices] = fill_after(after, len(first.indices), last)
+        case [Affine() as first, *after] if first.A.ndim == 1:
+            with np.errstate(divide="ignore", invalid="ignore"):  # a weight may be zero
+                fill = (fill_after(after, n, last) - first.t) / first.A
+        case [Beside() as first, *after]:
+            for branch, part in first.split(fill_after(after, width_after([first], n), last)):
+                columns = np.asarray(branch.columns)
+                inside, before = fill_after(branch.operations, len(columns), part), fill[columns]
+                agree = np.isnan(before) | (before == inside)
+                fill[columns] = np.where(agree, inside, np.where(np.isnan(inside), before, np.nan))
+    return fill

@@ -1,9 +1,13 @@
 """Feature selectors, which return some of their columns unchanged."""
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn import feature_selection
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, KnownStep, attributes, is_vector
 from quadric.pipelines._operations import Operation, Select
 
@@ -17,6 +21,50 @@ SCORES = (
 )
 
 
+class SelectedFeatures(feature_selection.SelectorMixin, BaseEstimator):
+    """Select given columns.
+
+    A model file stores any selector that contains another estimator or a user-defined function
+    (`RFE`, `SelectFromModel`, ...) as a `SelectedFeatures`. Its `fit` checks the number of columns
+    and keeps the selection.
+
+    Parameters
+    ----------
+    support : array of bool of shape (n_features,)
+        True for the columns to keep.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SelectedFeatures([True, False, True]).fit_transform(np.array([[1, 2, 3]]))
+    array([[1, 3]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"support": ["array-like", None]}
+
+    def __init__(self, support: Any) -> None:
+        self.support = support
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that X has as many columns as `support` has entries."""
+        X = validate_data(self, X, dtype=None, ensure_all_finite=False, accept_sparse="csr")
+        if X.shape[1] != len(self.support):
+            raise ValueError(
+                f"X must have {len(self.support)} columns, one for each entry of support. "
+                f"Got {X.shape[1]} instead."
+            )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+    def _get_support_mask(self) -> Array:
+        check_is_fitted(self, "n_features_in_")
+        return np.asarray(self.support, dtype=bool)
+
+
 def _select(step: Any) -> list[Operation]:
     mask = np.asarray(step.get_support())
     return [] if mask.all() else [Select(np.flatnonzero(mask), len(mask))]
@@ -24,24 +72,12 @@ def _select(step: Any) -> list[Operation]:
 
 def has_known_score(step: Any) -> bool:
     """Whether the step's score function, if it has one, is one of scikit-learn's."""
-    from sklearn import feature_selection
-
     return not hasattr(step, "score_func") or step.score_func in [
         getattr(feature_selection, name) for name in SCORES
     ]
 
 
-def _score_facts(step: Any) -> dict[str, Any]:
-    return {
-        "scores_": step.scores_,
-        "pvalues_": step.pvalues_,
-        "score_func": step.score_func.__name__,
-    }
-
-
 def _restore_scores(step: Any, facts: Facts) -> int:
-    from sklearn import feature_selection
-
     name = facts.require(
         "score_func", {f"one of {SCORES}": lambda name: isinstance(name, str) and name in SCORES}
     )
@@ -81,7 +117,11 @@ def _by_scores(name: str, *parameters: str) -> KnownStep:
     return KnownStep(
         f"sklearn.feature_selection:{name}",
         parameters,
-        facts=_score_facts,
+        facts=lambda step: {
+            "scores_": step.scores_,
+            "pvalues_": step.pvalues_,
+            "score_func": step.score_func.__name__,
+        },
         restore=_restore_scores,
         operations=_select,
         absent={"score_func": lambda X, y: None},  # until `restore` sets it
@@ -106,7 +146,7 @@ SELECTORS = [
 
 # Any other selector, such as RFE, is reduced to the columns that it selects.
 SELECTED = KnownStep(
-    "quadric.pipelines._selected_features:SelectedFeatures",
+    "quadric.pipelines._selectors:SelectedFeatures",
     (),
     facts=lambda step: {"support": np.asarray(step.get_support())},
     restore=_restore_selected,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from quadric.network import Network
 from quadric.pipelines._composed_steps import (
     REMAINDER,
     Part,
@@ -31,8 +32,7 @@ from quadric.pipelines._known_steps import (
     is_vector,
 )
 from quadric.pipelines._operations import Affine, Beside, Branch, Operation, width_after
-from quadric.pipelines._projections import PROJECTIONS
-from quadric.pipelines._scalers import SCALERS
+from quadric.pipelines._scalers_and_projections import SCALERS_AND_PROJECTIONS
 from quadric.pipelines._selectors import SELECTED, SELECTORS, has_known_score
 
 Steps = Sequence[tuple[str, Any]]
@@ -64,15 +64,32 @@ def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     """
     if not _is_pipeline(model):
         return [], model
-    found: list[tuple[str, Any]] = []
-    for name, step in model.steps:
-        if _is_pipeline(step):
-            front, last = split(step)
-            inner = front if last is None else [*front, (step.steps[-1][0], last)]
-            found += [(f"{name}__{inner_name}", s) for inner_name, s in inner]
-        elif not passes(step):
-            found.append((name, step))
+    found = [inner for name, step in model.steps for inner in _flat(name, step)]
     return (found[:-1], found[-1][1]) if found else ([], None)
+
+
+def _flat(name: str, step: Any) -> list[tuple[str, Any]]:
+    """The step, or the steps of an inner pipeline, with their names."""
+    if not _is_pipeline(step):
+        return [] if passes(step) else [(name, step)]
+    return [pair for inner, s in step.steps for pair in _flat(f"{name}__{inner}", s)]
+
+
+def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
+    """The named steps of a model, its final estimator, and the network in it.
+
+    Raises TypeError if there is no network; `accepted` lists what a model may be.
+    """
+    steps, last = split(model)
+    network = getattr(last, "network_", last)
+    if isinstance(network, Network):
+        return steps, last, network
+    advice = "."
+    if hasattr(last, "best_estimator_"):
+        advice = "; pass its best_estimator_."
+    elif type(last).__module__.startswith("quadric."):
+        advice = "; call fit first."
+    raise TypeError(f"model must be {accepted}. Got {type(last).__name__}{advice}")
 
 
 def find(step: Any) -> KnownStep:
@@ -163,14 +180,16 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
 def _columns(step: Any) -> list[Operation]:
     weights = step.transformer_weights or {}
     names = [str(n) for n in getattr(step, "feature_names_in_", range(step.n_features_in_))]
-    branches = []
-    for name, inner, columns in step.transformers_:
-        if drops(inner):
-            continue
-        indices = np.asarray(column_indices(columns, names), dtype=np.int64)
-        if indices.size:
-            found = _named_operations([(name, inner)], len(indices), weights.get(name))
-            branches.append(Branch(indices, found))
+    parts = [
+        (name, inner, np.asarray(column_indices(columns, names), dtype=np.int64))
+        for name, inner, columns in step.transformers_
+        if not drops(inner)
+    ]
+    branches = [
+        Branch(indices, _named_operations([(name, inner)], len(indices), weights.get(name)))
+        for name, inner, indices in parts
+        if indices.size
+    ]
     return [Beside(tuple(branches), step.n_features_in_)]
 
 
@@ -294,5 +313,5 @@ COMPOSED = [
 
 STEPS = {
     known.name: known
-    for known in [*SCALERS, *PROJECTIONS, *IMPUTERS, *ENCODERS, *SELECTORS, *COMPOSED]
+    for known in [*SCALERS_AND_PROJECTIONS, *IMPUTERS, *ENCODERS, *SELECTORS, *COMPOSED]
 }

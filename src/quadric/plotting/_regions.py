@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgb
 
 from quadric._utils.arrays import Array
-from quadric.explain._boundaries import quadrics, tie
-from quadric.explain._model import SelectedLayer, select_layer
+from quadric.explain._model import SelectedLayer, quadrics, select_layer, tie
 from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
 from quadric.plotting._points import plot_points, points_of, window_of

@@ -1,14 +1,20 @@
-"""Scalers and power transforms, which treat each column by itself."""
+"""Scalers and power transforms, which treat each column by itself, and projections (PCA, SVD)."""
 
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
 
-SMALLEST_SCALE = 1e-162  # about the square root of the smallest number, as a variance
+# about the square root of the smallest number: `fit` never computes a smaller scale, which would
+# overflow on any data
+SMALLEST_SCALE = 1e-162
+MOST_ITERATIONS = 10_000  # of a solver, if the restored step is fitted again
+LONGEST = 1.001  # an entry of a unit vector, rounded
+VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
 def _scaled(n: int, center: Any, scale: Any) -> list[Operation]:
@@ -18,11 +24,6 @@ def _scaled(n: int, center: Any, scale: Any) -> list[Operation]:
     center = np.zeros(n) if center is None else np.asarray(center, dtype=float)
     factor = np.ones(n) if scale is None else 1 / np.asarray(scale, dtype=float)
     return [Affine(factor, center, np.zeros(n))]
-
-
-def _scale(facts: Facts, n: int) -> Array:
-    """A vector without the tiny values that `fit` never computes and that overflow on any data."""
-    return facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True)
 
 
 # ------------------------------------------------------------------------ StandardScaler
@@ -40,18 +41,11 @@ def _restore_standard(step: Any, facts: Facts) -> int:
     step.mean_ = None if facts.get("mean_") is None else facts.vector("mean_", n, nan=True)
     facts.expect("mean_", not step.with_mean or step.mean_ is not None, "a vector")
     step.var_ = facts.vector("var_", n, least=0, nan=True) if step.with_std else None
-    step.scale_ = _scale(facts, n) if step.with_std else None
+    step.scale_ = (
+        facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True) if step.with_std else None
+    )
     step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", n)
     return n
-
-
-def _typical_standard(step: Any) -> tuple[Array, Array] | None:
-    if step.scale_ is None:
-        return None
-    return (
-        np.zeros(step.n_features_in_) if step.mean_ is None else step.mean_,
-        np.asarray(step.scale_),
-    )
 
 
 # ------------------------------------------------------------ MinMaxScaler, MaxAbsScaler
@@ -107,32 +101,20 @@ def _restore_robust(step: Any, facts: Facts) -> int:
     low, high = step.quantile_range
     facts.expect("quantile_range", 0 <= low <= high <= 100, "two percentages in increasing order")
     step.center_ = facts.vector("center_", n, nan=True) if step.with_centering else None
-    step.scale_ = _scale(facts, n) if step.with_scaling else None
+    scaled = step.with_scaling
+    step.scale_ = facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True) if scaled else None
     return n
-
-
-def _typical_robust(step: Any) -> tuple[Array, Array] | None:
-    if not (step.with_scaling and step.with_centering):
-        return None
-    return np.asarray(step.center_), np.asarray(step.scale_) / 1.35  # the normal quartile range
 
 
 # ---------------------------------------------------------------------- PowerTransformer
 
 
 def _power(step: Any) -> list[Operation]:
-    scaling = _standard(step._scaler) if step.standardize else []
-    return [Power(step.method, np.asarray(step.lambdas_, dtype=float)), *scaling]
-
-
-def _power_facts(step: Any) -> dict[str, Any]:
-    facts = {"lambdas_": step.lambdas_}
-    return {**facts, **STANDARD_FACTS(step._scaler)} if step.standardize else facts
+    power = Power(step.method, np.asarray(step.lambdas_, dtype=float))
+    return [power, *_standard(step._scaler)] if step.standardize else [power]
 
 
 def _restore_power(step: Any, facts: Facts) -> int:
-    from sklearn.preprocessing import StandardScaler
-
     step.lambdas_ = facts.vector("lambdas_")
     n = len(step.lambdas_)
     if step.standardize:
@@ -144,16 +126,69 @@ def _restore_power(step: Any, facts: Facts) -> int:
     return n
 
 
-STANDARD_FACTS = attributes("n_features_in_", "mean_", "var_", "scale_", "n_samples_seen_")
+# -------------------------------------------------------------------------- projections
 
-SCALERS = [
+
+def _project(step: Any) -> list[Operation]:
+    A = np.asarray(step.components_, dtype=float)
+    if getattr(step, "whiten", False):
+        least = np.finfo(step.explained_variance_.dtype).eps  # as in scikit-learn
+        A = A / np.maximum(np.sqrt(step.explained_variance_), least)[:, None]
+    mean = getattr(step, "mean_", np.zeros(A.shape[1]))  # a TruncatedSVD has none
+    return [Affine(A, np.asarray(mean, dtype=float), np.zeros(len(A)))]
+
+
+def _restore_directions(step: Any, facts: Facts) -> int:
+    for name in ("n_iter", "iterated_power", "n_oversamples"):
+        given = getattr(step, name, 0)
+        facts.expect(
+            name, isinstance(given, str) or given <= MOST_ITERATIONS, f"at most {MOST_ITERATIONS}"
+        )
+    step.components_ = facts.matrix("components_")
+    largest = np.abs(step.components_).max(initial=0)
+    facts.expect("components_", largest <= LONGEST, "unit vectors")
+    k, n = step.components_.shape
+    for name in VARIANCES:
+        setattr(step, name, facts.vector(name, k, nan=True))
+    facts.expect("explained_variance_", not np.isnan(step.explained_variance_).any(), "finite")
+    if hasattr(step, "whiten"):  # PCA and IncrementalPCA
+        noise = facts.number("noise_variance_")
+        vars(step).update(mean_=facts.vector("mean_", n), noise_variance_=noise, n_components_=k)
+    return n
+
+
+def _restore_pca(step: Any, facts: Facts) -> int:
+    n = _restore_directions(step, facts)
+    step.n_samples_ = facts.count("n_samples_", 1)
+    # methods of a fitted PCA read the solver's name, but do not depend on it
+    step._fit_svd_solver = "full" if step.svd_solver == "auto" else step.svd_solver
+    return n
+
+
+def _restore_incremental(step: Any, facts: Facts) -> int:
+    n = _restore_directions(step, facts)
+    step.var_ = facts.vector("var_", n, least=0)
+    step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", n)
+    if facts.get("batch_size_") is not None:  # partial_fit alone does not set it
+        step.batch_size_ = facts.count("batch_size_", 1)
+    return n
+
+
+STANDARD_FACTS = attributes("n_features_in_", "mean_", "var_", "scale_", "n_samples_seen_")
+_CENTERED = ("components_", *VARIANCES, "mean_", "noise_variance_")
+
+SCALERS_AND_PROJECTIONS = [
     KnownStep(
         "sklearn.preprocessing:StandardScaler",
         ("with_mean", "with_std"),
         facts=STANDARD_FACTS,
         restore=_restore_standard,
         operations=_standard,
-        typical=_typical_standard,
+        typical=lambda step: (
+            None
+            if step.scale_ is None
+            else (np.zeros(step.n_features_in_) if step.mean_ is None else step.mean_, step.scale_)
+        ),
     ),
     KnownStep(
         "sklearn.preprocessing:MinMaxScaler",
@@ -181,13 +216,58 @@ SCALERS = [
             step.center_ if step.with_centering else None,
             step.scale_ if step.with_scaling else None,
         ),
-        typical=_typical_robust,
+        typical=lambda step: (  # 1.35 is the quartile range of the normal distribution
+            (step.center_, step.scale_ / 1.35)
+            if step.with_scaling and step.with_centering
+            else None
+        ),
     ),
     KnownStep(
         "sklearn.preprocessing:PowerTransformer",
         ("method", "standardize"),
-        facts=_power_facts,
+        facts=lambda step: {
+            "lambdas_": step.lambdas_,
+            **(STANDARD_FACTS(step._scaler) if step.standardize else {}),
+        },
         restore=_restore_power,
         operations=_power,
+    ),
+    KnownStep(
+        "sklearn.decomposition:PCA",
+        (
+            "n_components",
+            "whiten",
+            "svd_solver",
+            "tol",
+            "iterated_power",
+            "n_oversamples",
+            "power_iteration_normalizer",
+            "random_state",
+        ),
+        facts=attributes(*_CENTERED, "n_samples_"),
+        restore=_restore_pca,
+        operations=_project,
+    ),
+    KnownStep(
+        "sklearn.decomposition:IncrementalPCA",
+        ("n_components", "whiten", "batch_size"),
+        facts=attributes(*_CENTERED, "var_", "n_samples_seen_", "batch_size_"),
+        restore=_restore_incremental,
+        operations=_project,
+    ),
+    KnownStep(
+        "sklearn.decomposition:TruncatedSVD",
+        (
+            "n_components",
+            "algorithm",
+            "n_iter",
+            "n_oversamples",
+            "power_iteration_normalizer",
+            "random_state",
+            "tol",
+        ),
+        facts=attributes("components_", *VARIANCES),
+        restore=_restore_directions,
+        operations=_project,
     ),
 ]
