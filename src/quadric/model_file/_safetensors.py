@@ -4,8 +4,6 @@ Everything that a file declares is checked against the file's size before memory
 returned content has passed the hash.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib
@@ -15,17 +13,13 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from quadric._utils.whole_files import open_regular
 from quadric.errors import ModelFileError
 from quadric.model_file._canonical_json import canonical, expect, memory_estimate, parse
-
-if TYPE_CHECKING:  # `info` reads headers only and does not need SciPy
-    from quadric._utils.arrays import Array
-
 
 FORMAT = 2
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
@@ -34,6 +28,7 @@ SPARE_MEMORY = 2**18  # allowed for a small header, whatever the size of the fil
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 FilePath = str | os.PathLike[str]
+Array = np.ndarray[Any, Any]  # quadric._utils.arrays needs SciPy, which `info` does not
 Entries = dict[str, tuple[str, tuple[int, ...], int, int]]  # dtype, shape, begin, end
 
 
