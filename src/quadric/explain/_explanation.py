@@ -227,12 +227,11 @@ def _title(selected: SelectedLayer) -> str:
 
 def _moments(selected: SelectedLayer, X: Any) -> Moments:
     space, n = selected.space, len(selected.space.names)
-    if X is None and space.typical is not None:
-        origin = "independent features as the scaler has learned them (pass X to rank on data)"
-        return Moments.assumed(*space.typical, origin)
     if X is None:
-        origin = "features of mean 0 and variance 1 (pass X to rank on data)"
-        return Moments.assumed(np.zeros(n), np.ones(n), origin)
+        mean, std = space.typical or (np.zeros(n), np.ones(n))
+        learned = "independent features as the scaler has learned them"
+        origin = learned if space.typical else "features of mean 0 and variance 1"
+        return Moments.assumed(mean, std, f"{origin} (pass X to rank on data)")
     X = unmasked("X", X)
     try:
         Z = space.reach(X)

@@ -61,16 +61,15 @@ def _plain_extra(extra: Any) -> dict[str, Any]:
         plain: dict[str, Any] = parse(canonical(extra))
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{wanted}: {error}") from None
-    expect(plain == _lists_for_tuples(extra), f"{wanted}: a key is not text.")
+    expect(_has_text_keys(extra), f"{wanted}: a key is not text.")
     return plain
 
 
-def _lists_for_tuples(value: Any) -> Any:
+def _has_text_keys(value: Any) -> bool:
+    """Whether every key is text; JSON writes other keys as text."""
     if isinstance(value, dict):
-        return {key: _lists_for_tuples(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_lists_for_tuples(inner) for inner in value]
-    return value
+        return all(isinstance(key, str) and _has_text_keys(value[key]) for key in value)
+    return not isinstance(value, (list, tuple)) or all(map(_has_text_keys, value))
 
 
 class _Writer:
