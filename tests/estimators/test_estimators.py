@@ -75,7 +75,7 @@ def test_scikit_learns_estimator_checks_pass(estimator, check):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(240)
+@pytest.mark.sample(160)
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(OTHERS, expected_failed_checks=excused)
 def test_scikit_learns_estimator_checks_pass_with_other_parameters(estimator, check):

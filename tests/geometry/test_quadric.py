@@ -233,7 +233,7 @@ def random_case(rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "cases", [60, pytest.param(500, marks=pytest.mark.full)], ids=["60 cases", "500 cases"]
+    "cases", [30, pytest.param(500, marks=pytest.mark.full)], ids=["30 cases", "500 cases"]
 )
 def test_distance_against_a_minimiser(cases):
     rng = np.random.default_rng(1)

@@ -33,8 +33,8 @@ def forge(count, seed):
 
 @pytest.mark.slow
 def test_forged_files_are_refused_or_give_models_that_work():
-    outcome = forge(150, 0)
-    assert outcome["refused"] > 60
+    outcome = forge(100, 0)
+    assert outcome["refused"] > 40
     assert outcome["works"] > 5
     assert set(outcome["uses"]) == {*USES, *COMMANDS}  # else the test has proved little
 

@@ -433,6 +433,7 @@ def test_a_damaged_or_missing_cache_is_no_reason_to_fail(damage, tmp_path):
     assert run() == "[[4.0], [4.0]]\n"
     files = [path for path in tmp_path.rglob("*.nb*") if "quadratic_form" in path.name]
     assert bool(files) == (damage == "truncated")
-    for path in files:
-        path.write_bytes(path.read_bytes()[:100])
-    assert run() == "[[4.0], [4.0]]\n"
+    if damage == "truncated":
+        for path in files:
+            path.write_bytes(path.read_bytes()[:100])
+        assert run() == "[[4.0], [4.0]]\n"
