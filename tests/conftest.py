@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings for all tests."""
 
 import os
 import random
@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 from hypothesis import settings
 
-# the same examples in every run, so that anyone can repeat a failure
+# the same examples in every run, so that failures are reproducible
 settings.register_profile(
     "checks", max_examples=25, derandomize=True, deadline=None, print_blob=True
 )
@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
 
 @pytest.fixture
 def small_files(monkeypatch, tmp_path):
-    """Tables of small files in place of MNIST's; no source is asked, the user's cache not seen."""
+    """Replace MNIST's files by small ones; use no download source and not the user's cache."""
     from tests.support.small_files import put_in_place
 
     put_in_place(monkeypatch, tmp_path)

@@ -1,4 +1,4 @@
-"""A trained model that all tests of commands share."""
+"""A trained model for the tests of commands."""
 
 import pytest
 

@@ -16,7 +16,7 @@ def data(*arguments):
 
 @pytest.fixture
 def source(monkeypatch):
-    """A source that is there."""
+    """A source that is available."""
     good = ImageSource("a friend", lambda collection: dict(CONTENTS[collection.name]))
     for name in CONTENTS:
         monkeypatch.setitem(sources.SOURCES, name, (good,))
@@ -95,7 +95,7 @@ def test_data_fetch_into_a_directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("small_files")
-def test_data_that_cannot_be_had(monkeypatch):
+def test_data_that_are_not_available(monkeypatch):
     def closed(collection):
         raise UnavailableError("closed")
 

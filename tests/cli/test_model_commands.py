@@ -55,7 +55,7 @@ def test_predict_into_a_closed_pipe(place):
     assert result.stderr == ""
 
 
-def test_predict_and_a_table_that_does_not_fit(place, tmp_path):
+def test_predict_with_a_table_that_does_not_fit(place, tmp_path):
     write_iris(tmp_path / "two.csv", NAMES[2:])
     result = command("predict", place / "iris.quadric", "two.csv", "-o", "o.csv", cwd=tmp_path)
     is_one_line(result, "the table lacks the columns 'sepal_length', 'sepal_width'")
@@ -79,7 +79,7 @@ def test_explain_in_the_users_units(place):
     is_one_line(command("explain", place / "iris.csv"), "iris.csv")
 
 
-def test_explain_with_categories_and_holes(tmp_path):
+def test_explain_with_categories_and_missing_values(tmp_path):
     rng = np.random.default_rng(0)
     rows = [
         f"{x:.3f},{'' if i % 9 == 0 else 'rgb'[i % 3]},{'' if i % 10 == 5 else i % 7},"
@@ -135,7 +135,7 @@ def test_plot_images(tmp_path):
     result = command("train", tmp_path / "digits.csv", "-t", "digit", "-o", model, "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["classes"] == list(range(10))
-    assert "'p0' is not used" in result.stdout + result.stderr  # constant pixels are no inputs
+    assert "'p0' is not used" in result.stdout + result.stderr  # constant pixels are not inputs
     result = command("plot", model, "--image-shape", "8x8", "-o", tmp_path / "a.png")
     assert result.returncode == 0, result.stderr
     is_one_line(
@@ -168,15 +168,15 @@ def test_export(place, tmp_path, monkeypatch):
     assert result.returncode == 0, result.stderr
     session = onnxruntime.InferenceSession(tmp_path / "iris.onnx")
     assert session.get_outputs()
-    monkeypatch.setitem(sys.modules, "quadric.onnx", None)  # as where the extra is missing
+    monkeypatch.setitem(sys.modules, "quadric.onnx", None)  # as if the extra were missing
     result = command("export", place / "iris.quadric", tmp_path / "b.onnx")
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_an_exported_table_gives_the_same_answers(tmp_path):
-    """Text, whole numbers with holes and decimals: `predict --proba` and onnxruntime agree."""
+def test_an_exported_table_model_gives_the_same_predictions(tmp_path):
+    """Text, integers with missing values, decimals: `predict --proba` and onnxruntime agree."""
     onnxruntime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(0)
     x, n = rng.normal(size=200), rng.integers(0, 7, 200)
@@ -236,7 +236,7 @@ def test_short_rows_and_quoted_separators(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_full_standard_output_is_one_line(place):
+def test_writing_to_a_full_device_is_a_one_line_error(place):
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(
             [sys.executable, "-m", "quadric", "info", str(place / "iris.quadric"), "--json"],
@@ -251,7 +251,7 @@ def test_a_full_standard_output_is_one_line(place):
 
 
 @pytest.mark.parametrize("labels", [("007", "07"), ("9007199254740993", "9007199254740992")])
-def test_labels_that_are_no_plain_numbers_stay_as_they_are(tmp_path, labels):
+def test_labels_that_are_not_plain_numbers_stay_unchanged(tmp_path, labels):
     rows = [f"{x / 10},{x % 5},{labels[x > 30]}" for x in range(60)]
     (tmp_path / "a.csv").write_text("x,n,t\n" + "\n".join(rows) + "\n")
     assert command("train", tmp_path / "a.csv", "-t", "t", "-o", tmp_path / "m").returncode == 0

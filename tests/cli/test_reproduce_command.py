@@ -30,7 +30,7 @@ def test_reproduce_xor_writes_a_report(tmp_path):
 
 
 @pytest.mark.slow
-def test_json_is_for_machines(tmp_path):
+def test_json_output_is_valid(tmp_path):
     result = command("reproduce", "xor", "--seeds", "2", "--json", "--out", str(tmp_path))
     assert result.returncode == 0, result.stderr
     (xor,) = json.loads(result.stdout)["experiments"]
@@ -38,7 +38,7 @@ def test_json_is_for_machines(tmp_path):
     assert [claim["holds"] for claim in xor["claims"]] == [True, True]
 
 
-def test_unwritable_output_is_one_line(tmp_path):
+def test_unwritable_output_is_a_one_line_error(tmp_path):
     (tmp_path / "file").write_text("")
     result = command("reproduce", "xor", "--out", str(tmp_path / "file"))
     assert result.returncode == 1
@@ -59,7 +59,7 @@ def test_help_and_version():
 
 @pytest.mark.slow
 def test_mnist_that_cannot_be_downloaded_is_replaced_by_digits(tmp_path, monkeypatch):
-    """Said aloud; the same grid runs on digits, and the report says so."""
+    """The command reports this, runs the same grid on digits and labels the report."""
 
     def nothing(collection):
         raise UnavailableError("no network")
@@ -78,8 +78,8 @@ def test_mnist_that_cannot_be_downloaded_is_replaced_by_digits(tmp_path, monkeyp
     assert (tmp_path / "report" / "digits_table.csv").exists()
 
 
-def test_a_bad_data_directory_is_not_passed_over(tmp_path):
-    """The user named it: nothing else is tried."""
+def test_a_bad_data_directory_is_an_error(tmp_path):
+    """The user named the directory, so no other place is searched."""
     empty = tmp_path / "empty"
     empty.mkdir()
     result = command("reproduce", "mnist", "--data-dir", str(empty), "--out", str(tmp_path / "r"))
@@ -89,14 +89,14 @@ def test_a_bad_data_directory_is_not_passed_over(tmp_path):
     assert not (tmp_path / "r" / "index.html").exists()
 
 
-def test_choices_that_the_paper_leaves_open_are_checked(tmp_path):
+def test_invalid_recipe_options_are_refused(tmp_path):
     result = command("reproduce", "xor", "--scaling", "huge", "--out", str(tmp_path))
     assert result.returncode == 1
     assert result.stderr.startswith("error: scaling must be one of 'centered', 'unit'")
     assert command("reproduce", "xor", "--rate", "fast", "--out", str(tmp_path)).returncode == 2
 
 
-def test_a_store_that_is_none_is_refused(tmp_path, monkeypatch):
+def test_a_file_that_is_not_a_store_is_refused(tmp_path, monkeypatch):
     (tmp_path / "runs.sqlite").write_text("these are not runs, they are a text of mine")
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
     result = command("reproduce", "mnist", "--seeds", "1", "--out", tmp_path)
@@ -107,7 +107,7 @@ def test_a_store_that_is_none_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_an_interrupted_reproduction_resumes(tmp_path):
-    """Ctrl-C in mid-run: a clean stop that says how to go on; the second run repeats nothing."""
+    """Ctrl-C stops the command with a hint to resume; the second run repeats no finished run."""
     code = (
         "import sys, quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
         "from quadric.cli import main; main()"
@@ -131,7 +131,7 @@ def test_an_interrupted_reproduction_resumes(tmp_path):
 
 
 def stored(path):
-    """How many runs a store holds."""
+    """Return the number of runs in a store."""
     try:
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
             return connection.execute("SELECT count(*) FROM runs").fetchone()[0]
@@ -143,7 +143,7 @@ def stored(path):
 
 
 @pytest.mark.slow
-def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypatch):
+def test_failures_of_the_cluster_and_of_training_are_one_line_errors(tmp_path, monkeypatch):
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
     for arguments, words in (
         (["--dask", "nonsense"], "is not the address of a Dask scheduler"),
@@ -159,7 +159,7 @@ def test_failures_of_the_cluster_and_of_training_are_one_line(tmp_path, monkeypa
 
 
 @pytest.mark.slow
-def test_what_was_finished_before_a_failure_is_reported(tmp_path, monkeypatch):
+def test_results_finished_before_a_failure_are_reported(tmp_path, monkeypatch):
     from quadric.paper.experiments import EXPERIMENTS
 
     def broken(context):
@@ -187,6 +187,6 @@ def test_odd_directory_names(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_terminal_that_knows_only_ascii(tmp_path):
+def test_a_terminal_that_supports_only_ascii(tmp_path):
     result = process("reproduce", "xor", "--seeds", "1", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert result.returncode == 0, result.stderr

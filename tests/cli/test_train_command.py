@@ -1,4 +1,4 @@
-"""`quadric train`, and what all commands have in common."""
+"""`quadric train`, and behavior common to all commands."""
 
 import json
 import os
@@ -23,7 +23,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 @pytest.mark.slow
 def test_the_tour_of_the_readme(tmp_path):
-    """Every command is run as it stands; what it prints is what the README shows."""
+    """Every command runs unchanged and prints what the README shows."""
     section = README.read_text().split("## From the shell")[1].split("\n## ")[0]
     write_iris(tmp_path / "iris.csv")
     blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
@@ -44,7 +44,7 @@ def test_the_tour_of_the_readme(tmp_path):
     assert (tmp_path / "iris.onnx").stat().st_size > 500
 
 
-def test_train_says_how_good_the_model_is(place):
+def test_train_reports_scores(place):
     said = (place / "said.txt").read_text()
     for part in ("this model", "most frequent class", "logistic regression", "Model: iris.quadric"):
         assert part in said
@@ -85,7 +85,7 @@ def test_the_same_command_gives_the_same_bytes(place, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_what_is_left_out_or_filled_in_is_said(tmp_path):
+def test_unused_columns_and_imputed_values_are_reported(tmp_path):
     rows = [
         f"{i},{'' if i % 9 == 1 else i % 5},2024-01-{1 + i % 28:02d},k,{'ab'[i % 2]}"
         for i in range(60)
@@ -101,7 +101,7 @@ def test_what_is_left_out_or_filled_in_is_said(tmp_path):
     assert (tmp_path / "a.quadric").exists()
 
 
-def test_mistakes_of_the_user(place, tmp_path, monkeypatch):
+def test_user_errors_are_one_line(place, tmp_path, monkeypatch):
     data = place / "iris.csv"
     is_one_line(command("train", "none.csv", "-t", "y", cwd=tmp_path), "none.csv: No such file")
     is_one_line(command("train", data, "-t", "y", "-o", tmp_path / "a"), "there is no column 'y'")
@@ -114,7 +114,7 @@ def test_mistakes_of_the_user(place, tmp_path, monkeypatch):
         command("train", data, "-t", "species", "--cv", "60", "-o", tmp_path / "a"),
         "--cv 60 needs at least 60 rows of every class; 'setosa' has 50.",
     )
-    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # root may read all
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # root may read
     assert command("train", data, "-t", "y", "-o", tmp_path / "a").returncode == 1
     monkeypatch.undo()
     is_one_line(command("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")
@@ -157,8 +157,8 @@ def test_help_has_an_example(name):
 
 
 @pytest.mark.slow
-def test_the_model_file_that_was_there_survives(place, tmp_path):
-    """A file too large for the disk, and a directory that is not ours to write."""
+def test_an_existing_model_file_survives_a_failure(place, tmp_path):
+    """The file is too large for the disk, or the directory is not writable."""
     shutil.copy(place / "iris.csv", tmp_path)
     precious = tmp_path / "iris.quadric"
     precious.write_text("precious")
@@ -207,7 +207,7 @@ def test_a_full_disk_in_streaming(place, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["iris.csv"]
 
 
-def test_an_output_that_cannot_be_written_is_said_before_the_work(place, tmp_path, monkeypatch):
+def test_an_unwritable_output_is_reported_before_any_work(place, tmp_path, monkeypatch):
     monkeypatch.setattr("quadric.cli._console.os.access", lambda path, mode: not mode & os.W_OK)
     monkeypatch.setattr("quadric.tables.train", None)
     for arguments in (
@@ -220,7 +220,7 @@ def test_an_output_that_cannot_be_written_is_said_before_the_work(place, tmp_pat
 
 
 @pytest.mark.slow
-def test_interrupted_streaming_says_how_to_go_on(place, tmp_path):
+def test_interrupted_streaming_prints_how_to_resume(place, tmp_path):
     write_iris(tmp_path / "iris.csv", rows=np.arange(30_000) % 150)
     options = "-t species --stream --epochs 400 --buffer 3000 --checkpoint-every 1"
     arguments = [sys.executable, "-m", "quadric", "train", "iris.csv", *options.split()]
@@ -263,8 +263,8 @@ def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_numbers_as_categories_are_spelled_one_by_one(tmp_path):
-    """1.0 is the category '1' whatever other numbers are in its batch."""
+def test_numeric_categories_are_formatted_one_by_one(tmp_path):
+    """1.0 is the category '1', regardless of the other numbers in its batch."""
     import polars as pl
 
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Bridges to other models: the same numbers on real data."""
+"""Conversions from and to other models give the same numbers on real data."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_qda_has_the_same_probabilities(name, scaled):
     qda = QuadraticDiscriminantAnalysis(reg_param=reg_param).fit(X, y)
     network = from_qda(qda)
     np.testing.assert_allclose(network.forward(X), qda.predict_proba(X), atol=1e-9)
-    # not only where the answer is sure: the logarithms agree, too
+    # the logarithms agree as well, so small probabilities are also accurate
     z = network.logits(X)
     log_probabilities = z - np.logaddexp.reduce(z, axis=1, keepdims=True)
     np.testing.assert_allclose(log_probabilities, qda.predict_log_proba(X), rtol=1e-7, atol=1e-7)
@@ -63,11 +63,11 @@ def test_gaussians_are_qda(name):
 
 def test_gaussians_by_hand():
     network = from_gaussians([[0.0], [2.0]], [[[1.0]], [[4.0]]])
-    density = [np.exp(-0.5), np.exp(-1 / 8) / 2]  # at x = 1, the common factor left out
+    density = [np.exp(-0.5), np.exp(-1 / 8) / 2]  # at x = 1, without the common factor
     np.testing.assert_allclose(network.forward([[1.0]])[0], np.array(density) / sum(density))
 
 
-def test_a_converted_model_can_be_trained_on():
+def test_a_converted_model_can_be_trained_further():
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     network = from_qda(QuadraticDiscriminantAnalysis(reg_param=0.3).fit(X, y))
@@ -81,7 +81,7 @@ def test_a_converted_model_can_be_trained_on():
 def test_polynomial_logistic_and_back(name, steps):
     X, y, _ = load(name)
     if name == "digits" and steps not in ("", "both"):
-        X, y = X[:400, 20:32], y[:400]  # 64 features make 2145 monomials: twice is enough
+        X, y = X[:400, 20:32], y[:400]  # fewer features, because 64 have 2145 monomials
     if steps in ("", "after"):
         X = X / np.abs(X).max(axis=0).clip(1e-9)
     before = {"before": [StandardScaler()], "both": [MinMaxScaler((-1, 1))], "pca": [PCA(3)]}
@@ -158,7 +158,7 @@ def homogeneous(layer, k):
 
 @pytest.mark.slow
 def test_to_reduced_is_the_nearest_product():
-    """Its error is what it says, and a minimiser finds no product that is nearer."""
+    """The returned error is correct, and a minimizer finds no nearer product."""
     from scipy import optimize
 
     rng = np.random.default_rng(1)
@@ -181,7 +181,7 @@ def test_to_reduced_is_the_nearest_product():
 
 
 def test_to_reduced_of_a_definite_form():
-    """x² + y² + 1 has no negative eigenvalue: one square is kept."""
+    """x² + y² + 1 has no negative eigenvalue, so one square is kept."""
     reduction = to_reduced(Quadratic([[0, 0]], [1.0], [np.eye(2) * 3]))
     assert reduction.error[0] == pytest.approx(np.sqrt(9 + 1))
     network = Network([Quadratic([[0, 0]], [1.0], [np.eye(2)])], ["logistic"])

@@ -1,4 +1,4 @@
-"""The cluster theorem as a tool: smallest ellipsoids, disjoint or not, and the counter-example."""
+"""The cluster theorem: smallest ellipsoids, disjoint or not, and the counterexample."""
 
 import numpy as np
 import pytest
@@ -32,11 +32,11 @@ def test_smallest_ellipsoid_encloses_and_is_smallest(seed, n):
     q = smallest_ellipsoid(X)
     assert q.is_ellipsoid if n > 1 else q.kind == "two points"
     assert q.value(X).max() <= 0
-    # every affine image has the image of the ellipsoid
+    # the ellipsoid of an affine image is the image of the ellipsoid
     scale, shift = rng.uniform(0.1, 10, n), rng.normal(size=n) * 5
     image = smallest_ellipsoid(X * scale + shift)
     assert volume(image) == pytest.approx(volume(q) * np.prod(scale), rel=1e-5)
-    # any other ellipsoid around the points is larger: blow up some random ones until they fit
+    # any other ellipsoid around the points is larger: enlarge random ones until they fit
     for _ in range(5):
         A = q.Q + 0.3 * np.abs(q.Q).max() * np.outer(*[rng.normal(size=n)] * 2)
         center = q.center + 0.1 * rng.normal(size=n) * q.axes.half_lengths.min()
@@ -70,7 +70,7 @@ def test_disjoint_ellipsoids():
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
 def test_disjoint_agrees_with_points(seed):
-    """Points of one inside the other prove that they meet; a separating plane that they do not."""
+    """A point in both proves that they intersect; a separating plane proves the opposite."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 5))
     shapes = []
@@ -129,7 +129,7 @@ def test_no_conic_separates_two_moons():
     assert not separate(X, y).disjoint
     result = separating_quadric(X, y)
     assert result.quadric is None
-    # the proof stands by itself: equal weighted means of every monomial on both classes
+    # verify the proof: both classes have equal weighted means of every monomial
     weights = result.weights
     assert (weights >= 0).all()
     for label in (0, 1):
@@ -167,14 +167,14 @@ def test_classes_and_shapes_that_cannot_be_separated_are_refused():
 
 
 def test_every_point_stays_inside_its_ellipsoid_far_from_the_origin():
-    """Edges rounded in the network's coefficients still leave every point inside its own."""
+    """Rounding of the network's coefficients leaves every point inside its own ellipsoid."""
     X, y = datasets.clusters(300, rng=0)
     result = separate(X + 1e5, y)
     assert result.separates
     assert ((result.network.logits(X + 1e5) >= 0) == np.eye(6, dtype=bool)[y]).all()
 
 
-def test_points_that_leave_no_doubt_and_some_that_do():
+def test_decided_and_undecided_separations():
     clear = separating_quadric([[0, 0], [1e-5, 0], [2e-5, 0], [1, 1], [1, -1]], [0, 1, 0, 0, 0])
     assert clear.weights is None
     assert clear.quadric is not None

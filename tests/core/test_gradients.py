@@ -1,4 +1,4 @@
-"""Gradients of every kind, activation, loss and depth: differences, the reference, autograd."""
+"""Gradients agree with central differences, the reference and autograd."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from tests.support.networks import (
 
 
 def away_from_kinks(net, X):
-    """X without the rows at which some relu's z is within reach of the difference's step."""
+    """Return X without the rows where the difference's step could cross the kink of a relu."""
     keep = np.ones(len(X), dtype=bool)
     a = X
     for layer, activation in zip(net.layers, net.activations, strict=True):
@@ -78,7 +78,7 @@ def test_central_differences_over_random_shapes(**case):
 
 
 def test_a_strongly_curved_network():
-    """Three quadratic layers are of the eighth degree: plain differences are off by 1e-5 here."""
+    """Three quadratic layers have degree eight; plain differences have errors of 1e-5."""
     assert_central_differences(
         ["quadratic"] * 3, [2, 4, 2], 5, 3, "identity", ("binary_cross_entropy", "logistic"), 266
     )
@@ -131,13 +131,13 @@ def test_agrees_with_torch_autograd(kinds):
     for grad, p in zip(grads, leaves, strict=True):
         for name, leaf in p.items():
             wanted = leaf.grad.numpy()
-            if name == "Q":  # autograd differentiates by all n^2 entries; M moves q_ij and q_ji
+            if name == "Q":  # autograd treats all n^2 entries as independent, M does not
                 wanted = wanted + wanted.transpose(0, 2, 1)
                 np.einsum("kii->ki", wanted)[...] /= 2
             np.testing.assert_allclose(getattr(grad, name), wanted, atol=1e-13)
 
 
-def test_check_gradients_sees_a_wrong_gradient(monkeypatch):
+def test_check_gradients_detects_a_wrong_gradient(monkeypatch):
     from quadric.core._layers import Quadratic
 
     net = make_network(["quadratic"], "tanh", "logistic", widths=(2,))
@@ -157,7 +157,7 @@ def test_check_gradients_sees_a_wrong_gradient(monkeypatch):
     assert "layers.0.Q" in str(check)
 
 
-def test_check_gradients_sees_an_undefined_gradient(monkeypatch):
+def test_check_gradients_detects_an_undefined_gradient(monkeypatch):
     from quadric.core._layers import Linear
 
     net = make_network(["linear"], "tanh", "logistic", widths=(2,))

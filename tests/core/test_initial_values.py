@@ -1,4 +1,4 @@
-"""Initial values: what each promises."""
+"""Properties of each kind of initial values."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def layer(kind, n, m, **options):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 3, 40])
 def test_glorot_keeps_the_variance(kind, n):
-    # 20 000 samples for small n, whose fourth moments are wild; many neurons
+    # 20 000 samples for small n, where fourth moments vary widely; many neurons
     X = np.random.default_rng(1).normal(size=(20000 if n < 10 else 400, n))
     if kind == "linear":  # n = m makes Glorot's compromise exact
         nets = [Network.create(n, [(kind, n, "identity")], rng=seed) for seed in range(400)]
@@ -51,7 +51,7 @@ def test_relinear_is_exactly_linear(kind):
     linear = layer("linear", 4, 3, init="relinear")
     X = np.random.default_rng(0).normal(size=(9, 4))
     assert np.array_equal(quadratic.forward(X)[0], linear.forward(X)[0])
-    # and it can leave that start: the new parameters have gradients
+    # training can change this: the new parameters have gradients
     net = Network.create(4, [(kind, 3, "identity")], init="relinear", rng=0)
     _, (grad,) = net.gradients(X, np.ones((9, 3)))
     assert np.abs(grad.Q if kind == "quadratic" else grad.U).max() > 0.01

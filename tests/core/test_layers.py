@@ -28,7 +28,7 @@ def test_unsymmetric_Q_becomes_the_same_function():
     np.testing.assert_allclose(layer.forward(x)[0], np.einsum("bi,kij,bj->bk", x, 2 * Q, x))
 
 
-def test_symmetrising_does_not_overflow():
+def test_symmetrizing_does_not_overflow():
     big = np.finfo(np.float64).max
     layer = Quadratic(np.zeros((1, 2)), np.zeros(1), np.full((1, 2, 2), big))
     assert np.isfinite(layer.Q).all()

@@ -1,4 +1,4 @@
-"""Losses and activations at ordinary and at extreme logits."""
+"""Losses and activations at ordinary and extreme logits."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.support.networks import output_of
 
 
 def biased(z, last, dtype="float64"):
-    """A network whose logits are z whatever its input."""
+    """Return a network whose logits are z for any input."""
     net = Network.create(1, [("linear", len(z), last)], rng=0, dtype=dtype)
     net.layers[0].W, net.layers[0].b = np.zeros((len(z), 1)), z
     return net
@@ -108,7 +108,7 @@ def test_activations_without_numba_are_numpys(tmp_path):
         assert printed == "True\nTrue 0.5 1.0 1.0\nTrue\n"
 
 
-def test_not_a_number_stays_one():
+def test_nan_stays_nan():
     z = np.array([[np.nan, 1.0]])
     for name in ("logistic", "tanh"):
         found = ACTIVATIONS[name].function(z)

@@ -1,4 +1,4 @@
-"""Layers and compiled loop against the parity fixture, which `quadric.reference` has made."""
+"""Layers and compiled loop agree with the parity fixture that `quadric.reference` generates."""
 
 import json
 
@@ -38,7 +38,7 @@ def assert_packed(layers, wanted, atol):
 
 
 @pytest.mark.slow
-def test_fixture_is_what_the_reference_makes():
+def test_fixture_is_what_the_reference_generates():
     made = make()["cases"]
     assert len(made) == len(CASES) == 18
     for new, old in zip(made, CASES, strict=True):

@@ -18,7 +18,7 @@ TOLERANCE = {np.dtype("float32"): 1e-5, np.dtype("float64"): 1e-13}
 
 
 def draw(B, n, m, dtype="float64", seed=0):
-    """X, packed and dL/dz."""
+    """Return X, packed and dL/dz."""
     rng = np.random.default_rng(seed)
     shapes = (B, n), (n * (n + 1) // 2, m), (B, m)
     return [rng.normal(size=shape).astype(dtype) for shape in shapes]
@@ -29,7 +29,7 @@ def computed(X, packed, dz):
 
 
 def by_einsum(X, packed, dz):
-    """The same in float64, from whole matrices."""
+    """Return the same in float64, computed from full matrices."""
     X, packed, dz = (array.astype(np.float64) for array in (X, packed, dz))
     Q, (rows, columns) = triangle.unpack(packed), np.triu_indices(X.shape[1])
     z = np.einsum("bi,kij,bj->bk", X, Q, X, optimize=True)
@@ -93,7 +93,7 @@ def views_of_the_same_numbers(X):
 
 @pytest.mark.parametrize("kind", views_of_the_same_numbers(np.ones((2, 2))))
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_numbers_that_lie_elsewhere(kind, dtype):
+def test_arrays_with_other_memory_layouts(kind, dtype):
     arrays = draw(40, 6, 5, dtype)
     views = [views_of_the_same_numbers(array)[kind] for array in arrays]
     assert all(np.array_equal(view, array) for view, array in zip(views, arrays, strict=True))
@@ -108,8 +108,8 @@ def test_one_row_for_all_samples():
     assert np.array_equal(z, np.broadcast_to(values(X, packed), (40, 5)))
 
 
-def test_dtypes_that_differ():
-    """The result has the dtype that holds all of the numbers."""
+def test_mixed_dtypes():
+    """The result has the common dtype of the arguments."""
     X, packed, dz = draw(7, 3, 2, "float32")
     exact = computed(X.astype(float), packed.astype(float), dz.astype(float))
     for ours, true in zip(computed(X, packed.astype(float), dz.astype(float)), exact, strict=True):
@@ -142,7 +142,7 @@ def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
 
 
 def test_as_many_threads_as_numpy_uses(monkeypatch):
-    """The limits of threadpoolctl hold, and change no bit."""
+    """The limits of threadpoolctl are respected, and the result is bit-identical."""
     tickets, run = [], PythonThreads.run
 
     def counted(self, function, arguments):
@@ -150,7 +150,7 @@ def test_as_many_threads_as_numpy_uses(monkeypatch):
         run(self, function, arguments)
 
     monkeypatch.setattr(PythonThreads, "run", counted)
-    arrays = draw(600, 100, 10)  # 30 million multiplications: worth 7 threads
+    arrays = draw(600, 100, 10)  # 30 million multiplications, enough for 7 threads
     results = {}
     for count in (1, 2):
         with threadpool_limits(count):
@@ -161,7 +161,7 @@ def test_as_many_threads_as_numpy_uses(monkeypatch):
 
 
 def test_values_that_are_not_finite():
-    """They stay with the samples that have them, but for dL/dpacked, which sums over all."""
+    """They affect only their own samples, except for dL/dpacked, which sums over all."""
     X, packed, dz = draw(40, 6, 5)
     z, dX, _ = computed(X, packed, dz)
     X[3, 2], X[17, 0] = np.nan, np.inf
@@ -190,7 +190,7 @@ def test_arrays_are_not_changed():
 
 
 @pytest.mark.slow
-def test_numba_that_may_not_compile_is_an_error():
+def test_disabled_compilation_is_an_error():
     script = (
         "import numpy as np\n"
         "from quadric.core._quadratic_form import values\n"

@@ -143,7 +143,7 @@ def test_the_grid_on_digits_is_labelled_and_not_compared(tmp_path):
     assert "digits" in outcome.summary
     assert seen[-1][0] == pytest.approx(seen[-1][1])
     assert again.tables[0].rows == outcome.tables[0].rows
-    assert again.facts["steps a second, this run"] is None  # all were stored
+    assert again.facts["steps per second, this run"] is None  # all were stored
     assert not any("can be reproduced" in claim.text for claim in outcome.claims)
     table = next(table for table in outcome.tables if table.name == "digits_table")
     assert list(table.columns) == COLUMNS

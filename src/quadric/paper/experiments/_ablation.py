@@ -146,7 +146,7 @@ def run(context: Context) -> Outcome:
             rows.append((error, epoch, printed, corrected, corrected - printed))
         claims.append(
             Claim(
-                f"the printed update will do ({error})",
+                f"the printed update is sufficient ({error})",
                 "printed",
                 f"{printed:.1f} % as printed, {corrected:.1f} % corrected after {epochs} epochs",
                 corrected - printed < 1.0 if context.full else None,

@@ -147,8 +147,8 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         "Six clusters: test accuracy, medians over the seeds",
         ("model", "by thresholds", "by argmax", "parameters", "seconds"),
         [(name, *values) for name, values in medians.items()],
-        "By thresholds: every output is on the right side of 0.5. By argmax: the largest output is "
-        "that of the class.",
+        "By thresholds: every output is on the correct side of 0.5. By argmax: the neuron of the "
+        "class has the largest output.",
         {"by thresholds": ".2f", "by argmax": ".2f", "seconds": ".1f"},
     )
     return Outcome(
@@ -156,7 +156,7 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         "Six clusters, six neurons, no hidden layer",
         f"SGD with the paper's rate of {RATE} for {epochs} epochs ({seconds:.0f} s per run), 2000 "
         f"training and 500 test points per class, {count} seeds. The networks with hidden layers "
-        "are trained by L-BFGS.",
+        "are trained with L-BFGS.",
         [table],
         claims,
         {"clusters": draw(next(one for one in trained if one.model == "quadratic"))},

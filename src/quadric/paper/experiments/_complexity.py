@@ -135,7 +135,7 @@ def run(context: Context) -> Outcome:
         Claim(
             "the printed counts of multiplications",
             "two tables",
-            "counted otherwise: " + ", ".join(wrong),
+            "the counts differ for: " + ", ".join(wrong),
             not wrong,
             erratum=True,
         ),
@@ -144,7 +144,7 @@ def run(context: Context) -> Outcome:
         Claim(
             "A_BP and R_BP, sums over the layers from l = 2, are the cost of an update",
             "printed",
-            f"they drop layer 1's update: {dropped} of A_BP's {whole} for 784-30-10",
+            f"they omit the update of layer 1: {dropped} of A_BP's {whole} for 784-30-10",
             dropped == 0,
             erratum=True,
         ),

@@ -81,15 +81,15 @@ def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
         steps += run.result.steps
         done += run.task.cost
         rate = steps / max(1e-9, time.perf_counter() - start) / 1e6
-        text = f"{data.name}: run {count} of {wanted}, {rate:.2f} million {_unit(recipe)} a second"
-        context.progress(done, total, text)
+        speed = f"{rate:.2f} million {_unit(recipe)} per second"
+        context.progress(done, total, f"{data.name}: run {count} of {wanted}, {speed}")
 
     jobs, dask = context.jobs, context.dask
     runs = run_sweep(tasks, recipe, data, store, jobs=jobs, dask=dask, on_result=on_result)
     seconds = time.perf_counter() - start
     facts = {
         "seconds of this run": seconds,
-        f"{_unit(recipe)} a second, this run": steps / seconds if steps else None,
+        f"{_unit(recipe)} per second, this run": steps / seconds if steps else None,
     }
     return outcome(runs, data, recipe, facts)
 
@@ -141,7 +141,7 @@ def _tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Tabl
 
     comparison = Table(
         "mnist_comparison",
-        "Every cell beside the paper's",
+        "Every cell compared with the paper",
         (*PLACE, *COMPARISON.values()),
         rows(COMPARISON),
         "Differences of means in points and in the paper's printed standard deviations.",
@@ -150,7 +150,7 @@ def _tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Tabl
     tables = [
         Table(
             f"{data.name}_table",
-            "Ours, in the form of the paper's table",
+            "Our results in the form of the paper's table",
             (*PLACE, *STATISTICS),
             rows(STATISTICS),
             f"Percent of the {len(data.y_test)} test images, over the seeds.",

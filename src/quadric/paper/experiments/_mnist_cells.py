@@ -129,7 +129,7 @@ STATEMENTS: dict[str, Callable[[Means], list[bool]]] = {
         for better, worse in (("QNN", "ANN"), ("QNN", "RPQNN"), ("RPQNN", "ANN"))
     },
     "the gain of QNN over ANN is always larger with 10 hidden neurons than with 30": _gain_shrinks,
-    "fewer hidden neurons suffice: a QNN of less than 30 reaches the ANN of 30": _fewer_suffice,
+    "a QNN with fewer than 30 hidden neurons reaches the ANN with 30": _fewer_suffice,
 }
 
 

@@ -118,7 +118,7 @@ def run(context: Context) -> Outcome:
     ]
     table = Table(
         "theorem",
-        "C clusters in d dimensions: points on which every neuron is right, in percent",
+        "C clusters in d dimensions: points for which every neuron is correct, in percent",
         columns,
         [tuple(row.values()) for row in rows],
         "Two classes are trained as one neuron. New points may fall just outside the smallest "

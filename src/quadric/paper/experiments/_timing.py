@@ -1,4 +1,4 @@
-"""Time against accuracy: the paper's ratios of training times, measured in one run on one core."""
+"""Time and accuracy: the paper's ratios of training times, measured in one run on one core."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -58,16 +58,16 @@ def run(context: Context) -> Outcome:
     table = Table(
         "timing",
         f"{size:,} images, 5 epochs, 30 hidden neurons, one core",
-        (*columns, "accuracy", "million steps a second"),
+        (*columns, "accuracy", "million steps per second"),
         rows,
-        "The paper does not name its machine, so ratios are compared. They are medians over runs "
-        "in turn.",
-        dict.fromkeys((*columns[2:5], "accuracy", "million steps a second"), ".2f"),
+        "The paper does not name its machine, so ratios are compared. The models run in turns, and "
+        "the ratios are medians.",
+        dict.fromkeys((*columns[2:5], "accuracy", "million steps per second"), ".2f"),
     )
     return Outcome(
         "timing",
-        "Time against accuracy",
-        f"Training without tests, on {data.name}, {repeats} times in turn, with the default recipe."
+        "Time and accuracy",
+        f"Training time on {data.name} without evaluation, {repeats} runs, with the default recipe."
         + ("" if compared else " This is not MNIST: the paper's times are omitted."),
         [table],
         claims,

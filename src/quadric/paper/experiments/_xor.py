@@ -97,7 +97,7 @@ def run(context: Context) -> Outcome:
         kinds = Counter(one.neuron.kind for one in mine)
         solved = sum(one.correct == 4 for one in mine)
         found = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-        until = "to the first 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
+        until = "until 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
         epochs = median_high(one.epochs for one in mine)
         start = (variant.start, until, variant.learning_rate, epochs)
         rows.append((*start, f"{solved}/{seeds}", variant.expected, found))
@@ -115,7 +115,7 @@ def run(context: Context) -> Outcome:
         "XOR with one quadratic neuron, w = b = 0 at the start",
         ("Q at the start", "trained", "rate", "epochs (median)", "4 of 4", "paper", "ours"),
         rows,
-        "The paper does not say when training stops, but it matters: see the last two rows.",
+        "The paper does not state when training stops. The last two rows show that it matters.",
     )
     return Outcome(
         "xor",
