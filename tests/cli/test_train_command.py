@@ -114,7 +114,7 @@ def test_user_errors_are_one_line(place, tmp_path, monkeypatch):
         command("train", data, "-t", "species", "--cv", "60", "-o", tmp_path / "a"),
         "--cv 60 needs at least 60 rows of every class; 'setosa' has 50.",
     )
-    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # root may read
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # even for root
     assert command("train", data, "-t", "y", "-o", tmp_path / "a").returncode == 1
     monkeypatch.undo()
     is_one_line(command("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")

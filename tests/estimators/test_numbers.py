@@ -1,4 +1,4 @@
-"""Numbers that would become wrong in silence: masks that are lost, overflow, indices outside."""
+"""Input that would silently give wrong numbers: masked arrays, overflow, indices out of range."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ from tests.support.networks import make_network, max_difference
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] * X[:, 1] > 0).astype(int)
 MASKED = np.ma.masked_array(X, X > 2)  # some entries
-UNMASKED = np.ma.masked_array(X)  # none, but the next step may mask one
+UNMASKED = np.ma.masked_array(X)  # none, but a later step could mask one
 MODELS = (
     QuadraticClassifier((), random_state=0),
     QuadraticClassifier((), solver="adam", random_state=0, max_iter=3),
@@ -120,7 +120,7 @@ TOO_LARGE = r"X holds values so large \(up to 1e\+\d+\) that a neuron of layer \
 
 
 def signs(size, dtype="float64"):
-    """Finite inputs whose squares overflow, with both signs: inf - inf lies ahead."""
+    """Return finite inputs of both signs whose squares overflow, which leads to inf - inf."""
     return np.array([[size, -size, size], [-size, -size, size]], dtype=dtype)
 
 
@@ -160,7 +160,7 @@ def test_values_that_are_not_finite_are_named_as_such():
             model.predict(np.where(np.eye(3), bad, 1.0))
 
 
-def test_an_overflow_on_validation_data_is_the_worst_score():
+def test_an_overflow_on_validation_data_has_the_worst_score():
     net = make_network(["quadratic"], "tanh", "softmax", widths=(2,), dtype="float32")
     Y2 = np.eye(2)[Y]
     history = net.fit(X, Y2, epochs=2, validation=(signs(1e30, "float32"), Y2[:2]))
@@ -171,8 +171,8 @@ def test_an_overflow_on_validation_data_is_the_worst_score():
     assert history.validation_score == [-np.inf]
 
 
-def test_an_overflow_in_a_table_is_one_error(tmp_path):
-    """The scaler divides by a tiny deviation: the table's own numbers are below the limit."""
+def test_an_overflow_in_a_table_is_a_one_line_error(tmp_path):
+    """The table's numbers are within the limit, but the scaler divides by a tiny deviation."""
     path = tmp_path / "table.csv"
     rows = [f"{1e-60 * a},{b},{y}\n" for (a, b, _), y in zip(X.tolist(), Y, strict=True)]
     path.write_text("a,b,y\n" + "".join(rows))
@@ -201,7 +201,7 @@ def test_an_overflow_in_a_table_is_one_error(tmp_path):
 
 
 def nonsense(case):
-    """A CSR matrix of five columns that SciPy builds and that is none."""
+    """Return an invalid CSR matrix with five columns that SciPy accepts."""
     good = sparse.csr_array(np.ones((4, 5)))
     data, indices, indptr = good.data.copy(), good.indices.copy(), good.indptr.copy()
     if case in ("7 of 5", "10**8", "-1"):
@@ -232,7 +232,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("model", MODELS)
-def test_sparse_matrices_that_are_none_are_refused(model, case):
+def test_invalid_sparse_matrices_are_refused(model, case):
     good, y = np.random.default_rng(0).normal(size=(4, 5)), [0, 1, 0, 1]
     model = type(model)(**model.get_params())
     with pytest.raises(ValueError, match="X must be a valid CSR matrix"):
@@ -287,7 +287,7 @@ for solver in ("lbfgs", "sgd"):
 
 
 @pytest.mark.slow
-def test_where_numba_may_not_compile_each_solver_works_or_says_why():
+def test_without_compilation_each_solver_works_or_raises():
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORBIDDEN],
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
@@ -299,6 +299,6 @@ def test_where_numba_may_not_compile_each_solver_works_or_says_why():
     lines = run.stdout.splitlines()
     assert len(lines) == 3 * (4 + 8) + 2
     for line in lines:
-        needed = ("quadratic", "logistic", "{}", "'batch_size': 1,")  # what needs compiled code
+        needed = ("quadratic", "logistic", "{}", "'batch_size': 1,")  # these need compiled code
         compiled = any(word in line for word in needed)
         assert line.endswith("refused" if compiled else "works"), line

@@ -1,4 +1,4 @@
-"""Surfaces, ties and ranked terms of models; whatever affine steps stand before them are undone."""
+"""Surfaces, boundaries and ranked terms of models; preceding affine steps are undone."""
 
 import json
 
@@ -45,7 +45,7 @@ STEPS = {
     "min-max": [MinMaxScaler((-1, 2))],
     "max-abs": [MaxAbsScaler()],
     "robust": [RobustScaler()],
-    "robust, centred only": [RobustScaler(with_scaling=False), StandardScaler()],
+    "robust, centered only": [RobustScaler(with_scaling=False), StandardScaler()],
     "pca": [StandardScaler(), PCA(5)],
     "whitened pca": [PCA(5, whiten=True)],
     "svd": [StandardScaler(), TruncatedSVD(4, random_state=0)],
@@ -135,7 +135,7 @@ def test_reduced_neurons_are_pairs_of_planes():
         np.testing.assert_allclose(surface.value(points), layer.forward(points)[0][:, k])
 
 
-def test_behind_a_hidden_layer():
+def test_after_a_hidden_layer():
     model = make_pipeline(StandardScaler(), QuadraticClassifier((6,), random_state=0)).fit(X, Y)
     explanation = explain(model, X)
     assert explanation.space == "hidden"
@@ -171,23 +171,23 @@ def test_effects_are_standard_deviations_of_terms():
     points = rng.gamma(2.0, size=(400, 3)) * [1, 10, 0.1] + [0, 100, 5]
     network = make_network(("quadratic",), "tanh", "logistic", widths=(1,))
     (item,) = explain(network, points, top=99).classes
-    q, centred = item.surface, points - points.mean(axis=0)
+    q, centered = item.surface, points - points.mean(axis=0)
     assert len(item.terms) == 6 + 3
     for term in item.terms:
         if term.kind == "linear":
             values = (
-                q.gradient(points.mean(axis=0))[term.features[0]] * centred[:, term.features[0]]
+                q.gradient(points.mean(axis=0))[term.features[0]] * centered[:, term.features[0]]
             )
         else:
             i, j = term.features[0], term.features[-1]
-            values = term.coefficient * centred[:, i] * centred[:, j]
+            values = term.coefficient * centered[:, i] * centered[:, j]
             assert term.coefficient == pytest.approx(q.Q[i, j] * (1 if i == j else 2))
         assert term.effect == pytest.approx(values.std())
     effects = [term.effect for term in item.terms if term.kind != "linear"]
     assert effects == sorted(effects, reverse=True)
 
 
-def test_ranking_goes_by_effect_and_not_by_coefficient():
+def test_terms_are_ranked_by_effect_and_not_by_coefficient():
     """The largest coefficient belongs to a feature that hardly varies."""
     rng = np.random.default_rng(0)
     points = rng.normal(size=(300, 3)) * [0.001, 1, 1]
@@ -197,12 +197,12 @@ def test_ranking_goes_by_effect_and_not_by_coefficient():
     assert str(explain(network).classes[0].terms[0]) == "x1²"
 
 
-def test_without_data_the_scaler_is_asked():
+def test_without_data_the_effects_come_from_the_scaler():
     model = make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, Y)
     given, assumed = explain(model, X), explain(model)
     assert "178 samples" in given.ranked_by
     assert "scaler" in assumed.ranked_by
-    # on standardised data the assumed effects are of the right size
+    # on standardized data the assumed effects have the right size
     for item, other in zip(given.classes, assumed.classes, strict=True):
         assert 0.3 < other.terms[0].effect / item.terms[0].effect < 3
 
@@ -295,7 +295,7 @@ def test_classes_by_label():
 
 
 def test_equal_neurons_cancel_to_a_plane():
-    """What rounding leaves of equal Q is not named: one covariance gives planes."""
+    """Rounding errors of equal Q are ignored: classes with one covariance have planes."""
     from quadric.convert import from_gaussians
 
     C = np.array([[2, 0.3, 0.1], [0.3, 1.1, 0.2], [0.1, 0.2, 0.7]])
@@ -327,8 +327,8 @@ def test_an_imputer_of_ordinary_values_is_not_undone():
     assert explain(model).space == "features"
 
 
-def test_timestamps_beside_small_numbers():
-    """Columns reordered, scales 1e9 and 1: the boundary is the same ellipse either way."""
+def test_timestamps_and_small_numbers():
+    """With columns of scales 1e9 and 1, the boundary is the same ellipse in either order."""
     rng = np.random.default_rng(0)
     seconds, value = 1.6e9 + rng.uniform(0, 86400, 300), rng.normal(size=300)
     inside = ((seconds - 1.6e9 - 43200) / 2e4) ** 2 + value**2 < 1
@@ -360,7 +360,7 @@ EMPTY = np.column_stack([X[:, :3], np.full(len(X), np.nan)])
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore")
-def test_missing_values_of_pandas_are_those_of_numpy(steps):
+def test_missing_values_of_pandas_equal_those_of_numpy(steps):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(GAPS, columns=list("abcd"))
     model = make_pipeline(*steps, QuadraticLogisticRegression(max_iter=20)).fit(frame, Y)
@@ -369,7 +369,7 @@ def test_missing_values_of_pandas_are_those_of_numpy(steps):
 
 
 @pytest.mark.parametrize("hidden", [(), (3,)])
-def test_missing_values_of_pandas_that_nothing_fills(hidden):
+def test_missing_values_of_pandas_that_are_not_imputed(hidden):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(GAPS, columns=list("abcd")).astype("Float64")
     model = QuadraticClassifier(hidden, max_iter=5).fit(frame.fillna(0), Y)
@@ -414,7 +414,7 @@ def test_a_column_of_missing_values_has_no_effect(scaler, steps):
         np.testing.assert_allclose(values, model.decision_function(EMPTY), rtol=1e-7, atol=1e-7)
 
 
-def test_a_gap_in_a_column_that_a_later_step_drops():
+def test_a_missing_value_in_a_column_that_a_later_step_drops():
     columns = make_column_transformer(("passthrough", [0, 2]))
     model = make_pipeline(StandardScaler(), columns, QuadraticLogisticRegression(max_iter=20))
     assert str(explain(model.fit(GAPS, Y), GAPS)) == str(explain(model, np.nan_to_num(GAPS)))
@@ -422,11 +422,11 @@ def test_a_gap_in_a_column_that_a_later_step_drops():
 
 @pytest.mark.parametrize("scaler", [StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler])
 def test_half_precision_gives_the_same_explanation(scaler):
-    """In float16 the sum of a feature's extremes overflows; a scaler's offset is rounded."""
+    """In float16, the sum of a feature's extremes overflows and a scaler's offset is rounded."""
     data = (X[:, :4] * 100 + [60_000, 0, 20_000, 0]).astype(np.float16)
     assert np.isfinite(data).all()
     if scaler is RobustScaler:
-        data = data / np.float16(100)  # scikit-learn's quantiles overflow, too
+        data = data / np.float16(100)  # otherwise scikit-learn's quantiles overflow
     model = make_pipeline(scaler(), QuadraticLogisticRegression(max_iter=20)).fit(data, Y)
     wide = data.astype(float)
     assert str(explain(model, data)) == str(explain(model, wide))
@@ -437,7 +437,7 @@ def test_half_precision_gives_the_same_explanation(scaler):
     np.testing.assert_allclose(values, model.decision_function(wide), rtol=1e-7, atol=1e-7)
 
 
-def test_columns_are_found_by_name_behind_a_hidden_layer():
+def test_columns_are_found_by_name_after_a_hidden_layer():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X[:, :4], columns=list("abcd"))
     model = QuadraticClassifier((3,), max_iter=5).fit(frame, Y)

@@ -1,4 +1,4 @@
-"""Quadrics: every kind by example and as moved, distances against a minimiser, cuts and moves."""
+"""Quadrics: kinds, distances compared with a minimizer, slices and transformations."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ EXAMPLES = [
 
 
 def moved(diagonal, w, b, rng, *, shift, factor=1.0, scale=1.0):
-    """The same surface rotated, shifted by up to `shift`, enlarged by `scale`; F times `factor`."""
+    """Return the surface rotated, shifted by up to `shift` and scaled, with F times `factor`."""
     n = len(w)
     R = special_ortho_group.rvs(n, random_state=rng) if n > 1 else np.eye(1)
     Q, w = R @ np.diag(diagonal) @ R.T, R @ np.asarray(w, dtype=float)
@@ -95,7 +95,7 @@ def test_kind_by_example(kind, diagonal, w, b):
     assert Quadric(-np.diag(diagonal), -np.array(w), -b).kind == kind
 
 
-def test_the_seventeen_of_space_are_seventeen():
+def test_there_are_seventeen_quadrics_in_space():
     assert len({kind for kind, example in SPACE.items() if any(example[0])}) == 17
 
 
@@ -112,7 +112,7 @@ def test_kind_does_not_change_when_moved(kind, diagonal, w, b, seed, factor, sca
 
 
 def test_coincident_lines_shifted_far_along_themselves():
-    """The shift leaves rounding errors in b that are larger than the size of b explains."""
+    """The shift leaves larger rounding errors in b than the size of b suggests."""
     q = Quadric(*moved(*PLANE["coincident lines"], np.random.default_rng(109942), shift=1e3))
     assert q.kind == "coincident lines"
 
@@ -143,7 +143,7 @@ def test_almost_a_circle_is_an_ellipse(gap):
     assert Quadric(np.diag([1, 1 + gap]), [0, 0], -1, tolerance=1e-5).kind == "circle"
 
 
-def test_tolerance_is_the_users():
+def test_the_user_can_set_the_tolerance():
     nearly = Quadric([[1, 0], [0, 1e-8]], [0, 0], -1)
     assert nearly.kind == "ellipse"
     assert nearly.tolerance == 2e-14
@@ -167,13 +167,13 @@ def test_attributes_of_an_ellipse():
     assert not q.encloses(q.center + 3.001 * q.axes.directions[0])
 
 
-def test_attributes_where_there_is_no_centre():
+def test_attributes_without_a_center():
     parabola = Quadric([[1, 0], [0, 0]], [0, -1], 0)
     assert parabola.center is None
     assert np.isnan(parabola.axes.half_lengths[1])
     assert np.isinf(parabola.axes.half_lengths[0])
     lines = Quadric([[1, 0], [0, 0]], [-4, 0], 0)
-    assert lines.center.tolist() == [2, 0]  # of all centres the one nearest to the origin
+    assert lines.center.tolist() == [2, 0]  # the center nearest to the origin
     assert lines.axes.half_lengths.tolist() == [np.inf, 2]
     with pytest.raises(ValueError, match="only an ellipsoid encloses points"):
         parabola.encloses([0, 0])
@@ -183,7 +183,7 @@ def test_attributes_where_there_is_no_centre():
 
 
 def nearest_by_search(q, p, rng):
-    """The least distance that a general minimiser finds from many starts."""
+    """Return the smallest distance that a general minimizer finds from many starts."""
     best = np.inf
     for _ in range(12):
         start = p + rng.normal(size=q.n_dims) * rng.choice([0.1, 1, 3, 10])
@@ -201,7 +201,7 @@ def nearest_by_search(q, p, rng):
 
 
 def random_case(rng):
-    """A surface of 2 to 6 dimensions, and a point: any, a centre, a focal point, on an axis."""
+    """Return a surface in 2 to 6 dimensions and a point: any, center, focal or on an axis."""
     while True:
         n = int(rng.integers(2, 7))
         R = special_ortho_group.rvs(n, random_state=rng)
@@ -235,7 +235,7 @@ def random_case(rng):
 @pytest.mark.parametrize(
     "cases", [30, pytest.param(500, marks=pytest.mark.full)], ids=["30 cases", "500 cases"]
 )
-def test_distance_against_a_minimiser(cases):
+def test_distance_agrees_with_a_minimizer(cases):
     rng = np.random.default_rng(1)
     for _ in range(cases):
         q, p = random_case(rng)
@@ -305,19 +305,19 @@ def test_drawn_arcs_satisfy_the_equation(kind, seed, scale):
     q = Quadric(*moved(*PLANE[kind], rng, shift=2, scale=scale))
     window = (-4 * scale, 4 * scale, -4 * scale, 4 * scale)
     pieces = arcs(q, window)
-    assert pieces  # a shift of 2 sizes leaves some of it in the window
+    assert pieces  # after a shift by 2 sizes, a part of it is in the window
     for piece in pieces:
         assert (np.abs(q.value(piece)) <= 1e-12 * equation_scale(q, piece).max()).all()
         assert (np.abs(piece) <= 4 * scale * (1 + 1e-9)).all()
     assert len(pieces) <= {"hyperbola": 8, "parabola": 4, "ellipse": 4, "circle": 4}.get(kind, 2)
 
 
-def test_arcs_are_whole():
+def test_arcs_are_complete():
     (circle,) = arcs(Quadric(np.eye(2), [0, 0], -1), (-2, 2, -2, 2))
     angles = np.unwrap(np.arctan2(*circle.T[::-1]))
     assert abs(angles[-1] - angles[0]) == pytest.approx(2 * np.pi)
     assert np.abs(np.diff(angles)).max() < 0.1
-    # cut by the right side: one arc, from side to side
+    # the right edge cuts it: one arc from edge to edge
     (cut,) = arcs(Quadric(np.eye(2), [0, 0], -1), (-2, 0.5, -2, 2))
     np.testing.assert_allclose(cut[[0, -1], 0], [0.5, 0.5])
     np.testing.assert_allclose(cut[:, 0].min(), -1, atol=1e-3)
@@ -329,7 +329,7 @@ def test_arcs_are_whole():
 
 
 def test_arcs_of_a_huge_ellipse_near_the_window():
-    """Its centre is 1e8 away: the arc still satisfies the equation where it is drawn."""
+    """Its center is 1e8 away, but the drawn arc satisfies the equation."""
     q = Quadric([[1, 0], [0, 1e-16]], [0, -1e-8], -0.25)
     pieces = arcs(q, (-1, 1, -1, 1))
     assert len(pieces) == 2
@@ -382,7 +382,7 @@ def test_equation_of_many_terms():
         q.equation(["a"])
 
 
-# ---- others made from it -------------------------------------------------------------------
+# ---- slices, projections and transformations -----------------------------------------------
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -399,7 +399,7 @@ def test_slice_transform_preimage_agree_with_values(seed):
     scale, shift = rng.normal(size=n), rng.normal(size=n)
     image = q.transform(scale, shift)
     np.testing.assert_allclose(image.value(x * scale + shift), q.value(x), atol=1e-9)
-    # the coefficients say the same as the way back to the surface that it comes from
+    # the coefficients agree with the reference to the original surface
     direct = Quadric(image.Q, image.w, image.b)
     np.testing.assert_allclose(direct.value(x), image.value(x), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(direct.gradient(x), image.gradient(x), rtol=1e-6, atol=1e-6)
@@ -426,7 +426,7 @@ def test_transform_by_a_matrix():
 
 
 def test_kind_in_very_different_units():
-    """Learned on standardised features, stated in units 1e18 apart: still an ellipsoid."""
+    """An ellipsoid learned on standardized features stays one in units 1e18 apart."""
     q = Quadric([[2, 1, 0], [1, 2, 1], [0, 1, 2]], [0.1, 0, 0], -1)
     scale, shift = np.array([1e-9, 1.0, 1e9]), np.array([5e-9, 100.0, 1e10])
     own = q.transform(scale, shift)
@@ -440,7 +440,7 @@ def test_kind_in_very_different_units():
     assert abs(own.value(x)) < 1e-12
 
 
-def test_project_is_the_shadow():
+def test_projection_is_the_outline():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(4, 4))
     q = Quadric(A @ A.T + np.eye(4), rng.normal(size=4), -5)
@@ -451,8 +451,8 @@ def test_project_is_the_shadow():
     surface = q.center + directions / np.linalg.norm(directions, axis=1)[:, None] @ roots.T
     np.testing.assert_allclose(q.value(surface), 0, atol=1e-9)
     values = shadow.value(surface[:, [1, 3]])
-    assert values.max() < 1e-9  # no point of the surface falls outside its shadow
-    assert values.max() > -0.05  # and some fall on the edge
+    assert values.max() < 1e-9  # no point of the surface is outside its projection
+    assert values.max() > -0.05  # and some are on the edge
     with pytest.raises(ValueError, match="no outline"):
         Quadric(np.diag([1, 1, 0]), [0, 0, 1], 0).project([0, 1])
 
@@ -505,13 +505,13 @@ def test_single_points_and_arrays():
     assert repr(q) == "<Quadric, circle: x² + y² - 1 = 0>"
 
 
-# ---- in other units, and far away ----------------------------------------------------------
+# ---- other units and large distances -------------------------------------------------------
 
 
 @pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6, 1e8])
 @pytest.mark.parametrize("Q", [[[1, 0.3], [0.3, 2]], [[1, 0.3], [0.3, -2]]])
 def test_nearest_in_very_different_units(ratio, Q):
-    """On the surface, and no point of the drawn curve is nearer."""
+    """The point is on the surface, and no point of the drawn curve is nearer."""
     q = Quadric(Q, [0, 0], -1)
     own = q.transform([1, ratio])
     points = np.stack(np.meshgrid(np.linspace(-3, 3, 7), np.linspace(-3, 3, 7)), -1).reshape(-1, 2)
@@ -521,12 +521,12 @@ def test_nearest_in_very_different_units(ratio, Q):
     for p, distance in zip(points * [1, ratio], own.distance(points * [1, ratio]), strict=True):
         least = np.linalg.norm(curve - p, axis=1).min()
         assert distance <= least * (1 + 1e-9) + 1e-9
-        assert distance >= least - 1e-2 * ratio  # the curve's points are so far apart
+        assert distance >= least - 1e-2 * ratio  # the spacing of the curve's points
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
 def test_arcs_far_from_the_origin(offset):
-    """A surface that remembers where it comes from is drawn there, too: cut where it should be."""
+    """A surface with a reference to the original is drawn and cut correctly far away."""
     q = Quadric(np.eye(2), [0, 0], -1).transform(1.0, [offset, offset])
     (piece,) = arcs(q, (offset + 0.5, offset + 2, offset - 2, offset + 2))
     near = piece - offset
