@@ -1,4 +1,4 @@
-"""The compiled loops of the quadratic form, called by address: right, and not a byte outside."""
+"""The compiled loops of the quadratic form are correct and write nothing outside their arrays."""
 
 import ctypes
 import mmap
@@ -17,7 +17,7 @@ libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class Guarded:
-    """Numbers next to a page that cannot be touched, and marked memory on the other side."""
+    """An array next to a protected page, with marked memory on the other side."""
 
     def __init__(self, numbers, *, at_the_end):
         size = numbers.nbytes
@@ -39,10 +39,10 @@ class Guarded:
 
 
 class GuardedNumPy:
-    """NumPy for the module of the loops: the work memory of each call is guarded.
+    """A replacement of NumPy in the module of the loops that guards the buffers of each call.
 
-    The loops allocate one unit more than they need, to align the rest. It is left out here: guarded
-    memory is aligned.
+    The loops allocate one unit more than they need, to align the rest. This class omits the unit,
+    because guarded memory is aligned.
     """
 
     dtype = staticmethod(np.dtype)
@@ -59,7 +59,7 @@ class GuardedNumPy:
 
 
 class Team(PythonThreads):
-    """As many threads as there are tickets at most, each of which is given work."""
+    """A team with at most as many threads as tickets, all of which get work."""
 
     worth = 1
 
@@ -79,13 +79,13 @@ def random_case(rng):
         n, m = int(rng.choice(INPUTS)), int(rng.integers(1, 8))
     if B * n * n * m > 3e7:
         B %= 40
-    # whole rows, columns of a wider array, one row for all samples
+    # complete rows, columns of a wider array, one row for all samples
     stride = int(rng.choice([n, n, n + 1, n + 7, 0]))
     return B, n, m, stride, int(rng.choice([1, 2, 3, 5, 17]))
 
 
 def check(rng):
-    """One random case of all three loops: the numbers of einsum, and nothing beside them."""
+    """Check one random case of all three loops: agreement with einsum, no writes outside."""
     dtype = str(rng.choice(["float32", "float64"]))
     B, n, m, stride, tickets = random_case(rng)
     pairs = n * (n + 1) // 2
@@ -114,7 +114,7 @@ def check(rng):
     at = stride * np.arange(B)[:, None] + np.arange(n)
     numbers = x.numbers[at], P.numbers.reshape(pairs, m), dz.numbers.reshape(B, m)
     numbers = [array.astype(float) for array in numbers]
-    wanted, sizes = exact(*numbers), exact(*map(np.abs, numbers))  # the sums, and of what sizes
+    wanted, sizes = exact(*numbers), exact(*map(np.abs, numbers))  # the sums and their magnitudes
     tolerance = 1e-6 if dtype == "float32" else 2e-15
     for found, true, size in zip((z, dx, dP), wanted, sizes, strict=True):
         if B:
@@ -122,7 +122,7 @@ def check(rng):
 
 
 def exact(X, P, D):
-    """z, dx and dP."""
+    """Return z, dx and dP."""
     (B, n), m = X.shape, P.shape[1]
     rows, columns = np.triu_indices(n)
     Q = np.zeros((n, n, m))
@@ -142,14 +142,14 @@ def test_numbers_and_memory(count):
 
 @pytest.mark.parametrize("loop", ["write_values", "write_input_gradient", "write_packed_gradient"])
 def test_work_is_shared(loop):
-    """As many tickets as there are threads, tiles of samples (rows for dP) and work for them."""
+    """The number of tickets is limited by threads, tiles of samples (rows for dP) and work."""
     asked = []
 
     class Counting(Team):
         def run(self, function, arguments):
             asked.append(arguments[1])
             super().run(function, arguments)
-            assert arguments[0] == 2 * arguments[1]  # each thread looked for one more
+            assert arguments[0] == 2 * arguments[1]  # each thread asked for one more
 
     B, n, m = 200, 6, 2
     x, P, z, dx = (np.ones(shape) for shape in ((B, n), (21, m), (B, m), (B, n)))
@@ -172,12 +172,12 @@ def test_work_is_shared(loop):
     run(3)
     run(40)
     run(40, worth=work // 2)
-    run(40, worth=work)  # one ticket: no thread is started
+    run(40, worth=work)  # with one ticket, no thread is started
     run(1)
     assert asked == [3, n if loop == "write_packed_gradient" else tiles, 2]
 
 
-def test_the_guards_would_notice():
+def test_the_guards_detect_writes_outside():
     guarded = Guarded(np.zeros(5), at_the_end=True)
     assert guarded.untouched_outside()
     ctypes.memset(guarded.address - 1, 0, 1)

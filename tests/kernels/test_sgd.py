@@ -1,4 +1,4 @@
-"""The compiled loop against the reference, the mini-batch path, and its own promises."""
+"""The compiled loop agrees with the reference and the mini-batch path, and keeps its guarantees."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ def sparse_rows(rng, n_samples=50, n=6):
 
 
 def fit_by_batches(net, X, Y, loss, *, rng, offset=None, sample_weight=None, **options):
-    """The mini-batch path with batches of one sample."""
+    """Train by the mini-batch path with batches of one sample."""
     samples, options = Samples(X, Y, sample_weight, offset), Options(**options)
     stack, state = Stack(net.layers, net.activations, loss), TrainingState()
     state.begin(len(samples), options)
@@ -56,7 +56,7 @@ def fit_by_batches(net, X, Y, loss, *, rng, offset=None, sample_weight=None, **o
 
 
 def per_sample(net, X, Y):
-    """The compiled loop on samples that nothing has checked."""
+    """Run the compiled loop on unchecked samples."""
     stack = Stack(net.layers, net.activations, "binary_cross_entropy")
     return PerSample(stack, Samples(X, Y), Options(), TrainingState())
 
@@ -82,7 +82,7 @@ def test_500_steps_in_three_implementations(kinds, loss, last, form, l2):
     engine.fit(given_X, Y, loss, **options)
     batches = net.copy()
     fit_by_batches(batches, S, Y, loss, rng=np.random.default_rng(0), **options)
-    assert max_difference(engine, net) > 1e-3  # it did learn something
+    assert max_difference(engine, net) > 1e-3  # the network has learned something
     assert max_difference(engine, batches) < 1e-9
     if has_reference(kinds):
         reference = reference_training(net, dense_X, Y, loss, 0.02, epochs=10, l2=l2)
@@ -133,7 +133,7 @@ def assert_matches_the_mini_batch_path(
     Y = targets(loss, 8, net.n_outputs, rng)
     shift = rng.normal(size=n) if offset == "vector" else offset
     if shift is not None:
-        shift = shift / np.sqrt(n)  # inputs of about unit length: nothing blows up
+        shift = shift / np.sqrt(n)  # inputs of about unit length, so that nothing diverges
     weights = rng.integers(0, 3, 8).astype(float) if weighted else None
     run = {"epochs": 2, "learning_rate": 1e-3, "l2": l2, "clip": clip, "sample_weight": weights}
     batches, row = net.copy(), None if shift is None else np.broadcast_to(shift, n)
@@ -173,7 +173,7 @@ def test_reported_loss_is_the_mean_before_each_step(loss, last, m):
     assert history.loss[0] == pytest.approx(start, rel=1e-10)
 
 
-def test_exponential_is_right_to_the_last_digits():
+def test_exponential_is_accurate_to_the_last_digits():
     # one step with weight and bias zero but for b = z moves b by rate * (sigmoid(z) - y)
     for dtype, tolerance in (("float64", 4e-16), ("float32", 3e-7)):
         for z in (-700.0, -80.0, -30.0, -1.0, -1e-3, 0.0, 1e-3, 0.7, 5.0, 30.0, 80.0, 700.0):
@@ -199,7 +199,7 @@ def test_weight_scales_the_step_and_zero_skips_the_sample():
         X[:2], Y[:2], learning_rate=0.01, epochs=1, l2=0.1, sample_weight=[3, 0], shuffle=False
     )
     assert max_difference(one, other) < 1e-16
-    # even a sample that would blow up is skipped, not looked at
+    # a sample that would diverge is skipped as well
     X[1] = 1e200
     other = net.copy()
     other.fit(X[:2], Y[:2], learning_rate=0.03, epochs=1, l2=0.1, sample_weight=[1, 0])
@@ -207,7 +207,7 @@ def test_weight_scales_the_step_and_zero_skips_the_sample():
 
 
 def test_penalty_survives_extreme_shrinking():
-    # 1 - rate * l2 * weight is negative, zero, tiny: the lazy scale must fold itself in
+    # 1 - rate * l2 * weight is negative, zero or tiny: the scale must be applied to the weights
     rng = np.random.default_rng(7)
     X, Y = sparse_rows(rng, 40, 6), targets("binary_cross_entropy", 40, 2, rng)
     net = make_network(("linear", "quadratic"), "tanh", "logistic", n=6)
@@ -261,7 +261,7 @@ def test_clip_bounds_the_step():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kinds", stacks(2))
 def test_compiled_loop_stops_at_a_bad_number(kinds, dtype, bad):
-    """Straight into the compiled path, past the checks of `Network.fit`."""
+    """Call the compiled loop directly, without the checks of `Network.fit`."""
     rng = np.random.default_rng(10)
     X = rng.normal(size=(9, 3)).astype(dtype)
     X[4, 1] = bad
@@ -300,8 +300,8 @@ def test_divergence_restores_the_last_finished_epoch(options):
     assert max_difference(net, again) == 0.0
 
 
-def test_divergence_in_the_last_step_is_seen():
-    # the only step overflows the weights: no later sample would notice
+def test_divergence_in_the_last_step_is_detected():
+    # the only step overflows the weights, and no later sample would detect it
     net = make_network(["linear"], "tanh", "identity", widths=(2,))
     before = net.copy()
     with pytest.raises(DivergenceError):
@@ -340,7 +340,7 @@ def test_same_bits_on_one_thread_and_on_many():
 
 
 def test_other_threads_run_during_the_compiled_loop(monkeypatch):
-    """Nothing but the compiled loop can let the other thread run before `finished` is set."""
+    """Only the compiled loop can let the other thread run before `finished` is set."""
     rng = np.random.default_rng(13)
     net = make_network(("linear", "quadratic"), "tanh", "logistic", n=20, widths=(30, 2))
     X, Y = rng.normal(size=(5000, 20)), targets("binary_cross_entropy", 5000, 2, rng)
@@ -366,7 +366,7 @@ def test_other_threads_run_during_the_compiled_loop(monkeypatch):
     interval = sys.getswitchinterval()
     sys.setswitchinterval(60)  # a thread that holds the GIL is not interrupted
     try:
-        for _ in range(50):  # on a busy machine the other thread may come too late
+        for _ in range(50):  # on a busy machine the other thread may start too late
             stepper.run_epoch(np.arange(5000), 1e-4)
             if any(during):
                 break
@@ -406,10 +406,10 @@ COUNT = (
 
 @pytest.mark.slow
 def test_compiles_without_a_writable_cache():
-    """Where numba finds no directory for its cache, it compiles uncached instead of failing."""
+    """If numba finds no directory for its cache, the loop is compiled without a cache."""
     script = (
         "import numba.core.caching as c\n"
-        "c.CacheImpl._locator_classes = []\n"  # no place to write to, whoever runs this
+        "c.CacheImpl._locator_classes = []\n"  # no writable place, even for root
         f"{COUNT}"
         "entry = rows.count_nonzeros\n"
         "print(list(entry.compiled.values()) == [entry.uncached])\n"
@@ -419,7 +419,7 @@ def test_compiles_without_a_writable_cache():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "no room"])
-def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
+def test_a_damaged_or_full_cache_causes_no_failure(damage, tmp_path):
     environment = dict(os.environ) | {"NUMBA_CACHE_DIR": str(tmp_path), "SCRIPT": COUNT}
 
     def run(limit=""):
@@ -447,7 +447,7 @@ def test_a_damaged_or_full_cache_is_no_reason_to_fail(damage, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_equations", "_sgd"])
 def test_the_cache_notices_an_edit_of_any_kernel_file(edited, tmp_path):
-    """numba itself looks only at the function's own file, at its time and size."""
+    """numba itself checks only the time and size of the function's own file."""
     package = Path(quadric.__file__).parent
     shutil.copytree(package, tmp_path / "quadric", ignore=shutil.ignore_patterns("__pycache__"))
     script = (
@@ -467,13 +467,13 @@ def test_the_cache_notices_an_edit_of_any_kernel_file(edited, tmp_path):
     assert len(set(before)) == 4  # also by dtype
     file = tmp_path / "quadric" / "kernels" / f"{edited}.py"
     text, when = file.read_text(), file.stat()
-    file.write_text(text[:3] + text[3].swapcase() + text[4:])  # of its docstring the first letter
+    file.write_text(text[:3] + text[3].swapcase() + text[4:])  # the first letter of its docstring
     os.utime(file, ns=(when.st_atime_ns, when.st_mtime_ns))
     assert file.stat().st_size == when.st_size
     assert not set(before) & set(names())
 
 
-# ---- input that compiled code must not follow ----------------------------------------------
+# ---- sparse and unusual input --------------------------------------------------------------
 
 
 def test_csr_with_strided_indices():
@@ -534,7 +534,7 @@ def test_dense_rows_that_are_mostly_zeros_are_compressed_exactly(monkeypatch):
 
 
 @pytest.mark.parametrize("mean", [100.0, 1000.0])
-def test_a_large_offset_on_dense_data_loses_nothing(mean):
+def test_a_large_offset_on_dense_data_loses_no_precision(mean):
     rng = np.random.default_rng(17)
     X = (mean + rng.normal(size=(50, 4))).astype(np.float32)
     Y = targets("binary_cross_entropy", 50, 2, rng)

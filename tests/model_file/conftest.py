@@ -1,4 +1,4 @@
-"""Saved models, shared by the tests of model files."""
+"""Saved models for the tests of model files."""
 
 import pickle
 import subprocess
@@ -12,7 +12,7 @@ from tests.support.model_file_models import MODELS, make
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
-    """Every model with its data and its file; another process has written its predictions."""
+    """Every model with its data and its file; another process writes its predictions."""
     directory = tmp_path_factory.mktemp("models")
     models = {}
     for i, name in enumerate(MODELS):

@@ -74,7 +74,7 @@ def test_a_tensor_can_be_used_only_once(saved, tmp_path):
         load(tmp_path / "model")
 
 
-def test_directories_and_pipes_are_refused_at_once(tmp_path):
+def test_directories_and_pipes_are_refused_immediately(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, what in ((tmp_path, "a directory"), (tmp_path / "pipe", "a device or a pipe")):
         with pytest.raises(ModelFileError, match=what):
@@ -124,13 +124,13 @@ def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
     craft(description, tensors)
     path = tmp_path / "model"
     path.write_bytes(container.to_bytes(description, tensors))
-    load(saved["classes objects"][2])  # all imports are made
+    load(saved["classes objects"][2])  # import everything first
     tracemalloc.start()
     with contextlib.suppress(ModelFileError):
         load(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak > 2 * path.stat().st_size  # it did read the file
+    assert peak > 2 * path.stat().st_size  # the file was read
     assert peak < 10 * path.stat().st_size + 2**19
 
 
@@ -185,7 +185,7 @@ FORGED_PIPELINES = {
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_scaler_that_makes_every_value_missing_is_refused(tmp_path):
-    """Unless the column is dropped or imputed, as where a column had no values in `fit`."""
+    """It is accepted if the column is dropped or imputed, as after a `fit` without values."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     y = (X[:, 0] > X[:, 1]).astype(int)
     last = QuadraticLogisticRegression(max_iter=100)
@@ -218,7 +218,7 @@ def test_unsigned_indices_that_decrease_are_refused(saved, tmp_path):
         load(tmp_path / "model")
 
 
-def test_a_class_weight_that_is_no_number_is_refused(tmp_path):
+def test_a_class_weight_that_is_not_a_number_is_refused(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 3))
     model = QuadraticClassifier(class_weight={0: 1.0, 1: 2.0}, max_iter=100)
     model.fit(X, (X[:, 0] > X[:, 1]).astype(int)).set_params(class_weight={0: "x", 1: 2.0})
@@ -309,7 +309,7 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
 
 
 def _entries(value):
-    """All estimators and steps in a description."""
+    """Yield all estimators and steps in a description."""
     inside = value.values() if isinstance(value, dict) else value
     found = [value] if isinstance(value, dict) and "class" in value else []
     return found + [e for v in inside if isinstance(v, (dict, list)) for e in _entries(v)]
@@ -326,7 +326,7 @@ RUNNING = {
 
 @pytest.mark.slow
 def test_parameters_that_control_running_are_not_read_from_a_file(saved, tmp_path):
-    """Refused in format 2; in format 1, which had them, left unread."""
+    """They are refused in format 2 and ignored in format 1, which stored them."""
     forged = 0
     for path, number in ((saved["columns"][2], 2), (FIXTURES / "format1_pipeline.quadric", 1)):
         places = len(_entries(container.read(path)[0]["model"]))
@@ -371,7 +371,7 @@ def mutate(count, seed):
 def test_mutated_files_load_the_same_model_or_are_refused():
     outcome = mutate(400, 1)
     assert outcome["refused"] > 300
-    assert outcome["forged"] > 2  # a forger may change a model, and nothing else
+    assert outcome["forged"] > 2  # a forged file may contain another model, but do no harm
 
 
 @pytest.mark.full

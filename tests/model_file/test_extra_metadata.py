@@ -1,4 +1,4 @@
-"""Commands accept any `extra` of a model file, or print one line and exit with code 1."""
+"""Commands accept any `extra` of a model file, or print a one-line error and exit with 1."""
 
 import copy
 import functools
@@ -63,7 +63,7 @@ def _one_command(monkeypatch):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Models with their `extra`: for numbers, for categories, and a network alone."""
+    """Models with their `extra`: for numbers, for categories, and a bare network."""
     directory = tmp_path_factory.mktemp("extra")
     iris = load_iris()
     names = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
@@ -87,7 +87,7 @@ def place(tmp_path_factory):
 
 
 def places(value, path=()):
-    """The paths of all values inside a JSON value."""
+    """Yield the paths of all values inside a JSON value."""
     yield path
     if isinstance(value, (dict, list)):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
@@ -95,7 +95,7 @@ def places(value, path=()):
 
 
 def changed(value, path, change):
-    """A copy with `change(holder, key)` applied at a path."""
+    """Return a copy with `change(holder, key)` applied at a path."""
     copied = copy.deepcopy(value)
     at = copied
     for key in path[:-1]:
@@ -105,7 +105,7 @@ def changed(value, path, change):
 
 
 def variants(extra):
-    """Copies with one value replaced by junk, removed, doubled, or copied to another key."""
+    """Yield copies with one value replaced, removed, duplicated or copied to another key."""
     for path in places(extra):
         if not path:
             continue
@@ -158,7 +158,7 @@ def test_extra_in_any_shape(name, count, place, tmp_path):
     description, tensors = describe(model, {})
     for k, one in enumerate(forged):
         path.write_bytes(container.to_bytes(description | {"extra": one}, tensors))
-        # drawing takes a second, so it is done for few of them
+        # plots take a second, so only a few are drawn
         commands = COMMANDS if count is None else (rng.choice(COMMANDS[:-1]), "info")
         if count is not None and k % 50 == 0:
             commands = (*commands, "plot")
@@ -185,7 +185,7 @@ def test_extra_in_any_shape(name, count, place, tmp_path):
     ],
 )
 @pytest.mark.parametrize("name", ["numbers", "network"])
-def test_notes_of_the_users_own_are_no_mistake(name, extra, place, tmp_path):
+def test_unknown_entries_of_extra_are_ignored(name, extra, place, tmp_path):
     """`extra` can hold anything; fields that quadric does not know are ignored."""
     _, models = place
     path = tmp_path / "m.quadric"
@@ -244,7 +244,7 @@ def test_info_of_forged_descriptions(count, place, tmp_path):
             try:
                 one = changed(one, place_, lambda at, key, junk=junk: at.__setitem__(key, junk))
             except (AttributeError, LookupError, TypeError):
-                continue  # an earlier change has taken the place away
+                continue  # an earlier change has removed the place
         path.write_bytes(container.to_bytes(one, tensors))
         codes.append(check(rng.choice(("info", "info --json")), path, None, None))
     for junk in JUNK:
@@ -256,7 +256,7 @@ def test_info_of_forged_descriptions(count, place, tmp_path):
     assert {0, 1} == set(codes)
 
 
-def test_what_info_says_of_a_good_file_is_unchanged(place, tmp_path):
+def test_info_of_a_valid_file_is_unchanged(place, tmp_path):
     _, models = place
     path = tmp_path / "m.quadric"
     save(*models["numbers"][:1], path, extra=models["numbers"][1])

@@ -1,4 +1,4 @@
-"""Forged model files are refused or give models that work, and any harm is detected."""
+"""Forged model files are refused or load as models that work, and any harm is detected."""
 
 import json
 import subprocess
@@ -32,11 +32,11 @@ def forge(count, seed):
 
 
 @pytest.mark.slow
-def test_forged_files_are_refused_or_give_models_that_work():
+def test_forged_files_are_refused_or_load_as_working_models():
     outcome = forge(100, 0)
     assert outcome["refused"] > 40
     assert outcome["works"] > 5
-    assert set(outcome["uses"]) == {*USES, *COMMANDS}  # else the test has proved little
+    assert set(outcome["uses"]) == {*USES, *COMMANDS}  # otherwise the test proves little
 
 
 @pytest.mark.full
@@ -47,7 +47,7 @@ def test_20_000_forged_files(capsys):
         print(f"\n20 000 forged model files: {json.dumps(outcome)}")
 
 
-# ---- the examination itself ----
+# ---- the checks themselves ----
 
 HARM = {
     "raise KeyError('x')": "KeyError",
@@ -65,7 +65,7 @@ HARM = {
     "faulthandler._sigsegv()": "died of SIGSEGV",
     "bytearray(2**31)": "MemoryError",
     "time.sleep(60)": "died of SIGALRM",
-    "any(i < 0 for i in itertools.count())": "died of SIG",  # whichever clock is first
+    "any(i < 0 for i in itertools.count())": "died of SIG",  # either clock may be first
     "[0] * 10**6": "times the file's size in memory",
 }
 SCRIPT = """
@@ -89,7 +89,7 @@ print(json.dumps(seen))
 
 
 @pytest.mark.slow
-def test_harm_is_seen():
+def test_harm_is_detected():
     seen = run("-c", SCRIPT, json.dumps(list(HARM)))
     for (harm, sign), causes in zip(HARM.items(), seen, strict=True):
         assert any(sign in cause for cause in causes), (harm, causes)

@@ -1,4 +1,4 @@
-"""Saves that are killed, interrupted or refused by the disk leave the old file or the new one."""
+"""Saves that are killed, interrupted or fail on a full disk leave the old file or the new one."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def kill(count):
 
 
 @pytest.mark.slow
-def test_killed_saves_leave_a_whole_file():
+def test_killed_saves_leave_a_complete_file():
     kill(8)
 
 
@@ -44,7 +44,7 @@ def test_killed_saves_leave_a_whole_file():
 def test_300_killed_saves(capsys):
     outcome = kill(300)
     for stage, least in {"making": 60, "writing": 60, "renaming": 20, "caught halfway": 60}.items():
-        assert outcome[stage] >= least  # else the test has proved little
+        assert outcome[stage] >= least  # otherwise the test proves little
     with capsys.disabled():
         print(f"\n300 killed saves: {json.dumps(outcome)}")
 
@@ -79,7 +79,7 @@ def small_files(directory):
 
 @contextlib.contextmanager
 def not_root():
-    """Root may write anywhere."""
+    """Run as an unprivileged user, because root can write anywhere."""
     if os.geteuid() != 0:
         yield
         return

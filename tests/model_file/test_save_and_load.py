@@ -1,4 +1,4 @@
-"""Saved models are the same after loading, and `save` refuses what it cannot store."""
+"""Saved models are the same after loading, and `save` refuses values that it cannot store."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_saving_again_gives_the_same_bytes(saved, name, tmp_path):
 def test_a_loaded_estimator_keeps_parameters_attributes_and_methods(saved, name):
     model, X, path = saved[name]
     loaded = load(path)
-    if name not in ("columns by type", "columns by index"):  # now by their names
+    if name not in ("columns by type", "columns by index"):  # now selected by name
         assert repr(loaded) == repr(model)
         assert repr(clone(loaded)) == repr(clone(model))
     if name != "classifier linear":  # nothing to explain
@@ -92,7 +92,7 @@ def test_a_loaded_estimator_keeps_parameters_attributes_and_methods(saved, name)
     if hasattr(model, "steps"):
         names = [m[:-1].get_feature_names_out().tolist() for m in (model, loaded)]
         assert names[0] == names[1]
-        again = clone(loaded)[:-1].fit_transform(X)  # anew, on the columns that were selected
+        again = clone(loaded)[:-1].fit_transform(X)  # fitted again on the selected columns
         assert again.shape == clone(model)[:-1].fit_transform(X).shape
 
 
@@ -135,7 +135,7 @@ def test_sgd_without_momentum_continues_as_if_never_saved(batch_size, tmp_path):
     here, there = (answers(m.partial_fit(X, z > 0), X) for m in (model, loaded))
     if batch_size > 1:
         assert_same_bits(here, there)
-    else:  # the compiled loop holds its weights as numbers times a factor: other roundings
+    else:  # the compiled loop stores its weights with a common factor, so rounding differs
         np.testing.assert_allclose(there["predict_proba"], here["predict_proba"], rtol=1e-12)
 
 
@@ -159,7 +159,7 @@ def test_smallest_and_largest_numbers_survive(tmp_path):
 
 
 def test_other_safetensors_readers_find_the_parameters(network_file):
-    """Another reader of safetensors finds the parameters under the names of the design."""
+    """Other readers of safetensors find the parameters under the documented names."""
     network, tensors = load(network_file), load_file(network_file)
     assert sorted(tensors) == [f"layers.{l}.{name}" for l in (0, 1) for name in "QWb"]
     assert np.array_equal(tensors["layers.0.Q"], triangle.pack(network.layers[0].Q).T)
@@ -182,7 +182,7 @@ def test_info_returns_extra_and_does_not_read_tensors(tmp_path, monkeypatch):
     assert about["model"]["class"] == "Pipeline"
     assert about["tensors"]["layers.0.W"] == {"dtype": "F64", "shape": [3, 4]}
     assert about["versions"]["quadric"] == quadric.__version__
-    with path.open("r+b") as stream:  # the numbers are not looked at
+    with path.open("r+b") as stream:  # the tensors are not read
         stream.seek(-4, os.SEEK_END)
         stream.write(b"\xff" * 4)
     assert info(path) == about

@@ -1,4 +1,4 @@
-"""Bad input: an error that names the argument, what was wanted and what came; nothing changed."""
+"""Bad input raises an error that names the argument, and changes nothing."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_bad_input_raises_and_changes_nothing(data, options, error, message, pat
     assert max_difference(net, before) == 0.0
 
 
-def test_cross_entropy_wants_distributions():
+def test_cross_entropy_requires_distributions():
     net = make_network(["quadratic"], "tanh", "softmax", widths=(2,))
     for bad in (Y, np.zeros((4, 2)), np.array([[2.0, -1.0]] * 4)):
         with pytest.raises(ValueError, match="rows that are non-negative and sum to 1"):
@@ -90,7 +90,7 @@ def test_cross_entropy_wants_distributions():
     assert net.fit(X, Y / 2, epochs=1).epochs == 1
 
 
-def test_float32_overflow_is_seen():
+def test_float32_overflow_is_detected():
     net = make_network(["quadratic"], "tanh", "identity", widths=(2,), dtype="float32")
     with pytest.raises(ValueError, match=r"X must be finite in float32\. Got inf"):
         net.forward(np.full((1, 3), 1e300))
@@ -138,11 +138,11 @@ def test_bad_options_of_create_are_refused(options, message):
         Network.create(2, [("linear", 1, "tanh")], **options)
 
 
-def test_dtypes_by_any_spelling():
+def test_dtypes_in_any_form():
     assert as_dtype(np.float32) == as_dtype("float32") == np.dtype("f4")
 
 
-def test_odd_but_good_input():
+def test_unusual_but_valid_input():
     net = make_network(("linear", "quadratic"), "tanh", "logistic")
     wanted = net.forward(X)
     for good in (X.astype(int), X.astype(bool), X.tolist(), X.astype(object), np.asfortranarray(X)):
@@ -188,6 +188,6 @@ def test_a_layer_that_is_used_twice_is_refused():
         Network([layer, layer], ["tanh", "tanh"])
 
 
-def test_a_network_that_would_not_fit_into_memory():
+def test_a_network_that_does_not_fit_into_memory():
     with pytest.raises(MemoryError, match=r"layer 1 \(quadratic, 200,000 inputs, 10 neurons\)"):
         Network.create(3, [("linear", 200_000, "tanh"), ("quadratic", 10, "softmax")])

@@ -1,4 +1,4 @@
-"""The network's methods."""
+"""The methods of `Network`."""
 
 import copy
 import pickle
@@ -14,7 +14,7 @@ from tests.support.networks import make_network, max_difference, stacks, targets
 RNG = np.random.default_rng(0)
 
 
-def test_the_designs_example():
+def test_the_basic_example():
     net = Network.create(
         784,
         [("linear", 30, "logistic"), ("quadratic", 10, "logistic")],
@@ -56,9 +56,9 @@ def test_sparse_input_gives_the_same_logits(kinds, offset):
                 np.testing.assert_allclose(sparse_grad.arrays()[name], array, atol=1e-13)
 
 
-def test_a_sound_csr_matrix_is_used_as_it_is():
+def test_a_valid_csr_matrix_is_not_copied():
     X = sparse.csr_array(np.eye(3))
-    _ = X.has_canonical_format, X.has_sorted_indices  # flags that SciPy keeps
+    _ = X.has_canonical_format, X.has_sorted_indices  # SciPy caches these flags
     taken = as_csr("X", X, np.dtype(np.float64))
     assert np.shares_memory(taken.data, X.data)
     assert np.shares_memory(taken.indices, X.indices)
@@ -87,7 +87,7 @@ def test_copies_are_independent():
         assert max_difference(net, other) == 0.0
         other.fit(X, Y, epochs=1)
         assert max_difference(net, other) > 0.0
-        other.layers[1].Q = np.zeros((2, 4, 4))  # still a layer that guards its parameters
+        other.layers[1].Q = np.zeros((2, 4, 4))  # a copied layer still checks its parameters
     assert np.abs(net.layers[1].Q).max() > 0
 
 
@@ -199,7 +199,7 @@ def test_the_six_clusters_of_the_paper():
 
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"solver": "lbfgs"}])
-def test_a_callback_that_stops_may_restore_what_it_wants(options):
+def test_a_callback_that_stops_can_restore_other_parameters(options):
     X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 2))
     net = make_network(["quadratic"], "tanh", "identity", widths=(2,))
 
@@ -218,7 +218,7 @@ def test_lbfgs_at_an_optimum_still_reports_a_loss():
     assert history.loss == pytest.approx([0.0], abs=1e-20)
 
 
-def test_divergence_error_travels_between_processes():
+def test_divergence_error_can_be_pickled():
     from quadric import DivergenceError
 
     net = make_network(["linear"], "tanh", "identity", widths=(2,))

@@ -1,4 +1,4 @@
-"""ONNX graphs run by onnxruntime agree with the models that they were exported from."""
+"""ONNX graphs run by onnxruntime agree with the exported models."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def session(proto):
 
 
 def run(proto, X, dtype="float32"):
-    """The outputs by name, for a matrix or a table."""
+    """Return the outputs by name, for a matrix or a table."""
     graph = session(proto)
     if isinstance(X, pd.DataFrame):
         feed = {node.name: column(X[node.name], node.type) for node in graph.get_inputs()}
@@ -75,7 +75,7 @@ def column(values, kind):
 
 
 def assert_same(model, X, *, dtype="float32", atol=1e-5, proto=None):
-    """Labels, and probabilities to `atol`; returns the graph."""
+    """Check labels, and probabilities to `atol`; return the graph."""
     proto = export(model, dtype=dtype) if proto is None else proto
     out = run(proto, X, dtype)
     assert list(out) == ["label", "probabilities"]
@@ -119,7 +119,7 @@ def test_graphs_agree_with_forward_for_every_layer_and_activation(kind, hidden, 
 )
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_float32_graphs_of_mnist_size_agree_with_forward(layers, dtype):
-    """float32 graphs of float32 and of float64 networks; forward in the network's own dtype."""
+    """Compare float32 graphs with float32 and float64 networks."""
     rng = np.random.default_rng(0)
     X = (rng.uniform(size=(300, 784)) * (rng.uniform(size=(300, 784)) < 0.2)).astype("float32")
     net = Network.create(784, layers, init="normal", scale=0.05, rng=0, dtype=dtype)
@@ -172,13 +172,13 @@ ENDINGS = [
 @pytest.mark.parametrize(("loss", "hidden"), ENDINGS)
 @pytest.mark.parametrize("trained", FLOATS)
 def test_classifier_graphs_agree_with_predict_proba(load, loss, hidden, trained):
-    """float32 graphs, against predict_proba in the dtype of training; float64 likewise."""
+    """Compare float32 and float64 graphs with predict_proba in the dtype of training."""
     X, y = load(return_X_y=True)
     X = X.astype("float32").astype(trained)  # the same inputs for both
     last = QuadraticClassifier(hidden, loss=loss, alpha=0.1, max_iter=20, dtype=trained)
     model = make_pipeline(StandardScaler(), last.set_params(random_state=0))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not converged: no matter here
+        warnings.simplefilter("ignore")  # not converged, which does not matter
         model.fit(X, y)
     proto = assert_same(model, X)
     assert len(proto.graph.node) < 30
@@ -189,13 +189,13 @@ def test_classifier_graphs_agree_with_predict_proba(load, loss, hidden, trained)
 @pytest.mark.slow
 @pytest.mark.parametrize(("loss", "hidden"), [("auto", ()), ("binary_cross_entropy", (30,))])
 def test_classifier_graphs_of_mnist_size_agree_with_predict_proba(loss, hidden):
-    """Trained in float32; against predict_proba of the same model in float32 and float64."""
+    """Compare with predict_proba in float32 and float64, for models trained in float32."""
     rng = np.random.default_rng(0)
     X = (rng.uniform(size=(300, 784)) * (rng.uniform(size=(300, 784)) < 0.2)).astype("float32")
     y = np.arange(300) % 10
     last = QuadraticClassifier(hidden, loss=loss, solver="adam", max_iter=1, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not converged: no matter here
+        warnings.simplefilter("ignore")  # not converged, which does not matter
         model = make_pipeline(MaxAbsScaler(), last).fit(X, y)
     proto = assert_same(model, X)
     last.network_ = last.network_.astype("float64")
@@ -227,7 +227,7 @@ def test_text_classes_give_text_labels():
 
 def test_a_single_class_is_always_predicted():
     model = QuadraticClassifier((), alpha=0.1).fit([[0.0], [1.0]], ["only", "only"])
-    model.network_.layers[0].b = [5.0]  # a logit that would mean a second class
+    model.network_.layers[0].b = [5.0]  # a logit that would select a second class
     out = run(export(model), [[0.0], [5.0]])
     np.testing.assert_array_equal(out["label"], ["only", "only"])
     np.testing.assert_array_equal(out["probabilities"], [[1.0], [1.0]])
@@ -253,8 +253,8 @@ def test_regressor_graphs_agree_with_predict(outputs):
     np.testing.assert_allclose(out["variable"], wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_tiny_sigmoids_are_normalised():
-    """All sigmoids tiny: their shares must still be right."""
+def test_tiny_sigmoids_are_normalized():
+    """Probabilities are correct even if all sigmoids are tiny."""
     net = Network.create(1, [("linear", 3, "logistic")])
     net.layers[0].W, net.layers[0].b = [[-1.0], [-1.0], [-2.0]], [0.0, 1.0, 0.0]
     model = QuadraticClassifier((), layer_kinds="linear", loss="binary_cross_entropy", alpha=0.1)
@@ -270,10 +270,8 @@ def test_tiny_sigmoids_are_normalised():
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hidden", [(), (3,)])
-def test_large_inputs_give_finite_probabilities_wherever_the_model_does(
-    loss, classes, kind, hidden
-):
-    """Wherever a float32 model answers, so does its graph."""
+def test_large_inputs_give_finite_probabilities_if_the_model_does(loss, classes, kind, hidden):
+    """If a float32 model returns probabilities, so does its graph."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2)).astype("float32")
     last = QuadraticClassifier(hidden, layer_kinds=kind, loss=loss, alpha=0.1, random_state=0)
@@ -288,14 +286,14 @@ def test_large_inputs_give_finite_probabilities_wherever_the_model_does(
             continue
         out = run(proto, far)
         assert np.isfinite(out["probabilities"]).all()
-        # a row whose largest logits are the same to rounding may go either way
+        # a row whose largest logits are equal up to rounding may have either label
         near = np.abs(out["probabilities"] - wanted).max(axis=1) < 1e-5
         assert near.mean() > 0.9
         answered += 1
     assert answered >= 3
 
 
-def test_infinite_logits_of_two_classes_are_certain():
+def test_infinite_logits_of_two_classes_give_0_and_1():
     model = QuadraticClassifier((), alpha=0.1).fit([[0.0], [1.0], [3.0]], [0, 0, 1])
     out = run(export(model), [[1e30], [np.nan]])
     np.testing.assert_array_equal(out["probabilities"][0], [0, 1])
@@ -315,7 +313,7 @@ def test_inputs_that_overflow_give_nan_where_the_model_raises():
 
 def test_a_large_mean_loses_no_digits():
     X, y = load_iris(return_X_y=True)
-    X = (X * 16).round() / 16 + 2**14 + 1 / 16  # float32 holds these; their means it does not
+    X = (X * 16).round() / 16 + 2**14 + 1 / 16  # exact in float32, but their means are not
     np.testing.assert_array_equal(X.astype("float32"), X)
     for scaler in (StandardScaler(), MinMaxScaler()):
         model = make_pipeline(scaler, QuadraticLogisticRegression(C=100.0)).fit(X, y)
@@ -379,13 +377,13 @@ def test_imputed_numbers_agree(imputer):
 
 @pytest.fixture(scope="module")
 def table():
-    """Iris, with gaps, text and whole numbers."""
+    """Iris with missing values, text and integers."""
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(X.astype("float32"), columns=["sepal length", "sepal width", "c", "d"])
     frame.loc[::7, "c"] = np.nan
-    frame["colour"] = rng.choice(["red", "green", "blue", "violet"], 150, p=[0.5, 0.3, 0.18, 0.02])
-    frame.loc[::11, "colour"] = np.nan
+    frame["color"] = rng.choice(["red", "green", "blue", "violet"], 150, p=[0.5, 0.3, 0.18, 0.02])
+    frame.loc[::11, "color"] = np.nan
     frame["size"] = rng.integers(1, 4, 150)
     frame["flag"] = rng.integers(0, 2, 150).astype(bool)
     frame["unused"] = "text"
@@ -395,11 +393,11 @@ def table():
 NUMBERS = ["sepal length", "sepal width", "c", "d"]
 
 
-def mixed(colour, size=None):
+def mixed(color, size=None):
     numeric = Pipeline([("fill", SimpleImputer()), ("scale", StandardScaler())])
     parts = [
         ("numbers", numeric, NUMBERS),
-        ("colour", colour, ["colour"]),
+        ("color", color, ["color"]),
         ("size", size or OneHotEncoder(), ["size", "flag"]),
     ]
     return make_pipeline(ColumnTransformer(parts), QuadraticClassifier((), alpha=0.1))
@@ -417,20 +415,20 @@ def test_columns_of_a_table_are_inputs_of_their_types(table, dtype):
     number = "tensor(float)" if dtype == "float32" else "tensor(double)"
     types = {node.name: node.type for node in session(proto).get_inputs()}
     wanted = dict.fromkeys(NUMBERS, number)
-    wanted |= {"colour": "tensor(string)", "size": "tensor(int64)", "flag": "tensor(int64)"}
+    wanted |= {"color": "tensor(string)", "size": "tensor(int64)", "flag": "tensor(int64)"}
     assert types == wanted
     assert all(node.shape == ["batch", 1] for node in session(proto).get_inputs())
     assert len(proto.graph.node) < 50
-    unknown = frame.assign(colour="never seen")
+    unknown = frame.assign(color="never seen")
     assert_same(model, unknown, dtype=dtype)
     changed = np.abs(model.predict_proba(unknown) - model.predict_proba(frame)).max()
     assert changed > 1e-3
 
 
 @pytest.mark.parametrize(
-    "colour",
+    "color",
     [
-        OneHotEncoder(),  # a gap is a category
+        OneHotEncoder(),  # a missing value is a category
         OneHotEncoder(drop="first"),
         OneHotEncoder(min_frequency=0.2),
         OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=0.25),
@@ -438,24 +436,24 @@ def test_columns_of_a_table_are_inputs_of_their_types(table, dtype):
         filled(drop=["green"], min_frequency=0.1),
         make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), OneHotEncoder()),
     ],
-    ids=lambda colour: re.sub(r"\s+", " ", str(colour)),
+    ids=lambda color: re.sub(r"\s+", " ", str(color)),
 )
-def test_one_hot_encoders_agree(table, colour):
+def test_one_hot_encoders_agree(table, color):
     frame, y = table
-    model = mixed(colour, OneHotEncoder(drop="if_binary")).fit(frame, y)
+    model = mixed(color, OneHotEncoder(drop="if_binary")).fit(frame, y)
     assert_same(model, frame)
-    if getattr(colour, "handle_unknown", None) == "infrequent_if_exist":
-        assert_same(model, frame.assign(colour="never seen"))
+    if getattr(color, "handle_unknown", None) == "infrequent_if_exist":
+        assert_same(model, frame.assign(color="never seen"))
 
 
 def test_unknown_categories_where_the_encoder_would_raise(table):
     frame, y = table
-    unknown = frame.assign(colour="never seen")
+    unknown = frame.assign(color="never seen")
     model = mixed(filled()).fit(frame, y)
     with pytest.raises(ValueError, match="unknown categories"):
         model.predict(unknown)
     found = run(export(model), unknown)["probabilities"]
-    model[0].named_transformers_["colour"][-1].handle_unknown = "ignore"
+    model[0].named_transformers_["color"][-1].handle_unknown = "ignore"
     np.testing.assert_allclose(found, model.predict_proba(unknown), atol=1e-5)
     ordinal = make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder())
     model = mixed(ordinal).fit(frame, y)
@@ -501,7 +499,7 @@ def test_a_dropped_column_is_not_an_input(table):
     model = make_pipeline(scaled, QuadraticClassifier((), alpha=0.1)).fit(frame, y)
     proto = assert_same(model, frame)
     assert [node.name for node in proto.graph.input] == ["sepal width", "d"]
-    # without names the graph takes the array as it is, and whatever is in a dropped column
+    # without names, the graph takes the whole array and ignores dropped columns
     X = frame[NUMBERS].to_numpy("float32")
     by_place = make_pipeline(
         ColumnTransformer([("scale", StandardScaler(), [1, 3])]), QuadraticClassifier((), alpha=0.1)
@@ -517,7 +515,7 @@ def test_columns_that_a_second_transformer_encodes_or_drops(table, output):
         [
             ("scale", StandardScaler(), ["d", "sepal width"]),
             ("keep", "passthrough", ["unused", "size"]),
-            ("fill", SimpleImputer(strategy="most_frequent"), ["colour"]),
+            ("fill", SimpleImputer(strategy="most_frequent"), ["color"]),
         ]
     ).set_output(transform=output)
     second = ColumnTransformer(
@@ -526,7 +524,7 @@ def test_columns_that_a_second_transformer_encodes_or_drops(table, output):
     model = make_pipeline(first, second, QuadraticClassifier((), alpha=0.1)).fit(frame, y)
     proto = assert_same(model, frame)
     names = [node.name for node in proto.graph.input]
-    assert names == ["sepal width", "d", "colour", "size"]
+    assert names == ["sepal width", "d", "color", "size"]
 
 
 def test_a_column_used_as_number_and_category_is_a_float_input():
@@ -555,7 +553,7 @@ def test_the_file_has_the_metadata(tmp_path, table):
     path = tmp_path / "model.onnx"
     proto = export(model, path)
     assert path.read_bytes() == proto.SerializeToString()
-    export(model, str(path))  # writes over it
+    export(model, str(path))  # overwrites the file
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
     properties = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     assert properties["quadric_version"] == __version__
@@ -579,7 +577,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
 
 
-def test_bounds_of_clip_are_scalars_as_onnx_demands():
+def test_bounds_of_clip_are_scalars_as_onnx_requires():
     X, y = load_iris(return_X_y=True)
     model = make_pipeline(MinMaxScaler(clip=True), QuadraticLogisticRegression()).fit(X, y > 0)
     graph = export(model).graph
@@ -649,7 +647,7 @@ def test_a_column_with_the_name_of_an_output_is_rejected():
     assert_same(make_pipeline(steps, QuadraticLogisticRegression()).fit(frame, [0, 1, 1]), frame)
 
 
-def test_empty_and_missing_text_cannot_be_told_apart():
+def test_empty_and_missing_text_cannot_be_distinguished():
     frame = pd.DataFrame({"t": np.array(["", None, "a"], dtype=object)})
     model = make_pipeline(OneHotEncoder(), QuadraticLogisticRegression()).fit(frame, [0, 1, 1])
     with pytest.raises(
@@ -685,7 +683,7 @@ def test_missing_packages_are_reported_with_the_pip_command():
     "last", [QuadraticClassifier((), alpha=0.1), QuadraticLogisticRegression()]
 )
 def test_skl2onnx_converts_classifiers(last, dtype):
-    register()  # a second time: no harm
+    register()  # a second call has no effect
     X, y = load_wine(return_X_y=True)
     X, names = X.astype(dtype), np.array(["a", "b", "c"])[y]
     model = make_pipeline(StandardScaler(), last).fit(X, names)
@@ -725,7 +723,7 @@ def test_skl2onnx_options_are_respected():
 
 
 def test_skl2onnx_converts_pipelines_that_export_does_not():
-    """PolynomialFeatures and a regressor; several labels."""
+    """PolynomialFeatures with a regressor, and several labels."""
     X = load_iris().data.astype("float32")
     last = QuadraticRegressor((3,), alpha=0.1, random_state=0)
     model = make_pipeline(PolynomialFeatures(2), StandardScaler(), last).fit(X[:, :2], X[:, 3])
@@ -739,9 +737,9 @@ def test_skl2onnx_converts_pipelines_that_export_does_not():
 
 
 def test_skl2onnx_converts_columns_of_several_types(table):
-    """Columns of several types; the text without gaps, for which skl2onnx has no imputer."""
+    """The text has no missing values, because skl2onnx has no imputer for text."""
     frame, y = table
-    frame = frame.astype({"flag": "int64"}).assign(colour=frame["colour"].fillna("none"))
+    frame = frame.astype({"flag": "int64"}).assign(color=frame["color"].fillna("none"))
     model = mixed(OneHotEncoder(handle_unknown="ignore")).fit(frame, y)
     proto = skl2onnx.to_onnx(
         model, frame.drop(columns="unused")[:1], options={QuadraticClassifier: {"zipmap": False}}

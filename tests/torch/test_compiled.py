@@ -411,7 +411,7 @@ def test_numba_is_loaded_when_first_used_and_may_be_forbidden(forbidden):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "nowhere to write"])
-def test_a_damaged_or_missing_cache_is_no_reason_to_fail(damage, tmp_path):
+def test_a_damaged_or_missing_cache_causes_no_failure(damage, tmp_path):
     script = (
         "import torch, numba.core.caching as c\n"
         + ("c.CacheImpl._locator_classes = []\n" if damage == "nowhere to write" else "")
