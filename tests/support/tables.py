@@ -16,8 +16,7 @@ def schema_of(path, target, batch=10**6, **options):
 
 def schema_of_source(source, target, batch=10**6, **options):
     options = ColumnOptions(target, **options)
-    profiles, start = options.new_profiles(source.columns), 0
+    profiles = options.new_profiles(source.columns)
     for frame in source.batches(batch):
-        profile_batch(profiles, frame, start)
-        start += len(frame)
+        profile_batch(profiles, frame)
     return infer_schema(profiles, options, source.unnamed)

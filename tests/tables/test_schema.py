@@ -9,8 +9,8 @@ import pytest
 from quadric.errors import TableError
 from quadric.tables import ColumnOptions, Settings, open_table, train
 from quadric.tables._features import features, labels
-from quadric.tables._preprocessing import fitted_to_moments
 from quadric.tables._schema import Schema
+from quadric.tables.streaming._learner import fitted_to_moments
 from tests.support.tables import schema_of, write
 
 

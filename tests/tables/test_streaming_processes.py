@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 def make_parquet(path, rows, chunk=200_000):
     """Eight numbers, a category and a label, in row groups, without holding it all."""
-    from quadric.tables._writing import write_batches
+    from quadric.tables._prediction import write_batches
 
     def frames():
         rng = np.random.default_rng(0)

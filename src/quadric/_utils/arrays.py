@@ -62,19 +62,15 @@ def _refuse_non_finite(name: str, array: Array, dtype: np.dtype[Any]) -> None:
 
 def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
     """Convert X to a C-contiguous array or a canonical CSR matrix of shape (samples, n)."""
-    if sparse.issparse(X):
-        shape = X.shape
-        if len(shape) == 2 and shape[1] == n:
-            matrix: Matrix = as_csr(name, X, dtype)
-            _refuse_non_finite(name, matrix.data, dtype)
-    else:
-        matrix = as_numbers(name, X, dtype)
-        shape = matrix.shape
-    if len(shape) != 2 or shape[1] != n:
+    matrix: Matrix = X if sparse.issparse(X) else as_numbers(name, X, dtype)
+    if len(matrix.shape) != 2 or matrix.shape[1] != n:
         raise ValueError(
             f"{name} must have shape (n_samples, {n}), one column for each input of the network. "
-            f"Got shape {tuple(shape)} instead."
+            f"Got shape {tuple(matrix.shape)} instead."
         )
+    if sparse.issparse(X):
+        matrix = as_csr(name, X, dtype)
+        _refuse_non_finite(name, matrix.data, dtype)
     return matrix
 
 

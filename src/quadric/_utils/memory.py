@@ -62,12 +62,9 @@ def control_group_bytes(root: Path = Path("/")) -> int | None:
 
 def control_groups(root: Path = Path("/")) -> list[Path]:
     """Return the directories of the process's memory groups, each followed by its parents."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
     found = []
-    for line in lines:  # 4:cpu,memory:/path in version 1, 0::/path in version 2
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        # 4:cpu,memory:/path in version 1, 0::/path in version 2
         match = re.fullmatch(r"(?:0:|\d+:(?:[^:]*,)?(memory)(?:,[^:]*)?):/(.*)", line)
         if match:
             top = root / "sys/fs/cgroup" / (match[1] or "")
@@ -88,11 +85,16 @@ def _left_in_group(group: Path) -> int | None:
 
 def _number(file: Path, pattern: str = r"^(\d+)") -> int | None:
     """Return the first number in a file that `pattern` matches."""
-    try:
-        match = re.search(pattern, file.read_text(), re.MULTILINE)
-    except OSError:
-        return None
+    match = re.search(pattern, _text(file), re.MULTILINE)
     return int(match[1]) if match else None
+
+
+def _text(file: Path) -> str:
+    """Return the text of a file; empty if it cannot be read."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def readable(size: float) -> str:

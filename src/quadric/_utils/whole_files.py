@@ -4,7 +4,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 import secrets
 import stat
 import time
@@ -45,7 +44,7 @@ def replacing(
     new : bool
         If True, anything that exists at `path` raises FileExistsError.
     tag : str
-        Eight hexadecimal digits by which `remove_leftovers` recognises the temporary file.
+        Eight hexadecimal digits by which `remove_leftovers` recognizes the temporary file.
     """
     target = Path(os.path.realpath(path) if follow_links and not new else os.path.abspath(path))
     mode = None if new else _mode_of(target)
@@ -91,13 +90,12 @@ def temporary_name(target: Path, tag: str = "") -> Path:
 
 def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
     """Remove temporary files of a target and tag that are at least `age` seconds old."""
-    ours = re.compile(rf"\.quadric-{_digest(target)}-{tag}[0-9a-f]{{{16 - len(tag)}}}\.part")
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(target.parent):
-            if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(OSError):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime >= age:
-                        os.unlink(entry.path)
+    digits = "[0-9a-f]" * (16 - len(tag))
+    for path in target.parent.glob(f".quadric-{_digest(target)}-{tag}{digits}.part"):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            if stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime >= age:
+                os.unlink(path)
 
 
 def _digest(target: Path) -> str:
@@ -107,10 +105,8 @@ def _digest(target: Path) -> str:
 def _rename_to_new(temporary: Path, target: Path) -> None:
     """Rename a file unless the target exists."""
     try:
-        os.link(temporary, target)  # fails if the target exists
-    except FileExistsError:
-        raise
-    except OSError:  # the file system has no hard links
+        os.link(temporary, target)
+    except OSError:  # the target exists, or the file system has no hard links
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         os.rename(temporary, target)

@@ -1,8 +1,8 @@
 """The command line: one file per command, and what they share.
 
-`_console` prints and reports errors, `_model_loading` opens model files with a table, and
-`_reproduce_tables` shows the results of `reproduce`. Each command imports the packages it needs
-when it runs, so that `quadric --help` stays fast. Start with `main`.
+`_console` prints and reports errors, and `_model_loading` opens model files with a table. Each
+command imports the packages it needs when it runs, so that `quadric --help` stays fast. Start with
+`main`.
 """
 
 import io

@@ -1,12 +1,11 @@
 """`quadric complexity`: parameters, multiplications, memory and time of a network."""
 
-import json
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
-from quadric.cli._console import comma_separated, make_console
+from quadric.cli._console import comma_separated, make_console, print_json
 
 KINDS = ("linear", "quadratic", "reduced")
 
@@ -56,7 +55,7 @@ def complexity(
             }
             for row in rows
         ]
-        typer.echo(json.dumps({"layers": found}, indent=2))
+        print_json({"layers": found})
         return
     lines = (
         ("parameters", [row.parameters for row in rows], "{:,}".format),
@@ -66,10 +65,8 @@ def complexity(
         ("memory, float64", [8 * row.parameters for row in rows], readable),
         ("time of one step (estimate)", [row.seconds for row in rows], _time),
     )
-    table = Table("")
-    for row in rows:
-        table.add_column(f"{row.inputs} -> {row.neurons}\n{row.kind}", justify="right")
-    table.add_column("\ntotal", justify="right")
+    headings = [f"{row.inputs} -> {row.neurons}\n{row.kind}" for row in rows]
+    table = Table("", *(Column(name, justify="right") for name in [*headings, "\ntotal"]))
     for name, values, show in lines:
         table.add_row(name, *map(show, values), show(sum(values)))
     console = make_console()

@@ -1,16 +1,26 @@
 """Printing, error reports and output paths, shared by all commands."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from quadric._utils.text import visible
+from quadric.errors import DivergenceError, ModelFileError, TableError
+
+INPUT_ERRORS: tuple[type[Exception], ...] = (
+    TableError,
+    ModelFileError,
+    DivergenceError,
+    MemoryError,
+    ImportError,
+)
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -33,6 +43,11 @@ def print_line(text: str) -> None:
     typer.echo(visible(text))
 
 
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON on stdout."""
+    typer.echo(json.dumps(value, indent=2))
+
+
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes on stderr, one per line."""
     console = make_console(stderr=True)
@@ -40,51 +55,55 @@ def print_notes(notes: Iterable[str]) -> None:
         console.print(f"note: {visible(note)}")
 
 
-def writable_directory(path: Path, option: str = "--out") -> Path:
+def writable_directory(path: Path) -> Path:
     """Create the directory if necessary; fail if it cannot be written to."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "Permission denied", str(path))
     except OSError as error:
-        fail(f"cannot write to {path}: {error.strerror}. Choose another directory with {option}.")
+        fail(f"cannot write to {path}: {error.strerror}. Choose another directory with --out.")
     return path
 
 
 def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = ()) -> Path:
     """Check before any work that a file can be written and is not one of the inputs."""
-    for source in inputs:
-        if source is not None and path.exists() and source.exists() and path.samefile(source):
-            fail(f"{path} is also an input and would be lost. Choose another file with {option}.")
-    if path.is_dir():
-        fail(f"{path} is a directory. Choose a file with {option}.")
-    if not path.parent.is_dir():
-        fail(f"there is no directory {path.parent}. Create it, or choose another with {option}.")
     writable = os.access(path.parent, os.W_OK | os.X_OK)
-    if not writable or (path.exists() and not os.access(path, os.W_OK)):
-        fail(f"cannot write {path}: permission denied. Choose another file with {option}.")
+    read_only = path.exists() and not os.access(path, os.W_OK)
+    problems = {
+        f"{path} is also an input and would be lost. Choose another file with {option}.": any(
+            source is not None and path.exists() and source.exists() and path.samefile(source)
+            for source in inputs
+        ),
+        f"{path} is a directory. Choose a file with {option}.": path.is_dir(),
+        f"there is no directory {path.parent}. Create it, or choose another with {option}.": (
+            not path.parent.is_dir()
+        ),
+        f"cannot write {path}: permission denied. Choose another file with {option}.": (
+            read_only or not writable
+        ),
+    }
+    for problem, applies in problems.items():
+        if applies:
+            fail(problem)
     return path
 
 
 @contextmanager
-def errors_as_one_line(*more: type[Exception]) -> Iterator[None]:
-    """Report bad input and failures of the disk, and the `more` errors, as one line each."""
-    from quadric.errors import DivergenceError, ModelFileError, TableError
+def errors_as_one_line(*more: type[Exception], hint: str = "") -> Iterator[None]:
+    """Report bad input and failures of the disk, and the `more` errors, as one line each.
 
-    expected: tuple[type[Exception], ...] = (
-        TableError,
-        ModelFileError,
-        DivergenceError,
-        MemoryError,
-        ImportError,
-        *more,
-    )
+    After Ctrl-C, print the hint and exit with code 130.
+    """
     try:
         yield
+    except KeyboardInterrupt:
+        make_console(stderr=True).print(f"\nStopped.{hint}")
+        raise typer.Exit(130) from None
     except BrokenPipeError:  # for instance, `quadric predict ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise typer.Exit(0) from None
-    except expected as error:
+    except INPUT_ERRORS + more as error:
         fail(" ".join(str(error).split()) or type(error).__name__)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

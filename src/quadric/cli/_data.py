@@ -1,15 +1,14 @@
 """`quadric data`: list, download and verify data sets."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from quadric._utils.text import visible
-from quadric.cli._console import fail, make_console, print_line
+from quadric.cli._console import fail, make_console, print_json, print_line
 
 data = typer.Typer(
     no_args_is_help=True,
@@ -40,22 +39,20 @@ def list_(
             }
         )
     if as_json:
-        typer.echo(json.dumps({"rows": rows}, indent=2))
+        print_json({"rows": rows})
         return
-    table = Table(title="Data sets in files", title_justify="left")
-    for heading in ("name", "where", "size", "verified"):
-        table.add_column(heading, overflow="fold")
+    headings = [Column(name, overflow="fold") for name in ("name", "where", "size", "verified")]
+    table = Table(*headings, title="Data sets in files", title_justify="left")
     for row in rows:
         if row["where"] is None:
-            table.add_row(row["name"], "not found", "", "")
+            table.add_row(row["name"], "not found")
         else:
             size, verified = f"{row['size'] / 1e6:.1f} MB", "yes" if row["verified"] else "no"
             table.add_row(row["name"], visible(row["where"]), size, verified)
     console = make_console()
     console.print(table)
-    for row in rows:
-        if row["problem"]:
-            console.print(visible(row["problem"]))
+    for problem in filter(None, (row["problem"] for row in rows)):
+        console.print(visible(problem))
     console.print("The other data sets (xor, clusters, digits) need no files.")
 
 
@@ -105,21 +102,18 @@ def verify(
     ] = None,
 ) -> None:
     """Verify the MD5 of each file; exit with code 1 if a file is invalid or missing."""
-    problems, count = [], 0
-    for one in [name] if name else DatasetName:
-        _, files = _checked_files(one)
+    found = {one: _checked_files(one)[1] for one in ([name] if name else DatasetName)}
+    for one, files in found.items():
         if not files and name is None:
             typer.echo(f"{one.value}: not found")
         for path, md5, problem in files:
-            count += 1
             if problem is None:
                 print_line(f"{path}: ok, md5 {md5}")
-            else:
-                problems.append(problem)
+    problems = [problem for files in found.values() for _, _, problem in files if problem]
     if problems:
         more = f" ({len(problems)} files in all are invalid.)" if len(problems) > 1 else ""
         fail(problems[0] + more)
-    if not count:
+    if not any(found.values()):
         wanted = name.value if name else "mnist"
         fail(f"there is nothing to verify. Download it first: `quadric data fetch {wanted}`.")
 
@@ -137,11 +131,10 @@ def _checked_files(name: DatasetName) -> tuple[Path, list[tuple[Path, str, str |
     for file in collection.files:
         path, problem = find(directory, file), None
         try:
-            if path is not None:
-                read_file(path, collection, file, advice)
+            if path is None:
+                raise DatasetError(f"{directory / file.name} is missing. {advice}")
+            read_file(path, collection, file, advice)
         except DatasetError as error:
             problem = str(error)
-        missing = directory / file.name
-        problem = f"{missing} is missing. {advice}" if path is None else problem
-        files.append((path or missing, file.md5, problem))
+        files.append((path or directory / file.name, file.md5, problem))
     return directory, files if any(path.exists() for path, _, _ in files) else []

@@ -1,12 +1,11 @@
 """`quadric explain`: equations and strongest terms of a model."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quadric.cli._console import errors_as_one_line, print_notes
+from quadric.cli._console import errors_as_one_line, print_json, print_notes
 from quadric.cli._model_loading import open_model
 
 
@@ -33,4 +32,7 @@ def explain(
         print_notes(opened.notes)
         X, _ = opened.inputs_and_labels()
         found = explain_model(opened.model, X, top=top, precision=precision)
-    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(str(found))

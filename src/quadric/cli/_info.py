@@ -1,15 +1,14 @@
 """`quadric info`: the description in a model file, without loading the model."""
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from quadric._utils.text import visible
-from quadric.cli._console import errors_as_one_line, make_console
+from quadric.cli._console import errors_as_one_line, make_console, print_json
 from quadric.cli._model_loading import is_table_description
 from quadric.errors import ModelFileError
 
@@ -25,13 +24,16 @@ def info(
     with errors_as_one_line():
         from quadric import model_file
 
-        facts = _facts(model_file.info(model))
+        found = model_file.info(model)
+        try:
+            facts = _facts(found)
+        except (AttributeError, LookupError, TypeError):
+            raise ModelFileError(NO_MODEL) from None
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
-    table = Table(show_header=False, title=visible(str(model)), title_justify="left")
-    table.add_column("")
-    table.add_column("", overflow="fold")
+    columns = ("", Column(overflow="fold"))
+    table = Table(*columns, show_header=False, title=visible(str(model)), title_justify="left")
     for name, value in facts.items():
         if value not in (None, [], {}):
             table.add_row(name.replace("_", " "), "\n".join(map(visible, _lines(value))))
@@ -50,7 +52,10 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "kind": estimator.get("class", "Network"),
         "preprocessing": steps,
-        "layers": _layers(facts.get("network_", estimator)),
+        "layers": [
+            f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
+            for layer in facts.get("network_", estimator)["layers"]
+        ],
         "parameters": sum(
             math.prod(tensors[name]["shape"]) for name in tensors if name.startswith("layers.")
         ),
@@ -75,28 +80,15 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _estimator_and_steps(model: Any) -> tuple[dict[str, Any], list[str]]:
     """Return the estimator's description, and the names of the steps in front of it."""
-    try:
-        if model.get("class") != "Pipeline":
-            return model, []
-        steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
-        names = [step if isinstance(step, str) else step["class"] for step in steps[:-1] if step]
-        return _dict(steps[-1]), names
-    except (AttributeError, LookupError, TypeError):
-        raise ModelFileError(NO_MODEL) from None
+    if model.get("class") != "Pipeline":
+        return model, []
+    steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]
+    names = [step if isinstance(step, str) else step["class"] for step in steps[:-1] if step]
+    return _dict(steps[-1]), names
 
 
 def _items(value: Any) -> Any:
     return value["items"] if isinstance(value, dict) else value
-
-
-def _layers(network: Any) -> list[str]:
-    try:
-        return [
-            f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
-            for layer in network["layers"]
-        ]
-    except (LookupError, TypeError):
-        raise ModelFileError(NO_MODEL) from None
 
 
 def _names_in(extra: dict[str, Any]) -> dict[str, Any]:

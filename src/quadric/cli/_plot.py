@@ -65,6 +65,5 @@ def _draw(opened: OpenedModel, classes: list[str], image_shape: str | None) -> A
             f"--image-shape must be rows x columns, such as 8x8. Got {image_shape!r}."
         )
     shape, schema = (int(match[1]), int(match[2])), opened.schema
-    if schema is None:
-        return plots.plot_image_classifier(opened.model, shape)
-    return plots.plot_image_classifier(opened.model, shape, schema.places, len(schema.order))
+    places = () if schema is None else (schema.places, len(schema.order))
+    return plots.plot_image_classifier(opened.model, shape, *places)

@@ -1,12 +1,17 @@
 """`quadric predict`: predictions for a table."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quadric.cli._console import errors_as_one_line, output_path, print_line, print_notes
+from quadric.cli._console import (
+    errors_as_one_line,
+    output_path,
+    print_json,
+    print_line,
+    print_notes,
+)
 from quadric.cli._model_loading import open_model
 
 
@@ -67,7 +72,7 @@ def predict(
             "missing": dict(+done.missing),
             "notes": notes,
         }
-        typer.echo(json.dumps(summary, indent=2))
+        print_json(summary)
         return
     print_notes(notes)
     if path is not None:

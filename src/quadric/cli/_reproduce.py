@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -15,14 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich import progress as bars
 from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
 from quadric._utils.text import visible
-from quadric.cli._console import fail, make_console, writable_directory
-from quadric.cli._reproduce_tables import show
+from quadric.cli._console import fail, make_console, print_json, writable_directory
 
 if TYPE_CHECKING:
     from quadric.datasets import ImageData
     from quadric.paper.experiments import Context, Outcome
+    from quadric.paper.experiments._experiment import Table as ResultTable
+
+MOST_ROWS = 60  # on the terminal; the report has all of them
 
 ExperimentName = StrEnum(
     "ExperimentName",
@@ -139,11 +142,11 @@ def reproduce(
     if as_json:
         results = [_plain(outcome) for outcome in outcomes]
         found = {"experiments": results, "report": str(page), "command": sys.argv[1:]}
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found)
         return
     console = make_console()
     for outcome in outcomes:
-        show(console, outcome)
+        _show(console, outcome)
     console.print(f"\nReport: {visible(str(page))}")
 
 
@@ -182,9 +185,9 @@ def _run(
             bars.TimeRemainingColumn(),
             console=stderr,
             transient=True,
+            disable=not stderr.is_terminal,
         )
-        if stderr.is_terminal:
-            stack.enter_context(progress)
+        stack.enter_context(progress)
         for name, experiment in chosen.items():
             if not stderr.is_terminal:  # a log: one line per experiment
                 stderr.print(f"{name} ...")
@@ -228,3 +231,52 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         },
         "facts": outcome.facts,
     }
+
+
+def _show(console: Console, outcome: Outcome) -> None:
+    """Print the claims with their verdicts, then the first table."""
+    console.print(f"\n{outcome.title}", style="bold")
+    console.print(outcome.summary)
+    if outcome.claims:
+        table = Table("", "statement", "paper", "ours")
+        for claim in outcome.claims:
+            mark = Text("✓", "green") if claim.holds else Text("✗", "red")
+            table.add_row("" if claim.holds is None else mark, claim.text, claim.paper, claim.ours)
+        console.print(table)
+    if outcome.tables:
+        make_table = _mnist_table if outcome.name == "mnist" else _plain_table
+        console.print(make_table(outcome.tables[0]))
+
+
+def _plain_table(results: ResultTable) -> Table:
+    table = Table(*results.columns, title=results.title, title_justify="left")
+    for row in results.rows[:MOST_ROWS]:
+        table.add_row(*(results.text(i, value) for i, value in enumerate(row)))
+    if len(results.rows) > MOST_ROWS:
+        table.caption = f"... and {len(results.rows) - MOST_ROWS} more rows in the report"
+    return table
+
+
+def _mnist_table(results: ResultTable) -> Table:
+    """Arrange the cells as in the paper: the three models side by side."""
+    headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
+    table = Table(
+        *(Column(name, justify="right") for name in headings),
+        title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 of the "
+        "paper's standard deviations",
+        title_justify="left",
+    )
+    cells: dict[tuple[object, ...], dict[str, Text]] = {}
+    for size, epochs, hidden, model, mean, paper, *rest in results.rows:
+        text = Text(f"{mean:.2f}" + ("" if paper is None else f" ({paper:.2f})"))
+        if rest[3] not in (True, None):
+            text.append(" ✗", "red")
+        cells.setdefault((size, epochs, hidden), {})[model] = text
+    before = None
+    for (size, epochs, hidden), models in cells.items():
+        if before not in (None, (size, epochs)):
+            table.add_section()
+        before = (size, epochs)
+        found = (models.get(name, Text("-")) for name in ("ann", "qnn", "rpqnn"))
+        table.add_row(str(size), str(epochs), str(hidden), *found)
+    return table

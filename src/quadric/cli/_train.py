@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from quadric._utils.text import visible
 from quadric.cli._console import (
@@ -21,6 +18,7 @@ from quadric.cli._console import (
     errors_as_one_line,
     make_console,
     output_path,
+    print_json,
     print_notes,
 )
 
@@ -99,15 +97,22 @@ def train(
     values are imputed. Notes on stderr list columns that are not used and imputed values.
     """
     widths = comma_separated(hidden)
-    if not all(width.isdecimal() and int(width) > 0 for width in widths):
-        raise typer.BadParameter(f"--hidden must be widths such as 30 or 30,20. Got {hidden!r}.")
-    if stream and cv is not None:
-        raise typer.BadParameter("--cv cannot be combined with --stream.")
-    if not stream and (resume or epochs or buffer):
-        raise typer.BadParameter("--resume, --epochs and --buffer need --stream.")
+    problems = {
+        f"--hidden must be widths such as 30 or 30,20. Got {hidden!r}.": not all(
+            width.isdecimal() and int(width) > 0 for width in widths
+        ),
+        "--cv cannot be combined with --stream.": stream and cv is not None,
+        "--resume, --epochs and --buffer need --stream.": (
+            not stream and (resume or epochs or buffer)
+        ),
+    }
+    for problem, applies in problems.items():
+        if applies:
+            raise typer.BadParameter(problem)
     path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data])
     stderr = make_console(stderr=True)
-    with errors_as_one_line(), _stoppable(hint_at_resume=stream):
+    hint = " Repeat the command with --resume to continue." if stream else ""
+    with errors_as_one_line(hint=hint):
         from quadric import model_file
         from quadric.tables import ColumnOptions, Settings, open_table
         from quadric.tables import train as train_table
@@ -128,7 +133,10 @@ def train(
             reading = Stream(buffer, epochs, checkpoint_every)
             trained = _train_stream(source, options, settings, reading, checkpoint, resume, stderr)
         else:
-            trained = train_table(source, options, settings, tell=_teller(stderr))
+            stderr.quiet = not stderr.is_terminal  # no progress in a log
+            trained = train_table(
+                source, options, settings, lambda text: stderr.print(f"{text} ...", style="dim")
+            )
         schema, report = trained.schema, trained.report.to_dict()
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
         model_file.save(trained.model, path, extra=extra)
@@ -145,21 +153,10 @@ def train(
             "notes": trained.notes,
             **report,
         }
-        typer.echo(json.dumps(result, indent=2))
+        print_json(result)
         return
     print_notes(trained.notes)
     _show(trained, path)
-
-
-@contextmanager
-def _stoppable(*, hint_at_resume: bool) -> Iterator[None]:
-    """Exit with code 130 after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        hint = " Repeat the command with --resume to continue." if hint_at_resume else ""
-        make_console(stderr=True).print(f"\nStopped.{hint}")
-        raise typer.Exit(130) from None
 
 
 def _train_stream(
@@ -196,14 +193,6 @@ def _train_stream(
         )
 
 
-def _teller(stderr: Console) -> Callable[[str], None]:
-    def tell(text: str) -> None:
-        if stderr.is_terminal:
-            stderr.print(f"{text} ...", style="dim")
-
-    return tell
-
-
 def _show(trained: Trained, path: Path) -> None:
     """Print the scores and the confusion matrix."""
     from quadric.tables._wording import counted
@@ -222,23 +211,20 @@ def _show(trained: Trained, path: Path) -> None:
     )
     if report.scores:
         console.print(f"\n{report.metric} ({report.how}):")
-        table = Table("")
-        table.add_column(report.metric, justify="right")
+        table = Table("", Column(report.metric, justify="right"))
         for name, score in report.scores.items():
-            spread = f" ± {report.spread[name]:.3f}" if name in report.spread else ""
+            spread = f" ± {report.spread[name]:.3f}" if report.spread else ""
             table.add_row(name, f"{round(score, 3) + 0.0:.3f}{spread}")
         console.print(table)
     else:
         console.print(f"No score: {report.how}.")
-    if report.error is not None:
-        console.print(f"mean absolute error: {report.error:.4g}")
+    if report.mean_absolute_error is not None:
+        console.print(f"mean absolute error: {report.mean_absolute_error:.4g}")
     if report.confusion is not None and len(schema.classes) <= MOST_SHOWN_CLASSES:
         console.print("\nConfusion matrix (rows: true class, columns: predicted class):")
         names = [visible(str(label)) for label in schema.classes]
-        table = Table("")
-        for name in names:
-            table.add_column(name, justify="right")
-        for name, counts in zip(names, report.confusion.counts.tolist(), strict=True):
+        table = Table("", *(Column(name, justify="right") for name in names))
+        for name, counts in zip(names, report.confusion, strict=True):
             table.add_row(name, *map(str, counts))
         console.print(table)
     console.print(f"Model: {visible(str(path))}")

@@ -54,10 +54,7 @@ class CsvFile:
         """Read the header of a file that begins with `start`; `stream` has the rest."""
         _check_format(path, start)
         header = _read_header(path, start, stream)
-        try:
-            text = header.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise _not_utf8(path, error.start, header[error.start]) from None
+        text = _decode(path, header).removeprefix("\ufeff")
         if "\r" in text.rstrip("\r\n") and "\n" not in text:
             raise TableError(f"the lines of {path} end with CR. Save it with LF or CRLF line ends.")
         unquoted = re.sub(r'"[^"]*"', "", text)
@@ -104,30 +101,25 @@ class CsvFile:
                 schema=dict.fromkeys(self.columns, pl.String),
             )
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            raise self._explain(block, rows, begin, error) from None
+            self._explain(block, rows, begin)
+            first = str(error).strip().splitlines()[0]
+            raise TableError(f"{self.path} cannot be parsed after row {rows}: {first}.") from None
         return frame[1:]
 
-    def _explain(self, block: bytes, rows: int, begin: int, error: BaseException) -> TableError:
-        """Return an error that says why a block could not be parsed."""
+    def _explain(self, block: bytes, rows: int, begin: int) -> None:
+        """Raise a TableError that says why a block cannot be parsed, if the reason is known."""
+        row, text = rows, io.StringIO(_decode(self.path, block, begin), newline="")
         try:
-            text = block.decode()
-        except UnicodeDecodeError as bad:
-            return _not_utf8(self.path, begin + bad.start, block[bad.start])
-        row = rows
-        try:
-            records = csv.reader(io.StringIO(text, newline=""), delimiter=self.separator)
-            for row, record in enumerate(records, start=rows + 1):
+            for row, record in enumerate(csv.reader(text, delimiter=self.separator), rows + 1):
                 if len(record) > len(self.columns):
-                    return TableError(
+                    raise TableError(
                         f"row {row} of {self.path} has {len(record)} fields, but there are only "
                         f"{len(self.columns)} columns."
                     )
-        except csv.Error as bad:
-            return TableError(f"row {row + 1} of {self.path} cannot be parsed: {bad}.")
+        except csv.Error as error:
+            raise TableError(f"row {row + 1} of {self.path} cannot be parsed: {error}.") from None
         if block.count(b'"') % 2:
-            return TableError(f"{self.path} has an unclosed quote after row {rows}.")
-        first = str(error).strip().splitlines()[0]
-        return TableError(f"{self.path} cannot be parsed after row {rows}: {first}.")
+            raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
 
 
 def _check_format(path: Path, start: bytes) -> None:
@@ -164,8 +156,12 @@ def _end_of_records(block: bytes) -> int:
     return 0
 
 
-def _not_utf8(path: Path, place: int, byte: int) -> TableError:
-    return TableError(
-        f"{path} is not in UTF-8: byte {place} is 0x{byte:02x}. Convert it, for example with "
-        "`iconv -f latin1 -t utf-8`."
-    )
+def _decode(path: Path, block: bytes, begin: int = 0) -> str:
+    """Return the text of bytes that begin at byte `begin` of the file."""
+    try:
+        return block.decode()
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"{path} is not in UTF-8: byte {begin + error.start} is 0x{block[error.start]:02x}. "
+            "Convert it, for example with `iconv -f latin1 -t utf-8`."
+        ) from None

@@ -1,4 +1,4 @@
-"""Inputs and targets of a model from a batch of rows."""
+"""Values of a batch of rows: missing ones, numbers and text; a model's inputs and targets."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,64 @@ import polars as pl
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
-from quadric.tables._schema import Schema
-from quadric.tables._values import check_size, clean, to_numbers, to_text
+from quadric.tables._schema import LARGEST, Schema
 from quadric.tables._wording import listed
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case
+TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def clean(frame: pl.DataFrame) -> pl.DataFrame:
+    """Strip blanks from text and replace missing values, NaN included, by null."""
+    text = pl.col(pl.String)
+    return frame.with_columns(
+        text.str.strip_chars(), pl.col(pl.Float64).fill_nan(None)
+    ).with_columns(pl.when(~text.str.to_lowercase().is_in(MISSING)).then(text))
+
+
+def to_numbers(cleaned: pl.DataFrame) -> dict[str, pl.Series]:
+    """Convert the columns of text, booleans and numbers to Float64.
+
+    Text that is not a number becomes null; true and false, in any case, become 1 and 0. Columns
+    of other types, such as lists, are left out.
+    """
+    usable = [
+        name
+        for name, dtype in cleaned.schema.items()
+        if dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
+    ]
+    cast = cleaned.select(pl.col(usable).cast(pl.Float64, strict=False))
+    found = {column.name: column for column in cast}
+    for name in usable:
+        column = cleaned[name]
+        if column.dtype == pl.String and found[name].null_count() > column.null_count():
+            truth = column.str.to_lowercase().replace_strict(
+                TRUTH, default=None, return_dtype=pl.Float64
+            )
+            found[name] = found[name].fill_null(truth)
+    return found
+
+
+def to_text(column: pl.Series) -> pl.Series:
+    """Convert a cleaned column to text; the number 3.0 becomes '3'."""
+    if column.dtype == pl.Float64:
+        texts = {
+            value: str(int(value)) if value.is_integer() else str(value)
+            for value in column.drop_nulls().unique()
+        }
+        return column.replace_strict(texts, return_dtype=pl.String)
+    return column.cast(pl.String)
+
+
+def check_size(name: str, values: Array, start: int) -> None:
+    """Raise TableError if a number is infinite or too large; `start` is the first row, from 0."""
+    bad = np.abs(values) > LARGEST
+    if bad.any():
+        row = int(bad.argmax())
+        raise TableError(
+            f"column {name!r} holds {values[row]:g} in row {start + row + 1}: numbers must be "
+            f"finite and at most {LARGEST:g} in size. Correct the value, or leave it empty."
+        )
 
 
 def unused_columns(schema: Schema, columns: Sequence[str]) -> list[str]:
@@ -38,15 +93,11 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
     """Return the targets, and a mask of the rows that have one."""
     cleaned = clean(frame.select(schema.target))
     if schema.classes and isinstance(schema.classes[0], str):
-        found = to_text(cleaned[schema.target])
+        found, kind = to_text(cleaned[schema.target]), "U"
     else:
-        found = _to_numbers(cleaned, start)[schema.target]
+        found, kind = _to_numbers(cleaned, start)[schema.target], "i8" if schema.classes else "f8"
     present = found.is_not_null()
-    values = found.filter(present)
-    if schema.classes:
-        as_class = str if isinstance(schema.classes[0], str) else np.int64
-        return values.to_numpy().astype(as_class), present.to_numpy()
-    return values.to_numpy(), present.to_numpy()
+    return found.filter(present).to_numpy().astype(kind), present.to_numpy()
 
 
 def labelled_rows(
@@ -60,11 +111,8 @@ def labelled_rows(
 
 def complete_rows(X: pl.DataFrame) -> Array:
     """Return a mask of the rows without a missing number; a missing category is a category."""
-    complete = np.ones(len(X), dtype=bool)
-    for column in X:
-        if column.dtype == pl.Float64:
-            complete &= column.is_not_null().to_numpy()
-    return complete
+    masks = [column.is_not_null().to_numpy() for column in X if column.dtype == pl.Float64]
+    return np.all([np.ones(len(X), dtype=bool), *masks], axis=0)
 
 
 def empty_rows(X: pl.DataFrame) -> Array:

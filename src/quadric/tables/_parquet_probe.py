@@ -36,8 +36,7 @@ def probe(path: str) -> dict[str, Any]:
         expected = scan.select(pl.len()).collect().item()
         rows = sum(len(as_in_csv(frame)) for frame in read_batches(path))
     except READ_ERRORS as error:
-        lines = str(error).strip().splitlines()
-        return {"error": lines[0] if lines else type(error).__name__}
+        return {"error": str(error).strip() or type(error).__name__}
     if rows != expected:
         return {"error": f"it should have {expected} rows, but {rows} can be read"}
     return {"columns": columns, "rows": rows}

@@ -1,24 +1,32 @@
-"""Predictions for a table in batches: one row for every row of the table, in the same order."""
+"""Predictions for a table in batches, written to a file that appears complete or not at all.
 
+There is one prediction for every row of the table, in the same order.
+"""
+
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 from sklearn.pipeline import Pipeline
 
+from quadric._utils.text import visible
+from quadric._utils.whole_files import replacing
 from quadric.errors import TableError
 from quadric.tables._features import complete_rows, empty_rows, features, unused_columns
 from quadric.tables._schema import Schema
 from quadric.tables._source import Source
 from quadric.tables._table_network import TableNetwork
 from quadric.tables._wording import counted, listed
-from quadric.tables._writing import write_batches
 
 ROWS_AT_ONCE = 20_000
+FORMULA = r"\A[=+\-@\t\r\n]"
+NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"
 NUMBERS_AT_ONCE = 2**24  # inputs of the network in one batch, dense
 
 
@@ -59,26 +67,21 @@ class Predicted:
 
     def notes(self) -> list[str]:
         """Return the counts as sentences."""
-        notes = []
-        if self.unused:
-            notes.append(f"Columns that the model does not use: {listed(map(repr, self.unused))}.")
-        for name, count in (+self.unknown).items():
-            notes.append(
+        missing = [f"{name!r} ({count})" for name, count in (+self.missing).items()]
+        reason = "without any value" if self.imputes else "with a missing number"
+        sentences = {
+            f"Columns that the model does not use: {listed(map(repr, self.unused))}.": self.unused,
+            **{
                 f"Category not seen in training: {counted(count, 'value')} of {name!r}, encoded "
-                "as none of the known categories."
-            )
-        if self.imputes and +self.missing:
-            shown = [f"{name!r} ({count})" for name, count in (+self.missing).items()]
-            notes.append(f"Imputed missing values in {listed(shown, 8)}.")
-        if self.empty:
-            reason = "without any value" if self.imputes else "with a missing number"
-            notes.append(f"Predicted nothing for {counted(self.empty, 'row')} {reason}.")
-        if self.formulas:
-            notes.append(
-                f"Put an apostrophe in front of {counted(self.formulas, 'text')} that a "
-                "spreadsheet would evaluate as a formula; --raw-csv turns this off."
-            )
-        return notes
+                "as none of the known categories.": count
+                for name, count in self.unknown.items()
+            },
+            f"Imputed missing values in {listed(missing, 8)}.": self.imputes and missing,
+            f"Predicted nothing for {counted(self.empty, 'row')} {reason}.": self.empty,
+            f"Put an apostrophe in front of {counted(self.formulas, 'text')} that a "
+            "spreadsheet would evaluate as a formula; --raw-csv turns this off.": self.formulas,
+        }
+        return [sentence for sentence, applies in sentences.items() if applies]
 
 
 def predict(
@@ -154,13 +157,102 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
             return pl.DataFrame({schema.target: Y})
         return pl.DataFrame({f"{schema.target} {k}": column for k, column in enumerate(Y.T)})
     P = model.predict_proba(X)
-    columns: dict[str, Any] = {schema.target: model.classes_[P.argmax(axis=1)]}
-    for k, label in enumerate(model.classes_.tolist()):
-        name = f"probability of {label}"
-        if name in columns:
-            raise TableError(
-                f"there would be two columns {name!r}, because the target has this name or two "
-                "classes look the same. Predict without --proba."
-            )
-        columns[name] = P[:, k]
-    return pl.DataFrame(columns)
+    names = [schema.target, *(f"probability of {label}" for label in model.classes_.tolist())]
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise TableError(
+            f"there would be two columns {name!r}, because the target has this name or two "
+            "classes look the same. Predict without --proba."
+        )
+    return pl.DataFrame(dict(zip(names, [model.classes_[P.argmax(axis=1)], *P.T], strict=True)))
+
+
+def write_batches(
+    path: Path | None, frames: Iterable[pl.DataFrame], *, raw_csv: bool = False
+) -> int:
+    """Write frames as CSV or, if the name ends with .parquet or .pq, as Parquet.
+
+    The frames go to a temporary file beside `path`, which is renamed at the end, so an older file
+    stays as it is if anything fails. Raises OSError if the file cannot be written.
+
+    Parameters
+    ----------
+    path : Path or None
+        None writes CSV to stdout.
+    frames : iterable of DataFrame
+    raw_csv : bool
+        Whether CSV contains text unchanged, see `safe_for_spreadsheets`.
+
+    Returns
+    -------
+    int
+        How many texts of a CSV file were changed.
+    """
+    if path is None:
+        return _write_csv(_print, frames, raw_csv)
+    with replacing(path) as stream:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            _write_parquet(Path(stream.name), frames)
+            return 0
+        return _write_csv(lambda text: stream.write(text.encode()), frames, raw_csv)
+
+
+def safe_for_spreadsheets(texts: pl.Series) -> tuple[pl.Series, int]:
+    """Put an apostrophe in front of text that a spreadsheet would evaluate, such as '=1+1'.
+
+    This is text that begins with =, +, -, @, a tab or a line end, except numbers such as -1. Also
+    returns how many texts were changed.
+    """
+    formulas = texts.str.contains(FORMULA) & ~texts.str.contains(NUMBER)
+    safe = texts.to_frame().select(pl.when(formulas).then("'" + pl.first()).otherwise(pl.first()))
+    return safe.to_series().alias(texts.name), int(formulas.sum())
+
+
+def _write_csv(write: Callable[[str], object], frames: Iterable[pl.DataFrame], raw: bool) -> int:
+    changed = 0
+    for i, frame in enumerate(frames):
+        if not raw:
+            names, count = safe_for_spreadsheets(pl.Series(frame.columns, dtype=pl.String))
+            changed += count if i == 0 else 0
+            for name in frame.select(pl.col(pl.String)).columns:
+                column, count = safe_for_spreadsheets(frame[name])
+                frame = frame.with_columns(column)
+                changed += count
+            frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
+        write(frame.write_csv(include_header=i == 0))
+    return changed
+
+
+def _print(text: str) -> None:
+    """Write to stdout; on a terminal, control characters are escaped."""
+    if _is_terminal():
+        text = "\n".join(map(visible, text.split("\n")))
+    sys.stdout.write(text)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
+    """Write with Polars' streaming engine, which asks for one frame at a time."""
+    iterator = iter(frames)
+    first = next(iterator)
+    failures: list[BaseException] = []
+
+    def source(*_: object) -> Iterator[pl.DataFrame]:
+        try:
+            yield first
+            yield from iterator
+        except BaseException as error:
+            failures.append(error)  # Polars would wrap it
+            raise
+
+    try:
+        register_io_source(source, schema=first.schema).sink_parquet(path)
+    except Exception as error:
+        if failures:
+            raise failures[0] from None
+        if isinstance(error, pl.exceptions.PolarsError):
+            raise OSError(0, str(error).splitlines()[0]) from None
+        raise

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from math import inf
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from quadric._utils.arrays import Array
-from quadric.tables._state_checks import (
-    check_fields,
-    expect,
-    is_count,
-    is_list,
-    is_number,
-    is_text,
-    one_of,
-)
-from quadric.tables._values import LARGEST, TRUTH, check_size, clean, to_numbers, to_text
+from quadric.tables._features import TRUTH, check_size, clean, to_numbers, to_text
+from quadric.tables._schema import LARGEST
+from quadric.tables._state_checks import Check, check_fields, expect, in_range, is_count, one_of
 
 DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
 
@@ -42,8 +35,10 @@ class ColumnProfile:
         How many values can be read as such.
     mean, m2 : float
         The mean of the numbers, and their sum of squares about the mean.
-    least, most : float
-        The smallest and the largest number.
+    first : float or None
+        The first number.
+    varies : bool
+        Whether another number differs from the first.
     whole : bool
         Whether every number is an integer.
     values : dict or None
@@ -62,8 +57,8 @@ class ColumnProfile:
     dates: int = 0
     mean: float = 0.0
     m2: float = 0.0
-    least: float = inf
-    most: float = -inf
+    first: float | None = None
+    varies: bool = False
     whole: bool = True
     values: dict[str, int] | None = field(default_factory=dict)
     odd: tuple[int, str] | None = None
@@ -78,42 +73,33 @@ class ColumnProfile:
         """The standard deviation of the numbers, with divisor n."""
         return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values; without numbers, `least` and `most` are None."""
-        return asdict(self) | ({} if self.numeric else {"least": None, "most": None})
-
     @classmethod
     def from_dict(cls, state: Any) -> ColumnProfile:
-        """Return the profile of a `to_dict`; raise ValueError if the values are not consistent."""
+        """Return a profile from its attributes; raise ValueError if they are not consistent."""
         check_fields(state, FIELDS, "a column's profile")
-        what = f"the profile of {state['name'][:80]!r}"
-        present, values, odd = state["rows"] - state["missing"], state["values"], state["odd"]
-        expect(max(0, state["numeric"], state["booleans"], state["dates"]) <= present, what)
-        if state["numeric"]:
-            expect(None not in (state["least"], state["most"]), what)
-            expect(state["least"] <= state["most"], what)
-        else:
-            expect(state["least"] is None and state["most"] is None, what)
-            state = state | {"least": inf, "most": -inf}
-        if values is not None:
-            expect(len(values) <= state["most_values"], what)
-            expect(state["type"] == "other" or sum(values.values()) == present, what)
-        if odd is not None:
-            expect(1 <= odd[0] <= state["rows"], what)
-            state = state | {"odd": tuple(odd)}
-        return cls(**state)
+        profile = cls(**state)
+        values, present = profile.values, profile.present
+        consistent = (
+            max(0, profile.numeric, profile.booleans, profile.dates) <= present
+            and (profile.first is None) == (profile.numeric == 0)
+            and len(values or ()) <= profile.most_values
+            and (values is None or profile.type == "other" or sum(values.values()) == present)
+            and (profile.odd is None or 1 <= profile.odd[0] <= profile.rows)
+        )
+        expect(consistent, f"the profile of {profile.name[:80]!r}")
+        return profile
 
-    def add(self, column: pl.Series, numbers: pl.Series, start: int) -> None:
+    def add(self, column: pl.Series, numbers: pl.Series) -> None:
         """Add the cleaned values of a batch, which are also given as numbers."""
         dtype, present = column.dtype, len(column) - column.null_count()
         self.type = {pl.String: "text", pl.Boolean: "boolean"}.get(dtype, "number")  # type: ignore[call-overload]
         values = numbers.to_numpy()  # NaN where the value is not a number
-        check_size(self.name, values, start)
+        check_size(self.name, values, self.rows)
         values = values[~np.isnan(values)]
         if len(values):
             self._add_to_moments(values)
-            self.least = min(self.least, float(values.min()))
-            self.most = max(self.most, float(values.max()))
+            self.first = float(values[0]) if self.first is None else self.first
+            self.varies = self.varies or bool((values != self.first).any())
             self.whole = self.whole and bool((values == np.floor(values)).all())
         if dtype == pl.Boolean:
             self.booleans += present
@@ -123,7 +109,7 @@ class ColumnProfile:
             odd = numbers.is_null() & column.is_not_null()
             self.dates += int(column.filter(odd).str.contains(DATE).sum())
             row = int(odd.arg_max() or 0)
-            self.odd = self.odd or (start + row + 1, column[row])
+            self.odd = self.odd or (self.rows + row + 1, column[row])
         self._count_values(column.drop_nulls())
 
     def _add_to_moments(self, values: Array) -> None:
@@ -145,36 +131,35 @@ class ColumnProfile:
             self.values = None
 
 
-FIELDS = {
-    "name": is_text,
+FIELDS: dict[str, Check] = {
+    "name": str,
     "type": one_of("text", "number", "boolean", "other"),
     **dict.fromkeys(("most_values", "rows", "missing", "numeric", "booleans", "dates"), is_count),
-    "mean": lambda value: is_number(value, LARGEST),
-    "m2": lambda value: is_number(value) and value >= 0,
-    "least": lambda value: value is None or is_number(value, LARGEST),
-    "most": lambda value: value is None or is_number(value, LARGEST),
-    "whole": lambda value: isinstance(value, bool),
+    "mean": in_range(-LARGEST, LARGEST),
+    "m2": in_range(0, sys.float_info.max),
+    "first": lambda value: value is None or in_range(-LARGEST, LARGEST)(value),
+    "varies": bool,
+    "whole": bool,
     "values": lambda value: (
         value is None
         or (isinstance(value, dict) and all(is_count(n) and n > 0 for n in value.values()))
     ),
     "odd": lambda value: (
         value is None
-        or (is_list(value) and len(value) == 2 and is_count(value[0]) and is_text(value[1]))
+        or (isinstance(value, list) and list(map(type, value)) == [int, str] and is_count(value[0]))
     ),
 }
 
 
-def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame, start: int) -> None:
-    """Add the rows of a frame to the profiles; its first row is row `start`, counted from 0."""
+def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame) -> None:
+    """Add the rows of a frame to the profiles."""
     cleaned = clean(frame)
     numbers = to_numbers(cleaned)
     columns = {column.name: column for column in cleaned}
     for profile in profiles:
-        column = columns[profile.name]
-        profile.rows += len(column)
-        profile.missing += column.null_count()
         if profile.name in numbers:
-            profile.add(column, numbers[profile.name], start)
+            profile.add(columns[profile.name], numbers[profile.name])
         else:
             profile.type = "other"
+        profile.rows += len(frame)
+        profile.missing += columns[profile.name].null_count()

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from quadric.tables._state_checks import (
+    Check,
     check_fields,
     expect,
+    in_range,
     is_count,
     is_distinct_texts,
-    is_list,
-    is_number,
-    is_text,
     one_of,
 )
-from quadric.tables._values import LARGEST
 from quadric.tables._wording import counted, listed
 
-
-def _is_mean(value: Any) -> bool:
-    return is_number(value, 2 * LARGEST)
-
-
-def _is_std(value: Any) -> bool:
-    return is_number(value, 2 * LARGEST) and value >= 0
+LARGEST = 1e100  # size of a number in a table: sums of squares over many rows must not overflow
 
 
 @dataclass(frozen=True)
@@ -59,13 +53,13 @@ class Column:
         return cls(**(state | {"categories": tuple(state["categories"])}))
 
 
-COLUMN_FIELDS = {
-    "name": is_text,
+COLUMN_FIELDS: dict[str, Check] = {
+    "name": str,
     "kind": one_of("number", "boolean", "category"),
     "categories": is_distinct_texts,
     "missing": is_count,
-    "mean": _is_mean,
-    "std": _is_std,
+    "mean": in_range(-2 * LARGEST, 2 * LARGEST),
+    "std": in_range(0, 2 * LARGEST),
 }
 
 
@@ -123,61 +117,64 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
-        state = asdict(self)
-        for column in state["columns"]:
-            column["categories"] = list(column["categories"])
-        lists = ("columns", "classes", "class_counts", "order")
-        return state | {name: list(state[name]) for name in lists}
+        state: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return state
 
     @classmethod
     def from_dict(cls, state: Any) -> Schema:
         """Return the schema of a `to_dict`; raise ValueError if the values are not consistent."""
         check_fields(state, SCHEMA_FIELDS, "the schema", optional=("order",))
         columns = tuple(map(Column.from_dict, state["columns"]))
-        names, order = [column.name for column in columns], state.get("order", [])
-        classes, counts = state["classes"], state["class_counts"]
-        expect(is_distinct_texts([*names, state["target"]]), "the list of column names")
-        expect(not order or set(names) <= set(order), "the order of the columns")
-        if state["task"] == "regression":
-            expect(not classes and not counts, "the list of classes")
-        else:
-            types = {type(label) for label in classes}
-            expect(types in ({str}, {int}) and len(classes) > 1, "the list of classes")
-            expect(classes == sorted(set(classes)), "the list of classes")
-            expect(len(counts) == len(classes) and 0 not in counts, "the list of class counts")
-            expect(sum(counts) == state["rows"] - state["missing_targets"], "the number of rows")
-        expect(state["missing_targets"] <= state["rows"], "the number of rows")
-        lists = {"classes": classes, "class_counts": counts, "order": order}
-        tuples = {name: tuple(values) for name, values in lists.items()}
-        return cls(**(state | tuples | {"columns": columns}))
+        lists = {name: tuple(state.get(name, ())) for name in ("classes", "class_counts", "order")}
+        schema = cls(**(state | lists | {"columns": columns}))
+        names, counts = schema.names, schema.class_counts
+        used = schema.rows - schema.missing_targets
+        checks = {
+            "the list of column names": is_distinct_texts([*names, schema.target]),
+            "the order of the columns": not schema.order or set(names) <= set(schema.order),
+            "the list of classes": _are_classes(schema.classes, schema.task),
+            "the list of class counts": len(counts) == len(schema.classes) and 0 not in counts,
+            "the number of rows": used == sum(counts) if counts else used >= 0,
+        }
+        for what, valid in checks.items():
+            expect(valid, what)
+        return schema
 
     def notes(self) -> list[str]:
         """Return sentences about columns that are left out, ignored rows and imputed values."""
         notes = [f"Column {name!r} is not used: {why}." for name, why in self.left_out.items()]
         if len(notes) > 12:
             notes = [*notes[:10], f"{len(notes) - 10} more columns are not used."]
-        if self.missing_targets:
-            rows = counted(self.missing_targets, "row")
-            notes.append(f"Ignored {rows} without a value of {self.target!r}.")
+        ignored = counted(self.missing_targets, "row")
         missing = [f"{one.name!r} ({one.missing})" for one in self.columns if one.missing]
-        if missing:
-            notes.append(
-                f"Imputed missing values in {listed(missing, 8)}: numbers by the column's mean, "
-                "categories by a category of their own, 'missing'."
-            )
-        return notes
+        sentences = {
+            f"Ignored {ignored} without a value of {self.target!r}.": self.missing_targets,
+            f"Imputed missing values in {listed(missing, 8)}: numbers by the column's mean, "
+            "categories by a category of their own, 'missing'.": missing,
+        }
+        return notes + [sentence for sentence, applies in sentences.items() if applies]
 
 
-SCHEMA_FIELDS = {
-    "columns": lambda value: is_list(value) and bool(value),
-    "target": lambda value: is_text(value) and bool(value),
+SCHEMA_FIELDS: dict[str, Check] = {
+    "columns": lambda value: isinstance(value, list) and bool(value),
+    "target": lambda value: isinstance(value, str) and bool(value),
     "task": one_of("classification", "regression"),
-    "classes": is_list,
-    "class_counts": lambda value: is_list(value) and all(map(is_count, value)),
-    "left_out": lambda value: isinstance(value, dict) and all(map(is_text, value.values())),
+    "classes": list,
+    "class_counts": lambda value: isinstance(value, list) and all(map(is_count, value)),
+    "left_out": lambda value: (
+        isinstance(value, dict) and all(isinstance(why, str) for why in value.values())
+    ),
     "rows": is_count,
     "missing_targets": is_count,
-    "target_mean": _is_mean,
-    "target_std": _is_std,
+    "target_mean": in_range(-2 * LARGEST, 2 * LARGEST),
+    "target_std": in_range(0, 2 * LARGEST),
     "order": is_distinct_texts,
 }
+
+
+def _are_classes(labels: Sequence[Any], task: str) -> bool:
+    """Whether there are two or more sorted strings or integers; none for regression."""
+    if task == "regression":
+        return not labels
+    one_type = {type(label) for label in labels} in ({str}, {int})
+    return one_type and len(labels) > 1 and list(labels) == sorted(set(labels))

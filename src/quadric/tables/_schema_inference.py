@@ -69,15 +69,9 @@ def infer_schema(
     if not target.rows:
         raise TableError("the table has column names but no rows.")
     task, counts = _task_and_classes(target, options.task)
-    classes = sorted(counts)
-    columns, left_out = [], {}
-    for name, profile in by_name.items():
-        kind, why = _kind(profile, options, unnamed)
-        if why:
-            left_out[name] = why
-            continue
-        categories = tuple(sorted(profile.values or ())) if kind == "category" else ()
-        columns.append(Column(name, kind, categories, profile.missing, profile.mean, profile.std))
+    kinds = {name: _kind(profile, options, unnamed) for name, profile in by_name.items()}
+    left_out = {name: why for name, (_, why) in kinds.items() if why}
+    columns = [_column(by_name[name], kind) for name, (kind, why) in kinds.items() if not why]
     if not columns:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
         reasons = reasons or f"the table has only the target {options.target!r}"
@@ -87,14 +81,19 @@ def infer_schema(
         tuple(columns),
         target.name,
         task,
-        tuple(classes),
-        tuple(counts[label] for label in classes),
+        tuple(sorted(counts)),
+        tuple(counts[label] for label in sorted(counts)),
         left_out,
         target.rows,
         target.missing,
         *moments,
         order=tuple(by_name),
     )
+
+
+def _column(profile: ColumnProfile, kind: str) -> Column:
+    categories = tuple(sorted(profile.values or ())) if kind == "category" else ()
+    return Column(profile.name, kind, categories, profile.missing, profile.mean, profile.std)
 
 
 def _kind(
@@ -105,7 +104,7 @@ def _kind(
     forced = name in options.categorical
     numeric = profile.numeric == present and not forced
     distinct = None if profile.values is None else len(profile.values)
-    constant = profile.least == profile.most if numeric else distinct == 1 and not profile.missing
+    constant = not profile.varies if numeric else distinct == 1 and not profile.missing
     reasons = {
         "it has no name": name in unnamed,
         "dropped on request": name in options.drop,
@@ -114,9 +113,8 @@ def _kind(
         "its values are neither numbers nor text": profile.type == "other",
         "it has only one value": constant,
     }
-    for why, applies in reasons.items():
-        if applies:
-            return "", why
+    if why := next((why for why, applies in reasons.items() if applies), ""):
+        return "", why
     if numeric:
         return ("boolean" if profile.booleans == present else "number"), ""
     if distinct is not None:
@@ -158,7 +156,7 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
                 f"regression needs a target of numbers, but {profile.name!r} holds {value!r} in "
                 f"row {row}."
             )
-        if profile.least == profile.most:
+        if not profile.varies:
             raise TableError(f"{target} has only one value, so there is nothing to learn.")
         return task, {}
     if counts is None:

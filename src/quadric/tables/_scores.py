@@ -1,10 +1,12 @@
 """Scores of a model, a trivial model and a linear model on held-out rows."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from quadric._utils.arrays import Array
 from quadric.tables._schema import Schema
@@ -15,25 +17,20 @@ LINEAR = {"classification": "logistic regression", "regression": "linear regress
 METRIC = {"classification": "accuracy", "regression": "R²"}
 
 
-@dataclass
 class Confusion:
-    """Counts of (true class, predicted class), added up batch by batch; the classes are sorted."""
+    """Counts of (true class, predicted class), added up batch by batch."""
 
-    classes: Sequence[Any]
-    counts: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.counts = np.zeros((len(self.classes), len(self.classes)), dtype=np.int64)
+    def __init__(self, classes: Sequence[Any]) -> None:
+        self.classes = np.array(classes)
+        self.counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
 
     def add(self, truth: Array, predicted: Array) -> None:
-        places = np.searchsorted(np.array(self.classes), [truth, predicted])
-        np.add.at(self.counts, tuple(places), 1)
+        self.counts += confusion_matrix(truth, predicted, labels=self.classes)
 
     @property
     def score(self) -> float:
         """The accuracy."""
-        total = int(self.counts.sum())
-        return float(np.trace(self.counts)) / total if total else float("nan")
+        return float(np.trace(self.counts) / self.counts.sum())
 
 
 @dataclass
@@ -76,12 +73,12 @@ class Report:
         The score of the model and of each baseline; empty if no row was held out.
     trained, held_out : int
         The number of rows that the saved model was and was not trained on.
-    spread : dict
+    spread : dict or None
         The standard deviations of the scores over the folds of a cross-validation.
-    confusion : Confusion or None
-        The confusion matrix of a classifier.
-    error : float or None
-        The mean absolute error of a regressor.
+    confusion : list of list of int, or None
+        The confusion matrix of a classifier; a row for each true class.
+    mean_absolute_error : float or None
+        The error of a regressor.
     """
 
     metric: str
@@ -89,25 +86,13 @@ class Report:
     scores: dict[str, float]
     trained: int
     held_out: int
-    spread: dict[str, float] = field(default_factory=dict)
-    confusion: Confusion | None = None
-    error: float | None = None
+    spread: dict[str, float] | None = None
+    confusion: list[list[int]] | None = None
+    mean_absolute_error: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        optional = {
-            "spread": self.spread or None,
-            "confusion": None if self.confusion is None else self.confusion.counts.tolist(),
-            "mean_absolute_error": self.error,
-        }
-        return {
-            "metric": self.metric,
-            "how": self.how,
-            "scores": self.scores,
-            "trained": self.trained,
-            "held_out": self.held_out,
-            **{name: value for name, value in optional.items() if value is not None},
-        }
+        """Return JSON values; what does not apply is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Scores:
@@ -116,33 +101,29 @@ class Scores:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.names = (MODEL, TRIVIAL[schema.task], LINEAR[schema.task])
-        self.folds: list[dict[str, Any]] = []
+        self.folds: defaultdict[int, dict[str, Any]] = defaultdict(self._new_fold)
 
-    def start_fold(self) -> None:
+    def _new_fold(self) -> dict[str, Any]:
         classes = self.schema.classes
-        self.folds.append(
-            {name: Confusion(classes) if classes else Residuals() for name in self.names}
-        )
+        return {name: Confusion(classes) if classes else Residuals() for name in self.names}
 
-    def add(self, truth: Array, model: Array, trivial: Any, linear: Array) -> None:
-        """Add predictions to the current fold; `trivial` is the same for every row."""
+    def add(self, fold: int, truth: Array, model: Array, trivial: Any, linear: Array) -> None:
+        """Add predictions to a fold; `trivial` is the same for every row."""
         predictions = (model, np.full(len(truth), trivial), linear)
         for name, predicted in zip(self.names, predictions, strict=True):
-            self.folds[-1][name].add(truth, predicted)
+            self.folds[fold][name].add(truth, predicted)
 
     def report(self, how: str, trained: int, held_out: int) -> Report:
         """Average the scores over the folds."""
-        metric = METRIC[self.schema.task]
-        if not self.folds:
+        metric, folds = METRIC[self.schema.task], list(self.folds.values())
+        if not folds:
             return Report(metric, "no row was held out", {}, trained, held_out)
-        scores = {name: [fold[name].score for fold in self.folds] for name in self.names}
+        scores = {name: [fold[name].score for fold in folds] for name in self.names}
         means = {name: float(np.mean(values)) for name, values in scores.items()}
-        several = len(self.folds) > 1
-        spread = {name: float(np.std(values)) for name, values in scores.items() if several}
-        ours = [fold[MODEL] for fold in self.folds]
+        spread = {name: float(np.std(values)) for name, values in scores.items()}
+        report = Report(metric, how, means, trained, held_out, spread if len(folds) > 1 else None)
+        ours = [fold[MODEL] for fold in folds]
         if self.schema.task == "regression":
             error = sum(one.absolute for one in ours) / sum(one.count for one in ours)
-            return Report(metric, how, means, trained, held_out, spread, error=error)
-        total = Confusion(self.schema.classes)
-        total.counts += sum(one.counts for one in ours)
-        return Report(metric, how, means, trained, held_out, spread, total)
+            return replace(report, mean_absolute_error=error)
+        return replace(report, confusion=sum(one.counts for one in ours).tolist())

@@ -61,9 +61,8 @@ class Source:
         """
         held = pl.DataFrame()
         for frame in self._checked_frames():
-            skipped = min(start, len(frame))
-            start -= skipped
-            held = pl.concat([held, frame[skipped:]]) if len(held) else frame[skipped:]
+            held = pl.concat([held, frame[start:]]) if len(held) else frame[start:]
+            start = max(0, start - len(frame))
             while len(held) >= rows:
                 yield held[:rows]
                 held = held[rows:]
@@ -107,8 +106,7 @@ class Source:
                 check_unchanged(self.path, self.version)
                 yield frame
         except (TableError, OSError) as error:
-            # a change explains why the file cannot be read
-            check_unchanged(self.path, self.version)
+            check_unchanged(self.path, self.version)  # a change explains the error
             if isinstance(error, TableError):
                 raise
             raise _cannot_read(self.path, error) from None

@@ -1,10 +1,9 @@
 """Checks of JSON values that are read from a file: types, ranges and fields."""
 
-import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-Check = Callable[[Any], bool]
+Check = type | Callable[[Any], bool]
 
 
 def expect(condition: bool, what: str) -> None:
@@ -16,31 +15,18 @@ def expect(condition: bool, what: str) -> None:
 def check_fields(
     state: Any, fields: Mapping[str, Check], what: str, optional: Collection[str] = ()
 ) -> None:
-    """Raise ValueError unless `state` is a dict of these fields whose values pass their checks."""
+    """Raise ValueError unless `state` is a dict of these fields with valid values.
+
+    A field is checked by its type or by a function.
+    """
     expect(isinstance(state, dict), what)
-    missing, unknown = set(fields) - set(state) - set(optional), set(state) - set(fields)
-    if missing or unknown:
-        raise ValueError(
-            f"{what} has missing or unknown fields: {', '.join(sorted(missing | unknown))[:200]}"
-        )
+    wrong = (set(fields) ^ set(state)) - set(optional)
+    if wrong:
+        raise ValueError(f"{what} has missing or unknown fields: {', '.join(sorted(wrong))[:200]}")
     for name, value in state.items():
-        expect(fields[name](value), f"{name!r} in {what}")
-
-
-def anything(value: Any) -> bool:
-    return True
-
-
-def is_text(value: Any) -> bool:
-    return type(value) is str
-
-
-def is_dict(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def is_list(value: Any) -> bool:
-    return isinstance(value, list)
+        check = fields[name]
+        valid = type(value) is check if isinstance(check, type) else check(value)
+        expect(valid, f"{name!r} in {what}")
 
 
 def is_count(value: Any) -> bool:
@@ -48,14 +34,15 @@ def is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= 2**53
 
 
-def is_number(value: Any, most: float = sys.float_info.max) -> bool:
-    """Whether this is a finite number of at most this size."""
-    return type(value) in (int, float) and abs(value) <= most
-
-
 def is_distinct_texts(value: Any) -> bool:
     """Whether this is a list of distinct strings."""
-    return is_list(value) and all(map(is_text, value)) and len(set(value)) == len(value)
+    texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return texts and len(set(value)) == len(value)
+
+
+def in_range(least: float, most: float) -> Check:
+    """Return a check for a number in this range."""
+    return lambda value: type(value) in (int, float) and least <= value <= most
 
 
 def one_of(*choices: str) -> Check:

@@ -94,9 +94,8 @@ class TableNetwork:
         if self.feature_names_in_ is None:
             return None
         columns = tuple(Column(name, "number") for name in self.feature_names_in_)
-        if self.classes_ is None:
-            return Schema(columns, self.target, "regression")
-        return Schema(columns, self.target, "classification", tuple(self.classes_.tolist()))
+        classes = () if self.classes_ is None else tuple(self.classes_.tolist())
+        return Schema(columns, self.target, "classification" if classes else "regression", classes)
 
     def predict(self, X: Any) -> Array:
         """Return the classes, or the outputs, of shape (n_samples,) if there is only one."""
@@ -131,11 +130,9 @@ class TableNetwork:
 def _numeric_columns(source: Source, n: int) -> list[str]:
     """Return the numeric columns of a table; raise TableError unless there are n of them."""
     profiles = [ColumnProfile(name, most_values=0) for name in source.columns]
-    rows = 0
     for frame in source.batches(ROWS_AT_ONCE):
-        profile_batch(profiles, frame, rows)
-        rows += len(frame)
-    if not rows:
+        profile_batch(profiles, frame)
+    if not profiles[0].rows:
         raise TableError(f"{source.path} has column names but no rows.")
     reasons = {profile.name: _why_not_numeric(profile, source) for profile in profiles}
     found = [name for name, why in reasons.items() if not why]

@@ -1,27 +1,31 @@
-"""Training on a table that fits into memory, with a held-out split or cross-validation."""
+"""Training on a table in memory: preprocessing, the model, and a held-out split or folds."""
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.tables._features import labelled_rows
-from quadric.tables._preprocessing import preprocessing
 from quadric.tables._profile import profile_batch
 from quadric.tables._schema import Schema
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores
 from quadric.tables._source import Source
+
+MISSING_CATEGORY = "missing"
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Trained:
     model: Pipeline
     schema: Schema
     report: Report
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def train(
@@ -103,7 +107,7 @@ def train(
     tell("reading")
     frame = source.read()
     profiles = options.new_profiles(source.columns)
-    profile_batch(profiles, frame, 0)
+    profile_batch(profiles, frame)
     schema = infer_schema(profiles, options, source.unnamed)
     X, y, _ = labelled_rows(schema, frame)
     del frame
@@ -121,6 +125,25 @@ def warnings_added_to(notes: list[str]) -> Iterator[None]:
         yield
     user_warnings = [one for one in caught if issubclass(one.category, UserWarning)]
     notes.extend(sorted({str(one.message) for one in user_warnings}))
+
+
+def preprocessing(schema: Schema) -> list[Any]:
+    """Return the unfitted steps in front of the estimator.
+
+    If all columns are numbers, the steps are affine, so that a model can be explained in the
+    user's units. With many categories the result is sparse (density below 0.3).
+    """
+    number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
+    if schema.all_numbers:
+        return number_steps
+    numbers = [column.name for column in schema.columns if column.kind != "category"]
+    categories = [column.name for column in schema.columns if column.kind == "category"]
+    encode = make_pipeline(
+        SimpleImputer(missing_values=None, strategy="constant", fill_value=MISSING_CATEGORY),
+        OneHotEncoder(handle_unknown="ignore"),
+    )
+    parts = [("numbers", make_pipeline(*number_steps), numbers), ("categories", encode, categories)]
+    return [ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)]
 
 
 def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
@@ -147,35 +170,32 @@ def _fit_and_score(
     scores, cv = Scores(schema), settings.cv
     for k, (rows, held) in enumerate(_splits(y, schema, settings), start=1):
         tell("training" if cv is None else f"fold {k} of {cv}")
-        model = _fit(X, y, rows, schema, settings)
+        model = _fit(X[rows], y[rows], schema, settings)
         if len(held):
             tell("scoring")
-            _score(scores, model, X, y, rows, held)
-    how = f"{len(held)} held-out rows, which the saved model was not trained on"
-    if cv is not None:
-        tell("training")
-        rows, held = np.arange(len(y)), held[:0]
-        model = _fit(X, y, rows, schema, settings)
-        how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
-    return model, scores.report(how, len(rows), len(held))
+            trivial, linear = _baselines(model[:-1].transform(X[rows]), y[rows], schema)
+            predicted = linear.predict(model[:-1].transform(X[held]))
+            scores.add(k, y[held], model.predict(X[held]), trivial, predicted)
+    if cv is None:
+        how = f"{len(held)} held-out rows, which the saved model was not trained on"
+        return model, scores.report(how, len(rows), len(held))
+    tell("training")
+    how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
+    return _fit(X, y, schema, settings), scores.report(how, len(y), 0)
 
 
 def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
     """Return pairs of rows to train on and rows held out, stratified by class."""
-    if settings.cv is None:
+    count, fewest, found = settings.cv, len(y), f"; there are {len(y)}"
+    if count is None:
         return [_holdout(y, schema, settings)]
-    count = settings.cv
-    if schema.task == "regression":
-        if len(y) < count:
-            raise TableError(f"--cv {count} needs at least {count} rows; there are {len(y)}.")
-        return list(KFold(count, shuffle=True, random_state=settings.seed).split(y))
-    rarest = int(np.argmin(schema.class_counts))
-    if schema.class_counts[rarest] < count:
-        raise TableError(
-            f"--cv {count} needs at least {count} rows of every class; "
-            f"{schema.classes[rarest]!r} has {schema.class_counts[rarest]}."
-        )
-    folds = StratifiedKFold(count, shuffle=True, random_state=settings.seed)
+    if schema.classes:
+        fewest, rarest = min(zip(schema.class_counts, schema.classes, strict=True))
+        found = f" of every class; {rarest!r} has {fewest}"
+    if fewest < count:
+        raise TableError(f"--cv {count} needs at least {count} rows{found}.")
+    make = StratifiedKFold if schema.classes else KFold
+    folds = make(count, shuffle=True, random_state=settings.seed)
     return list(folds.split(np.zeros(len(y)), y))
 
 
@@ -183,35 +203,23 @@ def _holdout(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array
     """Return rows to train on and rows held out; at least one row per class is trained on."""
     rng = np.random.default_rng(settings.seed)
     groups = [np.flatnonzero(y == label) for label in schema.classes] or [np.arange(len(y))]
-    held = []
-    for group in groups:
-        count = min(round(settings.test_size * len(group)), len(group) - 1)
-        held.append(rng.permutation(group)[: max(count, 0)])
+    counts = [min(round(settings.test_size * len(group)), len(group) - 1) for group in groups]
+    held = [rng.permutation(group)[:count] for group, count in zip(groups, counts, strict=True)]
     out = np.sort(np.concatenate(held))
     return np.setdiff1d(np.arange(len(y)), out), out
 
 
-def _fit(X: pl.DataFrame, y: Array, rows: Array, schema: Schema, settings: Settings) -> Pipeline:
+def _fit(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipeline:
     estimator = make_estimator(schema, settings, verbose=settings.verbose)
     with memory_limit_as_table_error():
-        return make_pipeline(*preprocessing(schema), estimator).fit(X[rows], y[rows])
+        return make_pipeline(*preprocessing(schema), estimator).fit(X, y)
 
 
-def _score(
-    scores: Scores, model: Pipeline, X: pl.DataFrame, y: Array, rows: Array, held: Array
-) -> None:
-    """Add a fold: fit the baselines on `rows` and predict the rows held out."""
-    seen, unseen = X[rows], X[held]
-    linear: Any = LinearRegression()
-    trivial: Any = y[rows].mean() if scores.schema.task == "regression" else None
-    if scores.schema.task == "classification":
-        linear = LogisticRegression(max_iter=1000)
-        labels, counts = np.unique(y[rows], return_counts=True)
-        trivial = labels[counts.argmax()]
+def _baselines(Z: Any, y: Array, schema: Schema) -> tuple[Any, Any]:
+    """Return the most frequent class or the mean, and a linear model, of preprocessed rows."""
+    if schema.task == "regression":
+        return y.mean(), LinearRegression().fit(Z, y)
+    labels, counts = np.unique(y, return_counts=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a baseline
-        linear.fit(model[:-1].transform(seen), y[rows])
-    scores.start_fold()
-    scores.add(
-        y[held], model.predict(unseen), trivial, linear.predict(model[:-1].transform(unseen))
-    )
+        warnings.simplefilter("ignore")  # the baseline need not converge
+        return labels[counts.argmax()], LogisticRegression(max_iter=1000).fit(Z, y)

@@ -15,7 +15,7 @@ from quadric._utils.whole_files import remove_leftovers, write_whole
 from quadric.errors import ModelFileError, TableError
 from quadric.model_file import _safetensors as container
 from quadric.model_file._canonical_json import canonical, parse
-from quadric.tables._state_checks import check_fields, expect, is_dict
+from quadric.tables._state_checks import check_fields, expect
 
 ADVICE = "Remove it, and start again without --resume."
 FORM = container.Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
@@ -130,7 +130,7 @@ class Checkpoint:
         try:
             expect(STATE in arrays and arrays[STATE].dtype == np.uint8, "its state")
             described = parse(arrays.pop(STATE).tobytes().decode("ascii"))
-            check_fields(described, {"run": is_dict, "state": is_dict}, "its state")
+            check_fields(described, {"run": dict, "state": dict}, "its state")
         except ValueError as error:  # in the encoding, the JSON, or its values
             raise self.damaged(error) from None
         run = described["run"] | {"versions": description["versions"]}

@@ -5,13 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric._utils.arrays import Array
 from quadric.estimators._data import scale_outputs
-from quadric.tables._preprocessing import fitted_to_moments
 from quadric.tables._schema import Schema
-from quadric.tables._training import Settings, make_estimator, memory_limit_as_table_error
+from quadric.tables._training import (
+    Settings,
+    make_estimator,
+    memory_limit_as_table_error,
+    preprocessing,
+)
 from quadric.training._state import TrainingState
 
 RATE = 0.01  # initial rate, which decreases linearly to RATE * LAST_RATE
@@ -26,7 +31,7 @@ class Learner:
     Parameters
     ----------
     schema : Schema
-        The result of the first pass. Its moments standardise the inputs and, for regression, the
+        The result of the first pass. Its moments standardize the inputs and, for regression, the
         targets, because Adam's steps have a fixed size.
     settings : Settings
     """
@@ -79,8 +84,6 @@ class Learner:
 
         Raises ValueError if these are not the arrays of such a state.
         """
-        if not arrays:
-            return
         # training on one artificial row creates networks with the right shapes
         row = np.zeros((1, len(self.preprocess.get_feature_names_out())))
         self._partial_fit(row, np.array(self.schema.classes[:1] or (0.0,)), RATE)
@@ -100,13 +103,30 @@ class Learner:
         return model, linear
 
 
+def fitted_to_moments(schema: Schema) -> Pipeline:
+    """Return the steps, fitted to the moments and categories in the schema.
+
+    They are fitted to a few rows with the same means, standard deviations and categories as the
+    whole table: mean + std and mean - std in turn, and every category at least once.
+    """
+    rows = max([2, *(len(column.categories) + 1 for column in schema.columns)])
+    rows += rows % 2
+    data = {}
+    for column in schema.columns:
+        if column.kind == "category":
+            values: list[Any] = [*column.categories, *([None] if column.missing else [])]
+            data[column.name] = pl.Series((values * rows)[:rows], dtype=pl.String)
+        else:
+            values = [column.mean + column.std, column.mean - column.std] * (rows // 2)
+            data[column.name] = pl.Series(values, dtype=pl.Float64)
+    return make_pipeline(*preprocessing(schema)).fit(pl.DataFrame(data))
+
+
 def state_of(estimator: Any) -> dict[str, Array]:
     """Return the parameters and the training state of a fitted estimator as named arrays."""
     arrays, numbers = estimator._state.to_arrays()
-    for l, layer in enumerate(estimator.network_.layers):
-        arrays |= {f"layers.{l}.{name}": array for name, array in layer.arrays().items()}
     values = [math.nan if numbers[name] is None else numbers[name] for name in sorted(numbers)]
-    return arrays | {NUMBERS: np.array(values, dtype=np.float64)}
+    return arrays | _parameters(estimator) | {NUMBERS: np.array(values, dtype=np.float64)}
 
 
 def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
@@ -119,11 +139,18 @@ def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
         name: _checked_number(name, value, is_integer=type(like[name]) is int)
         for name, value in zip(sorted(like), arrays[NUMBERS].tolist(), strict=True)
     }
-    for l, layer in enumerate(estimator.network_.layers):
-        for name, array in layer.arrays().items():
-            array[...] = arrays[f"layers.{l}.{name}"]
+    for name, array in _parameters(estimator).items():
+        array[...] = arrays[name]
     estimator._state = TrainingState.from_arrays(arrays, numbers)
     estimator._set_attributes()  # model files store them, and no further training may follow
+
+
+def _parameters(estimator: Any) -> dict[str, Array]:
+    return {
+        f"layers.{l}.{name}": array
+        for l, layer in enumerate(estimator.network_.layers)
+        for name, array in layer.arrays().items()
+    }
 
 
 def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
@@ -133,14 +160,22 @@ def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
     for name, array in given.items():
         wanted, record = expected[name], name.split(".")[1] in RECORDS
         shape = (max(array.size, 1),) if record else wanted.shape
-        if array.shape != shape or array.dtype != wanted.dtype:
-            raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
-        if not name.endswith(f".{NUMBERS}") and not np.isfinite(array).all():
-            raise ValueError(f"{name} contains a number that is not finite")
-        if (".square." in name or name.endswith(".seconds")) and (array < 0).any():
-            raise ValueError(f"{name} contains a negative number")
-        if name.endswith(".seconds") and len(array) != len(given[name[:-7] + "loss"]):
-            raise ValueError(f"{name} has {len(array)} entries")
+        seconds = name.endswith(".seconds")
+        problems = {
+            f"has shape {array.shape} and dtype {array.dtype}": (
+                array.shape != shape or array.dtype != wanted.dtype
+            ),
+            "contains a number that is not finite": (
+                not name.endswith(f".{NUMBERS}") and not np.isfinite(array).all()
+            ),
+            "contains a negative number": (".square." in name or seconds) and (array < 0).any(),
+            f"has {array.size} entries": (
+                seconds and array.size != given[name.removesuffix("seconds") + "loss"].size
+            ),
+        }
+        for problem, applies in problems.items():
+            if applies:
+                raise ValueError(f"{name} {problem}")
 
 
 def _checked_number(name: str, value: float, *, is_integer: bool) -> Any:

@@ -15,7 +15,7 @@ from quadric.tables._schema import Schema
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores
 from quadric.tables._source import Source, changed
-from quadric.tables._state_checks import anything, check_fields, expect, is_count, is_list
+from quadric.tables._state_checks import Check, check_fields, expect, is_count
 from quadric.tables._training import Settings, Trained, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
@@ -23,8 +23,8 @@ from quadric.tables.streaming._learner import Learner
 STEPS = 3000  # of 200 rows: at least so many by default, in at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
 BUFFER_NUMBERS = 2_000_000  # limits the memory of a buffer of a wide table
-FIRST = {"stage": anything, "rows": is_count, "profiles": is_list}
-SECOND = {"stage": anything, "schema": anything, "buffers": is_count, "learned": anything}
+FIRST: dict[str, Check] = {"stage": str, "profiles": list}
+SECOND: dict[str, Check] = {"stage": str, "schema": dict, "buffers": is_count, "learned": bool}
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def train_stream(
     stored = checkpoint.begin(run.identity(), resume=resume)
     warned: list[str] = []
     with warnings_added_to(warned):
-        learner, done = run.start() if stored is None else run.restart(*stored)
+        learner, done = run.start(*(stored or ({}, {})))
         run.second_pass(learner, done)
         model, report = run.third_pass(learner)
     return Trained(model, learner.schema, report, learner.schema.notes() + warned)
@@ -112,35 +112,32 @@ class _Run:
         """Return the data and settings that a checkpoint must agree with."""
         settings = asdict(self.settings)
         del settings["verbose"], settings["cv"]
-        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 3}
+        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 4}
         return self.source.fingerprint() | asdict(self.options) | settings | own
 
-    def start(self) -> tuple[Learner, int]:
-        """Run the first pass; return a new learner and the number of buffers it has seen."""
+    def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
+        """Return a learner and the number of buffers it has seen; a new run has no state."""
         profiles = self.options.new_profiles(self.source.columns)
-        return Learner(self.first_pass(profiles, 0), self.settings), 0
-
-    def restart(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
-        """Return the learner of a checkpoint and the number of buffers it has seen."""
         try:
             if state.get("stage") == "second":
                 return self._learner_of(state, arrays)
-            expect(state.get("stage") == "first" and not arrays, "the stage")
-            profiles = self._profiles_of(state)
+            if state:
+                expect(state.get("stage") == "first" and not arrays, "the stage")
+                profiles = self._profiles_of(state, profiles)
+        except TableError:
+            raise
         except ValueError as error:
-            if isinstance(error, TableError):
-                raise
             raise self.checkpoint.damaged(error) from None
-        return Learner(self.first_pass(profiles, state["rows"]), self.settings), 0
+        return Learner(self.first_pass(profiles), self.settings), 0
 
-    def _profiles_of(self, state: dict[str, Any]) -> list[ColumnProfile]:
+    def _profiles_of(self, state: dict[str, Any], new: list[ColumnProfile]) -> list[ColumnProfile]:
         """Return the profiles of a checkpoint of the first pass."""
         check_fields(state, FIRST, "the state")
         profiles = list(map(ColumnProfile.from_dict, state["profiles"]))
-        new = self.options.new_profiles(self.source.columns)
-        expected = [(one.name, one.most_values, state["rows"]) for one in new]
-        found = [(one.name, one.most_values, one.rows) for one in profiles]
-        expect(state["rows"] > 0 and found == expected, "the list of profiles")
+        expected = [(one.name, one.most_values) for one in new]
+        found = [(one.name, one.most_values) for one in profiles]
+        expect(found == expected, "the list of profiles")
+        expect(len({one.rows for one in profiles}) == 1 <= profiles[0].rows, "the number of rows")
         return profiles
 
     def _learner_of(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
@@ -153,7 +150,8 @@ class _Run:
         expect(1 <= done <= self.buffers_in_all(schema), "the number of buffers")
         expect(state["learned"] is bool(arrays), "the list of arrays")
         learner = Learner(schema, self.settings)
-        learner.restore(arrays)
+        if arrays:
+            learner.restore(arrays)
         return learner, done
 
     def buffers_in_all(self, schema: Schema) -> int:
@@ -162,15 +160,14 @@ class _Run:
         by_size = min(MOST_EPOCHS, math.ceil(STEPS * 200 / max(usable, 1)))
         return (self.stream.epochs or max(1, by_size)) * math.ceil(schema.rows / self.rows)
 
-    def first_pass(self, profiles: list[ColumnProfile], done: int) -> Schema:
-        """Infer the schema; the first `done` rows are in the profiles already."""
-        for k, frame in enumerate(self.source.batches(self.rows, done), start=1):
-            profile_batch(profiles, frame, done)
-            done += len(frame)
-            self.progress("first pass: moments and categories", done, None)
+    def first_pass(self, profiles: list[ColumnProfile]) -> Schema:
+        """Infer the schema; the profiles may have the first rows already."""
+        for k, frame in enumerate(self.source.batches(self.rows, profiles[0].rows), start=1):
+            profile_batch(profiles, frame)
+            self.progress("first pass: moments and categories", profiles[0].rows, None)
             if k % self.stream.every == 0:
-                stored = [profile.to_dict() for profile in profiles]
-                self.checkpoint.save({"stage": "first", "rows": done, "profiles": stored}, {})
+                stored = [asdict(profile) for profile in profiles]
+                self.checkpoint.save({"stage": "first", "profiles": stored}, {})
         return infer_schema(profiles, self.options, self.source.unnamed)
 
     def second_pass(self, learner: Learner, done: int) -> None:
@@ -195,19 +192,15 @@ class _Run:
                 "no row is left to train on, because all rows with a target were held out. Use a "
                 "smaller --test-size, or more rows."
             )
-        schema, count = learner.schema, 0
+        schema, scores, count = learner.schema, Scores(learner.schema), 0
         model, linear = learner.finish()
-        scores = Scores(schema)
-        trivial: Any = schema.target_mean
-        if schema.classes:
-            trivial = schema.classes[int(np.argmax(schema.class_counts))]
+        most = int(np.argmax(schema.class_counts or (0,)))
+        trivial = schema.classes[most] if schema.classes else schema.target_mean
         for index, X, y, held in self._buffers(schema) if self.settings.test_size > 0 else ():
-            truth, unseen = y[held], X.filter(held)
-            if len(truth):
-                if not count:
-                    scores.start_fold()
-                scores.add(truth, model.predict(unseen), trivial, linear.predict(unseen))
-            count += len(truth)
+            unseen = X.filter(held)
+            if len(unseen):
+                scores.add(0, y[held], model.predict(unseen), trivial, linear.predict(unseen))
+            count += len(unseen)
             self.progress("third pass: scoring", (index + 1) * self.rows, schema.rows)
         how = f"{count} held-out rows, which the saved model was not trained on"
         return model, scores.report(how, schema.rows - schema.missing_targets - count, count)
