@@ -35,10 +35,10 @@ class ColumnProfile:
         How many values can be read as such.
     mean, m2 : float
         The mean of the numbers, and their sum of squares about the mean.
+    varies : bool
+        Whether the numbers differ.
     first : float or None
         The first number.
-    varies : bool
-        Whether another number differs from the first.
     whole : bool
         Whether every number is an integer.
     values : dict or None
@@ -57,8 +57,8 @@ class ColumnProfile:
     dates: int = 0
     mean: float = 0.0
     m2: float = 0.0
-    first: float | None = None
     varies: bool = False
+    first: float | None = None
     whole: bool = True
     values: dict[str, int] | None = field(default_factory=dict)
     odd: tuple[int, str] | None = None
