@@ -23,7 +23,7 @@ def from_qda(qda: Any) -> Network:
     """Convert a fitted QuadraticDiscriminantAnalysis to a network.
 
     The network has one quadratic layer with softmax, and can be trained further. The coefficients
-    of the neurons refer to the origin: centre data whose distance from the origin is much larger
+    of the neurons refer to the origin: center data whose distance from the origin is much larger
     than their spread, because digits are lost otherwise.
 
     Parameters
@@ -103,14 +103,14 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
     """Convert ellipsoids to a network with one logistic neuron for each.
 
     The output of a neuron is above 1/2 exactly inside its ellipsoid. Its pre-activation is
-    ``z = sharpness (1 - r^2)``, where r is 0 at the centre and 1 on the surface.
+    ``z = sharpness (1 - r^2)``, where r is 0 at the center and 1 on the surface.
 
     Parameters
     ----------
     ellipsoids : sequence of Quadric
         Ellipsoids of the same dimension.
     sharpness : float
-        Value of z at the centre, which defines how steeply a neuron falls towards the surface.
+        Value of z at the center, which defines how steeply a neuron falls towards the surface.
 
     Returns
     -------

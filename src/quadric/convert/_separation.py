@@ -101,7 +101,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
         Tolerance of Khachiyan's algorithm: half-lengths are at most a factor of
         sqrt(1 + tolerance) too large.
     sharpness : float
-        How steeply the output of a neuron falls from the centre of its ellipsoid to the surface.
+        How steeply the output of a neuron falls from the center of its ellipsoid to the surface.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     2 classes, one ellipsoid around each.
     No two ellipsoids meet: the separation is certain.
     """
-    X, y = _labelled(X, y)
+    X, y = _labeled(X, y)
     checks.check_number("sharpness", sharpness, above=0)
     classes, index = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -182,7 +182,7 @@ class QuadricSeparation:
 def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     """Find a quadric that separates two classes, or prove that there is none.
 
-    A linear program in the coefficients of F maximises the margin t subject to F >= t on the
+    A linear program in the coefficients of F maximizes the margin t subject to F >= t on the
     second class and F <= -t on the first. If the maximum is t = 0, its dual solution is the proof.
 
     Parameters
@@ -197,7 +197,7 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     QuadricSeparation
         The quadric or the proof.
     """
-    X, y = _labelled(X, y)
+    X, y = _labeled(X, y)
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(f"y must hold exactly 2 classes. Got {classes.tolist()}.")
@@ -246,17 +246,20 @@ def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
     cost = np.zeros(A.shape[1])
     cost[-1] = -1.0
     bounds = [(-1.0, 1.0)] * basis.shape[1] + [(0.0, None)]
-    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    zeros = np.zeros(len(basis))
     result = optimize.linprog(
-        cost, A_ub=A, b_ub=zeros, bounds=bounds, method="highs-ds", options=options
+        cost,
+        A_ub=A,
+        b_ub=np.zeros(len(basis)),
+        bounds=bounds,
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if result.status != 0:
         raise ArithmeticError(f"the linear program was not solved: {result.message}")
     return result.x[:-1], float(result.x[-1]), np.maximum(-result.ineqlin.marginals, 0.0)
 
 
-def _labelled(X: Any, y: Any) -> tuple[Array, Array]:
+def _labeled(X: Any, y: Any) -> tuple[Array, Array]:
     X = as_numbers("X", X, FLOAT64)
     y = np.asarray(unmasked("y", y))
     if y.dtype.kind == "O":

@@ -38,8 +38,8 @@ def unique_names(reserved: Iterable[str]) -> Callable[[str], str]:
     used = set(reserved)
 
     def unique_name(wish: str) -> str:
-        numbered = (f"{wish}_{i}" for i in count(2))
-        name = next(name for name in chain([wish], numbered) if name not in used)
+        wishes = chain([wish], (f"{wish}_{i}" for i in count(2)))
+        name = next(name for name in wishes if name not in used)
         used.add(name)
         return name
 

@@ -116,7 +116,7 @@ def _probabilities(graph: Graph, model: Any, z: str) -> str:
         bound = float(np.finfo(graph.dtype).max) / 4
         z = graph.add("Clip", halves, graph.constant(-bound), graph.constant(bound))
     elif model.network_.activations[-1] == "logistic":
-        # one sigmoid per class; the softmax of their logarithms normalises them
+        # one sigmoid per class; the softmax of their logarithms normalizes them
         z = _log_sigmoid(graph, z)
     return graph.add("Softmax", z)
 

@@ -47,15 +47,6 @@ def _impute(step: Any) -> list[Operation]:
     return [Beside((Branch(np.arange(n), tuple(operations)), marks), n)]
 
 
-def _facts(step: Any) -> dict[str, Any]:
-    facts = {
-        "statistics_": step.statistics_,
-        "fit_dtype": step._fit_dtype,
-        "fill_dtype": getattr(step, "_fill_dtype", step.statistics_.dtype),
-    }
-    return {**facts, "marked": step.indicator_.features_} if step.add_indicator else facts
-
-
 def _restore(step: Any, facts: Facts) -> int:
     fill = step.statistics_ = facts.require("statistics_", STATISTICS)
     step._fit_dtype = facts.require("fit_dtype", DTYPE)
@@ -78,7 +69,12 @@ IMPUTERS = [
     KnownStep(
         "sklearn.impute:SimpleImputer",
         ("missing_values", "strategy", "fill_value", "add_indicator", "keep_empty_features"),
-        facts=_facts,
+        facts=lambda step: {
+            "statistics_": step.statistics_,
+            "fit_dtype": step._fit_dtype,
+            "fill_dtype": getattr(step, "_fill_dtype", step.statistics_.dtype),
+            "marked": step.indicator_.features_ if step.add_indicator else None,
+        },
         restore=_restore,
         operations=_impute,
     ),
