@@ -406,6 +406,7 @@ def test_slice_transform_preimage_agree_with_values(seed):
     A, t = rng.normal(size=(n, 3)), rng.normal(size=n)
     u = rng.normal(size=(7, 3))
     np.testing.assert_allclose(q.preimage(A, t).value(u), q.value(u @ A.T + t), atol=1e-9)
+    np.testing.assert_allclose(q.preimage(scale, t).value(x), q.value(x * scale + t), atol=1e-9)
     twice = image.transform(2.0, shift).slice(dims, at)
     np.testing.assert_allclose(
         twice.value(x[:, : len(dims)]),

@@ -46,7 +46,7 @@ class Space:
         try:
             with np.errstate(all="ignore"):
                 for step in reversed(self.maps):
-                    surface = surface.preimage(step.matrix, step.t)
+                    surface = surface.preimage(step.A, step.t)
         except ValueError:  # a coefficient is not finite
             raise ValueError(
                 "the preprocessing scales features by such factors that the equations overflow in "

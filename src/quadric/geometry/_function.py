@@ -129,8 +129,8 @@ class QuadraticFunction:
 
         Parameters
         ----------
-        A : array of shape (n, k)
-            Matrix of the map.
+        A : array of shape (n, k) or (n,)
+            Matrix of the map, or the diagonal of a diagonal matrix.
         t : array of shape (n,) or float
             Offset of the map.
 
@@ -140,7 +140,7 @@ class QuadraticFunction:
             The set, a surface in k dimensions.
         """
         A = as_numbers("A", A, FLOAT64)
-        if A.ndim != 2 or A.shape[0] != self.n_dims or not A.shape[1]:
+        if A.ndim not in (1, 2) or A.shape[0] != self.n_dims or not A.size:
             raise ValueError(f"A must have shape ({self.n_dims}, k). Got {A.shape} instead.")
         return self._preimage(AffineMap.simplest(A, as_vector("t", t, self.n_dims, FLOAT64)))
 

@@ -105,7 +105,7 @@ def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
     """Express a surface in the outputs of the last step as a surface in the inputs of the first."""
     for k, step in reversed(list(enumerate(steps))):
         change = affine_map(step, steps[k + 1 :])
-        surface = surface.preimage(change.matrix, change.t)
+        surface = surface.preimage(change.A, change.t)
     return surface
 
 
