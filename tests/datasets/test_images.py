@@ -125,7 +125,9 @@ def test_data_dir_must_be_a_path():
 def test_known_files_have_the_published_names_and_sizes():
     for collection in REAL.values():
         assert [file.name for file in collection.files] == list(PARTS)
-        assert collection.size == 60000 * 785 + 10000 * 785 + 2 * (16 + 8)
+        assert sum(file.size for file in collection.files) == 60000 * 785 + 10000 * 785 + 2 * (
+            16 + 8
+        )
 
 
 # ---- bad files ------------------------------------------------------------------------------

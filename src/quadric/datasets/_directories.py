@@ -11,14 +11,21 @@ from quadric.errors import DatasetError
 Contents: TypeAlias = dict[str, bytes]  # uncompressed files by name
 
 
-def named_directory(data_dir: str | os.PathLike[str] | None) -> Path | None:
-    """Return the directory named by the argument or by QUADRIC_DATA, or None."""
+def named_directory(
+    collection: Collection, data_dir: str | os.PathLike[str] | None = None
+) -> Path | None:
+    """Return the directory named by the argument or by QUADRIC_DATA, or None.
+
+    If it has a subdirectory named after the data set, that one is returned.
+    """
     named = data_dir if data_dir is not None else os.environ.get("QUADRIC_DATA") or None
     if named is None:
         return None
     if not isinstance(named, (str, os.PathLike)):
         raise TypeError(f"data_dir must be a path or None. Got {named!r} instead.")
-    return Path(named).expanduser()
+    directory = Path(named).expanduser()
+    own = directory / collection.name
+    return own if os.path.isdir(own) else directory
 
 
 def cache_directory() -> Path:
@@ -27,12 +34,6 @@ def cache_directory() -> Path:
         return Path(own).expanduser()
     general = os.environ.get("XDG_CACHE_HOME")
     return (Path(general) if general else Path("~/.cache").expanduser()) / "quadric"
-
-
-def within(directory: Path, collection: Collection) -> Path:
-    """Return the subdirectory named after the data set if it exists, else the directory."""
-    own = directory / collection.name
-    return own if os.path.isdir(own) else directory
 
 
 def find(directory: Path, file: KnownFile) -> Path | None:

@@ -44,10 +44,6 @@ class Collection(NamedTuple):
     title: str
     files: tuple[KnownFile, ...]
 
-    @property
-    def size(self) -> int:
-        return sum(file.size for file in self.files)
-
 
 def _collection(name: str, title: str, *md5s: str) -> Collection:
     parts = (

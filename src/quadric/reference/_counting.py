@@ -7,7 +7,6 @@ matrix A are counted separately. g, g' and the loss are excluded by running with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,10 +26,8 @@ class Counter:
 
     def wrap(self, array: Any) -> Array:
         """Return the same values as an object array of counting numbers."""
-        numbers = np.empty(np.shape(array), dtype=object)
-        for index, value in np.ndenumerate(np.asarray(array, dtype=float)):
-            numbers[index] = Number(float(value), self)
-        return numbers
+        number = np.frompyfunc(lambda value: Number(float(value), self), 1, 1)
+        return np.asarray(number(array))
 
 
 class Number:
@@ -102,24 +99,16 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
         layer["Q"] = (layer["Q"] + layer["Q"].transpose(0, 2, 1)) / 2
     layers, activations = [below, layer], ["identity", "identity"]
     x, y, eta = counter.wrap(rng.normal(size=n)), counter.wrap(np.zeros(m)), 0.1
-    steps: dict[str, int] = {}
-
-    def measured(name: str, function: Callable[[], Any], subtract: int = 0) -> Any:
-        before, zeros = counter.multiplications, counter.by_structural_zero
-        result = function()
-        steps[name] = counter.multiplications - before - subtract
-        if name == "forward":
-            steps["forward, by structural zeros"] = counter.by_structural_zero - zeros
-        return result
-
     algorithm: Any = algorithm2 if kind == "rpqnn" else algorithm1
-    cache = measured(
-        "forward", lambda: algorithm.forward(layers, activations, x), subtract=n * n
-    )  # the layer below
-    deltas = measured(
-        "backward",
-        lambda: algorithm.backward(layers, activations, cache, y, "binary_cross_entropy"),
-    )
+    cache = algorithm.forward(layers, activations, x)
+    forward, zeros = counter.multiplications, counter.by_structural_zero
+    deltas = algorithm.backward(layers, activations, cache, y, "binary_cross_entropy")
+    both = counter.multiplications
     caches = (cache.v1[1], cache.v2[1]) if kind == "rpqnn" else ()
-    measured("update", lambda: algorithm.update(layer, deltas[1], *caches, cache.a[1], eta))
-    return steps
+    algorithm.update(layer, deltas[1], *caches, cache.a[1], eta)
+    return {
+        "forward": forward - n * n,  # without the layer below
+        "forward, by structural zeros": zeros,
+        "backward": both - forward,
+        "update": counter.multiplications - both,
+    }

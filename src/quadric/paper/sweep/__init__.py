@@ -12,12 +12,12 @@ Run them with ``run_sweep(tasks, Recipe(), data, Store("mnist.sqlite"))``.
 """
 
 from quadric.errors import StoreError
-from quadric.paper.sweep._recipe import Recipe
 from quadric.paper.sweep._runner import run_sweep
 from quadric.paper.sweep._store import Run, Store
 from quadric.paper.sweep._task import (
     ENGINE,
     Environment,
+    Recipe,
     Result,
     Task,
     environment,

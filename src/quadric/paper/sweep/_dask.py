@@ -15,11 +15,11 @@ from typing import Any
 import quadric
 from quadric._utils.extras import require
 from quadric.datasets import ImageData
-from quadric.paper.sweep._recipe import Recipe
 from quadric.paper.sweep._task import (
     ENGINE,
     FAILED,
     Environment,
+    Recipe,
     Result,
     Task,
     environment,
@@ -41,19 +41,15 @@ def on_cluster(
     tasks: Sequence[Task], recipe: Recipe, data: ImageData, address: str
 ) -> Iterator[Finished]:
     """Yield the results as they finish. The data are sent once to every worker, unless lost."""
-    require("distributed", extra="dask", by="A Dask cluster")
-    from distributed import Client  # before `_quiet`: the import resets the levels of the loggers
-
-    with _quiet(), _connected(Client, address) as client:
-        expected = versions()
+    with _connected(address) as client:
         try:
-            _check_workers(client, address, expected)
+            _check_workers(client, address)
         except OSError:
             raise _connection_lost(address) from None
         left, rounds = list(tasks), 0
         while left:
             lost: list[Task] = []
-            reason = yield from _round(client, left, (recipe, data, expected), lost)
+            reason = yield from _round(client, left, recipe, data, lost)
             rounds = rounds + 1 if len(lost) == len(left) else 0
             if lost:
                 time.sleep(0.5)  # until the scheduler notices that a worker is gone
@@ -68,42 +64,36 @@ def on_cluster(
 
 
 def _round(
-    client: Any,
-    tasks: Sequence[Task],
-    arguments: tuple[Recipe, ImageData, tuple[str, str]],
-    lost: list[Task],
+    client: Any, tasks: Sequence[Task], recipe: Recipe, data: ImageData, lost: list[Task]
 ) -> Generator[Finished, None, str]:
     """Submit the tasks and yield results; append lost tasks to `lost` and return the reason."""
     from distributed import KilledWorker, as_completed
 
-    recipe, data, expected = arguments
-    reason, failure = "", None
-    futures: dict[Any, Task] = {}
+    options = {"pure": False, "retries": RETRIES}
     try:
-        try:
-            # without `hash`, which would read all of the data once more
-            shared = client.scatter(data, broadcast=True, hash=False)
-            for task in tasks:
-                future = client.submit(
-                    run_remotely, task, recipe, shared, expected, pure=False, retries=RETRIES
-                )
-                futures[future] = task
-        except Exception as error:  # workers or the scheduler died meanwhile
-            lost.extend(tasks)
-            return _one_line(error)
+        # without `hash`, which would read all of the data once more
+        shared = client.scatter(data, broadcast=True, hash=False)
+        futures = {
+            client.submit(run_remotely, task, recipe, shared, versions(), **options): task
+            for task in tasks
+        }
+    except Exception as error:  # workers or the scheduler died meanwhile
+        lost.extend(tasks)
+        return _one_line(error)
+    reason, failure = "", None
+    try:
         for future in as_completed(list(futures), loop=client.loop):
-            task = futures[future]
             raised = future.exception() if future.status == "error" else None
             if raised is None or isinstance(raised, KilledWorker):
                 try:
                     result = future.result(timeout=SECONDS_TO_GATHER)
                 except Exception as error:  # cancelled, or lost before it arrived
-                    lost.append(task)
+                    lost.append(futures[future])
                     reason = _one_line(error)
                 else:
-                    yield task, *result
+                    yield futures[future], *result
             elif failure is None:
-                raised.add_note(FAILED.format(task))
+                raised.add_note(FAILED.format(futures[future]))
                 failure = raised
                 _cancel(client, futures)
     finally:
@@ -147,20 +137,6 @@ def _connection_lost(address: str) -> ConnectionError:
     )
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence distributed's long logs; errors are reported in one line instead."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
 def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
@@ -180,43 +156,46 @@ def versions() -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _connected(client_class: Any, address: str) -> Iterator[Any]:
+def _connected(address: str) -> Iterator[Any]:
+    """Connect to the scheduler, and silence distributed: errors are reported in one line."""
+    require("distributed", extra="dask", by="A Dask cluster")
     if not re.fullmatch(r"[a-z]+://\S+:\d+", address):
         raise ConnectionError(
             f"{address!r} is not the address of a Dask scheduler. Use the address that `dask "
             "scheduler` prints, such as 'tcp://10.0.0.1:8786'."
         )
-    try:
-        client = client_class(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ConnectionError(
-            f"no Dask scheduler answered at {address!r} ({error}). Start one with `dask "
-            "scheduler`, and use the address that it prints, such as 'tcp://10.0.0.1:8786'."
-        ) from error
-    try:
-        yield client
-    finally:
-        with contextlib.suppress(Exception):  # the scheduler may be gone
-            client.close()
+    from distributed import Client  # first: the import resets the levels of the loggers
+
+    with contextlib.ExitStack() as restore:
+        for logger in map(logging.getLogger, LOGGERS):
+            restore.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL + 1)
+        try:
+            client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(
+                f"no Dask scheduler answered at {address!r} ({error}). Start one with `dask "
+                "scheduler`, and use the address that it prints, such as 'tcp://10.0.0.1:8786'."
+            ) from error
+        try:
+            yield client
+        finally:
+            with contextlib.suppress(Exception):  # the scheduler may be gone
+                client.close()
 
 
-def _check_workers(client: Any, address: str, expected: tuple[str, str]) -> None:
-    for _ in range(ROUNDS_WITHOUT_RESULT):
-        _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
-        answers = client.run(versions, on_error="return")
+def _check_workers(client: Any, address: str) -> None:
+    _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
+    expected = versions()
+    for worker, answer in client.run(versions, on_error="return").items():
         # the answer of a worker that dies at this moment is an OSError
-        found = {name: told for name, told in answers.items() if not isinstance(told, OSError)}
-        if found:
-            break
-        time.sleep(0.5)
-    for worker, answer in found.items():
-        if answer != expected:
+        if answer != expected and not isinstance(answer, OSError):
             raise RuntimeError(_mismatch(expected, worker, answer))
 
 
 def _mismatch(expected: tuple[str, str], worker: str, answer: Any) -> str:
     if isinstance(answer, BaseException):
-        found = f"no usable quadric ({type(answer).__name__}: {answer})"
+        found = f"no usable quadric ({_one_line(answer)})"
     else:
         found = f"quadric {answer[0]}, engine {answer[1]}"
     return (

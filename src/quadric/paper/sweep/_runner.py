@@ -8,12 +8,12 @@ from typing import Any
 from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
-from quadric.paper.sweep._recipe import Recipe
 from quadric.paper.sweep._store import Run, Store
 from quadric.paper.sweep._task import (
     FAILED,
     CancelledError,
     Environment,
+    Recipe,
     Result,
     Task,
     environment,
