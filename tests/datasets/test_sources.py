@@ -19,8 +19,7 @@ from quadric import datasets
 from quadric._utils.whole_files import write_whole
 from quadric.datasets import DatasetError
 from quadric.datasets import _sources as sources
-from quadric.datasets._directories import write_all
-from quadric.datasets._idx import COLLECTIONS, unpack
+from quadric.datasets._idx import COLLECTIONS, unpack, write_all
 from quadric.datasets._sources import ImageSource, UnavailableError, run
 from tests.support.small_files import (
     CONTENTS,

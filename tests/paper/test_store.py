@@ -250,8 +250,8 @@ def test_a_second_store_in_the_same_process_is_refused(path, tmp_path):
 def test_the_record_lock_of_other_systems_does_not_disturb_sqlite(path):
     """The byte that is locked there is none that SQLite locks."""
     elsewhere = (
-        "from types import SimpleNamespace; from quadric.paper.sweep import _lock\n"
-        "_lock.sys = SimpleNamespace(platform='darwin')\n"
+        "from types import SimpleNamespace; from quadric.paper.sweep import _store_file\n"
+        "_store_file.sys = SimpleNamespace(platform='darwin')\n"
     )
     script = OPEN.replace("input()", "input(); add(store); print('added')")
     holder = in_process(elsewhere + script, path)

@@ -120,8 +120,7 @@ def verify(
 
 def _checked_files(name: DatasetName) -> tuple[Path, list[tuple[Path, str, str | None]]]:
     """Return the directory and, unless it has no file, each file's path, MD5 and problem."""
-    from quadric.datasets._directories import find, read_file
-    from quadric.datasets._idx import COLLECTIONS
+    from quadric.datasets._idx import COLLECTIONS, find, read_file
     from quadric.datasets._images import locate
     from quadric.errors import DatasetError
 

@@ -1,7 +1,7 @@
 """Data sets: points in the plane, and labelled images.
 
-Imports `_utils` and `errors` only. Start with `_images.py`: it reads MNIST from a directory
-(`_directories.py`) or downloads it (`_sources.py`). `_idx.py` lists and verifies the files.
+Imports `_utils` and `errors` only. Start with `_images.py`: it reads MNIST from a directory or
+downloads it (`_sources.py`). `_idx.py` lists the files, finds, verifies and writes them.
 """
 
 from quadric.datasets._images import ImageData, digits, fashion_mnist, mnist

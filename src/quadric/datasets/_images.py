@@ -11,10 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from quadric.datasets import _directories as directories
 from quadric.datasets import _sources as sources
-from quadric.datasets._directories import Contents, holds_all, read
-from quadric.datasets._idx import COLLECTIONS, Collection, unpack
+from quadric.datasets._idx import (
+    COLLECTIONS,
+    Collection,
+    Contents,
+    cache_directory,
+    find,
+    holds_all,
+    named_directory,
+    read,
+    unpack,
+    write_all,
+)
 
 NAMED_ADVICE = (
     "Put the right file there, name another directory (data_dir or QUADRIC_DATA), or name none to "
@@ -159,11 +168,11 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
 
 def locate(collection: Collection) -> tuple[Path, str]:
     """Return the directory that is read without a network, and the advice if a file is bad."""
-    named = directories.named_directory(collection)
+    named = named_directory(collection)
     if named is not None:
         return named, NAMED_ADVICE
     cache, advice = _cached(collection)
-    present = any(directories.find(cache, file) for file in collection.files)
+    present = any(find(cache, file) for file in collection.files)
     installed = sources.DEBIAN_DIRECTORY
     if collection.name == "fashion_mnist" and not present and holds_all(installed, collection):
         return installed, "Reinstall the Debian package."
@@ -193,17 +202,17 @@ def download(
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     contents, source = sources.fetch(collection, [], tell)
-    directories.write_all(target, contents)
+    write_all(target, contents)
     return target, source.title
 
 
 def _cached(collection: Collection) -> tuple[Path, str]:
     advice = f"Replace it with `quadric data fetch {collection.name} --force`."
-    return directories.cache_directory() / collection.name, advice
+    return cache_directory() / collection.name, advice
 
 
 def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> ImageData:
-    named = directories.named_directory(collection, data_dir)
+    named = named_directory(collection, data_dir)
     if named is not None:
         contents = read(named, collection, NAMED_ADVICE)
         return _assemble(collection, contents, f"{named}, the directory named by the user")
@@ -215,7 +224,7 @@ def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> Im
     contents, source = sources.fetch(collection, [f"the cache {directory} ({found})"])
     if source.keep:
         try:
-            directories.write_all(directory, contents)
+            write_all(directory, contents)
         except OSError as error:
             warnings.warn(
                 f"{collection.title} was downloaded but cannot be saved in {directory} "

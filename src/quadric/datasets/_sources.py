@@ -18,8 +18,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quadric.datasets._directories import Contents, holds_all, read
-from quadric.datasets._idx import COLLECTIONS, BadFileError, Collection, check, pack
+from quadric.datasets._idx import (
+    COLLECTIONS,
+    BadFileError,
+    Collection,
+    Contents,
+    check,
+    holds_all,
+    pack,
+    read,
+)
 from quadric.errors import DatasetError, DatasetUnavailableError
 
 OPENML_NAMES = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.reference import _algorithm1 as algorithm1
-from quadric.reference import _algorithm2 as algorithm2
+from quadric.reference import _algorithm1, _algorithm2
 from quadric.reference._pieces import Array
 
 
@@ -99,7 +98,7 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
         layer["Q"] = (layer["Q"] + layer["Q"].transpose(0, 2, 1)) / 2
     layers, activations = [below, layer], ["identity", "identity"]
     x, y, eta = counter.wrap(rng.normal(size=n)), counter.wrap(np.zeros(m)), 0.1
-    algorithm: Any = algorithm2 if kind == "rpqnn" else algorithm1
+    algorithm: Any = _algorithm2 if kind == "rpqnn" else _algorithm1
     cache = algorithm.forward(layers, activations, x)
     forward, zeros = counter.multiplications, counter.by_structural_zero
     deltas = algorithm.backward(layers, activations, cache, y, "binary_cross_entropy")

@@ -80,8 +80,7 @@ def kronecker(delta: Array, symmetric: Array) -> Array:
 def copy(layers: Sequence[Parameters], fields: str) -> list[Parameters]:
     """Copy the layers; raise ValueError for arrays whose names are not in `fields`."""
     for l, layer in enumerate(layers):
-        unknown = set(layer) - set(fields)
-        if unknown:
+        if unknown := set(layer) - set(fields):
             raise ValueError(
                 f"layer {l} has {', '.join(sorted(unknown))}, which this algorithm does not use. "
                 f"Expected {', '.join(fields)} only."

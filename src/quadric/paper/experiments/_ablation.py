@@ -1,6 +1,7 @@
 """The cost of the printed errors: the algorithms as printed beside the corrected ones."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -25,7 +26,7 @@ from quadric.reference._algorithm2 import forward
 RATE = 0.05
 
 Neuron = tuple[Array, Array, Any]  # Q, w, b
-Version = Callable[[Any, Array], Any]  # trains a model for one epoch, in this order
+Version = Callable[..., Any]  # trains a model for one epoch
 Scores = list[tuple[float, float]]  # after each epoch: test accuracy as printed and corrected, in %
 
 
@@ -42,7 +43,8 @@ def train_biases(seed: int, epochs: int) -> Scores:
         outputs = [forward(network, ["logistic"] * 2, x).a[-1] for x in X_test]
         return np.argmax(outputs, axis=1)
 
-    versions = _versions_of_algorithm_2(X, np.eye(10)[data.y_train])
+    Y = np.eye(10)[data.y_train]
+    versions = (partial(as_printed.train_rpqnn, X, Y), partial(train_rpqnn, X, Y))
     return _train_both(versions, layers, len(X), rng, epochs, predict, data.y_test)
 
 
@@ -57,7 +59,8 @@ def train_strip(seed: int, epochs: int) -> Scores:
     def predict(network: Any) -> Array:
         return np.array([forward(network, ["logistic"], x).z[-1][0] > 0 for x in X[400:]])
 
-    versions = _versions_of_algorithm_2(X[:400], y[:400, None].astype(int))
+    known = (X[:400], y[:400, None].astype(int))
+    versions = (partial(as_printed.train_rpqnn, *known), partial(train_rpqnn, *known))
     # five passes per epoch: the data set is small
     return _train_both(versions, layers, 400, rng, epochs, predict, y[400:], passes=5)
 
@@ -69,15 +72,15 @@ def train_sign(seed: int, epochs: int) -> Scores:
     inside = (X[:, 0] ** 2 + 2 * X[:, 1] ** 2 + 2 * X[:, 0] - X[:, 1]) < 1
     y, X_test = inside.astype(float), X[300:]
 
-    def printed(neuron: Neuron, order: Array) -> Neuron:
+    def printed(neuron: Neuron, eta: float, *, order: Array) -> Neuron:
         for i in order:  # the corrected step, but w moves as the printed vector form says
-            w = neuron[1] - RATE * as_printed.w_gradient(*neuron, X[i], y[i])
-            Q, _, b = train_logistic(X[i][None], y[i][None], *neuron, RATE)
+            w = neuron[1] - eta * as_printed.w_gradient(*neuron, X[i], y[i])
+            Q, _, b = train_logistic(X[i][None], y[i][None], *neuron, eta)
             neuron = (Q, w, b)
         return neuron
 
-    def corrected(neuron: Neuron, order: Array) -> Neuron:
-        return train_logistic(X[order], y[order], *neuron, RATE)
+    def corrected(neuron: Neuron, eta: float, *, order: Array) -> Neuron:
+        return train_logistic(X, y, *neuron, eta, order=order)
 
     def predict(neuron: Neuron) -> Array:
         Q, w, b = neuron
@@ -90,14 +93,6 @@ def train_sign(seed: int, epochs: int) -> Scores:
 def _reduced_layer(rng: np.random.Generator, n: int, m: int, scale: float) -> dict[str, Array]:
     shapes = {"W": (m, n), "b": (m,), "U": (m, n), "c": (m,)}
     return {name: rng.normal(0, scale, shape) for name, shape in shapes.items()}
-
-
-def _versions_of_algorithm_2(X: Array, Y: Array) -> tuple[Version, Version]:
-    """Return an epoch of Algorithm 2 with b and c swapped, and one as it should be."""
-    return (
-        lambda layers, order: as_printed.train_rpqnn(X, Y, layers, RATE, order=order),
-        lambda layers, order: train_rpqnn(X, Y, layers, RATE, order=order),
-    )
 
 
 @np.errstate(over="ignore")  # exp in the plain sigmoid, if z is very negative
@@ -117,7 +112,10 @@ def _train_both(
     for _ in range(epochs):
         for _ in range(passes):
             order = rng.permutation(n_samples)
-            models = [train(model, order) for train, model in zip(versions, models, strict=True)]
+            models = [
+                train(model, RATE, order=order)
+                for train, model in zip(versions, models, strict=True)
+            ]
         printed, corrected = (100 * float((predict(m) == y_test).mean()) for m in models)
         scores.append((printed, corrected))
     return scores

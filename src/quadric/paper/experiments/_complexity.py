@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from quadric.network import Network
 from quadric.paper.experiments._experiment import MODELS, Claim, Context, Outcome, Table, new_figure
 from quadric.plotting._style import color_of, marker_of
-from quadric.reference import _as_printed as as_printed
-from quadric.reference import _counts as counts
+from quadric.reference import _as_printed, _counts
 from quadric.reference._counting import count_layer
 
 STEPS = ("forward", "backward", "update")
@@ -34,15 +33,15 @@ WHY = {
 
 def printed(model: str, step: str, m: int, n: int) -> int:
     """Return the printed total of a step: the ANN's count plus the printed extra."""
-    extra = 0 if model == "ann" else as_printed.COUNTS[model, f"extra {step}"](m, n)
-    return int(as_printed.COUNTS["ann", step](m, n) + extra)
+    extra = 0 if model == "ann" else _as_printed.COUNTS[model, f"extra {step}"](m, n)
+    return int(_as_printed.COUNTS["ann", step](m, n) + extra)
 
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
     """Return a row per model and step: printed, formula, counted, difference, why."""
     counted = {model: count_layer(model, m, n) for model in MODELS}
     rows: list[tuple[Any, ...]] = []
-    for (model, step), formula in counts.COUNTS.items():
+    for (model, step), formula in _counts.COUNTS.items():
         paper, count = printed(model, step, m, n), counted[model][step]
         why = WHY[model, step] if paper != count else ""
         rows.append((model.upper(), step, paper, formula(m, n), count, paper - count, why))
@@ -53,7 +52,7 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
             "QNN",
             "forward, V as a dense block product",
             None,
-            counts.QNN_FORWARD_DENSE_BLOCKS(m, n),
+            _counts.QNN_FORWARD_DENSE_BLOCKS(m, n),
             qnn["forward"] - m * n + qnn["forward, by structural zeros"],
             None,
             "A's zeros multiplied too",
@@ -61,8 +60,8 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
         (
             "QNN",
             "forward, a'Qa by the triangle",
-            int(as_printed.COUNTS["qnn", "extra forward"](m, n)),
-            counts.QNN_FORWARD_TRIANGULAR(m, n),
+            int(_as_printed.COUNTS["qnn", "extra forward"](m, n)),
+            _counts.QNN_FORWARD_TRIANGULAR(m, n),
             None,
             None,
             "without V: no cheap backward",
@@ -81,7 +80,7 @@ def held(m: int, n: int) -> list[tuple[Any, ...]]:
         cached = sum(array.nbytes for array in kept)
         own_cache = cached - kept[0].nbytes  # all three cache a
         extra = (parameters - 4 * m * (n + 1) + own_cache) // 4
-        paper = None if model == "ann" else int(as_printed.COUNTS[model, "extra memory"](m, n))
+        paper = None if model == "ann" else int(_as_printed.COUNTS[model, "extra memory"](m, n))
         rows.append((model.upper(), paper, extra, parameters, cached))
     return rows
 
@@ -93,7 +92,7 @@ def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ..
         seconds = [_seconds_per_step(kind, n) for n in timed]
         exponents = (
             _exponent(sizes, [step_count(model, n, n) for n in sizes]),
-            _exponent(sizes, [counts.PARAMETERS[model](n, n) for n in sizes]),
+            _exponent(sizes, [_counts.PARAMETERS[model](n, n) for n in sizes]),
             _exponent(timed, seconds),
         )
         order = "n³" if model == "qnn" else "n²"
@@ -129,8 +128,8 @@ def run(context: Context) -> Outcome:
     exponents = growth((256, 512, 1024), (64, 128, 256) if context.full else (32, 64, 128))
     wrong = [f"{row[0]} {row[1]}" for row in counted if row[5]]
     # 784-30-10: layer 1 passes no delta down, so its only cost here is the update
-    dropped = counts.COUNTS["ann", "update"](30, 784)
-    whole = dropped + sum(counts.COUNTS["ann", step](10, 30) for step in ("update", "backward"))
+    dropped = _counts.COUNTS["ann", "update"](30, 784)
+    whole = dropped + sum(_counts.COUNTS["ann", step](10, 30) for step in ("update", "backward"))
     claims = [
         Claim(
             "the printed counts of multiplications",
@@ -242,15 +241,15 @@ def cost(sizes: Sequence[int], kinds: Sequence[str]) -> list[LayerCost]:
     rows = []
     for (n, m), kind in zip(pairwise(sizes), kinds, strict=True):
         total = step_count(NAMES[kind], m, n)
-        parameters = counts.PARAMETERS[NAMES[kind]](m, n)
-        forward = counts.COUNTS[NAMES[kind], "forward"](m, n)
+        parameters = _counts.PARAMETERS[NAMES[kind]](m, n)
+        forward = _counts.COUNTS[NAMES[kind], "forward"](m, n)
         rows.append(LayerCost(kind, n, m, parameters, forward, total, total / _rate(kind)))
     return rows
 
 
 def step_count(model: str, m: int, n: int) -> int:
     """Count the multiplications of a training step of m neurons with n inputs."""
-    return sum(counts.COUNTS[model, step](m, n) for step in STEPS)
+    return sum(_counts.COUNTS[model, step](m, n) for step in STEPS)
 
 
 @cache

@@ -14,8 +14,7 @@ from quadric.paper.experiments._mnist_cells import (
     paper_table,
     smallest_widths,
 )
-from quadric.paper.sweep import Recipe, Run, Task, run_sweep, table_tasks
-from quadric.paper.sweep._task import SIZES, WIDTHS
+from quadric.paper.sweep import SIZES, WIDTHS, Recipe, Run, Task, run_sweep, table_tasks
 from quadric.reference._counts import PARAMETERS
 
 QUICK_SIZES = SIZES[:3]

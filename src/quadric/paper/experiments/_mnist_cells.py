@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from quadric.paper.experiments._experiment import MODELS, Claim
-from quadric.paper.sweep import Recipe, Run
-from quadric.paper.sweep._task import WIDTHS
+from quadric.paper.sweep import WIDTHS, Recipe, Run
 
 Key = tuple[int, int, int, str]  # train_size, epochs, hidden, model
 Means = dict[Key, float]

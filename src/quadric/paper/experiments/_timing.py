@@ -82,9 +82,8 @@ def draw(rows: Sequence[tuple[Any, ...]]) -> Figure:
     ax = figure.subplots()
     for k, row in enumerate(rows):
         ax.scatter([row[3]], [row[6]], s=70, c=color_of(k), marker=marker_of(k), label=str(row[0]))
-    ax.set(xlabel="seconds of training", ylabel="test accuracy, %")
     ax.margins(x=0.3, y=0.25)
-    ax.set_xlim(left=0)
+    ax.set(xlabel="seconds of training", ylabel="test accuracy, %", xlim=(0, None))
     ax.grid(alpha=0.25)
     ax.legend(frameon=False)
     return figure

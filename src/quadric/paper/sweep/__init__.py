@@ -16,6 +16,8 @@ from quadric.paper.sweep._runner import run_sweep
 from quadric.paper.sweep._store import Run, Store
 from quadric.paper.sweep._task import (
     ENGINE,
+    SIZES,
+    WIDTHS,
     Environment,
     Recipe,
     Result,
@@ -27,6 +29,8 @@ from quadric.paper.sweep._task import (
 
 __all__ = [
     "ENGINE",
+    "SIZES",
+    "WIDTHS",
     "Environment",
     "Recipe",
     "Result",

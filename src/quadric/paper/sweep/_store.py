@@ -13,8 +13,7 @@ from typing import Any, Self
 
 from quadric.errors import StoreError
 from quadric.paper.sweep import _store_file as store_file
-from quadric.paper.sweep._lock import Lock
-from quadric.paper.sweep._store_file import damaged, explained
+from quadric.paper.sweep._store_file import Lock, damaged, explained
 from quadric.paper.sweep._task import ENGINE, Environment, Recipe, Result, Task
 
 Key = tuple[str, str, str]  # recipe, engine, checksum of the data

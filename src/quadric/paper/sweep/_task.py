@@ -182,19 +182,15 @@ class Environment:
 @cache
 def environment() -> Environment:
     """Return the environment of this process."""
+    linux = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*:(.*)$", linux.read_text() if linux.exists() else "", re.M)
     return Environment(
-        cpu=_cpu(),
+        cpu=found[1].strip() if found else platform.processor() or platform.machine() or "unknown",
         quadric=quadric.__version__,
         numpy=np.__version__,
         numba=version("numba"),  # from the metadata: numba is slow to import
         python=platform.python_version(),
     )
-
-
-def _cpu() -> str:
-    linux = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:(.*)$", linux.read_text() if linux.exists() else "", re.M)
-    return found[1].strip() if found else platform.processor() or platform.machine() or "unknown"
 
 
 def table_tasks(
