@@ -12,10 +12,8 @@ from benchmarks import numpy_baseline
 from benchmarks.timing import best_seconds
 from quadric import Network
 from quadric.core._stack import Stack
-from quadric.training._options import Options
 from quadric.training._per_sample import PerSample
-from quadric.training._samples import Samples
-from quadric.training._state import TrainingState
+from quadric.training._run import Options, Samples, TrainingState
 
 SAMPLES, NUMPY_SAMPLES, RATE = 10_000, 400, 0.01
 KINDS = ("linear", "quadratic", "reduced")

@@ -32,8 +32,7 @@ from quadric import (
 )
 from quadric.datasets import clusters
 from quadric.estimators._data import hold_out, with_class_weight
-from quadric.training._options import Options
-from quadric.training._samples import Samples
+from quadric.training._run import Options, Samples
 
 RNG = np.random.default_rng(0)
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}

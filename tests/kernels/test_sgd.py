@@ -19,10 +19,8 @@ from quadric.core._stack import Stack
 from quadric.kernels import _sgd as sgd
 from quadric.training._divergence import NonFiniteError, Watch
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._options import Options
 from quadric.training._per_sample import PerSample
-from quadric.training._samples import Samples
-from quadric.training._state import TrainingState
+from quadric.training._run import Options, Samples, TrainingState
 from quadric.training._train import run_epochs
 from tests.support.networks import (
     ENDS,

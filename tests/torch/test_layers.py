@@ -14,7 +14,7 @@ from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stac
 
 import quadric
 from quadric.core import _triangle as triangle
-from quadric.core._initial_values import draw_layer
+from quadric.core._initial_values import draw_layers
 from quadric.torch import Linear, Quadratic, Reduced, functional
 from quadric.torch import _compiled as loops
 from quadric.torch._quadratic_form import _kept_places, places, quadratic_form
@@ -328,7 +328,8 @@ def test_initial_values_are_those_of_the_core(kind, init):
     n, m = 80, 120
     layer = {"linear": Linear, "quadratic": Quadratic, "reduced": Reduced}[kind](n, m)
     layer.reset_parameters(init, generator=torch.Generator().manual_seed(3))
-    drawn = draw_layer(kind, n, m, init=init, rng=np.random.default_rng(0), dtype=np.dtype("f4"))
+    rng, dtype = np.random.default_rng(0), np.dtype("f4")
+    (drawn,) = draw_layers(n, [(kind, m)], init=init, rng=rng, dtype=dtype)
     for name, wanted in drawn.arrays().items():
         ours = getattr(layer, name).detach().numpy()
         spread = float(wanted.std())

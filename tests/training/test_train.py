@@ -25,9 +25,7 @@ from quadric import (
 )
 from quadric.core._stack import Stack
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._options import Options
-from quadric.training._samples import Samples
-from quadric.training._state import TrainingState
+from quadric.training._run import Options, Samples, TrainingState
 from quadric.training._train import train
 from tests.support.networks import make_network, max_difference, targets
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import LAYERS, Layer, Linear, Quadratic, Reduced
+from quadric.core import LAYERS, Layer, Linear, Quadratic, Reduced
 from quadric.network import Network
 
 Model = TypeVar("Model", Network, Layer)

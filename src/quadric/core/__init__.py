@@ -1,1 +1,29 @@
-"""The mathematics of a layer: activations, losses, layers, initial values, packed triangles."""
+"""The mathematics of a layer: activations, losses, layers, initial values, packed triangles.
+
+Start with `_layers`. The package may import `quadric.kernels` and `quadric._utils`.
+"""
+
+from quadric.core._activations import ACTIVATIONS
+from quadric.core._initial_values import INITIAL_VALUES, draw_layers, glorot_variances
+from quadric.core._layers import LAYERS, Layer, Linear, Quadratic, Reduced, parameters
+from quadric.core._losses import LOSSES, accuracy, check_loss
+from quadric.core._stack import Stack, block_rows, columns_needed
+
+__all__ = [
+    "ACTIVATIONS",
+    "INITIAL_VALUES",
+    "LAYERS",
+    "LOSSES",
+    "Layer",
+    "Linear",
+    "Quadratic",
+    "Reduced",
+    "Stack",
+    "accuracy",
+    "block_rows",
+    "check_loss",
+    "columns_needed",
+    "draw_layers",
+    "glorot_variances",
+    "parameters",
+]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric._utils.checks import check_choice
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,3 @@ ACTIVATIONS: dict[str, Activation] = {
     # softmax couples the neurons of a layer, so only the last layer can have it
     "softmax": Activation(_softmax, None),
 }
-
-
-def get_activation(name: str) -> Activation:
-    """Return the activation of that name, or raise ValueError."""
-    return ACTIVATIONS[check_choice("activation", name, ACTIVATIONS)]

@@ -3,7 +3,7 @@
 Each function draws the parameters of one layer of m neurons with n inputs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,16 +112,19 @@ INITIAL_VALUES: dict[str, Callable[..., Parameters]] = {
 }
 
 
-def draw_layer(
-    kind: str,
+def draw_layers(
     n: int,
-    m: int,
+    shapes: Sequence[tuple[str, int]],
     *,
     init: str = "glorot",
     scale: float | None = None,
     rng: np.random.Generator,
     dtype: np.dtype[Any],
-) -> Layer:
-    """Draw a new layer of the given kind with n inputs and m neurons."""
-    drawn = INITIAL_VALUES[init](kind, n, m, scale, rng)
-    return LAYERS[kind](**{name: array.astype(dtype) for name, array in drawn.items()})
+) -> list[Layer]:
+    """Draw new layers for n inputs; `shapes` are the (kind, neurons) of each layer."""
+    layers: list[Layer] = []
+    for kind, m in shapes:
+        drawn = INITIAL_VALUES[init](kind, n, m, scale, rng)
+        layers.append(LAYERS[kind](**{name: array.astype(dtype) for name, array in drawn.items()}))
+        n = m
+    return layers

@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from quadric._utils.arrays import Array, Matrix
-from quadric.core._initial_values import draw_layer
-from quadric.core._stack import Stack
+from quadric.core import Stack, draw_layers
 from quadric.estimators import _data
 from quadric.estimators._defaults import (
     Candidate,
@@ -33,11 +32,15 @@ from quadric.estimators._messages import (
     warn_user,
 )
 from quadric.network import Network
-from quadric.training._memory_needs import Architecture, SampleSizes
-from quadric.training._options import Options
-from quadric.training._samples import Samples
-from quadric.training._state import History, TrainingState
-from quadric.training._train import train
+from quadric.training import (
+    Architecture,
+    History,
+    Options,
+    Samples,
+    SampleSizes,
+    TrainingState,
+    train,
+)
 
 KEPT_LOSSES = 10_000  # of `partial_fit`, which may be called any number of times
 
@@ -300,10 +303,9 @@ class QuadraticNetworkEstimator(NetworkParameters):
         self, candidate: Candidate, samples: Samples, problem: Problem, plan: _Plan
     ) -> Network:
         """Draw a new network; all candidates draw from the same seed."""
-        rng, n, layers = np.random.default_rng(plan.seed), samples.X.shape[1], []
-        for kind, m in layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs):
-            layers.append(draw_layer(kind, n, m, init=self.init, rng=rng, dtype=plan.dtype))
-            n = m
+        rng, n = np.random.default_rng(plan.seed), samples.X.shape[1]
+        shapes = layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs)
+        layers = draw_layers(n, shapes, init=self.init, rng=rng, dtype=plan.dtype)
         return Network(layers, [self.activation] * len(candidate.hidden) + [problem.last])
 
     def _train(

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import (
 )
 
 from quadric._utils.arrays import Array, unmasked
-from quadric.core._losses import accuracy
+from quadric.core import accuracy
 from quadric.estimators._base import Problem, QuadraticNetworkEstimator, if_stochastic
 from quadric.estimators._data import FitData, check_inputs, with_class_weight
 from quadric.estimators._prediction import ClassPredictions

@@ -12,17 +12,18 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from quadric._utils.arrays import Array, Matrix, as_csr, check_indices, unmasked
 from quadric._utils.memory import check_limit
-from quadric.core._layers import Layer
+from quadric.core import Layer
 from quadric.estimators._messages import warn_user
-from quadric.training._memory_needs import (
+from quadric.training import (
     Architecture,
+    Samples,
     SampleSizes,
     check_training,
     compressed_bytes,
     converted_bytes,
     matrix_bytes,
+    squared,
 )
-from quadric.training._samples import Samples, squared
 
 # For `validate_data`: any sparse format becomes CSR, integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}

@@ -13,15 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._param_validation import Options as AnyOf
 
-from quadric.core._initial_values import INITIAL_VALUES
-from quadric.core._layers import LAYERS
-from quadric.core._stack import Stack
+from quadric.core import INITIAL_VALUES, LAYERS, Stack
 from quadric.estimators._messages import warn_user
 from quadric.network import Network
-from quadric.training._options import Options
-from quadric.training._samples import Samples
-from quadric.training._state import TrainingState
-from quadric.training._train import train
+from quadric.training import Options, Samples, TrainingState, train
 
 HIDDEN = (32,)
 BATCH_SIZE = 200

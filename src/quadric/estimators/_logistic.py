@@ -11,8 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Quadratic
-from quadric.core._stack import Stack
+from quadric.core import Quadratic, Stack
 from quadric.estimators._classifier import QuadraticClassifier
 from quadric.estimators._data import (
     FitData,
@@ -26,10 +25,7 @@ from quadric.estimators._data import (
 from quadric.estimators._messages import progress, warn_not_converged
 from quadric.estimators._prediction import ClassPredictions
 from quadric.network import Network
-from quadric.training._memory_needs import Architecture, SampleSizes
-from quadric.training._options import Options
-from quadric.training._state import TrainingState
-from quadric.training._train import train
+from quadric.training import Architecture, Options, SampleSizes, TrainingState, train
 
 LOSS_NAMES = {"multinomial": "cross_entropy", "one-vs-rest": "binary_cross_entropy"}
 LBFGS_PAIRS = 20  # more memory than usual: fewer passes over the data

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sklearn.exceptions import ConvergenceWarning
 
-from quadric.training._options import Options
-from quadric.training._state import Epoch, TrainingState
+from quadric.training import Epoch, Options, TrainingState
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100

@@ -8,15 +8,10 @@ from scipy import sparse, special
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from quadric._utils.arrays import Array, as_csr
-from quadric.core._stack import Stack
+from quadric.core import Stack
 from quadric.estimators._data import ACCEPTED, check_inputs
 from quadric.network import Network
-from quadric.training._memory_needs import (
-    Architecture,
-    check_answers,
-    converted_bytes,
-    matrix_bytes,
-)
+from quadric.training import Architecture, check_answers, converted_bytes, matrix_bytes
 
 
 def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:

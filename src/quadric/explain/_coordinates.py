@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Layer
+from quadric.core import Layer
 from quadric.geometry import Quadric
 from quadric.geometry._affine_map import AffineMap
 from quadric.network import Network

@@ -9,7 +9,7 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric._utils.memory import check_limit
 from quadric.convert._layers import layer_index, layer_to_quadratic
-from quadric.core._layers import Layer, Linear
+from quadric.core import Layer, Linear
 from quadric.explain._coordinates import Space, affine_space, hidden_space
 from quadric.geometry import Quadric
 from quadric.network import Network

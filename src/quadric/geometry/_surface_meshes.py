@@ -1,15 +1,14 @@
 """Meshes of a quadric in space, with vertices that lie exactly on the surface."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import cos, cosh, sin, sinh
 
 from quadric._utils.arrays import Array
 from quadric.geometry._canonical_form import CanonicalForm
 from quadric.geometry._quadric import Quadric
-
-Coordinates = tuple[Array | float, Array | float, Array]  # along the three axes
-TURN = (0.0, 2 * np.pi, 73)
 
 
 def surface_meshes(surface: Quadric, extent: float, around: Array | None = None) -> list[Array]:
@@ -25,122 +24,109 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
         )
     if surface.kind not in MESHES:
         return []
-    form, coordinates = surface._form, MESHES[surface.kind]
-    lengths, directions = _axes(form)
-    origin = form.origin
+    form, mesh = surface._form, MESHES[surface.kind]
+    origin, order = form.origin, _order_of_axes(form)
     if around is not None:
         curved = form.eigenvalues != 0
         curved[form.flat] |= form.shape.slanted
         straight = form.directions[~curved]
         origin = origin + (straight.T @ straight) @ (np.asarray(around) - origin)
-    y = np.stack(np.broadcast_arrays(*coordinates(lengths, extent, form)))
+    k = form.eigenvalues[order]
+    with np.errstate(divide="ignore"):
+        a, b, c = np.sqrt((abs(form.level) or 1.0) / np.abs(k))
+        axes = _Axes(a, b, c, k, form.slope, extent)
+        u, v = np.meshgrid(*(np.linspace(*side) for side in mesh.ranges(axes)))
+    y = np.stack(np.broadcast_arrays(*mesh.point(axes, u, v)))
     mirrored = y * np.array([-1.0, 1.0, 1.0])[:, None, None]
-    meshes = [y, mirrored] if surface.kind in PAIRS else [y]
-    return [origin[:, None, None] + np.einsum("iab,ij->jab", y, directions) for y in meshes]
+    sheets = [y, mirrored] if surface.kind in PAIRS else [y]
+    turned = (np.einsum("iab,ij->jab", sheet, form.directions[order]) for sheet in sheets)
+    return [origin[:, None, None] + sheet for sheet in turned]
 
 
-def _axes(form: CanonicalForm) -> tuple[Array, Array]:
-    """(half-lengths or 1/sqrt|eigenvalue|, directions), in the order of the formulas below.
+def _order_of_axes(form: CanonicalForm) -> Array:
+    """Axes that meet the surface first, straight ones last.
 
-    Axes that meet the surface come first and straight ones last. The axis of a paraboloid, and
-    the normal of a plane, comes last.
+    The axis of a paraboloid, and the normal of a plane, comes last.
     """
+    if form.shape.slanted:
+        return np.argsort(np.arange(3) == form.flat, kind="stable")
     signs = np.sign(form.eigenvalues)
     if form.level > 0 or (form.level == 0 and (signs < 0).sum() > 1):
         signs = -signs
-    rank_of_axis = np.where(signs == 0, 2.0, -signs)
-    if form.shape.slanted:
-        rank_of_axis = np.arange(3) == form.flat
-    order = np.argsort(rank_of_axis, kind="stable")
-    with np.errstate(divide="ignore"):
-        lengths = np.sqrt((abs(form.level) or 1.0) / np.abs(form.eigenvalues[order]))
-    return lengths, form.directions[order]
+    return np.argsort(np.where(signs == 0, 2.0, -signs), kind="stable")
 
 
-def _grid(u: tuple[float, float, int], v: tuple[float, float, int]) -> tuple[Array, ...]:
-    return np.meshgrid(np.linspace(*u), np.linspace(*v))
+class _Axes(NamedTuple):
+    """The numbers in the formulas below, in the order of the axes."""
+
+    a: float  # half-lengths, or 1/sqrt|eigenvalue| where there are none
+    b: float
+    c: float
+    k: Array  # eigenvalues
+    slope: float
+    extent: float
 
 
-def _ellipsoid(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    (a, b, c), (u, v) = lengths, _grid(TURN, (0.0, np.pi, 37))
-    return a * np.sin(v) * np.cos(u), b * np.sin(v) * np.sin(u), c * np.cos(v)
+class _Mesh(NamedTuple):
+    """The (first, last, number) of the parameters u and v, and the point that belongs to them."""
+
+    ranges: Callable[[_Axes], tuple[Any, Any]]
+    point: Callable[[_Axes, Array, Array], tuple[Any, Any, Any]]
 
 
-def _one_sheet(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    a, b, c = lengths
-    reach = np.arcsinh(extent / c)
-    u, v = _grid(TURN, (-reach, reach, 37))
-    return a * np.cosh(v) * np.cos(u), b * np.cosh(v) * np.sin(u), c * np.sinh(v)
+def _around(number: int, reach: float) -> tuple[float, float, int]:
+    return -reach, reach, number
 
 
-def _two_sheets(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    a, b, c = lengths
-    u, v = _grid(TURN, (0.0, np.arccosh(max(2.0, extent / a)), 25))
-    return a * np.cosh(v), b * np.sinh(v) * np.cos(u), c * np.sinh(v) * np.sin(u)
+def _saddle_ranges(f: _Axes) -> tuple[Any, Any]:
+    reach = np.minimum(f.extent, np.sqrt(f.extent * np.abs(f.slope / f.k[:2])))
+    return _around(41, reach[0]), _around(41, reach[1])
 
 
-def _cone(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    (a, b, c), (u, v) = lengths, _grid(TURN, (-extent, extent, 31))
-    return a / c * v * np.cos(u), b / c * v * np.sin(u), v
+def _square(f: _Axes) -> tuple[Any, Any]:
+    return _around(2, f.extent), _around(2, f.extent)
 
 
-def _elliptic_cylinder(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    (a, b, _), (u, v) = lengths, _grid(TURN, (-extent, extent, 2))
-    return a * np.cos(u), b * np.sin(u), v
-
-
-def _hyperbolic_cylinder(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    a, b, _ = lengths
-    reach = np.arcsinh(extent / b)
-    u, v = _grid((-reach, reach, 49), (-extent, extent, 2))
-    return a * np.cosh(u), b * np.sinh(u), v
-
-
-def _elliptic_paraboloid(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    (a, b, _), reach = lengths, np.sqrt(extent * abs(form.slope))
-    u, v = _grid(TURN, (0.0, reach, 25))
-    sign = np.sign(form.eigenvalues.sum())
-    return a * v * np.cos(u), b * v * np.sin(u), -sign * v**2 / form.slope
-
-
-def _saddle(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    """l1 u^2 + l2 v^2 + slope y_3 = 0; l1 or l2 is zero for a parabolic cylinder."""
-    curvatures = np.delete(form.eigenvalues, form.flat)
-    with np.errstate(divide="ignore"):
-        reach = np.minimum(extent, np.sqrt(extent * np.abs(form.slope / curvatures)))
-    u, v = _grid((-reach[0], reach[0], 41), (-reach[1], reach[1], 41))
-    return u, v, -(curvatures[0] * u**2 + curvatures[1] * v**2) / form.slope
-
-
-def _crossing_planes(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    (a, b, _), (u, v) = lengths, _grid((-extent, extent, 2), (-extent, extent, 2))
-    return a / np.hypot(a, b) * u, b / np.hypot(a, b) * u, v
-
-
-def _parallel_planes(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    u, v = _grid((-extent, extent, 2), (-extent, extent, 2))
-    return lengths[0] if form.level else 0.0, u, v
-
-
-def _plane(lengths: Array, extent: float, form: CanonicalForm) -> Coordinates:
-    u, v = _grid((-extent, extent, 2), (-extent, extent, 2))
-    return u, v, 0.0 * u
-
-
-MESHES: dict[str, Callable[[Array, float, CanonicalForm], Coordinates]] = {
-    "ellipsoid": _ellipsoid,
-    "hyperboloid of one sheet": _one_sheet,
-    "hyperboloid of two sheets": _two_sheets,
-    "elliptic cone": _cone,
-    "elliptic paraboloid": _elliptic_paraboloid,
-    "hyperbolic paraboloid": _saddle,
-    "parabolic cylinder": _saddle,
-    "elliptic cylinder": _elliptic_cylinder,
-    "hyperbolic cylinder": _hyperbolic_cylinder,
-    "crossing planes": _crossing_planes,
-    "parallel planes": _parallel_planes,
-    "coincident planes": _parallel_planes,
-    "plane": _plane,
+TURN = (0.0, 2 * np.pi, 73)
+# k_1 u^2 + k_2 v^2 + slope y_3 = 0; k_1 or k_2 is zero for a parabolic cylinder
+SADDLE = _Mesh(_saddle_ranges, lambda f, u, v: (u, v, -(f.k[0] * u**2 + f.k[1] * v**2) / f.slope))
+MESHES = {
+    "ellipsoid": _Mesh(
+        lambda f: (TURN, (0.0, np.pi, 37)),
+        lambda f, u, v: (f.a * sin(v) * cos(u), f.b * sin(v) * sin(u), f.c * cos(v)),
+    ),
+    "hyperboloid of one sheet": _Mesh(
+        lambda f: (TURN, _around(37, np.arcsinh(f.extent / f.c))),
+        lambda f, u, v: (f.a * cosh(v) * cos(u), f.b * cosh(v) * sin(u), f.c * sinh(v)),
+    ),
+    "hyperboloid of two sheets": _Mesh(
+        lambda f: (TURN, (0.0, np.arccosh(max(2.0, f.extent / f.a)), 25)),
+        lambda f, u, v: (f.a * cosh(v), f.b * sinh(v) * cos(u), f.c * sinh(v) * sin(u)),
+    ),
+    "elliptic cone": _Mesh(
+        lambda f: (TURN, _around(31, f.extent)),
+        lambda f, u, v: (f.a / f.c * v * cos(u), f.b / f.c * v * sin(u), v),
+    ),
+    "elliptic paraboloid": _Mesh(
+        lambda f: (TURN, (0.0, np.sqrt(f.extent * abs(f.slope)), 25)),
+        lambda f, u, v: (f.a * v * cos(u), f.b * v * sin(u), -np.sign(sum(f.k)) * v**2 / f.slope),
+    ),
+    "hyperbolic paraboloid": SADDLE,
+    "parabolic cylinder": SADDLE,
+    "elliptic cylinder": _Mesh(
+        lambda f: (TURN, _around(2, f.extent)),
+        lambda f, u, v: (f.a * cos(u), f.b * sin(u), v),
+    ),
+    "hyperbolic cylinder": _Mesh(
+        lambda f: (_around(49, np.arcsinh(f.extent / f.b)), _around(2, f.extent)),
+        lambda f, u, v: (f.a * cosh(u), f.b * sinh(u), v),
+    ),
+    "crossing planes": _Mesh(
+        _square, lambda f, u, v: (f.a / np.hypot(f.a, f.b) * u, f.b / np.hypot(f.a, f.b) * u, v)
+    ),
+    "parallel planes": _Mesh(_square, lambda f, u, v: (f.a, u, v)),
+    "coincident planes": _Mesh(_square, lambda f, u, v: (0.0, u, v)),
+    "plane": _Mesh(_square, lambda f, u, v: (u, v, 0.0 * u)),
 }
 # these consist of two mirror images along the first axis
 PAIRS = {"hyperboloid of two sheets", "hyperbolic cylinder", "crossing planes", "parallel planes"}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Quadratic
+from quadric.core import Quadratic
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.estimators._defaults import hidden_sizes
 from quadric.network import Network

@@ -10,17 +10,8 @@ from scipy import sparse
 from quadric._utils import arrays
 from quadric._utils.arrays import Array, Matrix
 from quadric._utils.memory import check_limit
-from quadric.core._activations import ACTIVATIONS
-from quadric.core._layers import Layer, parameters
-from quadric.core._losses import accuracy
-from quadric.core._stack import Stack
-from quadric.training._memory_needs import (
-    Architecture,
-    check_answers,
-    check_backward,
-    converted_bytes,
-)
-from quadric.training._samples import Samples
+from quadric.core import ACTIVATIONS, Layer, Stack, accuracy, parameters
+from quadric.training import Architecture, Samples, check_answers, check_backward, converted_bytes
 
 
 def checked_inputs(stack: Stack, X: Any) -> Matrix:

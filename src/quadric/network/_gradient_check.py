@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._stack import Stack
-from quadric.training._samples import Samples
+from quadric.core import Stack
+from quadric.training import Samples
 
 CURVED = 1e-8  # an error from which on a second, finer difference is taken
 
@@ -40,12 +41,11 @@ class GradientCheck:
 
     def __str__(self) -> str:
         lines = [f"{'parameter':<14}{'entry':<14}{'gradient':>14}{'difference':>14}{'error':>10}"]
-        for e in self.entries:
-            index = ", ".join(map(str, e.index))
-            lines.append(
-                f"{e.parameter:<14}[{index}]".ljust(28)
-                + f"{e.gradient:>14.6g}{e.difference:>14.6g}{e.error:>10.1e}"
-            )
+        lines += [
+            f"{e.parameter:<14}{list(e.index)!s:<14}"
+            f"{e.gradient:>14.6g}{e.difference:>14.6g}{e.error:>10.1e}"
+            for e in self.entries
+        ]
         return "\n".join(lines)
 
 
@@ -60,37 +60,36 @@ def check_gradients(stack: Stack, samples: Samples, *, l2: float, step: float) -
     stack.add_l2(grads, l2)
     entries = []
     for l, (layer, grad) in enumerate(zip(stack.layers, grads, strict=True)):
-        gradients = grad.arrays()
         for name, array in layer.arrays().items():
-            worst: WorstEntry | None = None
-            for index in np.ndindex(array.shape):
-                gradient = float(gradients[name][index])
-                difference = _difference(value, array, index, step)
-                error = _error(gradient, difference)
-                if error > CURVED:
-                    # a strongly curved function: take the error of second order away
-                    half = _difference(value, array, index, step / 2)
-                    difference = (4 * half - difference) / 3
-                    error = _error(gradient, difference)
-                if not np.isfinite(error):
-                    error = np.inf  # a comparison with NaN would pass it over
-                if worst is None or error > worst.error:
-                    shown, place = _as_shown(name, index, layer.n_inputs)
-                    worst = WorstEntry(f"layers.{l}.{shown}", place, gradient, difference, error)
-            assert worst is not None  # no parameter is empty
-            entries.append(worst)
+            gradients = np.ndenumerate(grad.arrays()[name])
+            compared = (_compare(value, array, *entry, step) for entry in gradients)
+            index, *numbers = max(compared, key=itemgetter(-1))
+            shown, place = _as_shown(name, index, layer.n_inputs)
+            entries.append(WorstEntry(f"layers.{l}.{shown}", place, *numbers))
     return GradientCheck(tuple(entries))
+
+
+def _compare(
+    objective: Callable[[], float], array: Array, index: Any, gradient: Any, step: float
+) -> tuple[Any, float, float, float]:
+    """Return index, gradient, central difference and error of one entry."""
+    gradient, difference = float(gradient), _difference(objective, array, index, step)
+    if _error(gradient, difference) > CURVED:
+        # a strongly curved function: remove the error of second order
+        half = _difference(objective, array, index, step / 2)
+        difference = (4 * half - difference) / 3
+    return index, gradient, difference, _error(gradient, difference)
 
 
 def _difference(objective: Callable[[], float], array: Array, index: Any, step: float) -> float:
     """(f(x + step) - f(x - step)) / (2 step), x being the entry; it is put back."""
     value = array[index]
-    sides = []
-    for moved in (value + step, value - step):
-        array[index] = moved
-        sides.append(objective())
+    array[index] = value + step
+    above = objective()
+    array[index] = value - step
+    below = objective()
     array[index] = value
-    return (sides[0] - sides[1]) / (2 * step)
+    return (above - below) / (2 * step)
 
 
 def _as_shown(name: str, index: tuple[int, ...], n: int) -> tuple[str, tuple[int, ...]]:
@@ -103,4 +102,6 @@ def _as_shown(name: str, index: tuple[int, ...], n: int) -> tuple[str, tuple[int
 
 
 def _error(gradient: float, difference: float) -> float:
-    return abs(gradient - difference) / max(1.0, abs(gradient), abs(difference))
+    """The relative error; infinite, not NaN, if one of the numbers is not finite."""
+    error = abs(gradient - difference) / max(1.0, abs(gradient), abs(difference))
+    return error if np.isfinite(error) else np.inf

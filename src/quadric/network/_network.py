@@ -8,17 +8,11 @@ import numpy as np
 
 from quadric._utils import arrays, checks
 from quadric._utils.arrays import Array
-from quadric.core._activations import ACTIVATIONS
-from quadric.core._layers import Layer
-from quadric.core._losses import check_loss
-from quadric.core._stack import Stack
+from quadric.core import ACTIVATIONS, Layer, Stack, check_loss
 from quadric.network import _data as data
 from quadric.network._gradient_check import GradientCheck, check_gradients
-from quadric.network._specification import check_stack, draw_layers, layer_table
-from quadric.training._memory_needs import Architecture, check_fit, converted_bytes
-from quadric.training._options import Options
-from quadric.training._state import Epoch, History, TrainingState
-from quadric.training._train import train
+from quadric.network._specification import check_stack, create_layers, layer_table
+from quadric.training import Epoch, History, Options, TrainingState, check_fit, train
 
 
 class Network:
@@ -84,7 +78,7 @@ class Network:
         Network
             The new network.
         """
-        return cls(*draw_layers(n_inputs, layers, init, scale, rng, dtype))
+        return cls(*create_layers(n_inputs, layers, init, scale, rng, dtype))
 
     @property
     def n_inputs(self) -> int:
@@ -273,7 +267,7 @@ class Network:
             shuffle=checks.check_flag("shuffle", shuffle),
             tol=checks.check_number("tol", tol, at_least=0),
         )
-        check_fit(Architecture.of(self.layers), samples, options, converted_bytes(X, samples.X))
+        check_fit(stack, samples, options, given=X)
         generator, state = checks.as_generator(rng), TrainingState()
         return train(
             stack, samples, options, state, rng=generator, validate=validate, callback=callback

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from quadric._utils import arrays, checks
-from quadric.core._activations import ACTIVATIONS, get_activation
-from quadric.core._initial_values import INITIAL_VALUES, draw_layer
-from quadric.core._layers import LAYERS, Layer
-from quadric.training._memory_needs import Architecture, check_creation
+from quadric.core import ACTIVATIONS, INITIAL_VALUES, LAYERS, Layer, draw_layers
+from quadric.training import Architecture, check_creation
 
 
 def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
@@ -22,7 +20,7 @@ def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
             raise TypeError(
                 f"layers[{l}] must be a Linear, Quadratic or Reduced layer. Got {layer!r}."
             )
-        get_activation(activations[l])
+        checks.check_choice("activation", activations[l], ACTIVATIONS)
         if l and layer.n_inputs != layers[l - 1].n_outputs:
             raise ValueError(
                 f"layers[{l}] must have {layers[l - 1].n_outputs} inputs, one for each neuron of "
@@ -59,7 +57,7 @@ def _check_specification(layers: Any) -> list[tuple[str, int, str]]:
     return checked
 
 
-def draw_layers(
+def create_layers(
     n_inputs: Any, layers: Any, init: str, scale: Any, rng: Any, dtype: Any
 ) -> tuple[list[Layer], list[str]]:
     """Return new layers and their activations, for the arguments of `Network.create`."""
@@ -69,13 +67,10 @@ def draw_layers(
     if scale is not None:
         scale = checks.check_number("scale", scale, at_least=0)
     specification = _check_specification(layers)
-    if specification:  # the constructor rejects a network without layers
-        kinds = [(kind, m) for kind, m, _ in specification]
-        check_creation(Architecture(n, kinds, wanted.itemsize), init)
-    drawn: list[Layer] = []
-    for kind, m, _ in specification:
-        drawn.append(draw_layer(kind, n, m, init=init, scale=scale, rng=generator, dtype=wanted))
-        n = m
+    shapes = [(kind, m) for kind, m, _ in specification]
+    if shapes:  # the constructor rejects a network without layers
+        check_creation(Architecture(n, shapes, wanted.itemsize), init)
+    drawn = draw_layers(n, shapes, init=init, scale=scale, rng=generator, dtype=wanted)
     return drawn, [activation for _, _, activation in specification]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from quadric import network as core
 from quadric._utils.checks import check_choice
-from quadric.core._layers import LAYERS, Layer
+from quadric.core import LAYERS, Layer
 from quadric.torch._layers import MODULES
 from quadric.torch._module_checks import check_has_values, has_hooks, has_own_forward
 

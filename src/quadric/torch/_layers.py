@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from quadric._utils.checks import check_choice, check_integer
-from quadric.core._initial_values import INITIAL_VALUES, glorot_variances
-from quadric.core._layers import LAYERS
+from quadric.core import INITIAL_VALUES, LAYERS, glorot_variances
 from quadric.torch import functional
 from quadric.torch._module_checks import is_sharded
 

@@ -1,6 +1,41 @@
 """Training of layers on arrays; all other packages train with `train`.
 
 `train` runs epochs with one of two steppers, `PerSample` (the compiled loop) or `MiniBatch` (the
-equations of the layers), or minimises the objective with L-BFGS. `TrainingState` holds the state of
-the run.
+equations of the layers), or minimizes the objective with L-BFGS. `_run` holds the data of a run,
+among them `Options` and `TrainingState`, and `_memory_needs` estimates its memory.
 """
+
+from quadric.training._memory_needs import (
+    Architecture,
+    SampleSizes,
+    check_answers,
+    check_backward,
+    check_creation,
+    check_fit,
+    check_training,
+    compressed_bytes,
+    converted_bytes,
+    matrix_bytes,
+)
+from quadric.training._run import Epoch, History, Options, Samples, TrainingState, squared
+from quadric.training._train import train
+
+__all__ = [
+    "Architecture",
+    "Epoch",
+    "History",
+    "Options",
+    "SampleSizes",
+    "Samples",
+    "TrainingState",
+    "check_answers",
+    "check_backward",
+    "check_creation",
+    "check_fit",
+    "check_training",
+    "compressed_bytes",
+    "converted_bytes",
+    "matrix_bytes",
+    "squared",
+    "train",
+]

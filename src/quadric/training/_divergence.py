@@ -8,11 +8,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from quadric.core._stack import Stack
+from quadric.core import Stack
 from quadric.errors import DivergenceError
-from quadric.training._options import Options
-from quadric.training._samples import Samples
-from quadric.training._state import TrainingState
+from quadric.training._run import Options, Samples, TrainingState
 
 RECOVERIES = 12  # maximum number of times that the rate is lowered
 LOWER_BY = 10.0

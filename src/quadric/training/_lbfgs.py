@@ -8,12 +8,9 @@ import numpy as np
 from scipy import optimize, sparse
 
 from quadric._utils.arrays import Array, Matrix
-from quadric.core._layers import Layer, parameters
-from quadric.core._stack import Stack
+from quadric.core import Layer, Stack, parameters
 from quadric.errors import DivergenceError
-from quadric.training._options import Options
-from quadric.training._samples import Samples, squared
-from quadric.training._state import Epoch, TrainingState
+from quadric.training._run import Epoch, Options, Samples, TrainingState, squared
 
 
 class _OutOfEvaluationsError(Exception):

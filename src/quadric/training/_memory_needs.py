@@ -13,11 +13,9 @@ from scipy import sparse
 
 from quadric._utils.arrays import Matrix
 from quadric._utils.memory import check_limit, readable
-from quadric.core._layers import LAYERS, Layer
-from quadric.core._stack import block_rows, columns_needed
+from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
 from quadric.training._divergence import MOST_ROWS
-from quadric.training._options import Options
-from quadric.training._samples import Samples
+from quadric.training._run import Options, Samples
 
 COPIES = 9  # of all parameters by 'adam' and 'sgd', temporaries included
 LBFGS_COPIES = 25  # in float64; each correction pair adds two
@@ -161,8 +159,9 @@ def check_creation(network: Architecture, init: str) -> None:
     _check_network(network, network.drawing_bytes(init), "creating it")
 
 
-def check_fit(network: Architecture, samples: Samples, options: Options, converted: int) -> None:
-    """Raise MemoryLimitError if `Network.fit` needs more than the limit."""
+def check_fit(stack: Stack, samples: Samples, options: Options, *, given: Any) -> None:
+    """Raise MemoryLimitError if `Network.fit`, called with `given` as X, exceeds the limit."""
+    network = Architecture.of(stack.layers)
     (N, n), size = samples.X.shape, network.itemsize
     held = 0 if samples.offset is None or options.solver == "adam" else N * n * size
     solver = "per sample" if options.per_sample else options.solver
@@ -174,6 +173,7 @@ def check_fit(network: Architecture, samples: Samples, options: Options, convert
         held += network.gathered_bytes(samples.X, rows)
     if solver == "per sample":
         held += compressed_bytes(samples.X, size)
+    converted = converted_bytes(given, samples.X)
     sizes = SampleSizes.of(samples.X, network.n_outputs, size, converted)
     check_training(network, sizes, held + needed)
 

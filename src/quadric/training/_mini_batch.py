@@ -5,12 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Layer, parameters
-from quadric.core._stack import Stack
+from quadric.core import Layer, Stack, parameters
 from quadric.training._divergence import NonFiniteError
-from quadric.training._options import Options
-from quadric.training._samples import Samples
-from quadric.training._state import TrainingState
+from quadric.training._run import Options, Samples, TrainingState
 
 
 class MiniBatch:

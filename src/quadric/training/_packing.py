@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.core._layers import Layer, parameters
-from quadric.core._stack import Stack
+from quadric.core import Layer, Stack, parameters
 from quadric.kernels import _lanes as lanes
 from quadric.kernels import _layout as layout
 

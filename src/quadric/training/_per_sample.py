@@ -7,15 +7,13 @@ import numpy as np
 from scipy import sparse
 
 from quadric._utils.arrays import Array, Matrix
-from quadric.core._stack import Stack
+from quadric.core import Stack
 from quadric.kernels import _layout as layout
 from quadric.kernels import _rows as rows
 from quadric.kernels import _sgd as sgd
 from quadric.training._divergence import NonFiniteError
-from quadric.training._options import Options
 from quadric.training._packing import PackedLayers
-from quadric.training._samples import Samples
-from quadric.training._state import TrainingState
+from quadric.training._run import Options, Samples, TrainingState
 
 LOSS_CODES = {
     "binary_cross_entropy": layout.BINARY_CROSS_ENTROPY,

@@ -9,13 +9,10 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import one_blas_thread
-from quadric.core._layers import parameters
-from quadric.core._stack import Stack
+from quadric.core import Stack, parameters
 from quadric.training._divergence import LossGrewError, NonFiniteError, Watch
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._options import Options
-from quadric.training._samples import Samples
-from quadric.training._state import Epoch, History, TrainingState
+from quadric.training._run import Epoch, History, Options, Samples, TrainingState
 
 WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from quadric import datasets
-from quadric.core._layers import Quadratic
+from quadric.core import Quadratic
 from quadric.geometry import Quadric
 from quadric.network import Network
 from quadric.paper.experiments._experiment import (

@@ -22,7 +22,7 @@ from quadric.core._losses import LOSSES
 from quadric.datasets import ImageData
 from quadric.network import Network
 from quadric.paper.sweep._data import Prepared, prepare
-from quadric.training._state import Epoch
+from quadric.training import Epoch
 
 # Part of the key of every stored run. Raise it when the same task and recipe give other numbers
 # (engine, initial values, use of the seed): stored runs of older engines are then run again.

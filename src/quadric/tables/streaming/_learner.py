@@ -17,7 +17,7 @@ from quadric.tables._training import (
     memory_limit_as_table_error,
     preprocessing,
 )
-from quadric.training._state import TrainingState
+from quadric.training import TrainingState
 
 RATE = 0.01  # initial rate, which decreases linearly to RATE * LAST_RATE
 LAST_RATE = 0.05
