@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import best_seconds
-from quadric.torch import _compiled as loops
+from quadric.torch import _quadratic_form as loops
 from quadric.torch._quadratic_form import quadratic_form
 
 SHAPES = [(8, 4, 2), (128, 32, 10), (1024, 64, 10)]  # B, n, m

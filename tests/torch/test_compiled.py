@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from quadric.core._quadratic_form import PythonThreads
 from quadric.torch import Quadratic
-from quadric.torch import _compiled as loops
+from quadric.torch import _quadratic_form as loops
 from quadric.torch._quadratic_form import _kept_places, quadratic_form
 from quadric.torch.functional import unpack
 

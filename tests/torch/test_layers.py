@@ -16,7 +16,7 @@ import quadric
 from quadric.core import _triangle as triangle
 from quadric.core._initial_values import draw_layers
 from quadric.torch import Linear, Quadratic, Reduced, functional
-from quadric.torch import _compiled as loops
+from quadric.torch import _quadratic_form as loops
 from quadric.torch._quadratic_form import _kept_places, places, quadratic_form
 from quadric.torch.functional import pack, unpack
 

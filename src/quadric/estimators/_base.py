@@ -19,7 +19,6 @@ from quadric.estimators._defaults import (
     batch_size_for,
     candidates,
     hidden_sizes,
-    layer_shapes,
     select,
     solver_for,
     training_options,
@@ -195,9 +194,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
             if self.alpha != "auto":
                 self._alpha = float(self.alpha)
             return _Plan(solver, incremental, rng, self.network_.dtype, [])
-        among = candidates(self, n_inputs, solver)
-        for candidate in among:  # an error about layer_kinds comes first
-            layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs)
+        among = candidates(self, n_inputs, problem.n_outputs, solver)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         return _Plan(solver, incremental, rng, np.dtype(self.dtype or X.dtype), among, seed)
 
@@ -219,12 +216,10 @@ class QuadraticNetworkEstimator(NetworkParameters):
     def _check_memory(self, data: _data.FitData, problem: Problem, plan: _Plan) -> None:
         """Raise MemoryLimitError before anything large is allocated."""
         X, size, batch_size = data.X, plan.dtype.itemsize, batch_size_for(self, data.X.shape[0])
-        shapes = [Architecture.of(self.network_.layers)] if not plan.candidates else []
-        for candidate in plan.candidates:
-            layers = layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs)
-            shapes.append(Architecture(X.shape[1], layers, size))
+        shapes = [Architecture(X.shape[1], one.layers, size) for one in plan.candidates]
+        drawn = max((shape.drawing_bytes(self.init) for shape in shapes), default=0)
+        shapes = shapes or [Architecture.of(self.network_.layers)]
         sizes = SampleSizes.of(X, problem.n_outputs, size, data.allocated)
-        drawn = max(one.drawing_bytes(self.init) for one in shapes) if plan.candidates else 0
         if plan.solver == "lbfgs":
             _data.check_lbfgs(X, shapes, sizes, drawn=drawn, standardise=problem.standardise)
             return
@@ -304,9 +299,8 @@ class QuadraticNetworkEstimator(NetworkParameters):
     ) -> Network:
         """Draw a new network; all candidates draw from the same seed."""
         rng, n = np.random.default_rng(plan.seed), samples.X.shape[1]
-        shapes = layer_shapes(self.layer_kinds, candidate.hidden, problem.n_outputs)
-        layers = draw_layers(n, shapes, init=self.init, rng=rng, dtype=plan.dtype)
-        return Network(layers, [self.activation] * len(candidate.hidden) + [problem.last])
+        layers = draw_layers(n, candidate.layers, init=self.init, rng=rng, dtype=plan.dtype)
+        return Network(layers, [self.activation] * (len(layers) - 1) + [problem.last])
 
     def _train(
         self,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import train_test_split
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d, compute_sample_weight, gen_batches
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from quadric._utils.arrays import Array, Matrix, as_csr, check_indices, unmasked
@@ -22,7 +23,6 @@ from quadric.training import (
     compressed_bytes,
     converted_bytes,
     matrix_bytes,
-    squared,
 )
 
 # For `validate_data`: any sparse format becomes CSR, integers become float64.
@@ -95,15 +95,12 @@ def warn_about_scales(X: Matrix, estimator_name: str) -> None:
     """Warn if features differ widely in scale, because quadratic neurons square their inputs."""
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(X):
-            mean = np.asarray(X.mean(axis=0)).ravel()
-            squares = np.asarray(squared(X).mean(axis=0)).ravel()
-            spread = np.sqrt(np.maximum(squares - mean**2, 0))
+            _, variance = mean_variance_axis(X, axis=0)
         else:
             mean = X.mean(axis=0, dtype=np.float64)
-            squares = np.zeros_like(mean)
-            for start in range(0, len(X), ROWS):
-                squares += ((X[start : start + ROWS] - mean) ** 2).sum(axis=0)
-            spread = np.sqrt(squares / len(X))
+            blocks = (X[rows] - mean for rows in gen_batches(len(X), ROWS))
+            variance = sum((block**2).sum(axis=0) for block in blocks) / len(X)
+        spread = np.sqrt(variance)
     spread = spread[np.isfinite(spread) & (spread > 0)]
     if spread.size > 1 and spread.max() > LARGEST_SPREAD * spread.min():
         warn_user(

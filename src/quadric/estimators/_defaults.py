@@ -24,8 +24,8 @@ LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
 STOCHASTIC_ALPHA = 1e-4
 GROWTH = 10.0  # an epoch diverges if its loss exceeds this many times the loss at the start
 # With 'lbfgs', shape and penalty are chosen among these on held-out samples (see `select`).
-SINGLE_LAYER_ALPHAS = (0.1, 1.0, 10.0)
-HIDDEN_ALPHAS = (1.0, 5.0, 25.0)
+SINGLE_LAYER_ALPHAS: tuple[float, ...] = (0.1, 1.0, 10.0)
+HIDDEN_ALPHAS: tuple[float, ...] = (1.0, 5.0, 25.0)
 ROUNDS = (15, 25)  # iterations per candidate
 FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
 MOST_INPUTS = 32  # with more inputs, a single quadratic layer is not a small model
@@ -107,9 +107,9 @@ class NetworkParameters(BaseEstimator):
 
 
 class Candidate(NamedTuple):
-    """Widths of the hidden layers, and the penalty."""
+    """(kind, neurons) of each layer, and the penalty."""
 
-    hidden: tuple[int, ...]
+    layers: list[tuple[str, int]]
     alpha: float
 
 
@@ -153,18 +153,22 @@ def solver_for(parameters: NetworkParameters, n_samples: int, *, incremental: bo
     return "adam" if batches or n_samples > LBFGS_SAMPLES else "lbfgs"
 
 
-def candidates(parameters: NetworkParameters, n_inputs: int, solver: str) -> list[Candidate]:
+def candidates(
+    parameters: NetworkParameters, n_inputs: int, n_outputs: int, solver: str
+) -> list[Candidate]:
     """Return all combinations of shape and penalty; the first is used if none can be chosen."""
-    hidden, alpha = hidden_sizes(parameters), parameters.alpha
-    shapes = [HIDDEN if hidden is None else hidden]
-    if solver != "lbfgs":
-        return [Candidate(shapes[0], STOCHASTIC_ALPHA if alpha == "auto" else float(alpha))]
-    if hidden is None and n_inputs <= MOST_INPUTS:
+    hidden, found = hidden_sizes(parameters), []
+    shapes: list[tuple[int, ...]] = [HIDDEN if hidden is None else hidden]
+    if solver == "lbfgs" and hidden is None and n_inputs <= MOST_INPUTS:
         shapes.insert(0, ())
-    found = []
     for shape in shapes:
         alphas = HIDDEN_ALPHAS if shape else SINGLE_LAYER_ALPHAS
-        found += [Candidate(shape, float(a)) for a in (alphas if alpha == "auto" else [alpha])]
+        if parameters.alpha != "auto":
+            alphas = (float(parameters.alpha),)
+        elif solver != "lbfgs":
+            alphas = (STOCHASTIC_ALPHA,)
+        layers = layer_shapes(parameters.layer_kinds, shape, n_outputs)
+        found += [Candidate(layers, alpha) for alpha in alphas]
     return found
 
 

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadric._utils.arrays import Array, as_vector
-from quadric.geometry._canonical_form import CanonicalForm, Shape, canonical_form
+from quadric.geometry._affine_map import outline_map, slice_map, split_dims
+from quadric.geometry._canonical_form import CanonicalForm, Shape, canonical_form, kind_of
 from quadric.geometry._function import FLOAT64, QuadraticFunction
-from quadric.geometry._kinds import kind_of
 from quadric.geometry._nearest import steps_to_surface
-from quadric.geometry._sections import outline_map, slice_map, split_dims
 
 
 class Axes(NamedTuple):

@@ -16,14 +16,16 @@ from quadric.geometry import Quadric
 from quadric.geometry._conic_arcs import Window, arcs, check_conic
 from quadric.geometry._equation import default_names
 from quadric.geometry._surface_meshes import surface_meshes
-from quadric.plotting._points import plot_points, points_of, window_of
 from quadric.plotting._style import (
     BOUNDARY,
     color_of,
     get_ax,
     plain,
+    plot_points,
+    points_of,
     show_window,
     shown_window,
+    window_of,
 )
 
 MAX_PANELS = 12

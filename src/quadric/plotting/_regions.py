@@ -12,7 +12,6 @@ from quadric._utils.arrays import Array
 from quadric.explain._model import SelectedLayer, quadrics, select_layer, tie
 from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
-from quadric.plotting._points import plot_points, points_of, window_of
 from quadric.plotting._quadrics import plot_conic
 from quadric.plotting._style import (
     BOUNDARY,
@@ -21,7 +20,10 @@ from quadric.plotting._style import (
     dashes_of,
     get_ax,
     plain,
+    plot_points,
+    points_of,
     show_window,
+    window_of,
 )
 
 GRID = 400

@@ -1,9 +1,11 @@
-"""Colours, markers and axes that all plots share."""
+"""What all plots share: colors, markers, axes, windows, and the points of labeled data."""
 
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
+from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
 from quadric.geometry._conic_arcs import Window
 
@@ -58,3 +60,68 @@ def show_window(ax: Any, window: Window) -> None:
     """Show the window; inverted axes stay inverted."""
     ax.set_xlim(*(window[1::-1] if ax.xaxis_inverted() else window[:2]))
     ax.set_ylim(*(window[:1:-1] if ax.yaxis_inverted() else window[2:]))
+
+
+def plot_points(
+    X: Any, y: Any, ax: Axes | None = None, *, size: float = 14.0, classes: Any = None
+) -> Axes:
+    """Draw the points of each class in its colour and with its marker.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, 2)
+        Points.
+    y : array of shape (n_samples,)
+        Class of each point.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. The default creates new ones.
+    size : float
+        Size of the markers, as in `Axes.scatter`.
+    classes : sequence, optional
+        All classes in the order of their colours. The default is the classes in y.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    X, y = points_of(X, 2), np.asarray(unmasked("y", y))
+    if y.shape != (len(X),):
+        raise ValueError(f"y must hold {len(X)} labels, one per point. Got shape {y.shape}.")
+    ax = get_ax(ax)
+    classes = np.unique(y) if classes is None else np.asarray(classes)
+    unknown = sorted(set(y.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise ValueError(f"y must hold the model's classes, {classes.tolist()}. Got {unknown}.")
+    for k, label in enumerate(classes.tolist()):
+        ax.scatter(
+            X[y == label, 0],
+            X[y == label, 1],
+            s=size,
+            c=color_of(k),
+            marker=marker_of(k),
+            linewidths=0.4,
+            edgecolors="white",
+            zorder=1.8,  # below the boundaries
+            label=plain(label),
+        )
+    return ax
+
+
+def points_of(X: Any, n: int) -> Array:
+    """X as an array of shape (n_samples, n)."""
+    X = np.asarray(unmasked("X", X), dtype=float)
+    if X.ndim != 2 or X.shape[1] != n or (n > 2 and not len(X)):
+        hint = "; for more features use plot_slices" if n == 2 else " instead"
+        raise ValueError(f"X must have shape (n_samples, {n}). Got {X.shape}{hint}.")
+    return X
+
+
+def window_of(X: Array, margin: float = 0.15) -> Window:
+    """A window around points in the plane."""
+    if not len(X):
+        raise ValueError("X must hold at least one point to draw a window around. Got none.")
+    low, high = X.min(axis=0), X.max(axis=0)
+    pad = margin * np.where(high > low, high - low, np.maximum(np.abs(high), 1.0))
+    (left, bottom), (right, top) = (low - pad).tolist(), (high + pad).tolist()
+    return left, right, bottom, top

@@ -94,11 +94,15 @@ def from_network(network: core.Network) -> NetworkModule:
         raise TypeError(
             f"network must be a quadric.Network. Got {type(network).__name__} instead{hint}"
         )
-    layers, state = [], {}
-    for l, layer in enumerate(network.layers):
-        layers.append(MODULES[layer.kind](layer.n_inputs, layer.n_outputs, device="meta"))
-        for name, array in layer.arrays().items():
-            state[f"layers.{l}.{name}"] = torch.tensor(array)
+    layers = [
+        MODULES[layer.kind](layer.n_inputs, layer.n_outputs, device="meta")
+        for layer in network.layers
+    ]
+    state = {
+        f"layers.{l}.{name}": torch.tensor(array)
+        for l, layer in enumerate(network.layers)
+        for name, array in layer.arrays().items()
+    }
     module = NetworkModule(layers, network.activations)
     module.load_state_dict(state, assign=True)
     return module

@@ -3,24 +3,28 @@
 There are two implementations, which agree up to rounding:
 
 - compiled loops, which need no full matrices and save no intermediates: for ordinary tensors on
-  the CPU;
+  the CPU. They read and write memory by its address, and are those of
+  `quadric.kernels._quadratic_form`;
 - torch operations on unpacked matrices: for other devices and dtypes, for second derivatives, and
   under torch.func, compilers, tracers, dispatch modes and forward-mode differentiation.
 """
 
-from functools import lru_cache
-from typing import Any
+import ctypes
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
+from torch.nn import Parameter
 
-from quadric.torch import _compiled
+_NAMES = {torch.float32: "float32", torch.float64: "float64"}
 
 
 def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
     """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m)."""
-    if _compiled.is_transformed():
+    if is_transformed():
         return _values(x, P)
     if not torch.is_grad_enabled():
         return _compute(x, P)
@@ -44,8 +48,8 @@ class _QuadraticForm(Function):
         x, P = ctx.saved_tensors
         wants_dx, wants_dP = ctx.needs_input_grad
         input_gradient, packed_gradient = _input_gradient, _packed_gradient
-        if not torch.is_grad_enabled() and _compiled.can_take(x, P, dz):
-            input_gradient, packed_gradient = _compiled.backward_x, _compiled.backward_P
+        if not torch.is_grad_enabled() and can_take(x, P, dz):
+            input_gradient, packed_gradient = backward_x, backward_P
         return (
             input_gradient(x, P, dz) if wants_dx else None,
             packed_gradient(x, dz) if wants_dP else None,
@@ -53,7 +57,7 @@ class _QuadraticForm(Function):
 
 
 def _compute(x: Tensor, P: Tensor) -> Tensor:
-    return _compiled.forward(x, P) if _compiled.can_take(x, P) else _values(x, P)
+    return forward(x, P) if can_take(x, P) else _values(x, P)
 
 
 def _values(x: Tensor, P: Tensor) -> Tensor:
@@ -101,3 +105,132 @@ def _places(n: int, device: torch.device) -> Tensor:
 def _kept_places(n: int, device: torch.device) -> Tensor:
     with torch.inference_mode(False):
         return _places(n, device)
+
+
+# ---- the compiled loops ----
+
+
+def is_transformed() -> bool:
+    """Whether a compiler, tracer, transform of torch.func or forward mode is active.
+
+    These need torch operations without a custom autograd function around them.
+    """
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._get_tracing_state() is not None
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+    )
+
+
+def can_take(*tensors: Tensor) -> bool:
+    """Whether the loops can compute with these tensors."""
+    if torch._C._len_torch_dispatch_stack() > 0 or is_transformed():
+        return False
+    try:
+        return all(map(_is_plain, tensors)) and _loops() is not None
+    except RuntimeError:  # tensors of vmap have no address
+        return False
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return (
+        (type(tensor) is Parameter or type(tensor) is Tensor)
+        and tensor.dtype in _NAMES
+        and tensor.is_cpu
+        and (tensor.data_ptr() != 0 or tensor.numel() == 0)
+        and not tensor.is_neg()  # a lazily negated view
+    )
+
+
+def forward(x: Tensor, P: Tensor) -> Tensor:
+    """z, shape (B, m), for x of shape (B, n) and P of shape (n(n+1)/2, m)."""
+    x, P, z = _rows(x), P.contiguous(), x.new_empty(x.shape[0], P.shape[1])
+    _check(x, P=P)
+    _loops().write_values(_batch(x, P.shape[1]), P.data_ptr(), z.data_ptr())
+    return z
+
+
+def backward_x(x: Tensor, P: Tensor, dz: Tensor) -> Tensor:
+    """dL/dx, shape (B, n)."""
+    x, P, dz, dx = _rows(x), P.contiguous(), dz.contiguous(), x.new_empty(x.shape)
+    _check(x, P=P, dz=dz)
+    batch = _batch(x, P.shape[1])
+    _loops().write_input_gradient(batch, P.data_ptr(), dz.data_ptr(), dx.data_ptr())
+    return dx
+
+
+def backward_P(x: Tensor, dz: Tensor) -> Tensor:
+    """dL/dP, shape (n(n+1)/2, m)."""
+    n, m = x.shape[1], dz.shape[1]
+    if x.shape[0] == 0:
+        return x.new_zeros(n * (n + 1) // 2, m)
+    x, dz, dP = _rows(x), dz.contiguous(), x.new_empty(n * (n + 1) // 2, m)
+    _check(x, dz=dz)
+    _loops().write_packed_gradient(_batch(x, m), dz.data_ptr(), dP.data_ptr())
+    return dP
+
+
+def _rows(x: Tensor) -> Tensor:
+    return x if x.stride(1) == 1 else x.contiguous()
+
+
+def _batch(x: Tensor, m: int) -> Any:
+    (B, n), team = x.shape, _team()
+    threads = team.threads_for(B * n * (n + 1) // 2 * m)
+    dtype, stride = _NAMES[x.dtype], x.stride(0)
+    return _loops().Batch(dtype, B, n, m, x.data_ptr(), stride, threads, team.run)
+
+
+def _check(x: Tensor, **tensors: Tensor) -> None:
+    """Raise RuntimeError for wrong shapes or dtypes: hooks may replace saved tensors."""
+    (B, n), m = x.shape, next(iter(tensors.values())).shape[1]
+    for name, tensor in tensors.items():
+        shape = (n * (n + 1) // 2, m) if name == "P" else (B, m)
+        if tuple(tensor.shape) != shape or tensor.dtype != x.dtype:
+            raise RuntimeError(
+                f"expected {name} of shape {shape} and {x.dtype}, like x. "
+                f"Got shape {tuple(tensor.shape)} and {tensor.dtype}."
+            )
+
+
+@cache
+def _loops() -> Any:
+    """Return the module of the loops, or None if NUMBA_DISABLE_JIT is set."""
+    from quadric.kernels import _compiling, _quadratic_form  # imports numba
+
+    return _quadratic_form if _compiling.ALLOWED else None
+
+
+@dataclass
+class _OpenMP:
+    """The OpenMP threads of torch, run through GOMP_parallel.
+
+    Other threads would compete with them: after their work, OpenMP's threads occupy their cores for
+    a while, waiting for more. All of them are used each time, because OpenMP ends and starts
+    threads when their number changes; those without a share of the work return at once.
+    """
+
+    parallel: Any
+    worth: ClassVar[int] = 2**18  # multiplications that take about 10 µs
+
+    def threads_for(self, work: int) -> int:
+        """Return the number of threads for this many multiplications."""
+        return 1 if work < 2 * self.worth else min(torch.get_num_threads(), work // self.worth)
+
+    def run(self, function: int, arguments: Any) -> None:
+        self.parallel(function, arguments, 0, 0)
+
+
+@cache
+def _team() -> Any:
+    """Return the threads of OpenMP, or Python's where torch does not use GNU OpenMP."""
+    try:
+        parallel = ctypes.CDLL(None).GOMP_parallel
+    except (AttributeError, OSError, TypeError):
+        from quadric.core._quadratic_form import PythonThreads
+
+        return PythonThreads(torch.get_num_threads)
+    parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+    parallel.restype = None
+    return _OpenMP(parallel)

@@ -304,11 +304,12 @@ class QuadraticRNN(nn.Module):
         last = []
         for first in range(0, len(self.cells), directions):
             steps = rows.split_with_sizes(sizes)
-            rows, h = _forwards(self.cells[first], steps, h_0[first])
+            states, h = _states(self.cells[first], steps, h_0[first])
+            rows = torch.cat(states)
             last.append(h)
             if self.bidirectional:
-                backward, h = _backwards(self.cells[first + 1], steps, h_0[first + 1])
-                rows = torch.cat([rows, backward], dim=1)
+                states, h = _states(self.cells[first + 1], steps[::-1], h_0[first + 1])
+                rows = torch.cat([rows, torch.cat(states[::-1])], dim=1)
                 last.append(h)
             if self.dropout and first + directions < len(self.cells):
                 rows = nn.functional.dropout(rows, self.dropout, self.training)
@@ -322,28 +323,14 @@ class QuadraticRNN(nn.Module):
         )
 
 
-def _forwards(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the states of all steps, and the last state of each sequence.
+def _states(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Return the states after each step, and the last state of each sequence.
 
-    The rows are sorted by length: later steps may have fewer rows.
+    The sequences are sorted by length, the longest first: a step has rows for the first of them,
+    and the others keep their state.
     """
-    states, ended = [], []
-    for x in steps:
-        if len(x) < len(h):  # the last rows belong to sequences that have ended
-            ended.append(h[len(x) :])
-            h = h[: len(x)]
-        h = cell(x, h)
-        states.append(h)
-    return torch.cat(states), torch.cat([h, *reversed(ended)]) if ended else h
-
-
-def _backwards(cell: nn.Module, steps: Sequence[Tensor], h_0: Tensor) -> tuple[Tensor, Tensor]:
-    """Like `_forwards`, from the last step to the first; a sequence starts at its own end."""
     states = []
-    h = h_0[: len(steps[-1])]
-    for x in reversed(steps):
-        if len(x) > len(h):
-            h = torch.cat([h, h_0[len(h) : len(x)]])
-        h = cell(x, h)
-        states.append(h)
-    return torch.cat(states[::-1]), h
+    for x in steps:
+        states.append(cell(x, h[: len(x)]))
+        h = torch.cat([states[-1], h[len(x) :]]) if len(x) < len(h) else states[-1]
+    return states, h

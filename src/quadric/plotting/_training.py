@@ -1,16 +1,71 @@
-"""Animations of training."""
+"""Plots of training: curves of loss and validation score, and animated boundaries."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.animation import FuncAnimation
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quadric.geometry import Quadric
 from quadric.geometry._conic_arcs import Window
-from quadric.plotting._points import plot_points, points_of, window_of
 from quadric.plotting._quadrics import plot_conic
-from quadric.plotting._style import BOUNDARY, color_of, dashes_of
+from quadric.plotting._style import (
+    BOUNDARY,
+    color_of,
+    dashes_of,
+    get_ax,
+    plot_points,
+    points_of,
+    window_of,
+)
+
+
+def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -> Axes:
+    """Draw the loss of each epoch and, on a second axis, the validation score if there is one.
+
+    Parameters
+    ----------
+    history : History, or fitted estimator with `loss_curve_`
+        The course of training.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. The default creates new ones.
+    label : str
+        Name of the loss.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    loss = getattr(history, "loss", None)
+    score = getattr(history, "validation_score", None)
+    if not isinstance(loss, list):
+        loss = getattr(history, "loss_curve_", None)
+        score = getattr(history, "validation_scores_", None)
+    if not loss:
+        raise ValueError(
+            "history must be the result of Network.fit or a fitted estimator, with at least one "
+            f"epoch. Got {type(history).__name__}."
+        )
+    ax = get_ax(ax)
+    epochs = np.arange(1, max(len(loss), len(score or ())) + 1)
+    lines = ax.plot(epochs[: len(loss)], loss, color=color_of(0), linewidth=1.8, label=label)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel(label)
+    values = np.asarray(loss)
+    if (values > 0).all() and values.max() > 20 * values.min():
+        ax.set_yscale("log")
+    if score:
+        other = ax.twinx()
+        name = "validation score"
+        lines += other.plot(
+            epochs[: len(score)], score, "--", color=color_of(1), linewidth=1.8, label=name
+        )
+        other.set_ylabel(name)
+        ax.legend(handles=lines, frameon=False, loc="center right")
+    return ax
 
 
 def animate(
