@@ -105,11 +105,11 @@ class Stack:
             some = None if weight is None else weight[rows]
             value, grads = self._block_gradients(X[rows], Y[rows], some, X.shape[0], finite)
             total += value
-            if not sums:
+            if sums:
+                for into, part in zip(parameters(sums), parameters(grads), strict=True):
+                    into += part
+            else:
                 sums = grads
-                continue
-            for into, part in zip(parameters(sums), parameters(grads), strict=True):
-                into += part
         return total, sums
 
     def _block_gradients(

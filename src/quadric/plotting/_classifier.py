@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric._utils import checks
-from quadric._utils.arrays import unmasked
 from quadric.explain import Explanation, boundary, explain
 from quadric.explain._model import SelectedLayer, select_layer
 from quadric.plotting._quadrics import plot_slices
@@ -77,17 +76,14 @@ def figure_bytes(figure: Figure, suffix: str) -> bytes:
 def _regions(model: Any, selected: SelectedLayer, X: Any, y: Any) -> Figure:
     figure = Figure(figsize=(6, 5), layout="constrained", dpi=150)
     ax = figure.subplots()
-    window = points = None
-    if X is not None:
-        points = np.asarray(unmasked("X", X), dtype=float)
-    else:
+    window = None
+    if X is None:
         mean, std = selected.space.typical or (np.zeros(2), np.ones(2))
         window = tuple(np.ravel([mean - 3 * std, mean + 3 * std], order="F").tolist())
-    plot_regions(model, points, y, ax, window=window)
+    plot_regions(model, X, y, ax, window=window)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        ax.set_xlabel(plain(names[0]))
-        ax.set_ylabel(plain(names[1]))
+        ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
     if y is not None:
         ax.legend(fontsize=8)
     return figure

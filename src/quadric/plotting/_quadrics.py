@@ -165,8 +165,8 @@ def plot_surface(
         )
     ax.set_aspect("equal")
     ax.locator_params(nbins=5)
-    for axis, name in zip("xyz", names or "xyz", strict=True):
-        getattr(ax, f"set_{axis}label")(plain(name))
+    x, y, z = map(plain, names or "xyz")
+    ax.set(xlabel=x, ylabel=y, zlabel=z)
     return ax
 
 
@@ -233,8 +233,7 @@ def plot_slice(
     if outline:
         with suppress(ValueError):  # the surface has no outline
             plot_conic(surface.project(dims), ax, window=window, linestyle="--", linewidth=1.2)
-    ax.set_xlabel(plain(names[dims[0]]))
-    ax.set_ylabel(plain(names[dims[1]]))
+    ax.set(xlabel=plain(names[dims[0]]), ylabel=plain(names[dims[1]]))
     ax.set_title(section.kind, fontsize=10)
     return ax
 

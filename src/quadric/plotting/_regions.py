@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,7 @@ def plot_regions(
         plot_points(X, y, ax, size=size, classes=selected.labels)
     show_window(ax, window)
     if len(names) == 2:
-        ax.set_xlabel(plain(names[0]))
-        ax.set_ylabel(plain(names[1]))
+        ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
     return ax
 
 
@@ -168,17 +168,15 @@ def _scores(model: Any, X: Array) -> Array:
     return z
 
 
-def _decision(model: Any, X: Array) -> Array:
+def _decision(model: Any, X: Any) -> Array:
     with warnings.catch_warnings():  # the grid points have no column names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         names = getattr(model, "feature_names_in_", None)
         if names is not None:  # a ColumnTransformer may need them
-            try:
+            with suppress(ImportError):
                 import pandas as pd
-            except ImportError:
-                pass
-            else:
-                return np.asarray(model.decision_function(pd.DataFrame(X, columns=names)))
+
+                X = pd.DataFrame(X, columns=names)
         return np.asarray(model.decision_function(X))
 
 

@@ -52,8 +52,7 @@ def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -
     ax = get_ax(ax)
     epochs = np.arange(1, max(len(loss), len(score or ())) + 1)
     lines = ax.plot(epochs[: len(loss)], loss, color=color_of(0), linewidth=1.8, label=label)
-    ax.set_xlabel("epoch")
-    ax.set_ylabel(label)
+    ax.set(xlabel="epoch", ylabel=label)
     values = np.asarray(loss)
     if (values > 0).all() and values.max() > 20 * values.min():
         ax.set_yscale("log")

@@ -1,5 +1,7 @@
 """Replace the last linear layer of a network by a quadratic or reduced one."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -7,8 +9,7 @@ from torch.nn.utils import parametrize
 
 from quadric._utils.checks import check_choice
 from quadric._utils.memory import check_limit
-from quadric.torch._layers import MODULES, Quadratic, Reduced
-from quadric.torch._module_checks import check_has_values, has_hooks, has_own_forward
+from quadric.torch._layers import MODULES, Quadratic, Reduced, is_sharded
 
 # These modules read the weights of their Linear instead of calling it.
 READERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
@@ -188,3 +189,44 @@ def _same_function(head: nn.Linear, kind: str) -> Quadratic | Reduced:
                 copy.copy_(original)
                 copy.requires_grad_(original.requires_grad)
     return layer.train(head.training)
+
+
+# ---- checks of users' modules ----
+
+
+def has_own_forward(module: nn.Module, base: type[nn.Module]) -> bool:
+    """Whether `module` overrides the forward of class `base`."""
+    forward: Any = type(module).forward
+    return "forward" in vars(module) or forward is not base.forward
+
+
+def has_hooks(module: nn.Module, *, backward: bool) -> bool:
+    """Whether the module has forward hooks or, if `backward`, any hooks."""
+    hooks = [module._forward_pre_hooks, module._forward_hooks]
+    if backward:
+        hooks += [module._backward_pre_hooks, module._backward_hooks]
+    return any(hooks)
+
+
+def check_has_values(name: str, tensor: Tensor) -> None:
+    """Raise ValueError, with the next step, unless the values of a parameter can be copied."""
+    problems = [
+        (is_lazy(tensor), "has no shape yet: run a batch through the model first"),
+        (
+            is_sharded(tensor),
+            "is sharded, and this process holds only a part of it: do this before sharding, or "
+            "load the full tensors (full_tensor() of each entry of state_dict()) into a module "
+            "that is not sharded",
+        ),
+        (
+            tensor.is_meta,
+            "is on the meta device and has no values: load or initialise the model first",
+        ),
+        (
+            not tensor.is_floating_point(),
+            f"must hold real floating-point numbers. Got {tensor.dtype} instead",
+        ),
+    ]
+    for found, problem in problems:
+        if found:
+            raise ValueError(f"{name} {problem}.")

@@ -10,7 +10,6 @@ from torch.nn import Parameter
 from quadric._utils.checks import check_choice, check_integer
 from quadric.core import INITIAL_VALUES, LAYERS, glorot_variances
 from quadric.torch import functional
-from quadric.torch._module_checks import is_sharded
 
 
 class _Layer(nn.Module):
@@ -246,6 +245,14 @@ class Reduced(_Layer):
 
 
 MODULES: dict[str, Any] = {module.kind: module for module in (Linear, Quadratic, Reduced)}
+
+
+def is_sharded(tensor: Any) -> bool:
+    """Whether a tensor is a DTensor, as the parameters under `fully_shard` (FSDP2) are.
+
+    The class itself is not imported: it would load torch.distributed.
+    """
+    return hasattr(tensor, "full_tensor")
 
 
 def _shard_like(parameter: Any, whole: Tensor) -> Tensor:

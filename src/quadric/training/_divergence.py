@@ -51,7 +51,7 @@ class Watch:
         self, stack: Stack, samples: Samples, options: Options, state: TrainingState, l2: float
     ) -> None:
         self.stack, self.options, self.state, self.l2 = stack, options, state, l2
-        self.reference: float | None = None
+        self.reference, self.limit = np.nan, np.inf
         self.at_start = stack.snapshot() if options.recover else []
         self.in_a_row = 0
         if options.growth is None:
@@ -65,6 +65,7 @@ class Watch:
             zero = stack.mean_loss(None, samples.Y, weight)
         losses = [state.loss_at_start, zero + stack.penalty(l2), SMALL_LOSS]
         self.reference = max(value for value in losses if np.isfinite(value))
+        self.limit = options.growth * self.reference
 
     def current_loss(self) -> float:
         """Return the objective on up to 1000 evenly spaced samples."""
@@ -76,10 +77,8 @@ class Watch:
 
     def check(self, loss: float) -> None:
         """Raise LossGrewError if the loss of a finished epoch has grown too much."""
-        if self.reference is not None:
-            assert self.options.growth is not None
-            if loss > self.options.growth * self.reference:
-                raise LossGrewError(loss, self.reference)
+        if loss > self.limit:
+            raise LossGrewError(loss, self.reference)
         self.in_a_row = 0
 
     def recover(self, failure: NonFiniteError | LossGrewError) -> None:

@@ -152,7 +152,10 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
     The curvature is the mean square of dz/dtheta, divided by 4, plus the penalty. The mean squares
     of the inputs of later layers are taken as 1.
     """
-    squares = _input_squares(X)
+    with np.errstate(over="ignore"):
+        entries = squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+        squares = np.asarray(entries.mean(axis=0), dtype=np.float64).ravel()
+    squares = np.where(np.isfinite(squares), squares, 1.0)
 
     def mean_square(layer: Layer, name: str) -> Any:
         s = squares if layer is layers[0] else np.ones(layer.n_inputs)
@@ -171,11 +174,3 @@ def _multiplicities(n: int) -> Array:
     """Number of times x_i x_j occurs in x'Qx: 1 for i = j, 2 otherwise; shape (n(n+1)/2, 1)."""
     i, j = np.triu_indices(n)
     return np.where(i == j, 1.0, 2.0)[:, None]
-
-
-def _input_squares(X: Matrix) -> Array:
-    """The mean square of each input."""
-    with np.errstate(over="ignore"):
-        squares = squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
-        means = np.asarray(squares.mean(axis=0), dtype=np.float64).ravel()
-    return np.where(np.isfinite(means), means, 1.0)

@@ -28,10 +28,9 @@ class MiniBatch:
         self, stack: Stack, samples: Samples, options: Options, state: TrainingState
     ) -> None:
         self.stack, self.samples, self.options, self.state = stack, samples, options, state
-        if options.by_weight:
-            self.l2 = options.l2 / min(options.batch_size, len(samples))
-        else:
-            self.l2 = options.l2 * (1.0 if samples.weight is None else float(samples.weight.mean()))
+        mean_weight = 1.0 if samples.weight is None else float(samples.weight.mean())
+        n_batch = min(options.batch_size, len(samples))
+        self.l2 = options.l2 / n_batch if options.by_weight else options.l2 * mean_weight
         self.snapshot()
 
     def snapshot(self) -> None:

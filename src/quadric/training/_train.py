@@ -1,8 +1,8 @@
 """Train a stack of layers: choose stepper or L-BFGS, and run the epochs."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import numpy as np
@@ -95,19 +95,15 @@ def train(
     return state.history
 
 
-@contextmanager
-def _suitable_threads(stack: Stack, batch: int) -> Iterator[None]:
-    """Limit BLAS to one thread, unless one pass over a batch is much work.
+def _suitable_threads(stack: Stack, batch: int) -> AbstractContextManager[None]:
+    """Return a context that limits BLAS to one thread, unless one pass over a batch is much work.
 
     NumPy and SciPy each bring a BLAS. In a loop that calls both for a few milliseconds at a time,
     their threads compete for the processor: six times slower on two cores.
     """
     numbers = sum(array.size for array in parameters(stack.layers))
-    if batch == 0 or batch * numbers > WORTH_SEVERAL_THREADS:
-        yield
-        return
-    with one_blas_thread():
-        yield
+    several = batch == 0 or batch * numbers > WORTH_SEVERAL_THREADS
+    return nullcontext() if several else one_blas_thread()
 
 
 def run_epochs(
