@@ -120,9 +120,10 @@ def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
     d = n + 1
     q = np.column_stack([X, np.ones(N)])
     u = _first_weights(X)
-    H = np.linalg.inv((q * u[:, None]).T @ q)
-    M = np.einsum("ij,jk,ik->i", q, H, q)
     for iteration in range(MAX_ITERATIONS):
+        if iteration % 100 == 0:  # also discards the rounding errors of the updates
+            H = np.linalg.inv((q * u[:, None]).T @ q)
+            M = np.einsum("ij,jk,ik->i", q, H, q)
         top = int(np.argmax(M))
         held = np.flatnonzero(u > 0)
         bottom = int(held[np.argmin(M[held])])
@@ -137,10 +138,6 @@ def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
         u[i] = max(u[i] + step, 0.0)
         if i == bottom and u[i] < 1e-300:
             u[i] = 0.0
-        if iteration % 100 == 99:  # discard the rounding errors of the updates
-            H = np.linalg.inv((q * u[:, None]).T @ q)
-            M = np.einsum("ij,jk,ik->i", q, H, q)
-            continue
         Hq = H @ q[i]
         product = q @ Hq
         factor = step / (1 - step + step * M[i])

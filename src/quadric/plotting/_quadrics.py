@@ -14,7 +14,7 @@ from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
 from quadric.geometry._conic_arcs import Window, arcs, check_conic
-from quadric.geometry._equation import default_names
+from quadric.geometry._function import default_names
 from quadric.geometry._surface_meshes import surface_meshes
 from quadric.plotting._style import (
     BOUNDARY,
