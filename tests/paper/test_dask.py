@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster whose workers and schedulers are killed: the same table or an error."""
+"""Sweeps on a Dask cluster with killed workers and schedulers: the same table or an error."""
 
 import itertools
 import json
@@ -42,7 +42,7 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """The table of TASKS, made on this machine."""
+    """The table of TASKS, computed on this machine."""
     with Store(tmp_path_factory.mktemp("expected") / "runs.sqlite") as opened:
         return table(run_sweep(TASKS, RECIPE, DATA, opened))
 
@@ -104,7 +104,7 @@ def children(process):
 
 
 def kill_behind_nanny(nanny):
-    """Kill the worker's process; False if there is none at the moment."""
+    """Kill the worker's process; return False if there is currently none."""
     for child in children(nanny):
         try:
             if "spawn_main" in " ".join(child.cmdline()):
@@ -117,7 +117,7 @@ def kill_behind_nanny(nanny):
 
 @pytest.fixture
 def new_cluster(tmp_path):
-    """Makes clusters, and ends what is left of them."""
+    """Start clusters, and stop their remaining processes."""
     made = []
 
     def make(**environment):
@@ -172,7 +172,7 @@ def test_a_killed_dask_worker_changes_nothing(new_cluster, store, expected, monk
 
 
 def test_a_lost_worker_gets_the_data_again_from_its_nanny(new_cluster, store, expected):
-    """The data are lost with it, and all runs that were waiting are cancelled."""
+    """The data are lost with the worker, and all waiting runs are canceled."""
     workers = new_cluster().add_worker("--nanny").wait()
 
     def kill(row, done, total):
@@ -196,7 +196,7 @@ def test_a_new_worker_takes_over_lost_runs(new_cluster, store, expected):
 
 
 class Killer(threading.Thread):
-    """Kills workers at random moments until it is told to stop, and has them started again."""
+    """Kills workers at random moments until it is stopped, and restarts them."""
 
     def __init__(self, workers, nanny, seed):
         super().__init__(daemon=True)
@@ -207,7 +207,7 @@ class Killer(threading.Thread):
     def run(self):
         waited = True
         while not self.over.is_set():
-            # often after a result, when runs are under way; sometimes while it is all set up
+            # often after a result, while runs are active; sometimes during the setup
             waited = not waited or self.rng.random() < 0.6
             before = self.results
             while waited and self.results == before and not self.over.is_set():
@@ -271,7 +271,7 @@ def test_a_cluster_that_loses_all_workers_is_reported(new_cluster, store, monkey
     assert store.runs(RECIPE, DATA.checksum)
 
 
-def test_runs_that_kill_their_workers_are_given_up(new_cluster, store, monkeypatch):
+def test_runs_that_kill_their_workers_are_abandoned(new_cluster, store, monkeypatch):
     monkeypatch.setattr(dask_module, "run_remotely", end_the_worker)
     monkeypatch.setattr(dask_module, "ROUNDS_WITHOUT_RESULT", 2)
     workers = new_cluster(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")

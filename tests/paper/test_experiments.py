@@ -1,4 +1,4 @@
-"""The experiments: their counts and claims, on small or invented runs."""
+"""The experiments: their counts and claims, on small or artificial runs."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ COLUMNS = ["train_size", "epochs", "hidden", "model", "mean", "std", "best", "wo
 
 
 def runs_of(means):
-    """Runs whose accuracies after 5, 10 and 20 epochs are the given means, one seed."""
+    """Return runs with one seed whose accuracies after 5, 10 and 20 epochs are the given means."""
     rows = []
     for size, hidden, model in sorted({(key[0], key[2], key[3]) for key in means}):
         accuracies = tuple(means[size, epochs, hidden, model] / 100 for epochs in (5, 10, 20))
@@ -52,7 +52,7 @@ def test_the_papers_table_has_its_180_cells(paper):
 
 
 def test_claims_judged_on_the_papers_own_numbers(paper):
-    """Known from the notes on the paper: 60 of 60 rows for QNN, 52 for RPQNN; the widths."""
+    """In the paper's table QNN wins in 60 of 60 rows and RPQNN in 52."""
     means = {key: cell["mean"] for key, cell in paper.items()}
     cells = mnist_cells.cells_of(runs_of(means), Recipe(), paper)
     assert len(cells) == 180
@@ -129,7 +129,7 @@ def test_the_command_offers_every_experiment():
 
 
 @pytest.mark.slow
-def test_the_grid_on_digits_is_labelled_and_not_compared(tmp_path):
+def test_the_grid_on_digits_is_labeled_and_not_compared(tmp_path):
     data = datasets.digits()
     seen = []
     with Store(tmp_path / "runs.sqlite") as store:
@@ -162,7 +162,7 @@ def test_timing_compares_ratios_with_the_ann():
 
 
 def test_the_committed_table_is_in_the_papers_form():
-    """results/mnist_table.csv: 180 cells, and as near to the paper as results/mnist.md says."""
+    """results/mnist_table.csv has 180 cells, as close to the paper as results/mnist.md states."""
     path = ROOT / "results" / "mnist_table.csv"
     rows = list(csv.DictReader(io.StringIO(path.read_text())))
     assert list(rows[0]) == COLUMNS
@@ -186,7 +186,7 @@ def test_the_committed_table_is_in_the_papers_form():
             assert f"| {size} | {epochs} | {hidden} | {model} |" in text
 
 
-# ---- the others ----------------------------------------------------------------------------
+# ---- other experiments ---------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -218,10 +218,10 @@ def test_theorem_by_construction_and_by_training(C, d):
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 2), (4, 6)])
-def test_counts_come_from_counting(m, n):
+def test_formulas_agree_with_counts(m, n):
     for row in complexity.multiplications(m, n):
         if row[4] is not None:
-            assert row[3] == row[4], row  # formula and count
+            assert row[3] == row[4], row  # the formula and the count agree
     counted = {(row[0], row[1]): row[4] for row in complexity.multiplications(m, n)}
     assert counted["QNN", "forward"] == count_layer("qnn", m, n)["forward"] == m * n * n + m * n
     assert counted["RPQNN", "update"] == 2 * m * n + 8 * m
@@ -248,7 +248,7 @@ def test_complexity_finds_the_known_errors_in_the_printed_counts():
 
 
 @pytest.mark.slow
-def test_ablation_shows_what_the_errors_cost():
+def test_ablation_shows_the_cost_of_the_errors():
     with np.errstate(over="ignore"):
         strip_printed, strip_corrected = ablation.train_strip(1, 4)[-1]
         sign_printed, sign_corrected = ablation.train_sign(0, 2)[-1]

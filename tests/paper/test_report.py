@@ -1,4 +1,4 @@
-"""The report: a self-contained page, also in a browser; CSV and PNG files beside it."""
+"""The report: a self-contained page that works in a browser, and CSV and PNG files."""
 
 import csv
 import json
@@ -41,9 +41,9 @@ def page(outcome, tmp_path):
     return write_report([outcome], tmp_path, about_this_run(12.3))
 
 
-def test_csv_and_png_files_are_written_beside_the_page(page, tmp_path):
+def test_csv_and_png_files_are_written_next_to_the_page(page, tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"index.html", "numbers.csv", "line.png"}  # and no temporary ones
+    assert names == {"index.html", "numbers.csv", "line.png"}  # and no temporary files
     with (tmp_path / "numbers.csv").open() as file:
         assert list(csv.reader(file)) == [
             ["name", "value", "good"],
@@ -56,10 +56,10 @@ def test_csv_and_png_files_are_written_beside_the_page(page, tmp_path):
 
 def test_the_page_is_escaped_and_self_contained(page):
     html = page.read_text()
-    assert "it &lt;holds&gt;" in html  # nothing is taken for markup
+    assert "it &lt;holds&gt;" in html  # names are not interpreted as markup
     assert "Numbers &amp; &lt;signs&gt;" in html
     assert "<strong>1 of 2</strong>" in html  # claims that hold, of those judged
-    assert "digits" in html  # which data were used
+    assert "digits" in html  # the data used
     assert "scikit-learn" in html
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)
     assert sources
@@ -69,7 +69,7 @@ def test_the_page_is_escaped_and_self_contained(page):
         assert word in html
 
 
-def test_an_old_report_stays_whole_if_writing_fails(page, outcome, tmp_path, monkeypatch):
+def test_an_old_report_stays_complete_if_writing_fails(page, outcome, tmp_path, monkeypatch):
     before = page.read_bytes()
     monkeypatch.setattr("os.replace", lambda *a: (_ for _ in ()).throw(OSError(28, "No space")))
     with pytest.raises(OSError, match="No space"):
@@ -99,7 +99,7 @@ window.addEventListener("load", () => {
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.slow
 def test_headings_sort_and_figures_load_in_a_browser(page, tmp_path):
-    """Figures are shown, and a click on a heading sorts: numbers as numbers."""
+    """Figures load, and a click on a heading sorts its column; numbers sort by value."""
     probe = tmp_path / "probe.html"
     probe.write_text(page.read_text().replace("</body>", PROBE + "</body>"))
     result = subprocess.run(

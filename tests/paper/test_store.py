@@ -1,4 +1,4 @@
-"""Stores: runs are read back unchanged, two processes never share one, no other file changes."""
+"""Stores: runs are read back unchanged, one process writes at a time, no other file changes."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ def names(directory):
 
 
 def in_process(script, *arguments, **options):
-    """Another process, with `Store`, `add` and `QUICK` at hand."""
+    """Start another process with `Store`, `add` and `QUICK` defined."""
     script = f"import os, sys; from tests.paper.test_store import *\n{script}"
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
@@ -52,7 +52,7 @@ def in_process(script, *arguments, **options):
 
 
 def told_by(module, *arguments):
-    """The JSON that it prints in a process, whose crash would be seen."""
+    """Return the JSON that it prints in a separate process, so that crashes are detected."""
     process = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
         cwd=ROOT,
@@ -152,7 +152,7 @@ def test_a_full_disk_is_reported_and_loses_nothing(path):
 
 
 @pytest.mark.parametrize("change", ["removed", "replaced"])
-def test_a_store_moved_during_a_sweep_is_noticed(change, path, tmp_path):
+def test_a_store_moved_during_a_sweep_is_detected(change, path, tmp_path):
     with Store(path) as opened:
         add(opened)
         path.rename(tmp_path / "kept")
@@ -196,7 +196,7 @@ def hard_link(path, tmp_path):
 
 
 def named(path, pid):
-    """How the holder is named: by its number, if the system lists the file as it calls it."""
+    """Return how the error names the holder: by its process id, if the system lists the file."""
     info = path.stat()
     place = f" {os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino} "
     return f"process {pid}" if place in Path("/proc/locks").read_text() else "another process"
@@ -230,7 +230,7 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
     finally:
         holder.kill()
         holder.communicate()
-    with Store(path) as opened:  # the lock died with its holder
+    with Store(path) as opened:  # the lock ended with its holder
         assert opened.runs(QUICK, "data") == []
 
 
@@ -248,7 +248,7 @@ def test_a_second_store_in_the_same_process_is_refused(path, tmp_path):
 
 @pytest.mark.slow
 def test_the_record_lock_of_other_systems_does_not_disturb_sqlite(path):
-    """The byte that is locked there is none that SQLite locks."""
+    """The locked byte is not one that SQLite locks."""
     elsewhere = (
         "from types import SimpleNamespace; from quadric.paper.sweep import _store_file\n"
         "_store_file.sys = SimpleNamespace(platform='darwin')\n"
@@ -278,7 +278,7 @@ def test_processes_that_create_a_store_at_once_share_one_file(path):
     finally:
         outputs = [process.communicate("\n", timeout=60) for process in processes]
     assert {errors for _, errors in outputs} == {""}
-    # one that has just made the file may still be about to lock it
+    # a process that has just created the file may not have locked it yet
     assert told.count("open\n") == 1
     assert sum("is in use by" in line for line in told) == 3
     assert names(path.parent) == ["runs.sqlite"]
@@ -286,7 +286,7 @@ def test_processes_that_create_a_store_at_once_share_one_file(path):
 
 @pytest.mark.slow
 def test_readers_do_not_break_the_locks_of_a_writer(path):
-    """A reader in the writer's process must not undo SQLite's locks, nor another remove its log."""
+    """A reader in the writer's process keeps SQLite's locks; other readers keep its log."""
     script = """
 with Store(sys.argv[1]) as store:
     add(store, 0)
@@ -314,7 +314,7 @@ with Store(sys.argv[1]) as store:
 
 
 def killed_while_open(path):
-    """A store that was being written when its process was killed: its log is still beside it."""
+    """Return a store whose writing process was killed, so that its log still exists."""
     script = "s = Store(sys.argv[1]); add(s, 0); add(s, 1); os.kill(os.getpid(), 9)"
     process = in_process(script, path)
     process.communicate(timeout=60)
@@ -329,7 +329,7 @@ def test_a_reader_changes_no_file_of_a_killed_process(path):
     with Store(path, read_only=True) as reader:
         assert len(reader.runs(QUICK, "data")) == 2
     after = {name: (path.parent / name).read_bytes() for name in names(path.parent)}
-    scratch = "runs.sqlite-shm"  # SQLite's index of the log; it is made anew when needed
+    scratch = "runs.sqlite-shm"  # SQLite's index of the log, which is created again if needed
     assert before.pop(scratch)
     assert after.pop(scratch)
     assert before == after
@@ -344,12 +344,12 @@ def test_a_process_killed_while_storing_loses_no_stored_run(count):
     print(found)
 
 
-# ---- the files beside a store --------------------------------------------------------------
+# ---- other files in the directory of a store -----------------------------------------------
 
 
 @pytest.mark.parametrize("name", [".new", ".lock", ".part", "-new", "-lock", ".tmp", ".bak"])
 @pytest.mark.parametrize("kind", ["text", "empty", "link", "directory"])
-def test_files_beside_a_store_are_not_changed(name, kind, path, tmp_path):
+def test_other_files_in_the_directory_are_not_changed(name, kind, path, tmp_path):
     (tmp_path / "precious").write_text("mine")
     beside = [Path(f"{path}{name}"), path.with_name(f".{path.name}{name}")]
     for file in beside:
@@ -418,7 +418,7 @@ def test_a_dangling_link_creates_the_store_at_its_target(path, tmp_path):
 
 @pytest.mark.parametrize("left", ["before", "after"])
 def test_leftovers_of_a_killed_creation_are_removed(left, path, tmp_path):
-    """Killed just before or after the new file got its name."""
+    """The process is killed just before or after the rename of the new file."""
     new = tmp_path / f".{path.name}.0123456789abcdef.new"
     Store(path).close()
     if left == "after":
@@ -432,7 +432,7 @@ def test_leftovers_of_a_killed_creation_are_removed(left, path, tmp_path):
     assert names(tmp_path) == ["runs.sqlite"]
 
 
-# ---- files that are none -------------------------------------------------------------------
+# ---- files that are not stores -------------------------------------------------------------
 
 
 def filled(path):
@@ -468,7 +468,7 @@ def unix_socket(path):
 
 
 def statements(*lines):
-    """A store with three runs, and these statements."""
+    """Create a store with three runs and execute these statements."""
 
     def make(path):
         with Store(path) as opened:
@@ -571,7 +571,7 @@ def test_other_files_are_refused_and_not_changed(make, message, read_only, path,
 
 
 def forged(column, value):
-    """A store with a run that says this, and a digest that fits."""
+    """Create a store with a run that has this value and a matching digest."""
 
     def make(path):
         with Store(path) as opened:
@@ -637,7 +637,7 @@ def test_invalid_values_with_a_matching_digest_are_refused(column, value, path):
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["overwritten", "emptied"])
 def test_damage_is_refused_before_the_log_is_used(damage, path):
-    """SQLite would move the log into the file when it closes it; beside an empty one, remove it."""
+    """SQLite would copy the log into the file, or remove it if the file is empty."""
     killed_while_open(path)
     if damage == "overwritten":
         contents = bytearray(path.read_bytes())
@@ -657,7 +657,7 @@ def test_damage_is_refused_before_the_log_is_used(damage, path):
 
 @pytest.fixture
 def open_directory():
-    """A directory that another user may enter; pytest's own are closed to others."""
+    """A directory that other users can enter, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
         yield Path(directory)
@@ -665,7 +665,7 @@ def open_directory():
 
 @contextlib.contextmanager
 def without_rights():
-    """As a user whom permissions bind."""
+    """Run as a user to whom permissions apply."""
     if os.geteuid() != 0:
         yield
         return
@@ -727,7 +727,7 @@ def test_unwritable_places_are_refused(tmp_path):
         statements("DROP TABLE runs"),
     ],
 )
-def test_the_command_refuses_in_one_line(make, path, monkeypatch):
+def test_the_command_prints_a_one_line_error(make, path, monkeypatch):
     make(path)
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
     arguments = ["reproduce", "mnist", "--seeds", "1", "--out", str(path.parent)]

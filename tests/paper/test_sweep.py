@@ -1,4 +1,4 @@
-"""Sweeps: the same numbers on any number of threads; no run is lost or repeated."""
+"""Sweeps give the same numbers on any number of threads; no run is lost or repeated."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """The table of TASKS, made in one go by one thread: {task: (accuracies, steps)}."""
+    """The table of TASKS, computed by one thread: {task: (accuracies, steps)}."""
     with Store(tmp_path_factory.mktemp("expected") / "runs.sqlite") as opened:
         return table(run_sweep(TASKS, RECIPE, DATA, opened, jobs=1))
 
@@ -103,7 +103,7 @@ def test_the_table_has_1500_tasks_and_invalid_ones_are_refused():
 
 
 def by_hand(task, recipe, epochs):
-    """The accuracy after so many epochs, of a run of its own on dense data."""
+    """Return the accuracy after this many epochs of a separate run on dense data."""
     start, order, choice = np.random.default_rng(task.seed).spawn(3)
     X = DATA.X_train / 255 - (0.5 if recipe.scaling == "centered" else 0)
     Y = np.eye(5)[DATA.y_train]
@@ -143,15 +143,15 @@ def test_accuracies_match_separate_dense_runs(kind, options):
     wanted = [by_hand(task, recipe, epochs) for epochs in recipe.epochs]
     assert len(set(wanted)) > 1
     assert 0.3 < wanted[-1] < 1
-    # The sparse path sums in another order: in float32 an image on the edge may fall either way,
-    # in float64 the differences are far too small for that.
+    # The sparse path sums in another order. In float32 this can change the class of an image near
+    # the boundary; in float64 the differences are too small.
     allowed = 2 if recipe.dtype == "float32" else 0
     np.testing.assert_allclose(result.accuracies, wanted, rtol=0, atol=(allowed + 0.1) / 300)
     assert result.steps == 700 * 40
     assert result.seconds > 0
 
 
-def test_a_task_with_more_images_than_there_are_is_refused(store):
+def test_a_task_with_more_images_than_available_is_refused(store):
     with pytest.raises(ValueError, match="size must be at most 1500, the number of training"):
         run_task(Task(1501, 4, "linear", 0), QUICK, DATA)
     with pytest.raises(ValueError, match="tasks must ask for at most 1500 training images"):
@@ -244,7 +244,7 @@ def test_same_bits_for_any_number_of_jobs(jobs, expected, tmp_path, monkeypatch)
 
 def test_the_longest_run_starts_first_and_progress_is_reported(store):
     told = []
-    tasks = [*TASKS, *TASKS[:3]]  # some twice
+    tasks = [*TASKS, *TASKS[:3]]  # some are duplicates
     rows = run_sweep(tasks, QUICK, DATA, store, jobs=1, on_result=lambda *args: told.append(args))
     costs = [row.task.cost for row, _, _ in told]
     assert costs == sorted(costs, reverse=True)
@@ -269,7 +269,7 @@ def test_stored_runs_are_not_run_again(store, monkeypatch):
     assert again[:4] == first
     assert sorted(ran) == sorted(FEW[4:])
     assert told == [(5, 6), (6, 6)]
-    # another recipe, other data, another engine: other runs
+    # another recipe, other data or another engine means other runs
     run_sweep(FEW[:1], replace(QUICK, learning_rate=0.5), DATA, store)
     run_sweep(FEW[:1], QUICK, images(seed=1), store)
     assert len(ran) == 4
@@ -290,7 +290,7 @@ def test_an_error_in_a_run_names_it_and_keeps_the_others(store, monkeypatch, job
         run_sweep(FEW, QUICK, DATA, store, jobs=jobs)
     assert caught.value.__notes__ == [f"In the run with {order[-1]}. Finished runs are stored."]
     kept = {row.task for row in store.runs(QUICK, DATA.checksum)}
-    # of the last two, which run together, the other may be stopped
+    # the last two run concurrently, so the other one may be stopped
     assert kept >= set(order[:-jobs])
     assert order[-1] not in kept
 
@@ -326,7 +326,7 @@ def test_long_runs_are_stopped_when_the_sweep_ends(store, monkeypatch, end):
         if task != order[1]:
             begun.append(task)
             return run_task(task, recipe, data, cancelled=cancelled)
-        while not begun:  # until the other thread is busy
+        while not begun:  # wait until the other thread is busy
             time.sleep(0.001)
         if end == "error":
             raise ArithmeticError
@@ -346,7 +346,7 @@ def test_long_runs_are_stopped_when_the_sweep_ends(store, monkeypatch, end):
     assert len(store.runs(endless, DATA.checksum)) == (end == "interrupt")
 
 
-def test_a_cancelled_run_ends_with_its_epoch():
+def test_a_canceled_run_ends_with_its_epoch():
     asked = []
     with pytest.raises(task_module.CancelledError):
         run_task(FEW[0], RECIPE, DATA, cancelled=lambda: asked.append(1) or len(asked) > 3)
@@ -392,7 +392,7 @@ def wait_for_lines(process, log, count, timeout=60):
 
 
 def check_resumed(path, log, before):
-    """Nothing that had been stored was begun again, or changed."""
+    """Check that no stored run was started again or changed."""
     begun = lines(log)
     assert not set(begun) & {str(task) for task in before}
     after = committed(path) if path.exists() else {}
@@ -413,9 +413,9 @@ def test_a_sweep_killed_at_any_moment_gives_the_same_table(kills, expected, tmp_
             process = start_sweep(path, log)
             try:
                 if killed < kills:
-                    if attempts % 5 == 0:  # while it starts, and makes the file
+                    if attempts % 5 == 0:  # while it starts and creates the file
                         time.sleep(rng.uniform(0, 2))
-                    else:  # after some runs have begun, anywhere within one or in its storing
+                    else:  # after some runs have started, during a run or while it is stored
                         wait_for_lines(process, log, int(rng.integers(1, 8)))
                         time.sleep(rng.uniform(0, 0.1))
                     process.send_signal(signal.SIGKILL)
@@ -431,7 +431,7 @@ def test_a_sweep_killed_at_any_moment_gives_the_same_table(kills, expected, tmp_
         assert table(before.values()) == expected
     assert killed >= kills
     left = {file.suffix for file in tmp_path.iterdir()}
-    assert left <= {".sqlite", ".log", ".new"}  # the last, if it was killed while it made a store
+    assert left <= {".sqlite", ".log", ".new"}  # .new, if it was killed while it created a store
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""XOR with one neuron: the paper's two boundaries, over 50 seeds."""
+"""XOR with one neuron: the paper's two boundaries for 50 seeds."""
 
 from collections import Counter
 
@@ -29,7 +29,7 @@ def test_training_from_the_identity_stops_when_solved():
     assert np.array_equal(trained.neuron.Q, trained.neuron.Q.T)
 
 
-def test_training_on_turns_the_ellipse_into_a_hyperbola():
+def test_further_training_turns_the_ellipse_into_a_hyperbola():
     trained = [xor.train(xor.VARIANTS[2], seed) for seed in range(5)]
     assert {one.neuron.kind for one in trained} == {"hyperbola"}
 

@@ -111,7 +111,7 @@ def test_loaded_models_predict_the_same_and_can_be_refitted(case, tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_rebuilt_steps_have_the_attributes_that_fit_sets(case, tmp_path):
-    """So that no method of a rebuilt step meets an attribute that is missing or another's."""
+    """Then no method of a rebuilt step finds a missing or wrong attribute."""
     _, model, _ = case
     if find(model[0]).name != type(model[0]).__name__:
         pytest.skip("kept as SelectedFeatures")
@@ -121,7 +121,7 @@ def test_rebuilt_steps_have_the_attributes_that_fit_sets(case, tmp_path):
         _assert_same_attributes(fitted, rebuilt)
 
 
-# what a rebuilt step may have otherwise: which solver was chosen; columns as numbers
+# attributes that may differ after rebuilding: the chosen solver; columns as numbers
 FREE = {"_fit_svd_solver", "_columns", "_remainder", "transformers_", "remainder", "transformers"}
 
 
@@ -164,7 +164,7 @@ def _assert_same(a, b, where):
         assert a == b or (a != a and b != b), where
 
 
-# ---- one by one, what went wrong once --------------------------------------------------------
+# ---- regressions -----------------------------------------------------------------------------
 
 
 def _round_trip(model, X, path):
@@ -181,7 +181,7 @@ def test_steps_fitted_in_unusual_ways_are_saved(tmp_path):
     weighted = make_pipeline(StandardScaler(), last)
     _round_trip(weighted.fit(NUMBERS, Y, standardscaler__sample_weight=weight), NUMBERS, path)
     _round_trip(make_pipeline(OneHotEncoder(dtype="float32"), last).fit(WHOLE, Y), WHOLE, path)
-    parts = IncrementalPCA(4).partial_fit(NUMBERS)  # which sets no batch_size_
+    parts = IncrementalPCA(4).partial_fit(NUMBERS)  # does not set batch_size_
     save(Pipeline([("p", parts), ("q", last.fit(parts.transform(NUMBERS), Y))]), path)
     assert load(path)[0].components_.shape == (4, 4)
     union = FeatureUnion([("x", "drop"), ("s", StandardScaler())])
@@ -190,7 +190,7 @@ def test_steps_fitted_in_unusual_ways_are_saved(tmp_path):
     _round_trip(make_pipeline(columns, last).fit(NUMBERS, Y), NUMBERS, path)
     texts = TEXT_GAPS.astype(object).where(TEXT_GAPS.notna(), None)
     imputed = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(), last)
-    _round_trip(imputed.fit(texts, Y), texts, path)  # None is a value, not a missing one
+    _round_trip(imputed.fit(texts, Y), texts, path)  # None is a value, not missing
 
 
 def test_whitening_of_small_data_is_explained_exactly():
@@ -209,21 +209,21 @@ def test_a_selector_with_its_own_transform_is_not_supported():
         find(Ten())
 
 
-def test_explained_without_the_columns_that_are_dropped():
+def test_dropped_columns_are_not_explained():
     frame = pd.DataFrame(NUMBERS, columns=list("abcd"))
     columns = ColumnTransformer([("s", StandardScaler(), ["a", "b"])])
     model = make_pipeline(columns, QuadraticLogisticRegression()).fit(frame, Y)
     expected = str(explain(model, frame))
     assert str(explain(model, frame[["b", "a"]])) == expected
     assert str(explain(model, frame[["c", "b", "a"]].assign(e=1))) == expected
-    reached = select_layer(model, names=list("bacd")).space.reach(frame)  # names for people
+    reached = select_layer(model, names=list("bacd")).space.reach(frame)  # names for display only
     assert np.array_equal(reached, NUMBERS * [1, 1, 0, 0])
 
 
 @pytest.mark.parametrize(
     "steps", [(StandardScaler(), SimpleImputer()), (SimpleImputer(strategy="constant"),)]
 )
-def test_explained_with_gaps_that_a_later_step_fills(steps):
+def test_missing_values_that_a_later_step_imputes_are_explained(steps):
     model = make_pipeline(*steps, QuadraticLogisticRegression()).fit(GAPS, Y)
     reached = select_layer(model).space.reach(GAPS)
     value = explain(model, GAPS).classes[0].surface.value(reached)
@@ -231,7 +231,7 @@ def test_explained_with_gaps_that_a_later_step_fills(steps):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_export_refuses_categories_that_onnx_cannot_tell_apart():
+def test_export_refuses_categories_that_onnx_cannot_distinguish():
     pytest.importorskip("onnxruntime")
     from quadric.onnx import export
 

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn lies where the geometry says. (They are looked at by hand, too.)"""
+"""Plots: the drawn curves agree with the geometry."""
 
 import runpy
 from pathlib import Path
@@ -36,7 +36,7 @@ def ax():
     figure = Figure()
     ax = figure.subplots()
     yield ax
-    figure.canvas.draw()  # what was drawn can be rendered
+    figure.canvas.draw()  # the figure can be rendered
 
 
 def lines(ax):
@@ -70,7 +70,7 @@ def test_without_axes_pyplot_makes_them():
     from matplotlib import pyplot
 
     made = plot_conic(Quadric(np.eye(2), [-20, 0], 99))
-    assert made.get_xlim()[0] < 9 < 11 < made.get_xlim()[1]  # the circle is in sight
+    assert made.get_xlim()[0] < 9 < 11 < made.get_xlim()[1]  # the circle is visible
     pyplot.close(made.figure)
 
 
@@ -85,7 +85,7 @@ def test_clusters_with_their_boundaries(ax):
     assert len(points) == 6
     colors = list(points.values())
     assert len(set(colors)) == 6
-    for line in ax.lines:  # each line is the boundary of the neuron whose class has its colour
+    for line in ax.lines:  # each line is the boundary of the neuron of the class with its color
         k = colors.index(mpl.colors.to_hex(line.get_color()))
         drawn = np.column_stack(line.get_data())
         assert np.abs(neurons[k].value(drawn)).max() < 1e-9 * np.abs(neurons[k].Q).max() * 1e3
@@ -104,7 +104,7 @@ def test_regions_agree_with_predictions_and_lines_with_ties(ax, hidden):
     x0, x1, y0, y1 = image.get_extent()
     corner = model.predict([[x0, y0], [x1, y1]])
     assert [winners[0, 0], winners[-1, -1]] == corner.tolist()
-    if not hidden:  # the lines are ties of the two best classes
+    if not hidden:  # on the lines, the two most likely classes tie
         assert lines(ax)
         for line in lines(ax):
             z = np.sort(model.decision_function(line), axis=1)
@@ -156,7 +156,7 @@ def test_slices_and_outlines(ax):
 
 
 @pytest.mark.slow
-def test_eigenvectors_as_pictures():
+def test_eigenvectors_as_images():
     X, y = load_digits(return_X_y=True)
     model = QuadraticLogisticRegression(C=0.01, tol=1e-2).fit(X / 16, y)
     figure = plot_eigenvectors(model, (8, 8), count=3)
@@ -230,7 +230,7 @@ def test_the_pictures_of_the_documentation_are_drawn(tmp_path, monkeypatch):
     assert made <= {path.name for path in (root / "docs").iterdir()}
 
 
-def test_axes_that_point_the_other_way(ax):
+def test_inverted_axes(ax):
     ax.plot([0, 1], [0, 1])
     ax.invert_yaxis()
     plot_conic(Quadric(np.eye(2), [-1, -1], 0.4), ax)
@@ -239,7 +239,7 @@ def test_axes_that_point_the_other_way(ax):
     assert len(ax.lines) > 1
 
 
-def test_one_neuron_has_the_colour_of_the_second_class(ax):
+def test_one_neuron_has_the_color_of_the_second_class(ax):
     X, y = datasets.xor()
     net = Network.create(2, [("quadratic", 1, "logistic")], init="identity", rng=0)
     net.layers[0].b = [-1.0]  # the unit circle

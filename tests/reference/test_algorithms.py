@@ -1,4 +1,4 @@
-"""The reference: printed errors fail where the corrected forms pass; counts of multiplications."""
+"""The reference: the printed forms fail, the corrected ones pass; counts of multiplications."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ EPSILON = 1e-6
 
 
 def difference(function, array, *, symmetric=False):
-    """Central differences of function() by the entries of `array`, which is moved in place."""
+    """Return central differences of function() for the entries of `array`, changed in place."""
     result = np.empty_like(array)
     for index in np.ndindex(array.shape):
         places = {index}
@@ -49,7 +49,7 @@ def neuron():
 
 @pytest.fixture
 def two_layers():
-    """Layers 3 -> 4 -> 2 whose second is quadratic and has what Algorithm 2 needs, too."""
+    """Layers 3 -> 4 -> 2; the second has the parameters of a quadratic and a reduced layer."""
     rng = np.random.default_rng(1)
     Q = rng.normal(size=(2, 4, 4))
     first = {"W": rng.normal(size=(4, 3)), "b": rng.normal(size=4)}
@@ -133,7 +133,7 @@ def test_upper_triangular_Q_of_section_5(two_layers):
     np.testing.assert_allclose(z, cache.z[1], atol=1e-13)
 
 
-# ---- right gradients, by differences -------------------------------------------------------
+# ---- correct gradients, by differences -----------------------------------------------------
 
 
 def test_logistic_gradients(neuron):
@@ -157,7 +157,7 @@ def test_logistic_training_is_algorithm_1_with_one_neuron(neuron):
     np.testing.assert_allclose(trained["b"], [b1], atol=1e-13)
 
 
-def test_training_leaves_its_arguments_alone(two_layers):
+def test_training_does_not_change_its_arguments(two_layers):
     first, quadratic, reduced, x, y = two_layers
     before = {name: array.copy() for name, array in quadratic.items()}
     train_qnn(x[None], y[None], [first, quadratic], 0.1)
@@ -225,26 +225,26 @@ def test_layers_of_another_algorithm_are_refused(two_layers):
         train_rpqnn(x[None], y[None], [first, quadratic], 0.1)
 
 
-def test_where_print_and_count_differ():
+def test_differences_between_printed_and_counted():
     m, n = 10, 30
     printed, counted = as_printed.COUNTS, counts.COUNTS
 
     def extra(kind, step):
         return counted[kind, step](m, n) - counted["ann", step](m, n)
 
-    # the same
+    # equal counts
     assert printed["ann", "forward"](m, n) == counted["ann", "forward"](m, n)
     assert printed["ann", "backward"](m, n) == counted["ann", "backward"](m, n)
     assert printed["qnn", "extra backward"](m, n) == extra("qnn", "backward")
     assert printed["rpqnn", "extra forward"](m, n) == extra("rpqnn", "forward")
     assert printed["rpqnn", "extra backward"](m, n) == extra("rpqnn", "backward")
     assert printed["rpqnn", "text forward"](m, n) == counted["rpqnn", "forward"](m, n)
-    # not the same, and by how much
+    # counts that differ
     assert printed["ann", "update"](m, n) - counted["ann", "update"](m, n) == n - m
     assert extra("qnn", "forward") == m * n * n  # V; the printed count does not produce it
     assert extra("qnn", "update") == n * n + m * n * (n + 1) // 2
     assert printed["qnn", "extra update"](m, n) - extra("qnn", "update") == m * n - n * n
-    # the notes count extra against the printed ANN update, mn + m + n: then it is mn - n + 7m
+    # relative to the printed ANN update, mn + m + n, the extra cost is mn - n + 7m
     over_printed = counted["rpqnn", "update"](m, n) - printed["ann", "update"](m, n)
     assert over_printed == m * n - n + 7 * m
     assert printed["rpqnn", "extra update"](m, n) - over_printed == 2 * m * n
@@ -262,7 +262,7 @@ def test_memory_and_parameters():
     assert as_printed.COUNTS["rpqnn", "extra parameters, section IV"](m, n) == 2 * m * n
 
 
-def test_sums_from_layer_2_drop_the_largest_update():
-    # A_BP and R_BP sum from l = 2; for 784-30-10 layer 1's update is the largest term of all
+def test_sums_from_layer_2_omit_the_largest_update():
+    # A_BP and R_BP sum from l = 2; for 784-30-10 the update of layer 1 is the largest term
     update = counts.COUNTS["ann", "update"]
     assert update(30, 784) > 30 * update(10, 30)
