@@ -1,4 +1,4 @@
-"""Tables that several test modules use."""
+"""Tables for several test modules."""
 
 import signal
 
@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 @pytest.fixture
 def mixed(tmp_path):
-    """Numbers, a boolean, a category, holes: as CSV and as Parquet."""
+    """Numbers, a boolean, a category and missing values, as CSV and as Parquet."""
     rng = np.random.default_rng(0)
     n = 240
     x, z = rng.normal(5, 2, n), rng.normal(size=n)

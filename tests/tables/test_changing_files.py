@@ -1,4 +1,4 @@
-"""A file that changes during a run ends it with one line."""
+"""A file that changes during a run stops it with a one-line error."""
 
 import os
 import time
@@ -36,7 +36,7 @@ def append_a_class(path):
 
 
 def rewrite(path):
-    """Other content of the same size, and the same time of modification."""
+    """Write other content of the same size, with the same modification time."""
     before = path.stat()
     content = path.read_bytes().replace(b",in\n", b",ab\n")
     path.write_bytes(content)
@@ -45,7 +45,7 @@ def rewrite(path):
 
 
 def replace_it(path):
-    """Another file of the same size, moved into its place."""
+    """Replace the file by another one of the same size."""
     other = path.with_suffix(".new")
     other.write_bytes(path.read_bytes().replace(b",in\n", b",ab\n"))
     os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
@@ -61,7 +61,7 @@ def remove(path):
     "change", [cut, cut_to_the_header, append, append_a_class, rewrite, replace_it, remove]
 )
 def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, no_hang):
-    """One line, whatever happens to the file; no row is used that was not there at first."""
+    """Any change leads to a one-line error, and rows added later are never used."""
     from quadric.tables import _csv_file as reading
     from quadric.tables.streaming._learner import Learner
 
@@ -108,8 +108,8 @@ def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_
 
 
 @pytest.mark.slow
-def test_rows_are_counted_even_if_nothing_tells_of_a_change(table, monkeypatch, no_hang):
-    """Some file systems give the same times and numbers to all files."""
+def test_rows_are_counted_even_if_the_file_status_does_not_change(table, monkeypatch, no_hang):
+    """Some file systems report the same times and inode numbers for all files."""
     monkeypatch.setattr("quadric.tables._source.check_unchanged", lambda path, version: None)
     for change, words in (
         (append, "it no longer has 2,400 rows"),
@@ -131,7 +131,7 @@ def test_rows_are_counted_even_if_nothing_tells_of_a_change(table, monkeypatch, 
 
 
 @pytest.mark.slow
-def test_the_command_says_in_one_line_that_its_file_changed(table):
+def test_the_command_prints_one_line_if_its_file_changes(table):
     lines = table.read_text().splitlines(keepends=True)
     writer = table.open("a")
 

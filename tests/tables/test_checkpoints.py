@@ -1,4 +1,4 @@
-"""Checkpoints: only our own file is read, replaced or removed, and what is damaged is refused."""
+"""Checkpoints: unrelated files are never read, replaced or removed; damaged files are refused."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def train(place, *more, output="a.quadric"):
     return command("train", table, "-t", "label", "-o", place / output, *options, *more)
 
 
-# ---- the files of others -------------------------------------------------------------------
+# ---- unrelated files -----------------------------------------------------------------------
 
 
 def text_file(path):
@@ -80,7 +80,7 @@ def device(path):
 
 
 def files_in(directory):
-    """Inode, time and content of each file; a device has none."""
+    """Return inode, time and content of each file; a device has no content."""
     found = {}
     for path in directory.iterdir():
         readable = path.is_file() and path.stat().st_size < 10**6
@@ -105,7 +105,7 @@ def files_in(directory):
         device,
     ],
 )
-def test_what_is_not_our_checkpoint_stays_as_it_is(place, make, resume, no_hang):
+def test_files_that_are_not_checkpoints_stay_unchanged(place, make, resume, no_hang):
     path = place / "a.quadric.checkpoint"
     make(path)
     before = files_in(place)
@@ -116,7 +116,7 @@ def test_what_is_not_our_checkpoint_stays_as_it_is(place, make, resume, no_hang)
 
 
 @pytest.mark.slow
-def test_an_older_checkpoint_of_ours_is_replaced_and_removed(place):
+def test_an_older_checkpoint_is_replaced_and_removed(place):
     path = place / "a.quadric.checkpoint"
     with pytest.raises(StopError):
         go(place / "table.csv", progress=stop_after(2, "second"))
@@ -127,8 +127,8 @@ def test_an_older_checkpoint_of_ours_is_replaced_and_removed(place):
 
 
 @pytest.mark.parametrize("calls", [1, 4])
-def test_a_file_that_another_puts_there_during_the_run(place, calls):
-    """Before the first checkpoint is written, and between two of them."""
+def test_a_file_created_by_another_process_during_the_run(place, calls):
+    """It appears before the first checkpoint is written, or between two checkpoints."""
     path = place / "table.checkpoint"
     seen = [0]
 
@@ -151,11 +151,11 @@ def test_a_checkpoint_that_was_removed_is_written_again(place):
     go(place / "table.csv", progress=lambda *_: path.unlink(missing_ok=True))
 
 
-def test_only_what_the_run_has_written_is_removed(place):
+def test_only_files_written_by_the_run_are_removed(place):
     path, run = place / "checkpoint", {"x": 1}
     one, other = Checkpoint(path), Checkpoint(path)
     assert one.begin(run, resume=False) is None
-    one.remove()  # nothing was written
+    one.remove()  # nothing has been written
     one.save({"a": 1}, {})
     other.begin(run, resume=False)
     other.save({"a": 2}, {})
@@ -166,12 +166,12 @@ def test_only_what_the_run_has_written_is_removed(place):
     assert sorted(file.name for file in place.iterdir()) == [".quadric-note.part", "table.csv"]
 
 
-def test_what_a_killed_writer_left_is_removed_with_the_checkpoint(place, monkeypatch):
+def test_leftovers_of_a_killed_writer_are_removed_with_the_checkpoint(place, monkeypatch):
     path, run = place / "checkpoint", {"x": 1}
     checkpoint = Checkpoint(path)
     checkpoint.begin(run, resume=False)
     checkpoint.save({}, {})
-    monkeypatch.setattr(os, "unlink", lambda path: None)  # as if killed before it
+    monkeypatch.setattr(os, "unlink", lambda path: None)  # as if the process was killed first
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -185,7 +185,7 @@ def test_what_a_killed_writer_left_is_removed_with_the_checkpoint(place, monkeyp
     left = list(place.glob(".quadric-*.part"))
     assert len(left) == 2
     checkpoint.remove()
-    assert len(list(place.glob(".quadric-*.part"))) == 1  # that of the other run
+    assert len(list(place.glob(".quadric-*.part"))) == 1  # the one of the other run
     assert not path.exists()
 
 
@@ -215,8 +215,8 @@ def test_a_checkpoint_of_other_versions_is_refused(place, monkeypatch):
         go(place / "table.csv", resume=True)
 
 
-def test_a_checkpoint_has_the_state_of_the_moment(place):
-    """What is on the disk is what the run had: its arrays, its counters, its records."""
+def test_a_checkpoint_contains_the_current_state(place):
+    """The file contains the arrays, counters and records of the run."""
     with pytest.raises(StopError):
         go(place / "table.csv", progress=stop_after(3, "second"))
     description, arrays = container.read(place / "table.checkpoint", FORM)
@@ -230,7 +230,7 @@ def test_a_checkpoint_has_the_state_of_the_moment(place):
 
 @pytest.mark.slow
 def test_a_state_of_any_length(place):
-    """Many columns with many categories make a long text, in many pieces."""
+    """Many columns with many categories lead to a long text in many pieces."""
     state = {"values": {f"column {i} " + "x" * 500: [1, 2, 3] for i in range(40_000)}}
     checkpoint = Checkpoint(place / "checkpoint")
     checkpoint.begin({"drop": [f"c{i}" for i in range(20_000)]}, resume=False)
@@ -277,7 +277,7 @@ def test_6000_damaged_checkpoints(capsys):
 
 @pytest.mark.slow
 def test_forged_checkpoints_give_no_traceback(originals):
-    """With the right hash, and values that a run could have had: any model, or one line."""
+    """With a valid hash and plausible values, the result is a model or a one-line error."""
     for seed in range(40):
         outcome, said = originals.outcome_of(damaged_checkpoints.forge, seed)
         assert outcome in ("refused", "same", "another model"), said

@@ -1,4 +1,4 @@
-"""Unusual CSV files give a correct result or one line."""
+"""Unusual CSV files lead to a correct result or a one-line error."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.support.odd_files import KINDS
 
 
 def check_odd_file(make, seed, directory):
-    """A right result, or one clear line."""
+    """Check for a correct result or a one-line error."""
     odd = make(np.random.default_rng(seed))
     data, model = directory / f"{make.__name__}_{seed}.csv", directory / f"{make.__name__}.quadric"
     data.write_bytes(odd.content)

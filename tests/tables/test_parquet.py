@@ -1,4 +1,4 @@
-"""Damaged Parquet files give one line, whatever happens to the process that reads them."""
+"""Damaged Parquet files lead to a one-line error, even if they crash a process."""
 
 import json
 import subprocess
@@ -42,8 +42,8 @@ def test_damaged_parquet_files():
     ("name", "reason"),
     [("aborts", "needs more memory than is available"), ("panics", "called `Option::unwrap()`")],
 )
-def test_a_parquet_file_that_ends_its_reader(name, reason, tmp_path):
-    """A column of three texts with one bit flipped: Polars 2.1 aborts, or panics."""
+def test_a_parquet_file_that_crashes_its_reader(name, reason, tmp_path):
+    """With one bit flipped in a column of three texts, Polars 2.1 aborts or panics."""
     table = ROOT / "tests" / "fixtures" / f"{name}.parquet"
     command = [sys.executable, "-m", "quadric", "train", table, "-t", "x", "-o", tmp_path / "m"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -77,7 +77,7 @@ def test_2500_damaged_parquet_files(capsys):
         ('print(\'{"columns": ["x", "y"], "rows": 31}\')', "only 30 of 31 rows can be read"),
     ],
 )
-def test_whatever_becomes_of_the_process_that_reads_first(tmp_path, monkeypatch, script, words):
+def test_failures_of_the_process_that_reads_first(tmp_path, monkeypatch, script, words):
     pl.DataFrame({"x": range(30), "y": ["a", "b"] * 15}).write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr(parquet, "PROBE", write(tmp_path / "probe.py", script))
     result = CliRunner().invoke(
@@ -90,7 +90,7 @@ def test_whatever_becomes_of_the_process_that_reads_first(tmp_path, monkeypatch,
 
 
 @pytest.mark.slow
-def test_a_panic_in_this_process_is_one_line_too(tmp_path, monkeypatch):
+def test_a_panic_in_this_process_is_also_a_one_line_error(tmp_path, monkeypatch):
     def panic(*_, **__):
         raise pl.exceptions.PanicException("called `Option::unwrap()` on a `None` value")
 

@@ -1,4 +1,4 @@
-"""Predictions for tables: columns by name, one row per row, old files survive."""
+"""Predictions for tables: columns matched by name, one output row per row, old files kept."""
 
 import numpy as np
 import polars as pl

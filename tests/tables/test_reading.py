@@ -1,4 +1,4 @@
-"""CSV and Parquet files are read row by row, completely, and alike."""
+"""CSV and Parquet files are read completely and in the same way."""
 
 import csv
 import datetime as dt
@@ -15,8 +15,8 @@ from tests.support.tables import schema_of, schema_of_source, write
 
 
 @pytest.mark.parametrize("size", [64, 200, 10**6])
-def test_blocks_of_a_csv_file_make_the_whole(tmp_path, monkeypatch, size):
-    """Wherever a block ends: within quotes, within a line, on a line's end."""
+def test_blocks_of_a_csv_file_contain_every_row(tmp_path, monkeypatch, size):
+    """A block may end within quotes, within a line or at the end of a line."""
     rows = [[f"{i}", f'a "{i}",\n{"b" * (i % 7)}' if i % 3 else f"{i}é"] for i in range(60)]
     with (tmp_path / "a.csv").open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows([["n", "text"], *rows])
@@ -30,7 +30,7 @@ def test_blocks_of_a_csv_file_make_the_whole(tmp_path, monkeypatch, size):
     assert list(source.batches(7, 60)) == []
 
 
-def test_an_open_quote_does_not_fill_the_memory(tmp_path, monkeypatch):
+def test_an_unclosed_quote_does_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "BLOCK", 100)
     monkeypatch.setattr(reading, "LARGEST_BLOCK", 1000)
     path = write(tmp_path / "a.csv", 'a,b\n1,2\n3,"4\n' + "5,6\n" * 1000)
@@ -84,7 +84,7 @@ def test_parquet_types(tmp_path):
 
 
 def decided(path, **options):
-    """What is made of the column 'c' of a file as an input, and as the target."""
+    """Return how the column 'c' of a file is used as an input and as the target."""
     found, table = [], open_table(path)
     try:
         schema = schema_of_source(table, "y", **options)
@@ -132,7 +132,7 @@ def decided(path, **options):
     ],
 )
 def test_a_column_is_the_same_in_csv_and_parquet(tmp_path, values, options):
-    """Its kind, its categories and classes, why it is left out, and what each row has."""
+    """Compare kind, categories, classes, the reason for not using it, and the values."""
     series = values if isinstance(values, pl.Series) else pl.Series(values)
     n = len(series)
     frame = pl.DataFrame({"x": range(n), "c": series, "y": ["a", "b"] * (n // 2)})
@@ -144,8 +144,8 @@ def test_a_column_is_the_same_in_csv_and_parquet(tmp_path, values, options):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_a_pipe_is_no_table(tmp_path):
-    """It can be read once only: rows would be lost."""
+def test_a_pipe_is_refused(tmp_path):
+    """It can be read only once, so rows would be lost."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(TableError, match="it is a device or a pipe, not a file"):
         open_table(tmp_path / "pipe")

@@ -1,4 +1,4 @@
-"""The schema that is inferred from a table, and the inputs that follow from it."""
+"""The schema inferred from a table, and the resulting inputs."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_the_task_follows_from_the_target(tmp_path, values, task, classes):
     assert (schema.task, schema.classes) == (task, classes)
 
 
-def test_the_users_options_decide_over_the_values(tmp_path):
+def test_options_take_precedence_over_the_values(tmp_path):
     rows = "".join(f"{i},{i % 3},{i % 4},{'ab'[i % 2]}\n" for i in range(60))
     path = write(tmp_path / "a.csv", "x,code,w,y\n" + rows)
     schema = schema_of(path, "code", task="regression", drop=["x"], categorical=["w"])
@@ -80,7 +80,7 @@ def test_the_users_options_decide_over_the_values(tmp_path):
         schema_of(path, "y", drop=["q"])
 
 
-def test_values_are_converted_and_the_place_of_a_bad_one_is_named(mixed, tmp_path):
+def test_values_are_converted_and_the_row_of_a_bad_one_is_named(mixed, tmp_path):
     schema = schema_of(mixed / "mixed.csv", "label")
     frame = open_table(mixed / "mixed.csv").read()
     X = features(schema, frame)
@@ -96,14 +96,14 @@ def test_values_are_converted_and_the_place_of_a_bad_one_is_named(mixed, tmp_pat
         features(schema, bad, start=1000)
 
 
-def test_preprocessing_from_moments_is_that_of_the_data(mixed):
+def test_preprocessing_from_moments_equals_that_of_the_data(mixed):
     schema = schema_of(mixed / "mixed.csv", "label")
     X = features(schema, open_table(mixed / "mixed.csv").read())
     trained = train(open_table(mixed / "mixed.csv"), ColumnOptions("label"), Settings(test_size=0))
     ours, theirs = fitted_to_moments(schema), trained.model[:-1]
     assert list(ours.get_feature_names_out()) == list(theirs.get_feature_names_out())
     A, B = ours.transform(X), theirs.transform(X)
-    # the mean is put where numbers are missing before scikit-learn takes the deviation
+    # scikit-learn imputes the mean before it computes the deviation
     holes = X["x"].is_null().to_numpy()
     assert np.allclose(A[:, 1:], B[:, 1:], atol=1e-12)
     ratio = (A[~holes, 0] / B[~holes, 0]).std()

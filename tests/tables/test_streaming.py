@@ -1,4 +1,4 @@
-"""Streaming: learns, and resumes bit-identically from a checkpoint."""
+"""Streaming trains a model and resumes bit-identically from a checkpoint."""
 
 import os
 
@@ -37,7 +37,7 @@ def test_streaming_learns(table):
 
 
 @pytest.mark.slow
-def test_rows_held_out_are_not_learned(table, monkeypatch):
+def test_held_out_rows_are_not_used_for_training(table, monkeypatch):
     from quadric.tables.streaming._learner import Learner
 
     learned = []
@@ -90,7 +90,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
     assert content_of(resumed) == content_of(expected)  # the records of training included
     assert state.path.exists()  # the caller removes it once the model is saved
     trained = [done for text, done in seen if text.startswith("second")]
-    if stage == "second":  # what was done is not done again
+    if stage == "second":  # finished work is not repeated
         assert len(trained) == 24 - 2 * (calls // 2) + (0 if calls % 2 else 2)
         assert not [text for text, _ in seen if text.startswith("first")]
     if stage == "third":
@@ -120,7 +120,7 @@ def test_a_checkpoint_of_another_run_is_refused(table):
 
 
 def test_other_content_of_the_same_size_and_time_is_refused(table):
-    """Wherever in the file it is, and whatever the times say that a program may set."""
+    """The position in the file and the modification time do not matter."""
     with pytest.raises(StopError):
         go(table, progress=stop_after(5, "second pass"))
     times = table.stat().st_atime_ns, table.stat().st_mtime_ns
@@ -137,7 +137,7 @@ def test_other_content_of_the_same_size_and_time_is_refused(table):
 
 
 @pytest.mark.parametrize("size", [0, 100, 5_000_000])
-def test_a_sample_of_a_file_has_both_ends_and_the_middle(tmp_path, size):
+def test_a_sample_of_a_file_includes_both_ends_and_the_middle(tmp_path, size):
     def digest(content):
         (tmp_path / "a").write_bytes(content)
         version = file_version((tmp_path / "a").stat())
@@ -182,7 +182,7 @@ def test_an_estimator_continues_from_its_state(options):
 def test_a_divergence_lowers_the_rate(table, monkeypatch):
     from quadric.tables.streaming import _learner as learner
 
-    monkeypatch.setattr(learner, "RATE", 1e4)  # far too long a step
+    monkeypatch.setattr(learner, "RATE", 1e4)  # a step that is far too large
     trained = go(table)
     assert "Training diverged" in " ".join(trained.notes)
     assert all(np.isfinite(array).all() for array in parameters(trained))
@@ -190,8 +190,8 @@ def test_a_divergence_lowers_the_rate(table, monkeypatch):
 
 
 @pytest.mark.slow
-def test_buffers_without_a_row_to_learn_from(tmp_path):
-    """The first rows have no target, or are held out, and a checkpoint is written all the same."""
+def test_buffers_without_training_rows(tmp_path):
+    """A checkpoint is written even if the first rows have no target or are held out."""
     table = tmp_path / "table.csv"
     rows = "".join(f"{i},{i % 7},{'' if i < 5 else 'ab'[i % 2]}\n" for i in range(30))
     table.write_text("x,z,y\n" + rows)

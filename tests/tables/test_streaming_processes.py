@@ -1,4 +1,4 @@
-"""Streaming in processes: little memory, and the same bytes after kills."""
+"""Streaming in separate processes: little memory, and the same bytes after kills."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def make_parquet(path, rows, chunk=200_000):
-    """Eight numbers, a category and a label, in row groups, without holding it all."""
+    """Write eight numbers, a category and a label in row groups, with little memory."""
     from quadric.tables._prediction import write_batches
 
     def frames():
@@ -40,7 +40,7 @@ def make_parquet(path, rows, chunk=200_000):
 
 
 def peak_of(process, limit=600):
-    """Wait for a process; its result and its peak memory in MB."""
+    """Wait for a process; return its result and its peak memory in MB."""
     peak = 0.0
     end = time.monotonic() + limit
     while process.poll() is None and time.monotonic() < end:
@@ -66,7 +66,7 @@ def stored_state(path):
 
 
 def kill_when_training(process, checkpoint, stage):
-    """SIGKILL once a checkpoint of the stage is there."""
+    """Send SIGKILL as soon as a checkpoint of the stage exists."""
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
         if checkpoint.exists():

@@ -1,4 +1,4 @@
-"""A bare Network on tables, from the shell: its columns, its outputs, and what does not fit."""
+"""A bare Network on tables from the shell: columns, outputs, and tables that do not fit."""
 
 import json
 
@@ -22,14 +22,14 @@ def net(m, last, *, n=3, dtype="float64"):
 
 
 def write(path, names=NAMES, rows=X, **more):
-    """A table of numbers, with further columns behind them."""
+    """Write a table of numbers followed by other columns."""
     frame = pl.DataFrame({name: rows[:, i] for i, name in enumerate(names)} | more)
     frame.write_parquet(path) if path.suffix == ".parquet" else frame.write_csv(path)
     return path
 
 
 def run(tmp_path, network, *options, extra=None, table=None, out="out.csv"):
-    """The predictions as a frame, and what was said."""
+    """Return the predictions as a frame, and the messages."""
     quadric.save(network, tmp_path / "net.quadric", extra=extra)
     table = write(tmp_path / "table.csv") if table is None else table
     result = command("predict", tmp_path / "net.quadric", table, "-o", tmp_path / out, *options)
@@ -46,7 +46,7 @@ def refused(tmp_path, network, part, *options, extra=None, table=None):
     assert not (tmp_path / "no").exists()
 
 
-# ---- what comes out ------------------------------------------------------------------------
+# ---- outputs -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -109,7 +109,7 @@ def test_parquet_in_many_batches(tmp_path, monkeypatch):
     assert "does not use: 'text'" in said
 
 
-def test_rows_that_lack_a_number_are_left_blank(tmp_path):
+def test_rows_with_a_missing_number_have_no_prediction(tmp_path):
     table = write(tmp_path / "table.csv")
     lines = table.read_text().splitlines()
     lines[3] = "1.5,,0.25"
@@ -125,7 +125,7 @@ def test_rows_that_lack_a_number_are_left_blank(tmp_path):
     assert "Imputed" not in said
 
 
-def test_what_was_done_as_json(tmp_path):
+def test_the_summary_as_json(tmp_path):
     quadric.save(net(2, "softmax"), tmp_path / "net")
     table = write(tmp_path / "table.csv", text=["t"] * 50)
     result = command("predict", tmp_path / "net", table, "-o", tmp_path / "out.csv", "--json")
@@ -137,7 +137,7 @@ def test_what_was_done_as_json(tmp_path):
 
 
 @pytest.mark.slow
-def test_info_explain_and_plot_know_the_names(tmp_path):
+def test_info_explain_and_plot_use_the_names(tmp_path):
     extra = {"columns": NAMES, "classes": ["x", "y"], "target": "kind"}
     quadric.save(net(2, "softmax"), tmp_path / "net", extra=extra)
     facts = json.loads(command("info", tmp_path / "net", "--json").stdout)
@@ -154,7 +154,7 @@ def test_info_explain_and_plot_know_the_names(tmp_path):
 
 
 def test_a_column_that_is_merely_called_class(tmp_path):
-    """Where the file names no target, no column of the table is taken for it."""
+    """If the file names no target, no column of the table is used as the target."""
     quadric.save(net(2, "softmax"), tmp_path / "net")
     table = write(tmp_path / "table.csv", **{"class": ["first", "second"] * 25})
     result = command("explain", tmp_path / "net", table)
@@ -163,7 +163,7 @@ def test_a_column_that_is_merely_called_class(tmp_path):
     assert "the 50 samples" in result.stdout
 
 
-# ---- what does not fit ---------------------------------------------------------------------
+# ---- tables and names that do not fit ------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -197,8 +197,8 @@ def test_tables_that_do_not_fit(tmp_path):
     refused(tmp_path, net(2, "softmax"), "'x11' and 8 more. Use", table=many)
 
 
-def test_a_column_without_a_name_is_no_input(tmp_path):
-    """As pandas writes its index."""
+def test_a_column_without_a_name_is_not_an_input(tmp_path):
+    """pandas writes its index this way."""
     table = tmp_path / "table.csv"
     table.write_text(",a,b,c\n0,1,2,3\n1,4,5,6\n")
     found, said = run(tmp_path, net(2, "identity"), table=table)
@@ -239,7 +239,7 @@ def test_a_column_without_a_name_is_no_input(tmp_path):
         ({"target": ""}, "'target' in the model file must be a name. Got ''"),
     ],
 )
-def test_files_that_say_what_does_not_fit(tmp_path, extra, part):
+def test_names_that_do_not_fit_the_network(tmp_path, extra, part):
     refused(tmp_path, net(2, "softmax"), part, extra=extra)
     with pytest.raises(TableError):
         TableNetwork(net(2, "softmax"), extra)

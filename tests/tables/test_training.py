@@ -20,14 +20,14 @@ def test_training_on_iris(iris):
     confusion = np.array(trained.report.confusion)
     assert confusion.sum() == 150
     assert np.trace(confusion) / 150 == pytest.approx(scores["this model"])
-    tie = boundary(trained.model, "versicolor", "virginica")  # in the user's units: centimetres
+    tie = boundary(trained.model, "versicolor", "virginica")  # in the user's units: centimeters
     X = load_iris().data[50:]
     right = (tie.value(X) > 0) == (np.arange(100) < 50)
     assert right.mean() > 0.95
 
 
 @pytest.mark.slow
-def test_held_out_rows_are_not_seen(iris):
+def test_held_out_rows_are_not_used(iris):
     trained = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4))
     report = trained.report
     assert (report.trained, report.held_out) == (90, 60)

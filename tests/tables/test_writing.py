@@ -18,7 +18,7 @@ SHOWN = ["'=HYPERLINK(0)", "'+cmd", "'-1+2", "'@sum", "'-", "plain", "-1", "it's
 
 @pytest.fixture
 def formulas(tmp_path):
-    """A model whose classes and target look like formulas, and its table."""
+    """Write a model whose classes and target look like formulas, and its table."""
     rows = "".join(f"{k}.{i},{i % 3},{FORMULAS[k]}\n" for i in range(8) for k in range(8))
     table = write(tmp_path / "a.csv", "x,z,=target\n" + rows)
     result = CliRunner().invoke(
@@ -35,7 +35,7 @@ def predicted(place, *more):
     return result
 
 
-def test_formulas_in_labels_and_names_are_shown_and_not_computed(formulas):
+def test_formulas_in_labels_and_names_are_escaped(formulas):
     out = formulas / "out.csv"
     said = predicted(formulas, "-o", out, "--proba").stderr
     rows = list(csv.reader(out.read_text().splitlines()))
@@ -49,7 +49,7 @@ def test_formulas_in_labels_and_names_are_shown_and_not_computed(formulas):
 
 
 @pytest.mark.slow
-def test_raw_csv_and_parquet_have_the_labels_as_they_are(formulas):
+def test_raw_csv_and_parquet_contain_the_labels_unchanged(formulas):
     raw, parquet = formulas / "raw.csv", formulas / "out.parquet"
     said = predicted(formulas, "-o", raw, "--raw-csv").stderr
     predicted(formulas, "-o", parquet)
@@ -63,18 +63,18 @@ def test_raw_csv_and_parquet_have_the_labels_as_they_are(formulas):
 
 
 @pytest.mark.parametrize("text", ["\tx", "\rx", "\nx", "=", "+1+1", "-1e", "@", "--1", "-1 "])
-def test_what_a_spreadsheet_would_compute(text):
+def test_text_that_a_spreadsheet_would_evaluate(text):
     safe, count = safe_for_spreadsheets(pl.Series([text, None]))
     assert (safe.to_list(), count) == (["'" + text, None], 1)
 
 
 @pytest.mark.parametrize("text", ["", "x=1", "-1", "+1", "-1.5e-3", "-.5", "1-2", " =x", "'=x"])
-def test_what_a_spreadsheet_shows_as_it_is(text):
+def test_text_that_a_spreadsheet_shows_unchanged(text):
     assert safe_for_spreadsheets(pl.Series([text]))[0].to_list() == [text]
 
 
 def test_numbers_are_never_changed(tmp_path):
-    """A model that predicts negative numbers."""
+    """The model predicts negative numbers."""
     text = "x,y\n" + "".join(f"{i / 7},{-i / 3 - 5}\n" for i in range(60))
     trained = train(open_table(write(tmp_path / "a.csv", text)), ColumnOptions("y"), Settings())
     done = predict(

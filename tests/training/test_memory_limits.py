@@ -1,4 +1,4 @@
-"""The limit on memory that the user sets is kept."""
+"""The memory limit set by the user is respected."""
 
 import json
 import os
@@ -32,8 +32,8 @@ def limit():
         pytest.param(random_cases(200), id="random", marks=pytest.mark.full),
     ],
 )
-def test_a_limit_of_the_users_holds(cases):
-    """Refused before the memory is taken, or done with at most a fifth more than the limit."""
+def test_a_limit_set_by_the_user_is_respected(cases):
+    """A call is refused before it allocates, or exceeds the limit by at most a fifth."""
     if not os.access("/proc/self/clear_refs", os.W_OK):
         pytest.skip("this system does not tell by how much a process has grown")
     run = subprocess.run(
@@ -46,22 +46,22 @@ def test_a_limit_of_the_users_holds(cases):
     assert run.returncode == 0, run.stderr
     results = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(results) == len(cases)
-    spare = 2 * MB  # Python's own objects, and what the libraries keep
+    spare = 2 * MB  # Python's objects and the caches of libraries
     broken = [
         (result["case"], [(limit // MB, grown // MB) for limit, grown in result["steps"]])
         for result in results
         if any(grown > 1.2 * limit + spare for limit, grown in result["steps"])
     ]
     assert not broken, "\n".join(map(str, broken))
-    # and what is said to be needed is not needed many times over
+    # the estimate is not many times too large
     over = [steps[-1][0] / (steps[-1][1] + spare) for steps in (r["steps"] for r in results)]
     assert np.median(over) < 2.5
     assert all(len(r["steps"]) > 1 for r in results if "limit" not in r["case"])
 
 
 @pytest.mark.slow
-def test_classes_count(limit):
-    """Five thousand classes are few parameters, and many targets."""
+def test_classes_count_towards_the_limit(limit):
+    """Five thousand classes have few parameters, but many targets."""
     X, y = np.zeros((20_000, 2)), np.arange(20_000) % 5000
     limit("300 MB")
     for options in ({"solver": "adam"}, {"solver": "lbfgs"}, {"solver": "sgd", "batch_size": 1}):
@@ -76,11 +76,11 @@ def test_classes_count(limit):
         small.partial_fit(X, y)
     with pytest.raises(MemoryLimitError, match="the answers for 20,000 samples, 40,000 bytes each"):
         small.predict_proba(X)
-    assert small.predict(X).shape == (20_000,)  # classes alone are small
+    assert small.predict(X).shape == (20_000,)  # predictions without probabilities are small
     limit(None)
 
 
-def test_the_error_has_its_facts_and_travels(limit):
+def test_the_error_has_attributes_and_can_be_pickled(limit):
     limit("1 MB")
     with pytest.raises(MemoryError) as caught:
         QuadraticClassifier((), alpha=1.0).fit(np.ones((10, 200)), [0, 1] * 5)
@@ -121,7 +121,7 @@ sys.exit(code)
 
 
 def command(*arguments):
-    """Exit code, stderr, and the most memory that the process had, in megabytes."""
+    """Return the exit code, stderr and the peak memory of the process in megabytes."""
     run = subprocess.run(
         [sys.executable, "-c", MEASURED, "-", *map(str, arguments)],
         capture_output=True,
@@ -135,7 +135,7 @@ def command(*arguments):
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [8000, pytest.param(100_000, marks=pytest.mark.full)])
 def test_many_categories_stay_sparse(count, tmp_path):
-    """Dense, the inputs would take 0.5 GB (75 GB for the full count)."""
+    """Dense inputs would take 0.5 GB (75 GB for the full count)."""
     table, model = write_table(tmp_path / "t.csv", count, count), tmp_path / "m.quadric"
     train = ["train", table, "-t", "y", "-o", model, "--max-categories", 2 * count]
     code, _, usual = command(
@@ -165,7 +165,7 @@ def test_many_categories_stay_sparse(count, tmp_path):
 
 @pytest.mark.slow
 def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
-    """Files that earlier versions wrote encode densely: a batch has fewer rows then."""
+    """Files of earlier versions use dense encoding, so a batch has fewer rows."""
     from sklearn.preprocessing import OneHotEncoder
 
     from quadric import save
@@ -180,7 +180,7 @@ def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
     extra = {"table": trained.schema.to_dict()}
     save(trained.model, tmp_path / "m.quadric", extra=extra)
     _, _, usual = command("predict", tmp_path / "m.quadric", write_table(tmp_path / "s.csv", 9, 3))
-    wide = write_table(tmp_path / "w.csv", 16_000, 4000)  # 0.5 GB if it is encoded at once
+    wide = write_table(tmp_path / "w.csv", 16_000, 4000)  # 0.5 GB if encoded at once
     code, said, peak = command("predict", tmp_path / "m.quadric", wide, "-o", tmp_path / "o.csv")
     assert code == 0, said
     assert peak < usual + 250

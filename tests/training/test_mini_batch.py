@@ -1,4 +1,4 @@
-"""Optimisers by hand and against torch; L-BFGS against the convex optimum."""
+"""Optimizers by hand and compared with torch; L-BFGS finds the convex optimum."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 
 
 def test_momentum_by_hand():
-    # one weight w = 1, x = 1, y = 0, loss w^2/2: gradient w; b is held at zero by its own steps
+    # one weight w = 1, x = 1, y = 0, loss (w + b)^2/2
     # rate 0.1, momentum 0.5. Parameters (w, b) share the gradient g = w + b.
     #   step 1: g = 1, v = -0.1, w = 0.9, b = -0.1
     #   step 2: g = 0.8, v = 0.5 * -0.1 - 0.08 = -0.13, w = 0.77, b = -0.23
@@ -36,7 +36,7 @@ def test_momentum_by_hand():
         ),
     ],
 )
-def test_sgd_is_torchs(options, make):
+def test_sgd_matches_torch(options, make):
     torch = pytest.importorskip("torch")
     net = Network.create(3, [("linear", 4, "tanh"), ("linear", 2, "identity")], rng=0)
     X, Y = RNG.normal(size=(12, 3)), RNG.normal(size=(12, 2))
@@ -61,7 +61,7 @@ def test_sgd_is_torchs(options, make):
 
 
 def test_adam_by_hand():
-    # the first step is rate * g / (|g| + eps') for every parameter, whatever the gradient's size
+    # the first step is rate * g / (|g| + eps') for every parameter, for gradients of any size
     net = make_network(("linear", "quadratic"), "tanh", "identity")
     before = net.copy()
     X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 2))
@@ -99,7 +99,7 @@ def test_same_seed_same_bits_and_sparse_equals_dense(options):
 
 
 def test_lbfgs_finds_the_optimum_of_the_convex_problem():
-    """One quadratic layer with cross-entropy is convex: every start ends at the same point."""
+    """One quadratic layer with cross-entropy is convex, so every start leads to the same point."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(80, 3))
     Y = np.eye(3)[np.argmax(X**2 + 0.5 * rng.normal(size=X.shape), axis=1)]
@@ -120,8 +120,8 @@ def test_lbfgs_weights_equal_repetition():
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(20, 2)), targets("binary_cross_entropy", 20, 1, rng)
     weights = rng.integers(0, 4, 20)
-    # the mean over 20 weighted samples is mean weight times the mean over the repeated ones,
-    # and the penalty shares that factor: the optimum is the same
+    # the mean over 20 weighted samples is the mean weight times the mean over the repeated ones;
+    # the penalty has the same factor, so the optimum is the same
     one = Network.create(2, [("quadratic", 1, "logistic")], rng=0)
     other = one.copy()
     one.fit(X, Y, solver="lbfgs", l2=0.1, sample_weight=weights, epochs=300, tol=1e-11)

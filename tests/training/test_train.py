@@ -1,4 +1,4 @@
-"""The training engine: its state, its divergence rule, its limits."""
+"""The training engine: state, divergence rule and limits."""
 
 import json
 import pickle
@@ -73,7 +73,7 @@ def test_a_state_continues_bit_identically_after_a_round_trip(options):
     assert state.steps == states.steps
 
 
-def test_without_resume_nothing_is_remembered():
+def test_without_resume_no_state_is_kept():
     rng = np.random.default_rng(0)
     samples = Samples(rng.normal(size=(20, 3)), targets("binary_cross_entropy", 20, 2, rng))
     options = Options(solver="adam", batch_size=5, epochs=2)
@@ -119,7 +119,7 @@ def test_an_interrupted_fit_keeps_its_finished_epochs(early_stopping, monkeypatc
 
 
 def test_a_model_of_format_1_continues():
-    """Its file holds names of an older version; the optimiser's memory starts from nothing."""
+    """Its file has the names of an older version, and the optimizer's state starts from zero."""
     model = load(FIXTURES / "format1_pipeline.quadric")[-1]
     assert "_state" not in vars(model)
     assert not {"_rate", "_solver", "_no_improvement_count"} & set(vars(model))
@@ -130,11 +130,11 @@ def test_a_model_of_format_1_continues():
     assert model.t_ == seen + 30
 
 
-# ---- divergence: what is none ----------------------------------------------------------------
+# ---- cases that are not divergence -----------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_one_sample_at_a_time_is_no_divergence():
+def test_one_sample_at_a_time_is_not_divergence():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
     y = 100 * X[:, 0] + 50 * X[:, 1]
@@ -152,7 +152,7 @@ def test_one_sample_at_a_time_is_no_divergence():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PAPER])
-def test_class_by_class_is_no_divergence(options):
+def test_class_by_class_is_not_divergence(options):
     X, y = digits()
     model = QuadraticClassifier(random_state=0, learning_rate_init=0.01, **options)
     with warnings.catch_warnings():
@@ -165,7 +165,7 @@ def test_class_by_class_is_no_divergence(options):
 
 
 @pytest.mark.parametrize("options", [{"solver": "adam"}, {"solver": "sgd"}, PAPER])
-def test_a_warm_start_on_other_targets_is_no_divergence(options):
+def test_a_warm_start_on_other_targets_is_not_divergence(options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     y = X[:, 0] * X[:, 1]
@@ -177,12 +177,12 @@ def test_a_warm_start_on_other_targets_is_no_divergence(options):
         assert model.fit(X, y).loss_ < 1e-2
         model.fit(X, y + 100.0)
     assert model._state.recoveries == 0
-    assert model.n_iter_ > 12  # it is not compared with the best loss of the old targets
+    assert model.n_iter_ > 12  # the loss is not compared with the best loss of the old targets
     assert model._state.loss_at_end < 0.9 * model._state.loss_at_start
 
 
-def test_heavy_tails_are_no_divergence():
-    """An epoch meets the one large target; the rows that are looked at do not contain it."""
+def test_heavy_tails_are_not_divergence():
+    """The epoch includes the one large target; the rows that are evaluated do not."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2500, 2)), rng.normal(size=2500)
     y[1], X[1] = 1e4, 0.0
@@ -191,7 +191,7 @@ def test_heavy_tails_are_no_divergence():
         model.fit(X, y)
 
 
-def test_the_loss_of_a_large_penalty_is_no_divergence():
+def test_the_loss_of_a_large_penalty_is_not_divergence():
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier((4,), alpha=1e4, on_divergence="raise", random_state=0, **PAPER)
     with warnings.catch_warnings():
@@ -201,7 +201,7 @@ def test_the_loss_of_a_large_penalty_is_no_divergence():
         )
 
 
-# ---- divergence: what is one -----------------------------------------------------------------
+# ---- divergence ------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_a_lowered_rate_rises_again():
 
 
 @pytest.mark.parametrize("options", [{"solver": "adam"}, {"solver": "sgd"}, PAPER])
-def test_a_caught_error_does_not_spoil_what_follows(options):
+def test_training_continues_after_a_caught_error(options):
     X, y = digits()
     model = QuadraticClassifier((), random_state=0, on_divergence="raise", **options)
     model.partial_fit(X, y, classes=np.arange(10))
@@ -243,7 +243,7 @@ def test_a_caught_error_does_not_spoil_what_follows(options):
     assert scores[-1] > scores[0]
 
 
-def test_the_error_says_what_happened():
+def test_the_divergence_error_describes_the_cause():
     X, y = digits()
     model = QuadraticClassifier(
         solver="sgd", learning_rate_init=0.5, random_state=0, on_divergence="raise"
@@ -317,7 +317,7 @@ def test_max_fun_is_respected_while_auto_chooses(most, monkeypatch):
     assert np.isfinite(model.loss_)
 
 
-def test_monomials_are_penalised_as_monomials():
+def test_monomials_are_penalized_as_monomials():
     rng = np.random.default_rng(0)
     net = make_network(["quadratic"], "tanh", "logistic", widths=(2,))
     samples = Samples(rng.normal(size=(30, 3)), targets("binary_cross_entropy", 30, 2, rng))
@@ -384,7 +384,7 @@ def test_indices_outside_a_sparse_matrix_are_refused_everywhere(model, bad, form
             call(wrong)
 
 
-def test_networks_refuse_them_in_csc_too():
+def test_networks_also_refuse_them_in_csc():
     net = make_network(["quadratic"], "tanh", "logistic", n=4, widths=(1,))
     wrong = damaged(np.eye(4), 10**8, sparse.csc_matrix)
     for call in (net.forward, lambda X: net.fit(X, np.ones(4))):
@@ -418,10 +418,11 @@ def test_the_number_of_blas_threads_is_restored():
 
 
 @pytest.mark.parametrize("limited", [True, False])
-def test_it_is_restored_by_the_last_of_several_fits(limited):
-    """The first to begin is the first to end: by then the second has seen a lowered number.
+def test_the_last_of_several_fits_restores_the_number_of_threads(limited):
+    """The first fit to start ends first; by then the second has seen the lowered number.
 
-    Both threads live on, and a third may have set a number before: whoever leaves last is obeyed.
+    Both threads keep running, and the user may have set a number before. The last fit to end
+    restores it.
     """
     from threadpoolctl import threadpool_limits
 
@@ -462,7 +463,7 @@ def test_it_is_restored_by_the_last_of_several_fits(limited):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_power_that_leaves_nothing_of_the_rate():
+def test_a_power_that_reduces_the_rate_to_zero():
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier((), solver="sgd", learning_rate="invscaling", power_t=1e30)
     model.set_params(max_iter=2, momentum=0.0, random_state=0).fit(X, y)

@@ -1,4 +1,4 @@
-"""How much memory the system and its control groups leave to this process."""
+"""The memory that the system and its control groups leave to this process."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ MB = 2**20
 
 
 def machine(root, cgroup, files):
-    """A fake /proc and /sys below `root`."""
+    """Create a fake /proc and /sys below `root`."""
     process = root / "proc" / "self"
     process.mkdir(parents=True)
     (process / "cgroup").write_text(cgroup)
@@ -107,7 +107,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_control_groups_leave_the_least_of_the_group_and_its_parents(case, tmp_path):
+def test_control_groups_leave_the_minimum_of_the_group_and_its_parents(case, tmp_path):
     cgroup, files, left = CASES[case]
     assert control_group_bytes(machine(tmp_path, cgroup, files)) == left
 

@@ -1,4 +1,4 @@
-"""Names are text: no name moves the cursor, colours the terminal, or is taken for mathematics."""
+"""Names are plain text: they do not control the terminal and are not parsed as formulas."""
 
 import unicodedata
 
@@ -15,7 +15,7 @@ from quadric.cli import app
 from quadric.explain import explain
 from quadric.geometry import Quadric
 
-# what a table from a stranger may call its columns and classes
+# names that an untrusted table may use for columns and classes
 NAMES = (
     "\x1b[31mred\x1b[0m",
     "two\r\nlines",
@@ -29,7 +29,7 @@ NAMES = (
 
 
 def hidden(text):
-    """The characters of a text that a terminal obeys instead of showing."""
+    """Return the characters that a terminal interprets instead of showing."""
     return {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"}
 
 
@@ -40,11 +40,11 @@ def hidden(text):
         ("\x1b[31m", "\\x1b[31m"),
         ("a\nb\tc", "a\\nb\\tc"),
         ("\x9b\x7f\u202e\u2066\u2028", "\\x9b\\x7f\\u202e\\u2066\\u2028"),
-        ("\udc80", "\\udc80"),  # a byte of a file name that is no UTF-8
-        ("می\u200cخواهم", "می\u200cخواهم"),  # Persian is written with this
+        ("\udc80", "\\udc80"),  # a byte of a file name that is not UTF-8
+        ("می\u200cخواهم", "می\u200cخواهم"),  # Persian uses this character
     ],
 )
-def test_what_a_terminal_would_obey_is_made_visible(text, shown):
+def test_control_characters_are_escaped(text, shown):
     assert visible(text) == shown
     assert not hidden(visible(text)) - {"\u200c"}
 
@@ -53,7 +53,7 @@ def test_what_a_terminal_would_obey_is_made_visible(text, shown):
 
 
 def run(*arguments, code=0):
-    wide = {"COLUMNS": "600"}  # no name is broken into lines
+    wide = {"COLUMNS": "600"}  # wide enough for every name
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], env=wide)
     assert result.exit_code == code, (result.output, result.exception)
     for text in (result.stdout, result.stderr):
@@ -68,7 +68,7 @@ def assert_shown(names, text):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A table whose columns and classes have all of the names, and a model of it."""
+    """A table whose columns and classes have these names, and its model."""
     import polars as pl
 
     directory = tmp_path_factory.mktemp("text")
@@ -117,7 +117,7 @@ def test_names_in_errors(place, tmp_path):
         assert "\\x1b[31m" in result.stderr
 
 
-def test_predictions_on_a_terminal_are_made_visible_and_in_a_pipe_are_data(place, monkeypatch):
+def test_predictions_are_escaped_on_a_terminal_and_not_in_a_pipe(place, monkeypatch):
     arguments = ["predict", str(place / "m.quadric"), str(place / "table.csv"), "--proba"]
     piped = CliRunner().invoke(app, arguments)
     assert "\x1b[31mred" in piped.stdout
@@ -132,7 +132,7 @@ def test_predictions_on_a_terminal_are_made_visible_and_in_a_pipe_are_data(place
 # ---- in Python -------------------------------------------------------------------------------
 
 
-def test_an_explanation_is_made_visible():
+def test_an_explanation_is_escaped():
     X, y = datasets.xor()
     model = QuadraticLogisticRegression().fit(X, np.array(NAMES)[y])
     text = str(explain(model, names=NAMES[1:3]))
@@ -142,18 +142,18 @@ def test_an_explanation_is_made_visible():
 
 
 def drawn(figure):
-    """Every text that a figure shows, after it was drawn: mathematics that is wrong raises."""
+    """Draw a figure and return its texts; invalid formulas would raise."""
     FigureCanvasAgg(figure).draw()
     return " ".join(
         text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_visible()
     )
 
 
-FORMULA = r"$\frac{a}$"  # not even mathematics that matplotlib could draw
+FORMULA = r"$\frac{a}$"  # a formula that matplotlib cannot draw
 
 
 @pytest.mark.slow
-def test_names_in_pictures_are_no_mathematics():
+def test_names_in_plots_are_not_formulas():
     X, y = datasets.xor()
     labels = np.array([FORMULA, "cost in $ or $"])[y]
     pandas = pytest.importorskip("pandas")
@@ -187,7 +187,7 @@ def test_names_in_pictures_are_no_mathematics():
     assert r"\$" in drawn(plotting.plot_eigenvectors(wide, (2, 2), 1))
 
 
-def test_an_escaped_name_is_drawn_as_it_is_written():
+def test_an_escaped_name_is_drawn_unchanged():
     from quadric.plotting._style import plain
 
     for name in (FORMULA, "$", r"\$ 5", "a$b$c$"):

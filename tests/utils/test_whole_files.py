@@ -1,4 +1,4 @@
-"""Files written in one step: any legal name, and nothing touched that is another's."""
+"""Files written atomically: any valid name works, and unrelated files stay unchanged."""
 
 import os
 
@@ -35,7 +35,7 @@ def test_a_name_that_is_too_long_is_an_error(tmp_path):
 
 
 def test_only_leftovers_of_the_same_file_are_removed(tmp_path):
-    """Old files with names like ours, and what a link or a directory of such a name holds."""
+    """Old files with similar names stay, and so do the contents of links and directories."""
     path = tmp_path / "model"
     ours, theirs = [
         whole_files.temporary_name(tmp_path / name) for name in ("model", "another model")
@@ -58,7 +58,7 @@ def test_only_leftovers_of_the_same_file_are_removed(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([path, directory, link, new, *precious])
 
 
-def test_a_new_file_takes_nobodys_place(tmp_path):
+def test_a_new_file_replaces_no_other_file(tmp_path):
     path, other = tmp_path / "file", tmp_path / "other"
     write_whole(path, b"first", new=True)
     with pytest.raises(FileExistsError):
@@ -73,7 +73,7 @@ def test_a_new_file_takes_nobodys_place(tmp_path):
     assert sorted(tmp_path.iterdir()) == [path, link]
 
 
-def test_a_new_file_where_there_are_no_hard_links(tmp_path, monkeypatch):
+def test_a_new_file_without_hard_links(tmp_path, monkeypatch):
     def unsupported(*names):
         raise PermissionError(1, "Operation not permitted")
 
