@@ -72,5 +72,5 @@ def undocumented(x):
     return 1
 
 
-def test_a_missing_docstring_is_noticed():
+def test_a_missing_docstring_is_detected():
     assert faults(f"{__name__}.undocumented")

@@ -22,7 +22,7 @@ WITH_PYTHON = {page.stem: page for page in PAGES if "```python\n" in page.read_t
 
 
 def python_blocks(text):
-    """Return the Python blocks, each with the text block that follows it at once, or ''."""
+    """Return the Python blocks, each with the text block that directly follows it, or ''."""
     blocks = BLOCK.findall(text)
     following = [*blocks[1:], ("", "")]
     return [
@@ -41,7 +41,7 @@ def assert_blocks_print_what_is_shown(text):
 
 @pytest.fixture
 def directory(tmp_path, small_files, monkeypatch):
-    """A working directory with iris.csv and, in the cache, small files in place of MNIST's."""
+    """A working directory with iris.csv and a cache with small files instead of MNIST's."""
     fill(tmp_path / "cache" / "mnist")
     X, y = load_iris(return_X_y=True)
     names = ("sepal_length", "sepal_width", "petal_length", "petal_width")
@@ -60,7 +60,7 @@ def test_python_blocks_print_what_the_page_shows(name, directory):
 
 @pytest.fixture
 def one_torch_thread():
-    """Threads of other tests on the same cores would make those of torch wait for each other."""
+    """Avoid torch's threads, which wait for each other if other tests use the same cores."""
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -85,7 +85,7 @@ def test_pages_with_examples_are_found():
 
 
 @pytest.mark.parametrize("wrong", ["print(2)", "pass", "print(1)\nraise ValueError"])
-def test_a_block_that_prints_something_else_is_noticed(wrong):
+def test_a_block_that_prints_something_else_is_detected(wrong):
     page = "```python\n{}\n```\n\n```text\n1\n```\n"
     assert_blocks_print_what_is_shown(page.format("print(1)"))
     with pytest.raises((AssertionError, ValueError)):
@@ -113,5 +113,5 @@ def test_shell_blocks_use_existing_commands_and_options(page):
 
 
 @pytest.mark.parametrize("line", ["trian iris.csv", "train iris.csv --targte species", "data lst"])
-def test_an_unknown_command_or_option_is_noticed(line):
+def test_an_unknown_command_or_option_is_detected(line):
     assert exit_code(line.split()) == 2

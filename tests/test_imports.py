@@ -1,4 +1,4 @@
-"""Which package may import which: the whole architecture, checked in every module."""
+"""Imports between packages follow the architecture, in every module."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
 
-# Each package may import those below it, never one above.
+# Each package may import only those below it.
 ORDER = (
     "cli",
     "paper",
@@ -33,7 +33,7 @@ ORDER = (
 )
 # The reference checks the others, so it shares no code with them.
 ALONE = "reference"
-# Who may import what is heavy or optional.
+# The packages that may import heavy or optional dependencies.
 IMPORTERS = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
@@ -64,7 +64,7 @@ def is_for_types(node):
 
 
 def imports(source, *, lazy=True):
-    """The modules that a module imports when it runs; with `lazy`, in its functions too."""
+    """Return the modules that a module imports; with `lazy`, also those in its functions."""
     waiting, found = [ast.parse(source)], set()
     while waiting:
         node = waiting.pop()
@@ -79,12 +79,12 @@ def imports(source, *, lazy=True):
 
 
 def package_of(module):
-    """`quadric.core._layers` belongs to `core`."""
+    """Return the package of a module: `core` for `quadric.core._layers`."""
     return module.split(".")[1] if "." in module else "quadric"
 
 
 def mistake(importer, module):
-    """What is wrong with an import, or None."""
+    """Return the problem with an import, or None."""
     own, top = package_of(importer), module.split(".")[0]
     if top != "quadric":
         allowed = IMPORTERS.get(top, {own})
@@ -119,7 +119,7 @@ def test_imports_point_downwards(importer):
         ("quadric.cli.train", "if a:\n    import polars as pl"),
     ],
 )
-def test_a_wrong_import_is_noticed(importer, source):
+def test_a_wrong_import_is_detected(importer, source):
     assert mistakes(importer, source)
 
 
@@ -129,7 +129,7 @@ def test_no_module_imports_itself_through_others():
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-def test_modules_are_private_unless_promised():
+def test_modules_are_private_unless_listed():
     files = {name for name, path in MODULES.items() if path.name != "__init__.py"}
     public = {name for name in files if not any(part[0] == "_" for part in name.split(".")[1:])}
     assert public == PUBLIC
@@ -140,7 +140,7 @@ def test_no_module_is_long():
     assert not [name for name, n in lengths.items() if n > 350 and package_of(name) != "kernels"]
 
 
-def test_every_package_says_what_it_is_for():
+def test_every_package_has_a_docstring():
     for name, path in MODULES.items():
         if path.name == "__init__.py":
             assert len(ast.get_docstring(ast.parse(path.read_text()))) > 40, name

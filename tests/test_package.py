@@ -1,4 +1,4 @@
-"""What importing the package loads, what the wheel contains, and what CI runs."""
+"""Imports of the package, contents of the wheel, and commands of CI."""
 
 import re
 import subprocess
@@ -33,7 +33,7 @@ def test_importing_the_command_line_loads_only_typer():
 
 
 @pytest.mark.slow
-def test_heavy_packages_would_be_noticed():
+def test_heavy_packages_are_detected():
     assert heavy_modules_after("import quadric\nquadric.Network") == ["scipy"]
     assert "numba" in heavy_modules_after("import quadric.kernels._sgd")
 
@@ -90,11 +90,11 @@ print(explain(model, X))
         ("import quadric.torch", 'quadric.torch needs torch: pip install "quadric[torch]"'),
     ],
 )
-def test_a_missing_extra_is_named_with_the_line_to_type(tmp_path, statement, line):
+def test_a_missing_extra_is_reported_with_the_install_command(tmp_path, statement, line):
     assert run_without_extras(statement, tmp_path).stderr.endswith(f"ImportError: {line}\n")
 
 
-def test_the_command_without_its_extra_prints_the_line_to_type(tmp_path):
+def test_the_command_without_its_extra_prints_the_install_command(tmp_path):
     result = run_without_extras("from quadric.__main__ import main\nmain()", tmp_path)
     line = 'error: The quadric command needs typer and rich: pip install "quadric[cli]"\n'
     assert (result.returncode, result.stderr) == (1, line)

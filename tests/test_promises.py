@@ -1,4 +1,4 @@
-"""The documentation names the tests that check its promises, and these tests exist."""
+"""The tests that the documentation names exist."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ NAME = re.compile(r"`([\w/]+\.py::\w+)`")
 
 @cache
 def names_by_file():
-    """Return the names of the tests in each file, by its path below tests/."""
+    """Return the names of the tests in each file, by the path below tests/."""
     found = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         names = [
@@ -37,7 +37,7 @@ def test_named_tests_exist(page):
     assert not unknown(page.read_text(), names_by_file())
 
 
-def test_a_name_without_a_test_is_noticed():
+def test_a_name_without_a_test_is_detected():
     tests = {"test_a.py": {"test_b"}}
     text = "It holds (`test_a.py::test_b`, `test_a.py::test_c`, `test_d.py::test_b`)."
     assert unknown(text, tests) == ["test_a.py::test_c", "test_d.py::test_b"]

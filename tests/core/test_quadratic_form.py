@@ -130,7 +130,7 @@ def test_mixed_dtypes():
     seed=st.integers(0, 10**6),
 )
 @settings(max_examples=40)
-def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
+def test_results_do_not_depend_on_the_number_of_threads(B, n, m, count, seed):
     arrays = draw(B, n, m, "float32", seed)
     alone = computed(*arrays)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""The compiled loops behind torch's quadratic layers, and when they must not be used."""
+"""The compiled loops of the torch layers, and cases in which they must not be used."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def assert_close(found, wanted):
 
 @pytest.fixture
 def threads(monkeypatch):
-    """A function that sets the number of threads, each of which then gets work."""
+    """Return a function that sets the number of threads and gives work to each of them."""
     before = torch.get_num_threads()
     monkeypatch.setattr(loops._OpenMP, "worth", 1)
     yield torch.set_num_threads
@@ -53,8 +53,8 @@ def team_of_openmp():
     return team
 
 
-# full tiles and parts of them, of samples and inputs; groups of 1, 2, 3 and 6 rows, and parts of
-# them; several blocks of 128 inputs, 128 samples forwards and 256 backwards
+# full and partial tiles of samples and inputs; full and partial groups of 1, 2, 3 and 6 rows;
+# several blocks of 128 inputs, 128 samples forward and 256 backward
 SHAPES = [
     (1, 1, 1),
     (2, 2, 3),
@@ -96,7 +96,7 @@ def test_the_loops_match_einsum(shape, dtype):
     seed=st.integers(0, 10**6),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_number_of_threads_changes_no_bit(B, n, m, count, seed):
+def test_results_do_not_depend_on_the_number_of_threads(B, n, m, count, seed):
     x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=torch.float32, seed=seed)
     before, worth = torch.get_num_threads(), loops._OpenMP.worth
     try:
@@ -118,26 +118,26 @@ def test_all_threads_take_part(threads, monkeypatch):
     def count(address, arguments, *default):
         asked.append((arguments[1], *default))
         parallel(address, arguments, *default)
-        # every thread of the team, and whoever took the last share, has looked for one more
+        # every thread of the team has asked for one more share, including that of the last share
         assert arguments[0] >= arguments[1] + 1
 
     monkeypatch.setattr(team, "parallel", count)
     threads(3)
     results(*tensors((64, 6), (21, 2), (64, 2)))  # 4 tiles (or 8) and 6 rows of Q
     results(*tensors((64, 2), (3, 2), (64, 2)))  # 2 rows of Q: no more tickets than these
-    # always the team of torch's size: another would have OpenMP end threads and start new ones
+    # the team always has torch's size; with another size, OpenMP would restart its threads
     assert asked == [(3, 0, 0)] * 5 + [(2, 0, 0)]
 
 
-def test_small_work_is_done_alone(monkeypatch):
+def test_small_work_uses_one_thread(monkeypatch):
     team = team_of_openmp()
-    monkeypatch.setattr(team, "parallel", None)  # which cannot be called
+    monkeypatch.setattr(team, "parallel", None)  # a call would fail
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     results(*tensors((64, 6), (21, 2), (64, 2)))
 
 
 def test_the_loops_work_without_openmp(threads, monkeypatch):
-    """Python's threads in its place."""
+    """Python's threads are used instead."""
     inputs = tensors((64, 30), (465, 8), (64, 8))
     wanted = results(*inputs)
     run, tickets = PythonThreads.run, []
@@ -154,7 +154,7 @@ def test_the_loops_work_without_openmp(threads, monkeypatch):
     assert tickets == [3, 3, 3]
 
 
-def test_python_threads_where_there_is_no_openmp(monkeypatch):
+def test_python_threads_without_openmp(monkeypatch):
     def refuse(name):
         raise OSError
 
@@ -173,7 +173,7 @@ def views_of_the_same_numbers(x):
         "columns": wide[:, 2:-3],
         "every other column": spread[:, ::2],
         "transposed": x.t().contiguous().t(),
-        "negative": torch._neg_view(-x),  # as conj().imag has it
+        "negative": torch._neg_view(-x),  # as in conj().imag
     }
 
 
@@ -208,7 +208,7 @@ def test_layers_without_neurons_give_empty_results():
 
 
 def test_values_that_are_not_finite():
-    """They stay with the samples that have them, but for dL/dQ, which is of all."""
+    """They affect only their own samples, except for dL/dQ, which sums over all."""
     x, P, dz = tensors((40, 6), (21, 5), (40, 5))
     z, dx, _ = results(x, P, dz)
     bad = torch.zeros(40, dtype=torch.bool)
@@ -231,7 +231,7 @@ def test_large_values_match_einsum():
     torch.testing.assert_close(z, torch.full((8, 2), 3.24e38), rtol=1e-5, atol=0)
 
 
-# -- where somebody follows what happens to the tensors, the loops would leave nothing to be seen --
+# -- tracers and transforms, which cannot see into the loops -----------------------------------
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch.jit: shapes become constants
@@ -262,7 +262,7 @@ def test_operations_can_be_counted():
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("which", ["x", "P", "both"])
-def test_tangents_are_not_lost(which):
+def test_forward_mode_derivatives_are_kept(which):
     x, P, *directions = (t.detach() for t in tensors((4, 5), (15, 3), (4, 5), (15, 3)))
     moves = [which in (name, "both") for name in "xP"]
     dx, dP = (d * does for d, does in zip(directions, moves, strict=True))
@@ -277,7 +277,7 @@ def test_tangents_are_not_lost(which):
 
 @pytest.mark.parametrize("forward_watched", [False, True])
 def test_a_mode_in_one_pass_of_a_checkpoint(forward_watched):
-    """Both ways of computing must save the same tensors."""
+    """Both implementations must save the same tensors."""
     layer, (x,) = Quadratic(140, 3).double(), tensors((4, 140))
     watched, free = FlopCounterMode(display=False), contextlib.nullcontext()
     with watched if forward_watched else free:
@@ -300,7 +300,7 @@ def test_parameters_outside_a_transform_are_constants():
 def test_fake_tensors_work_after_real_ones():
     x, P = (t.detach() for t in tensors((4, 5), (15, 3)))
     quadratic_form(x, P)
-    unpack(P)  # keeps a tensor of places
+    unpack(P)  # caches an index tensor
     with FakeTensorMode():
         fake = quadratic_form(torch.empty(4, 5), torch.empty(15, 3))
         assert unpack(torch.empty(15, 3)).shape == (3, 5, 5)
@@ -309,8 +309,8 @@ def test_fake_tensors_work_after_real_ones():
 
 @pytest.mark.parametrize("transform", ["grad", "vmap", "jvp", "inference", "fake", "trace"])
 @pytest.mark.filterwarnings("ignore")  # of torch.jit, which is deprecated
-def test_places_that_are_kept_belong_to_no_transform(transform):
-    """The first use of a size may be anywhere; what it keeps must serve everywhere."""
+def test_cached_indices_belong_to_no_transform(transform):
+    """The first use of a size may be in any transform; its cached indices work in all others."""
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     wanted = torch.einsum("bi,kij,bj->bk", x, unpack(P), x).detach()
     _kept_places.cache_clear()
@@ -355,8 +355,8 @@ def test_gradients_of_zeros_without_memory():
     ],
 )
 @pytest.mark.parametrize("name", ["x", "P"])
-def test_saved_tensors_that_come_back_as_others(name, change, message):
-    """An error, and no memory that is not there."""
+def test_saved_tensors_that_are_unpacked_as_others(name, change, message):
+    """The result is an error, not an access to invalid memory."""
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     z = with_unpacked(x if name == "x" else P, change, x, P)
     with pytest.raises(RuntimeError, match=message):
@@ -364,14 +364,14 @@ def test_saved_tensors_that_come_back_as_others(name, change, message):
 
 
 def with_unpacked(changed, change, x, P):
-    """z of a graph in which one of the saved tensors comes back changed."""
+    """Return z of a graph in which one of the saved tensors is changed when it is unpacked."""
     with torch.autograd.graph.saved_tensors_hooks(
         lambda t: t, lambda t: change(t) if t.shape == changed.shape else t
     ):
         return quadratic_form(x, P)
 
 
-def test_saved_tensors_that_come_back_without_memory():
+def test_saved_tensors_that_are_unpacked_without_memory():
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     z = with_unpacked(x, lambda t: t.to("meta"), x, P)
     with pytest.raises(RuntimeError, match="meta"):
@@ -382,19 +382,19 @@ def test_saved_tensors_that_come_back_without_memory():
         z.backward(dz)
 
 
-def test_saved_tensors_that_come_back_with_the_other_sign():
+def test_saved_tensors_that_are_unpacked_with_the_other_sign():
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     wanted = results(x, P, dz)[1:]
     z = with_unpacked(P, lambda t: torch._neg_view(-t), x, P)
     assert_close(torch.autograd.grad(z, (x, P), dz), wanted)
 
 
-# -- numba, its files, and its absence --------------------------------------------------------
+# -- numba and its cache ----------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("forbidden", [False, True])
-def test_numba_is_loaded_when_first_used_and_may_be_forbidden(forbidden):
+def test_numba_is_imported_when_first_used_and_can_be_disabled(forbidden):
     script = (
         "import sys, torch\n"
         "from quadric.torch import Quadratic\n"

@@ -1,4 +1,4 @@
-"""Networks between the core and torch: the same numbers, exactly; and from torch to the shell."""
+"""Conversion between `Network` and torch is exact, and torch models work in the shell."""
 
 import copy
 import itertools
@@ -32,7 +32,7 @@ def _seed():
 
 
 def loss_of(module, name, X, Y):
-    """As quadric.core._losses has it: summed over the outputs, the mean over the samples."""
+    """Compute the loss as in quadric.core._losses: sum over outputs, mean over samples."""
     z = module.logits(X)
     if name == "binary_cross_entropy":
         total = binary_cross_entropy_with_logits(z, Y, reduction="sum")
@@ -44,7 +44,7 @@ def loss_of(module, name, X, Y):
 
 
 def gradients(module):
-    """The gradients under the names of `state_dict`."""
+    """Return the gradients under the names of `state_dict`."""
     return {name: parameter.grad.numpy() for name, parameter in module.named_parameters()}
 
 
@@ -61,7 +61,7 @@ def arrays_of(net):
 
 
 def assert_identical(a, b):
-    """Two networks, bit for bit."""
+    """Check that two networks are bit-identical."""
     assert a.activations == b.activations
     assert [layer.kind for layer in a.layers] == [layer.kind for layer in b.layers]
     left, right = arrays_of(a), arrays_of(b)
@@ -77,7 +77,7 @@ def assert_identical(a, b):
 @pytest.mark.parametrize(("kind", "last_kind"), list(itertools.product(KINDS, KINDS)))
 @pytest.mark.parametrize(("loss", "last"), ENDS)
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_forward_and_gradients_are_those_of_the_core(kind, last_kind, loss, last, hidden):
+def test_forward_and_gradients_match_the_core(kind, last_kind, loss, last, hidden):
     rng = np.random.default_rng(3)
     net = make_network((kind, last_kind), hidden, last, n=5, widths=(7, 3))
     X, Y = rng.normal(size=(11, 5)), targets(loss, 11, 3, rng)
@@ -99,7 +99,7 @@ def test_forward_and_gradients_are_those_of_the_core(kind, last_kind, loss, last
 
 @pytest.mark.slow
 def test_a_wide_network_computes_the_same_as_the_core():
-    """More than 128 inputs: several blocks of columns."""
+    """More than 128 inputs use several blocks of columns."""
     rng = np.random.default_rng(4)
     net = make_network(("quadratic", "quadratic"), "tanh", "softmax", n=140, widths=(150, 70))
     X, Y = rng.normal(size=(9, 140)) / 12, targets("cross_entropy", 9, 70, rng)
@@ -132,7 +132,7 @@ def test_forward_and_gradients_match_the_parity_fixture(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_200_steps_of_sgd_match_the_parity_fixture(case):
-    """Weight decay on the weights and not on the biases is the fixture's l2."""
+    """Weight decay on the weights, but not on the biases, is the fixture's l2."""
     module = from_network(network(case))
     named = dict(module.named_parameters())
     groups = [
@@ -161,7 +161,7 @@ def test_leading_dimensions_of_the_input_are_kept():
     np.testing.assert_allclose(module(x).sum(-1).detach(), np.ones((4, 5)), rtol=1e-12)
 
 
-# ---- there and back ------------------------------------------------------------------------
+# ---- round trips ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "last_kind"), list(itertools.product(KINDS, KINDS)))
@@ -179,8 +179,8 @@ def test_round_trips_are_exact(kind, last_kind, dtype, last):
     assert_identical(to_network(module), net)
 
 
-def test_the_smallest_numbers_make_the_round_trip():
-    """Halving an entry of Q, as an assignment does, would lose the last bit of these."""
+def test_the_smallest_numbers_survive_the_round_trip():
+    """Halving an entry of Q, as an assignment does, would lose its last bit."""
     net = make_network(("quadratic",), "tanh", "identity", widths=(2,), dtype="float32")
     tiny = np.float32(1e-45)
     for array in net.layers[0].arrays().values():
@@ -189,7 +189,7 @@ def test_the_smallest_numbers_make_the_round_trip():
     assert_identical(to_network(from_network(net)), net)
 
 
-def test_copies_share_nothing():
+def test_converted_models_share_no_memory():
     net = make_network(("quadratic", "reduced"), "tanh", "softmax")
     kept = net.copy()
     module = from_network(net)
@@ -219,7 +219,7 @@ def test_a_network_from_a_file_converts(tmp_path):
     assert_identical(to_network(module), net)
 
 
-def test_the_module_supports_what_modules_support():
+def test_the_module_supports_the_usual_operations():
     module = from_network(make_network(("linear", "quadratic"), "relu", "softmax"))
     other = from_network(make_network(("linear", "quadratic"), "relu", "softmax", seed=1))
     other.load_state_dict(module.state_dict())
@@ -319,15 +319,15 @@ def test_half_precision_becomes_single(dtype):
     module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), Quadratic(4, 2), nn.Sigmoid()).to(dtype)
     net = to_network(module)
     assert net.dtype == np.float32
-    assert_identical(net, to_network(module.float()))  # every such number is one of float32
+    assert_identical(net, to_network(module.float()))  # float32 represents these numbers exactly
 
 
-def test_parametrised_weights_are_copied_as_computed():
+def test_parametrized_weights_are_copied_as_computed():
     module = nn.Sequential(parametrizations.weight_norm(nn.Linear(3, 4).double()), nn.Tanh())
     assert_same_function(module, to_network(module), 3)
 
 
-# ---- what is refused -----------------------------------------------------------------------
+# ---- unsupported models --------------------------------------------------------------------
 
 
 class Scaled(nn.Linear):
@@ -406,7 +406,7 @@ def test_a_lazy_layer_must_see_a_batch_first():
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
 def test_weights_computed_by_a_hook_are_refused():
-    """They are those of the last forward pass, and so may be old."""
+    """They are from the last forward pass and may be outdated."""
     with pytest.raises(ValueError, match=r"'0' has forward hooks.* make the weights plain"):
         to_network(nn.Sequential(weight_norm(nn.Linear(2, 2))))
 
@@ -444,7 +444,7 @@ def test_arguments_are_checked():
 
 @pytest.fixture(scope="module")
 def iris(tmp_path_factory):
-    """A directory with iris.csv, and a model that torch has trained on it."""
+    """A directory with iris.csv and a model trained on it in torch."""
     directory = tmp_path_factory.mktemp("iris")
     write_iris(directory / "iris.csv")
     X, y = load_iris(return_X_y=True)

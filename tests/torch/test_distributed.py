@@ -1,4 +1,4 @@
-"""Layers of torch on two processes: replicated (DDP) and sharded (FSDP2), the same as on one."""
+"""Torch layers on two processes, replicated (DDP) and sharded (FSDP2), match one process."""
 
 import importlib
 import re

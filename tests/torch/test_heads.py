@@ -1,4 +1,4 @@
-"""`replace_head`: the same bits before and after, in all the places where a Linear may stand."""
+"""`replace_head`: outputs are bit-identical before and after, wherever the Linear is."""
 
 import copy
 import re
@@ -40,7 +40,7 @@ def cnn(width=64, classes=10, bias=True):
 
 
 class Branches(nn.Module):
-    """Linears in a ModuleDict, in a ModuleList, and last of all in a block."""
+    """Linears in a ModuleDict, in a ModuleList, and finally in a block."""
 
     def __init__(self):
         super().__init__()
@@ -71,7 +71,7 @@ class Twice(nn.Module):
 
 
 def assert_same(model, kind, x, **options):
-    """Outputs, and the gradients of all that was there before, bit for bit."""
+    """Check that outputs and gradients of the existing parameters are bit-identical."""
     old = copy.deepcopy(model)
     random_state = torch.get_rng_state()
     new = replace_head(model, kind, **options)
@@ -130,7 +130,7 @@ def test_inputs_of_any_shape_give_the_same_bits(kind, shape):
 @kinds
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_inputs_that_are_not_contiguous_give_the_same_bits(kind, dtype):
-    """Of such, nn.Linear computes in another order, and so with other rounding errors."""
+    """For such inputs nn.Linear sums in another order, with other rounding errors."""
     for n in (5, 17, 128, 129):
         x = torch.randn(n, 3, 2, dtype=dtype).permute(2, 1, 0)
         assert_same(nn.Linear(n, 10, dtype=dtype), kind, x)
@@ -148,7 +148,7 @@ def test_autocast_gives_the_same_bits(kind):
 
 
 @kinds
-def test_the_last_linear_is_replaced_wherever_it_is(kind):
+def test_the_last_linear_is_replaced_anywhere_in_the_model(kind):
     model = Branches()
     layer = assert_same(model, kind, torch.randn(8, 6))
     assert model.block[0][1] is layer
@@ -222,7 +222,7 @@ def test_a_second_call_replaces_the_linear_before(kind):
 @kinds
 @pytest.mark.parametrize("bias", [True, False])
 def test_training_continues_with_the_new_head(kind, bias):
-    """XOR: no linear head on the inputs can learn it, and the new head does."""
+    """A linear head on the inputs cannot learn XOR, but the new head can."""
     x = torch.randn(400, 2)
     y = (x[:, 0] * x[:, 1] > 0).long()
     model = nn.Sequential(nn.Linear(2, 2, bias=bias))
@@ -251,15 +251,15 @@ def test_the_example_trains(monkeypatch, capsys):
     torch.set_num_threads(threads)
     found = re.findall(r"^(\w+) +([0-9.]+) % of the test images", capsys.readouterr().out, re.M)
     assert [head for head, _ in found] == ["linear", "quadratic", "reduced"]
-    for _, accuracy in found:  # at random it would be 10
+    for _, accuracy in found:  # random guessing would be 10
         assert float(accuracy) > 70
 
 
-# ---- what is refused -----------------------------------------------------------------------
+# ---- unsupported models --------------------------------------------------------------------
 
 
 def refused(model, part, error=ValueError, **options):
-    """An error that says so, and a model that is as it was."""
+    """Check that the call raises an error and leaves the model unchanged."""
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     with pytest.raises(error, match=part):
         replace_head(model, **options)
@@ -307,7 +307,7 @@ def test_tied_weights_are_refused():
         parametrizations.orthogonal,
     ],
 )
-def test_parametrised_weights_are_refused(wrap):
+def test_parametrized_weights_are_refused(wrap):
     model = cnn(20)
     wrap(model[6])
     refused(model, "the Linear '6' is parametrised: call .*remove_parametrizations")
@@ -329,7 +329,7 @@ def test_an_overridden_forward_is_refused():
             return 2 * super().forward(x)
 
     class Renamed(nn.Linear):
-        """Nothing of its own."""
+        """A subclass without changes."""
 
     model = nn.Sequential(nn.Linear(4, 4), Scaled(4, 3))
     refused(model, "'1' is a Scaled that overrides forward")

@@ -1,4 +1,4 @@
-"""Torch layers against einsum, the core, finite differences, and torch's own tools."""
+"""Torch layers agree with einsum, the core and finite differences, and support torch's tools."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ WAYS = pytest.mark.parametrize("way", ["loops", "operations"], indirect=True)
 
 @pytest.fixture
 def way(request, monkeypatch):
-    """Compute by the compiled loops, or by torch's operations."""
+    """Compute with the compiled loops or with torch operations."""
     if request.param == "operations":
         monkeypatch.setattr(loops, "can_take", lambda *tensors: False)
     else:
@@ -44,7 +44,7 @@ def tensors(*shapes, seed=0, dtype=torch.float64):
 
 
 def on_diagonal(n):
-    """Which packed rows hold the entries on the diagonal."""
+    """Return the packed rows with the entries on the diagonal."""
     i, j = np.triu_indices(n)
     return i == j
 
@@ -131,7 +131,7 @@ def test_only_x_and_packed_are_saved_for_backward(way):
 
 
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300])
-def test_layout_is_that_of_the_core(n):
+def test_layout_matches_the_core(n):
     rng = np.random.default_rng(0)
     Q = rng.normal(size=(3, n, n))
     Q = Q + Q.transpose(0, 2, 1)
@@ -324,7 +324,7 @@ def test_the_representation_shows_sizes_and_options():
 
 @pytest.mark.parametrize("init", ["glorot", "normal", "identity", "relinear"])
 @pytest.mark.parametrize("kind", ["linear", "quadratic", "reduced"])
-def test_initial_values_are_those_of_the_core(kind, init):
+def test_initial_values_match_the_core(kind, init):
     n, m = 80, 120
     layer = {"linear": Linear, "quadratic": Quadratic, "reduced": Reduced}[kind](n, m)
     layer.reset_parameters(init, generator=torch.Generator().manual_seed(3))
@@ -341,7 +341,7 @@ def test_initial_values_are_those_of_the_core(kind, init):
             assert float(diagonals[0].std()) == pytest.approx(float(diagonals[1].std()), rel=0.1)
 
 
-def test_without_W_the_variance_is_kept_too():
+def test_the_variance_is_also_kept_without_W():
     torch.manual_seed(0)
     x = torch.randn(2000, 100)
     for layer in (Quadratic(100, 60), Quadratic(100, 60, linear=False), Reduced(100, 60)):
@@ -362,7 +362,7 @@ def test_initial_values_follow_the_generator():
     assert torch.equal(Quadratic(6, 2).packed, one.packed)
 
 
-# -- torch's own machinery --------------------------------------------------------------------
+# -- torch's tools ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -448,7 +448,7 @@ def test_exported_modules_match_eager_ones(name, strict):
     layer = module(name)
     batch = torch.export.Dim("batch")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, of its tracing
+        warnings.simplefilter("ignore")  # warnings of torch's tracing
         program = torch.export.export(
             layer, (with_inputs(layer, 4),), dynamic_shapes=({0: batch},), strict=strict
         )
@@ -484,16 +484,16 @@ def test_meta_and_fake_tensors_have_the_right_shape():
     _kept_places.cache_clear()
     with FakeTensorMode():
         assert Quadratic(67, 2)(torch.empty(4, 67)).shape == (4, 2)
-    real = Quadratic(67, 2)(torch.ones(4, 67))  # nothing fake was kept
+    real = Quadratic(67, 2)(torch.ones(4, 67))  # no fake tensor was cached
     assert type(real) is torch.Tensor
 
 
-def test_a_first_call_in_inference_mode_does_not_spoil_training():
+def test_training_works_after_a_first_call_in_inference_mode():
     _kept_places.cache_clear()
     layer = Quadratic(9, 2)
     with torch.inference_mode():
         layer(torch.ones(1, 9))
-    layer(torch.ones(1, 9)).sum().backward()  # no index tensor of inference mode was kept
+    layer(torch.ones(1, 9)).sum().backward()  # no index tensor of inference mode was cached
     assert layer.packed.grad is not None
 
 

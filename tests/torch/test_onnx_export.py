@@ -1,4 +1,4 @@
-"""`torch.onnx.export` of the layers: run by onnxruntime, any batch, the same numbers."""
+"""Layers exported with `torch.onnx.export` give the same numbers for any batch size."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 from quadric.torch import Quadratic, Reduced, from_network, replace_head  # noqa: E402
 from tests.support.networks import make_network  # noqa: E402
 
-# of torch's own, when it copies what it has traced
+# warnings of torch when it copies a traced graph
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning")
 NEAR = {torch.float32: 1e-5, torch.float64: 1e-12}
 
@@ -24,7 +24,7 @@ def _seed():
 
 
 def assert_exported(module, *shape, dtype=torch.float32):
-    """Export with one batch size, run with others; returns the graph."""
+    """Export with one batch size and run with others; return the graph."""
     module = module.to(dtype).eval()
     exported = torch.onnx.export(
         module,
@@ -39,7 +39,7 @@ def assert_exported(module, *shape, dtype=torch.float32):
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     (entry,) = session.get_inputs()
-    assert isinstance(entry.shape[0], str)  # a free size, by its name
+    assert isinstance(entry.shape[0], str)  # the name of a dynamic size
     for batch in (1, 2, 17):
         x = torch.randn(batch, *shape, dtype=dtype)
         (found,) = session.run(None, {entry.name: x.numpy()})
@@ -52,7 +52,7 @@ def assert_exported(module, *shape, dtype=torch.float32):
     return proto
 
 
-# more than 128 inputs are cut into blocks; from 64 neurons on these are multiplied otherwise
+# more than 128 inputs are divided into blocks; with 64 or more neurons, the products differ
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(9, 3), (9, 50), (140, 3), (140, 64)])
 def test_an_exported_quadratic_layer_matches(n, m):
@@ -61,7 +61,7 @@ def test_an_exported_quadratic_layer_matches(n, m):
 
 @pytest.mark.slow
 def test_an_exported_layer_in_float64_matches():
-    """And nothing of what was traced stays behind in what the layers keep for later."""
+    """No traced tensor remains in the caches of the layers."""
     layer = Quadratic(140, 64, dtype=torch.float64)
     x = torch.randn(4, 140, dtype=torch.float64)
     before = layer(x)
@@ -95,7 +95,7 @@ def test_an_exported_cnn_with_a_quadratic_head_matches():
         nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10)
     )
     layer = replace_head(model)[4]
-    layer.reset_parameters()  # so that there is something in Q
+    layer.reset_parameters()  # so that Q is not zero
     proto = assert_exported(model, 1, 8, 8)
     assert "Conv" in {node.op_type for node in proto.graph.node}
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: `torch.nn.RNN` where Q is zero, the formula where it is not, and stable."""
+"""Recurrent layers match `torch.nn.RNN` if Q = 0, match the formula otherwise, and are stable."""
 
 import copy
 import importlib.util
@@ -25,7 +25,7 @@ def draw(*shape, seed=0, **options):
 
 
 def randomise(module, scale=0.3, seed=0):
-    """All parameters random: the initial values leave parts of Q at zero."""
+    """Draw all parameters at random, because the initial Q is partly zero."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -34,7 +34,7 @@ def randomise(module, scale=0.3, seed=0):
 
 
 def weights_of(rnn):
-    """The cells' weights, of a `torch.nn.RNN`, as (W_x, W_h, b)."""
+    """Return (W_x, W_h, b) of the cells of a `torch.nn.RNN`."""
     suffixes = [
         f"l{layer}{direction}"
         for layer in range(rnn.num_layers)
@@ -61,7 +61,7 @@ def fill(cell, W_x, W_h, b):
 
 
 def pair(*sizes, **options):
-    """A `torch.nn.RNN` and a `QuadraticRNN` with the same weights and Q = 0."""
+    """Return a `torch.nn.RNN` and a `QuadraticRNN` with the same weights and Q = 0."""
     torch.manual_seed(0)
     theirs = nn.RNN(*sizes, **options, **DOUBLE)
     ours = QuadraticRNN(*sizes, **options, **DOUBLE)
@@ -95,7 +95,7 @@ def first_states(x, cells, m):
 
 
 def assert_same(ours, theirs, tolerance=1e-12):
-    """Both results of two networks: types, shapes and numbers."""
+    """Compare types, shapes and numbers of both results of two networks."""
     (output, h_n), (expected, h_expected) = ours, theirs
     assert type(output) is type(expected)
     if isinstance(output, PackedSequence):
@@ -139,7 +139,7 @@ def test_cell_is_its_formula(nonlinearity, bias):
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize("bias", [True, False])
-def test_cell_without_Q_is_torchs(nonlinearity, bias):
+def test_cell_without_Q_matches_torch(nonlinearity, bias):
     theirs = nn.RNNCell(3, 4, bias, nonlinearity, **DOUBLE)
     ours = QuadraticRNNCell(3, 4, bias, nonlinearity, **DOUBLE)
     b = theirs.bias_ih + theirs.bias_hh if bias else None
@@ -161,7 +161,7 @@ def test_cell_without_Q_is_torchs(nonlinearity, bias):
     ],
     ids=str,
 )
-def test_without_Q_it_is_torchs(kind, options):
+def test_rnn_without_Q_matches_torch(kind, options):
     theirs, ours = pair(3, 4, **options)
     x = inputs(kind)
     h_0 = first_states(x, len(ours.cells), 4)
@@ -172,7 +172,7 @@ def test_without_Q_it_is_torchs(kind, options):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_without_Q_gradients_are_torchs(packed):
+def test_gradients_without_Q_match_torch(packed):
     theirs, ours = pair(3, 4, num_layers=2, bidirectional=True)
     x = inputs("packed" if packed else "batch")
     h_0 = first_states(x, 4, 4)
@@ -191,7 +191,7 @@ def test_without_Q_gradients_are_torchs(packed):
 
 
 @pytest.mark.parametrize("kind", ["batch", "packed"])
-def test_dropout_is_torchs_to_the_number(kind):
+def test_dropout_matches_torch_exactly(kind):
     theirs, ours = pair(3, 4, num_layers=3, bidirectional=True, dropout=0.4)
     x = inputs(kind)
     results = []
@@ -201,7 +201,7 @@ def test_dropout_is_torchs_to_the_number(kind):
     assert_same(*results)
     assert_same(ours.eval()(x), theirs.eval()(x))
     silent = results[0][1]
-    assert not torch.allclose(ours(x)[1], silent)  # it did something, but not to the first layer
+    assert not torch.allclose(ours(x)[1], silent)  # it had an effect, but not on the first layer
     torch.testing.assert_close(ours(x)[1][:2], silent[:2], rtol=0, atol=1e-12)
 
 
@@ -230,7 +230,7 @@ def test_layers_and_directions_by_hand(nonlinearity):
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_packed_sequences_are_the_sequences(bidirectional):
+def test_packed_sequences_match_padded_ones(bidirectional):
     rnn = randomise(QuadraticRNN(3, 4, 2, bidirectional=bidirectional, **DOUBLE))
     alone = sequences()
     h_0 = draw(len(rnn.cells), 4, 4)
@@ -243,7 +243,7 @@ def test_packed_sequences_are_the_sequences(bidirectional):
         torch.testing.assert_close(h_n[:, i], h, rtol=0, atol=1e-12)
 
 
-def test_batch_first_turns_inputs_and_outputs_only():
+def test_batch_first_transposes_only_inputs_and_outputs():
     rnn = randomise(QuadraticRNN(3, 4, 2, **DOUBLE))
     turned = QuadraticRNN(3, 4, 2, batch_first=True, **DOUBLE)
     turned.load_state_dict(rnn.state_dict())
@@ -275,7 +275,7 @@ def kind_of_error(call):
         ((2, 3), (1, 2, 4)),
     ],
 )
-def test_cell_refuses_what_torchs_does(x, h):
+def test_cell_refuses_the_same_input_as_torch(x, h):
     arguments = [torch.zeros(shape) for shape in (x, h) if shape is not None]
     expected = kind_of_error(lambda: nn.RNNCell(3, 4)(*arguments))
     assert expected is not None
@@ -301,7 +301,7 @@ def test_cell_refuses_what_torchs_does(x, h):
         ((5, 2, 3), (4,)),
     ],
 )
-def test_rnn_refuses_what_torchs_does(x, h):
+def test_rnn_refuses_the_same_input_as_torch(x, h):
     arguments = [torch.zeros(shape) for shape in (x, h) if shape is not None]
     expected = kind_of_error(lambda: nn.RNN(3, 4, 2, bidirectional=True)(*arguments))
     assert expected is not None
@@ -314,7 +314,7 @@ def test_states_of_another_dimension_are_named_as_given():
         QuadraticRNN(3, 4)(torch.zeros(5, 2, 3), torch.zeros(1, 4))
 
 
-def test_packed_input_and_dtypes_are_refused_as_by_torch():
+def test_packed_input_and_dtypes_are_refused_as_in_torch():
     packed = pack_sequence([torch.zeros(4, 3), torch.zeros(2, 3)])
     wide = pack_sequence([torch.zeros(4, 5), torch.zeros(2, 5)])
     x, cell_x = torch.zeros(5, 2, 3), torch.zeros(2, 3)
@@ -391,7 +391,7 @@ def test_gradients_of_the_rnn_match_differences(packed):
     names, values = zip(*rnn.named_parameters(), strict=True)
 
     def function(x, h_0, *values):
-        if packed:  # two sequences, of three and of two steps
+        if packed:  # two sequences with three and two steps
             x = pack_sequence([x[:, 0], x[:2, 1]])
         output, h_n = functional_call(rnn, dict(zip(names, values, strict=True)), (x, h_0))
         return output.data if packed else output, h_n
@@ -412,7 +412,7 @@ def test_compiles_into_one_graph(module):
         network = QuadraticRNN(3, 4, bidirectional=True)
         arguments = (draw(3, 2, 3).float(), draw(2, 2, 4).float())
     randomise(network)
-    # this backend follows the whole graph, and the backward one, but leaves out the C++ compiler
+    # this backend traces the forward and backward graph, but does not call the C++ compiler
     compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
     gradients = []
     for call in (network, compiled):
@@ -518,7 +518,7 @@ def test_new_initial_values_come_from_the_generator():
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_initial_values_are_those_of_the_notes(dtype, nonlinearity):
+def test_initial_values_are_the_documented_ones(dtype, nonlinearity):
     torch.manual_seed(0)
     neurons = QuadraticRNNCell(40, 30, nonlinearity=nonlinearity, dtype=dtype).neurons
     W_x, W_h = neurons.W[:, :40].double(), neurons.W[:, 40:].double()
@@ -538,7 +538,7 @@ def noise(n, batch=16):
 
 
 def states_and_slopes(rnn, x, h_0):
-    """The states, and for each sequence the length of the slope of h_n by h_0."""
+    """Return the states and, for each sequence, the norm of the derivative of h_n by h_0."""
     h_0 = h_0.clone().requires_grad_()
     output, h_n = rnn(x, h_0)
     direction = draw(*h_n.shape, seed=9, dtype=x.dtype)
@@ -548,7 +548,7 @@ def states_and_slopes(rnn, x, h_0):
 
 
 def size(states):
-    """The root mean square at each step."""
+    """Return the root mean square at each step."""
     return states.square().mean((1, 2)).sqrt()
 
 
@@ -567,13 +567,13 @@ def test_states_and_gradients_last_five_hundred_steps(n, m, nonlinearity):
         assert size(part).min() > 0.01
         assert slope.mean() > 1e-3
     assert size(states[:, :32]).max() < 0.5
-    # the same input over and over, which tanh bounds, adds up under relu: 500 times about 0.01 |x|
+    # tanh bounds a constant input; under relu it adds up to 500 times about 0.01 |x|
     assert size(states[:, 32:]).max() < (1 if nonlinearity == "tanh" else 10)
 
 
 @pytest.mark.slow
-def test_other_initial_values_die_or_blow_up():
-    """That the test above can fail."""
+def test_other_initial_values_vanish_or_explode():
+    """This shows that the test above can fail."""
     torch.manual_seed(0)
     x, h_0 = noise(3), torch.zeros(1, 16, 32)
     _, slopes = states_and_slopes(nn.RNN(3, 32), x, h_0)
@@ -592,7 +592,7 @@ def test_states_and_gradients_last_five_hundred_steps_in_layers(nonlinearity):
     states, slopes = states_and_slopes(rnn, noise(3, batch=4), h_0)
     assert size(states).min() > 0.01
     assert size(states).max() < 2
-    assert slopes.max() < 10  # through all that is above
+    assert slopes.max() < 10  # through all layers above
     assert (slopes.mean(1) > 1e-3).all()
 
 
@@ -614,7 +614,7 @@ def test_the_sequences_of_the_example_are_parities(parity):
 
 
 @pytest.mark.slow
-def test_parity_is_learnt_by_quadratic_neurons_only(parity, capsys):
+def test_only_quadratic_neurons_learn_parity(parity, capsys):
     quadratic, rival, larger, patient = parity.contestants()
     assert quadratic.parameters() == 4 * 15 + 4 * 5 + 4 + 5
     assert rival.hidden == quadratic.hidden

@@ -43,7 +43,7 @@ def x():
 
 
 def assert_same_function(ours, theirs, x):
-    """Equal bits, so a mere resemblance of two models cannot pass."""
+    """Check that two models are bit-identical, not just similar."""
     assert torch.equal(ours(x), theirs(x))
 
 
@@ -94,7 +94,7 @@ PACKED_ROWS_OF_300 = {  # pair (i, j), i <= j: row i n - i (i - 1)/2 + (j - i)
 
 @pytest.mark.parametrize(("pair", "row"), PACKED_ROWS_OF_300.items())
 def test_golden_row_order_at_300_inputs(pair, row):
-    """Frozen: a checkpoint of another version must mean the same function."""
+    """The order must never change, because checkpoints of other versions depend on it."""
     i, j = pair
     layer = Quadratic(300, 2, bias=False, linear=False, dtype=torch.float64)
     packed = torch.zeros(45150, 2, dtype=torch.float64)
@@ -126,7 +126,7 @@ def test_strict_load_round_trip(model, x, assign):
     assert_same_function(model, other, x)
 
 
-def test_strict_load_reports_packed_by_its_name(model):
+def test_strict_load_reports_packed_by_name(model):
     state = model.state_dict()
     without = {name: tensor for name, tensor in state.items() if name != "0.packed"}
     with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0\.packed"'):
@@ -169,7 +169,7 @@ def test_moving_average_over_the_state_dict_in_place(model):
 
 def test_averaged_model(model, x):
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.75))
-    average.update_parameters(model)  # the first time a copy
+    average.update_parameters(model)  # the first call copies
     new = make_model(seed=1)
     average.update_parameters(new)
     wanted = 0.75 * model[0].packed + 0.25 * new[0].packed
@@ -180,7 +180,7 @@ def test_averaged_model(model, x):
     assert_same_function(average, again, x)
 
 
-@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")  # which is what no_dist asks
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")  # intended by no_dist
 def test_distributed_checkpoint_loads_in_place(model, x, tmp_path):
     dcp = pytest.importorskip("torch.distributed.checkpoint")
     if not torch.distributed.is_available() or "no_dist" not in signature(dcp.save).parameters:
@@ -210,7 +210,7 @@ def test_gradients_by_the_state_dict(model, x):
         torch.testing.assert_close(gradients[name], parameter.grad)
 
 
-# -- pruning and parametrisations ----------------------------------------------------------------
+# -- pruning and parametrizations ----------------------------------------------------------------
 
 
 def test_pruned_model_is_saved_and_loaded(model, x):
@@ -261,7 +261,7 @@ class Cubed(nn.Module):
     ],
     ids=["custom", "weight_norm", "spectral_norm"],
 )
-def test_parametrised_model_is_saved_and_loaded(model, x, wrap):
+def test_parametrized_model_is_saved_and_loaded(model, x, wrap):
     other = make_model(seed=1)
     for wrapped in (model, other):
         wrap(wrapped[0])
@@ -292,7 +292,7 @@ def test_gradients_of_an_exported_model_reach_packed(n, strict):
     model = nn.Sequential(nn.Linear(4, n), Quadratic(n, 3), nn.Tanh()).double()
     x = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, of its tracing
+        warnings.simplefilter("ignore")  # warnings of torch's tracing
         exported = torch.export.export(model, (x,), strict=strict).module()
     held = dict(exported.named_parameters())
     assert set(held) == {"0.weight", "0.bias", "1.packed", "1.W", "1.b"}
