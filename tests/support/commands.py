@@ -1,4 +1,4 @@
-"""The command line in tests: within this process, or as one of its own."""
+"""Run the command line in tests, in this process or in a separate one."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ def command(*arguments, cwd="."):
 
 
 def process(*arguments, cwd=None, preexec_fn=None, **environment):
-    """Run a command as a process of its own, for what a process alone can show."""
+    """Run a command in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "quadric", *map(str, arguments)],
         capture_output=True,

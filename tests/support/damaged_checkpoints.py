@@ -1,10 +1,10 @@
-"""Thousands of damaged checkpoints, each resumed from.
+"""Resume from thousands of damaged checkpoints.
 
     python -m tests.support.damaged_checkpoints COUNT SEED
 
-prints, as JSON, how many were refused with one line and how many gave the very same model. Anything
-else that may come of one ends the process with an error. As many again are forged: values that a
-run could have had, with the right hash. These may give another model.
+prints, as JSON, how many were refused with a one-line error and how many gave the same model. Any
+other outcome ends the process with an error. The same number of checkpoints is forged, with
+plausible values and a valid hash. These may give another model.
 """
 
 import json
@@ -28,7 +28,7 @@ STAGES = {"first": ("first pass", 2), "early": ("second pass", 3), "late": ("thi
 
 
 class Originals:
-    """A table, the model that comes of it, and checkpoints of the run."""
+    """A table, the model trained on it, and checkpoints of the run."""
 
     def __init__(self, directory):
         from quadric.tables.streaming import Stream
@@ -53,7 +53,7 @@ class Originals:
         return go(self.table, stream=self.stream, resume=True)
 
     def outcome_of(self, damage, seed):
-        """'refused' and what was said, 'same', or 'another model'."""
+        """Return 'refused' with the message, 'same', or 'another model'."""
         rng = random.Random(f"{damage.__name__} {seed}")
         content = self.contents[rng.choice(sorted(self.contents))]
         self.put(damage(content, rng, list(self.contents.values())))
@@ -68,13 +68,13 @@ class Originals:
 
 
 def content_of(trained):
-    """The model file, as the command line would write it."""
+    """Return the model file that the command line would write."""
     extra = {"table": trained.schema.to_dict(), "report": trained.report.to_dict()}
     return container.to_bytes(*describe(trained.model, extra))
 
 
 def parts(content):
-    """What is in a checkpoint: versions, run and state, arrays."""
+    """Return the contents of a checkpoint: versions, run and state, arrays."""
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
         description, arrays = container.read(file.name, FORM)
@@ -83,7 +83,7 @@ def parts(content):
 
 
 def whole(description, described, arrays):
-    """A checkpoint with the right hash."""
+    """Return a checkpoint with a valid hash."""
     state = (
         {}
         if described is None
@@ -96,7 +96,7 @@ def whole(description, described, arrays):
 
 
 def with_arrays(content, rng, others):
-    """One that has arrays, so that these can be damaged."""
+    """Return the parts of a checkpoint that has arrays, so that they can be damaged."""
     for one in [content, *others]:
         description, described, arrays = parts(one)
         if arrays:
@@ -143,7 +143,7 @@ def numbers_that_are_not_finite(content, rng, others):
 
 
 def counters_out_of_range(content, rng, others):
-    """Of the eleven, in the order of their names; those of which any value is legal stay."""
+    """Change one of the eleven counters, in the order of their names, that have a limited range."""
     description, described, arrays = with_arrays(content, rng, others)
     name = rng.choice(("model.numbers", "linear.numbers"))
     place = rng.choice([2, 3, 4, 5, 6, 8, 9, 10])
@@ -159,7 +159,7 @@ def negative_squares(content, rng, others):
 
 
 def swapped_models(content, rng, others):
-    """The arrays of the baseline as those of the model."""
+    """Use the arrays of the baseline as those of the model, and vice versa."""
     description, described, arrays = with_arrays(content, rng, others)
     names = {"model": "linear", "linear": "model"}
     swapped = {}
@@ -170,7 +170,7 @@ def swapped_models(content, rng, others):
 
 
 def states_of_other_stages(content, rng, others):
-    """The state of one checkpoint with the arrays of another stage."""
+    """Combine the state of one checkpoint with the arrays of another stage."""
     all_of_them = [parts(one) for one in others]
     without = [one for one in all_of_them if not one[2]]
     with_some = [one for one in all_of_them if one[2]]
@@ -181,7 +181,7 @@ def states_of_other_stages(content, rng, others):
 
 
 def field_removed_or_added(content, rng, others):
-    """In the state, the schema, a column, a profile or the run."""
+    """Change the state, the schema, a column, a profile or the run."""
     description, described, arrays = parts(content)
     places = [described["state"], described["run"], described]
     state = described["state"]
@@ -277,7 +277,7 @@ def no_state(content, rng, others):
 
 
 def forge(content, rng, others):
-    """Any one thing in the state replaced by any other, or another number among the arrays."""
+    """Replace one value in the state by another, or one number in the arrays."""
     description, described, arrays = parts(content)
     if arrays and rng.randrange(4) == 0:
         array = arrays[rng.choice([name for name in sorted(arrays) if arrays[name].size])]

@@ -1,11 +1,11 @@
-"""Thousands of damaged Parquet files, read in a process with little memory that may die of them.
+"""Read thousands of damaged Parquet files in a process with little memory, which may crash.
 
     python -m tests.support.damaged_parquet COUNT SEED
 
-prints, as JSON, how many were refused with one line, how many were read as they were before, and
-how many as another table: bytes of a value that are changed leave a file in order. Whatever else
-comes of a file ends the program with an error: a traceback, a signal, anything on stderr, or a
-table with another number of rows than the file promises.
+prints, as JSON, how many were refused with a one-line error, how many were read unchanged, and how
+many as another table: a file with changed bytes within a value is still valid. Any other outcome
+ends the program with an error: a traceback, a signal, output on stderr, or a table whose number of
+rows differs from the file's metadata.
 """
 
 import io
@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-MOST_MEMORY = 6 * 2**30  # of addresses: threads reserve many that they do not use
-SECONDS = 120  # for one file, before it counts as a hang
+MOST_MEMORY = 6 * 2**30  # of address space: threads reserve more than they use
+SECONDS = 120  # time limit for one file
 ROWS = 120
 OPTIONS = (
     {},
@@ -36,7 +36,7 @@ LARGE = (b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x40"
 
 
 def originals():
-    """The same table in the ways that Parquet has to write it."""
+    """Return the same table in several Parquet encodings."""
     import polars as pl
 
     rng = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def originals():
 
 
 def footer(content):
-    """Where the description begins that ends the file."""
+    """Return the offset of the metadata at the end of the file."""
     (length,) = struct.unpack("<I", content[-8:-4])
     return len(content) - 8 - length
 
@@ -141,7 +141,7 @@ DAMAGES = (
 
 
 def read_all():
-    """The other process: for each path on stdin, a line of JSON."""
+    """Read the paths on stdin and print a line of JSON for each; runs in the other process."""
     from quadric.errors import TableError
     from quadric.tables import open_table
 
@@ -157,7 +157,7 @@ def read_all():
 
 
 class Reader:
-    """That process, and a file for what it writes to stderr."""
+    """The other process, and a file for its stderr."""
 
     def __init__(self, errors):
         self.errors = errors

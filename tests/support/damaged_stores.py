@@ -1,10 +1,10 @@
-"""Thousands of damaged and forged stores, opened in a process that a crash or a hang would end.
+"""Open thousands of damaged and forged stores in a process that stops at a crash or a hang.
 
     python -m tests.support.damaged_stores COUNT SEED
 
-prints, as JSON, how many of each kind were refused and how many could be read. A store that is
-refused in one line is unchanged. Any other gives rows just as they were written or, if it was
-forged so that the digests fit, rows that are valid.
+prints, as JSON, how many of each kind were refused and how many could be read. A refused store
+leads to a one-line error and is unchanged. All others return the rows as written or, if they were
+forged with matching digests, valid rows.
 """
 
 import json
@@ -82,7 +82,7 @@ COLUMNS = (
 
 
 def fill(path, seeds):
-    """Sixty runs of two recipes for each ten seeds."""
+    """Store sixty runs of two recipes for every ten seeds."""
     with Store(path) as opened:
         for seed in seeds:
             for kind in ("linear", "quadratic", "reduced"):
@@ -95,7 +95,7 @@ def fill(path, seeds):
 
 
 def fill_and_die(path):
-    """The last runs are in the log only."""
+    """Store runs and exit, so that the last ones are only in the log."""
     fill(path, range(10))
     opened = Store(path)
     opened.add(RECIPES[0], "data", Task(600, 10, "linear", 99), Result((0.5, 0.6), 1.0, 1), HERE)
@@ -126,7 +126,7 @@ def set_bytes(content, rng):
 
 
 def set_number(content, rng):
-    """A number where SQLite keeps offsets, counts and page numbers."""
+    """Change a number where SQLite stores offsets, counts and page numbers."""
     page = rng.randrange(len(content) // PAGE) * PAGE
     place = page + (100 if page == 0 else 0) + rng.randrange(40)
     value = rng.choice((0, 1, 2, 0x7FFFFFFF, 0xFFFFFFFF, rng.randrange(64)))
@@ -134,7 +134,7 @@ def set_number(content, rng):
 
 
 def digits(content, rng):
-    """Another digit in a text: what is read is a plausible number."""
+    """Change a digit in a text, which leaves a plausible number."""
     places = [i for i, sign in enumerate(content) if 0x30 <= sign <= 0x39]
     content[rng.choice(places)] = rng.randrange(0x30, 0x3A)
 
@@ -185,7 +185,7 @@ def any_value(connection, rng):
 
 
 def forged_value(connection, rng):
-    """With digests that fit."""
+    """Change a value and compute a matching digest."""
     column = rng.choice((*COLUMNS[:-1], *["accuracies"] * 12, *["seconds", "steps", "kind"] * 3))
     wanted = store_module.TYPES[COLUMNS.index(column)]
     values = [value for value in JUNK if type(value) is wanted]
@@ -196,7 +196,7 @@ def forged_value(connection, rng):
 
 
 def loose_table(connection, rng):
-    """Columns without types or conditions, in which NULL and NaN may stand."""
+    """Use columns without types or constraints, which can contain NULL and NaN."""
     connection.execute("CREATE TABLE loose AS SELECT * FROM runs")
     connection.execute("DROP TABLE runs")
     connection.execute("ALTER TABLE loose RENAME TO runs")
@@ -306,7 +306,7 @@ def valid(row, recipe):
 
 
 def outcome(path, read_only, written):
-    """'refused' or 'read'; `written` is None for forged stores."""
+    """Return 'refused' or 'read'; `written` is None for forged stores."""
     files = [path, Path(f"{path}-wal")]
     before = [file.read_bytes() if file.exists() else None for file in files]
     try:
@@ -327,7 +327,7 @@ def outcome(path, read_only, written):
 
 
 def damaged(base, path, rng):
-    """Make one; returns its kind, and whether its digests may have been made to fit."""
+    """Create a damaged store; return its kind and whether its digests may match."""
     for file in path.parent.iterdir():
         file.unlink()
     with_log = rng.random() < 0.3

@@ -1,14 +1,14 @@
-"""Thousands of forged model files, each loaded and used in a process that may do no harm.
+"""Load and use thousands of forged model files, and detect any harm.
 
     python -m tests.support.forged_model_files COUNT SEED
     python -m tests.support.forged_model_files --replay SEED [FILE]
 
-prints, as JSON, how many were refused, how many gave a model that works, and for each cause of a
-failure an example. A file that does anything else, ends the process or takes too long is a failure.
-The costly uses (fit, plot, commands) are tried on some of the files only, see `forging.uses`.
-SEED 0 uses a few models only. `--replay` repeats what was done with one file and prints the
-tracebacks; its SEED is one of the summary's, or the name of an attack in `forging.attacks`.
-The forged file is written to FILE.
+prints, as JSON, how many were refused, how many loaded as a working model, and an example for each
+cause of failure. A file that does anything else, ends the process or takes too long is a failure.
+Expensive uses (fit, plot, commands) are tried only on some of the files, see `forging.uses`.
+SEED 0 uses only a few models. `--replay` repeats the checks of one file and prints the tracebacks;
+its SEED is one from the summary or the name of an attack in `forging.attacks`. The forged file is
+written to FILE.
 """
 
 import json
@@ -18,7 +18,7 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-if __name__ == "__main__":  # before NumPy starts any: a process with threads cannot fork safely
+if __name__ == "__main__":  # before NumPy starts threads, which make a fork unsafe
     threads = ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
     os.environ.update({f"{name}_NUM_THREADS": "1" for name in threads})
     os.environ.update(POLARS_MAX_THREADS="1", MPLBACKEND="Agg")
@@ -30,7 +30,7 @@ from tests.support.forging.workers import outcomes, warm_up
 
 
 def run(count, seed):
-    """The attacks and `count` forged files."""
+    """Examine the attacks and `count` forged files."""
     files = originals(seed * SMALL_SEEDS)
     warm_up(files)
     first = seed * SMALL_SEEDS
@@ -50,7 +50,7 @@ def run(count, seed):
 
 
 def _add(found, outcome, trace):
-    """Of each cause: how often, some seeds, and the example with the fewest changes."""
+    """Record, for each cause, its frequency, some seeds, and the example with fewest changes."""
     found["count"] += 1
     found["seeds"] = [*found["seeds"], outcome["seed"]][:5]
     if "said" not in found or len(outcome["said"]) < len(found["said"]):
@@ -58,7 +58,7 @@ def _add(found, outcome, trace):
 
 
 def replay(seed, keep=None):
-    """One file again; prints all that is known of it."""
+    """Repeat the checks of one file and print the details."""
     seed = seed if seed in ATTACKS else int(seed)
     files = originals(0 if seed in ATTACKS else seed)
     if keep is not None:

@@ -1,11 +1,12 @@
-"""Kill saves halfway with SIGKILL, which no process can catch.
+"""Kill processes with SIGKILL while they save a model.
 
     python -m tests.support.killed_saves COUNT SEED
 
-A child saves one of two models over the other as fast as it can. It is killed at a random moment,
-or in about half of the runs just after it has reached a stage: the rename is short, and random
-moments would miss it. The file must be one of the two, complete. Prints, as JSON, how often each
-model was found, in which stages the child was killed, and how many temporary files were left.
+A child process alternately saves two models to the same file as fast as it can. It is killed at a
+random moment or, in about half of the runs, just after it has reached a stage: the rename is short,
+and random moments would miss it. The file must be one of the two, and complete. Prints, as JSON,
+how often each model was found, in which stages the child was killed, and how many temporary files
+remain.
 """
 
 import json
@@ -24,11 +25,11 @@ import quadric
 from quadric import Network
 
 STAGES = ("making", "writing", "renaming")
-PATIENCE = 60  # seconds, for a machine that has much else to do
+PATIENCE = 60  # seconds, for a busy machine
 
 
 def keep_saving(models, path, stage):
-    """The interpreter announces when a file is opened and renamed; `stage` is shared memory."""
+    """Save in a loop; audit events of open and rename set `stage`, which is shared memory."""
 
     def hook(event, arguments):
         if event == "open" and str(arguments[0]).endswith(".part"):
@@ -44,7 +45,7 @@ def keep_saving(models, path, stage):
 
 
 def wait(rng, stage):
-    """Until the moment of the kill."""
+    """Wait until the moment of the kill."""
     time.sleep(0.005 + 0.05 * rng.random())
     if rng.random() < 0.5:
         return
@@ -71,9 +72,9 @@ def run(count, seed):
                 keep_saving(models, path, stage)
             wait(rng, stage)
             os.kill(child, signal.SIGKILL)
-            assert os.waitpid(child, 0)[1] == signal.SIGKILL  # it was saving until then
+            assert os.waitpid(child, 0)[1] == signal.SIGKILL  # it was saving until it was killed
             stages[STAGES[stage[0]]] += 1
-            found[whole.index(path.read_bytes())] += 1  # an error, if it is neither
+            found[whole.index(path.read_bytes())] += 1  # raises an error if it is neither
             assert quadric.load(path).n_inputs == 200
             left = [other for other in path.parent.iterdir() if other != path]
             assert all(re.fullmatch(r"\..*\.part", other.name) for other in left), left

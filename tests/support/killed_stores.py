@@ -1,9 +1,9 @@
-"""Processes killed while they make a store, or store runs in it.
+"""Kill processes while they create a store or store runs in it.
 
     python -m tests.support.killed_stores COUNT SEED
 
-prints, as JSON, how many were killed before and after there was a store, and how many files of
-unfinished stores are left. After each kill there is no store or a whole one, and it has every run
+prints, as JSON, how many were killed before and after the store existed, and how many files of
+unfinished stores remain. After each kill there is either no store or a complete one with every run
 that was reported as stored.
 """
 
@@ -30,7 +30,7 @@ def seeds(path):
 
 
 def store_runs(path, pipe):
-    while True:  # opened and closed often, for these moments, too
+    while True:  # opened and closed often, so that some kills occur at these moments
         with Store(path) as opened:
             first = len(opened.runs(RECIPE, "data"))
             for seed in range(first, first + 3):
@@ -39,7 +39,7 @@ def store_runs(path, pipe):
 
 
 def killed(path, seconds):
-    """How many runs a process had stored when it was killed."""
+    """Return the number of runs that a process had stored when it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -47,7 +47,7 @@ def killed(path, seconds):
         try:
             store_runs(path, writing)
         finally:
-            os._exit(1)  # an error: a child ends by a kill only
+            os._exit(1)  # an error, because only a kill ends a child
     os.close(writing)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
@@ -66,7 +66,7 @@ def main(count, seed):
                 path, told = Path(directory) / f"{number}.sqlite", 0
             told += killed(path, rng.choice((0.003, 0.01, 0.05)) * rng.random() * 2)
             found = seeds(path) if path.exists() else []
-            # the last may have been stored, and not reported any more
+            # the last run may have been stored but not reported
             assert found == list(range(len(found)))
             assert told <= len(found) <= told + 1, (told, len(found))
             told = len(found)

@@ -1,10 +1,10 @@
-"""Streaming runs that are killed again and again, by the signal that no process can catch.
+"""Kill streaming runs repeatedly with SIGKILL.
 
     python -m tests.support.killed_streams COUNT SEED ROWS
 
-A run is started, killed at a random moment, and resumed until it is done; the model must be that of
-a run that was left alone, byte for byte. This is repeated until COUNT processes were killed.
-Prints, as JSON, how many runs and kills there were, and in which stage the kills were.
+A run is started, killed at a random moment, and resumed until it is done. The model must be
+byte-identical to that of an uninterrupted run. This is repeated until COUNT processes have been
+killed. Prints, as JSON, the numbers of runs and kills, and the stages of the kills.
 """
 
 import json
@@ -59,10 +59,10 @@ def finish(process):
 
 
 def stage_of(checkpoint, rows):
-    """Where a killed run stood, by its checkpoint."""
+    """Return the stage of a killed run, according to its checkpoint."""
     if not checkpoint.exists():
         return "no checkpoint yet"
-    _, arrays = container.read(checkpoint, FORM)  # an error, if it is not whole
+    _, arrays = container.read(checkpoint, FORM)  # raises an error if it is incomplete
     state = json.loads(arrays["state"].tobytes())["state"]
     return (
         "third pass"

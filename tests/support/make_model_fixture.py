@@ -2,7 +2,7 @@
 
     python -m tests.support.make_model_fixture
 
-Made once; a new format gets new files beside these.
+The files were written once. A new format adds new files.
 """
 
 import json

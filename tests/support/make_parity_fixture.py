@@ -1,9 +1,9 @@
-"""Writes the parity fixture from `quadric.reference`: python -m tests.support.make_parity_fixture
+"""Write the parity fixture from `quadric.reference`: python -m tests.support.make_parity_fixture
 
-For each kind, loss and penalty: forward, gradients and 200 SGD steps of a network 3 -> 4 -> 2
-whose layers are both of that kind, hidden activation tanh. Every implementation of the equations
-(layers, compiled loop, torch, ONNX, JavaScript) is held to these numbers. Names and layout are
-those of files: 'layers.0.Q' is the row-major upper triangle, shape (m, n(n+1)/2).
+For each kind, loss and penalty, the fixture has the forward pass, gradients and 200 SGD steps of a
+3 -> 4 -> 2 network with both layers of that kind and hidden activation tanh. Every implementation
+of the equations (layers, compiled loop, torch, ONNX) is tested against these numbers. Names and
+layout are those of model files: 'layers.0.Q' is the row-major upper triangle, shape (m, n(n+1)/2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST = {
 
 
 def packed(layers):
-    """{'layers.0.W': nested lists, ...} with Q as its triangle."""
+    """Return {'layers.0.W': nested lists, ...} with Q as its triangle."""
     out = {}
     for l, layer in enumerate(layers):
         for name, array in layer.items():

@@ -1,11 +1,11 @@
-"""Shapes whose memory is measured: few and many classes, wide and long, every solver and dtype."""
+"""Cases for memory measurements: few and many classes, wide and long data, all solvers, dtypes."""
 
 import random
 
 LINEAR = {"hidden_layer_sizes": [], "layer_kinds": "linear"}
 QUADRATIC = {"hidden_layer_sizes": [], "layer_kinds": "quadratic"}
 HIDDEN = {"hidden_layer_sizes": [20]}
-LBFGS = {"solver": "lbfgs", "alpha": 1.0, "max_iter": 14}  # more than it keeps pairs of vectors
+LBFGS = {"solver": "lbfgs", "alpha": 1.0, "max_iter": 14}  # more than L-BFGS stores pairs
 ADAM = {"solver": "adam", "max_iter": 2}
 SGD = {"solver": "sgd", "max_iter": 2}
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0, "max_iter": 2}
@@ -116,7 +116,7 @@ MORE_CASES = [
 
 
 def random_cases(count, seed=0):
-    """Fits of random shapes that take up to a few hundred megabytes."""
+    """Return fits of random shapes that need up to a few hundred megabytes."""
     rng, cases = random.Random(seed), []
     while len(cases) < count:
         kind = rng.choice(("linear", "quadratic", "reduced"))
@@ -132,7 +132,7 @@ def random_cases(count, seed=0):
         shape = {"hidden_layer_sizes": hidden, "layer_kinds": ["linear"] * len(hidden) + [kind]}
         make = rng.choice((classifier, classifier, regressor))
         if 20 * m > N and (solver is STOPPED or make is classifier):
-            continue  # every class is to be there a few times
+            continue  # every class needs several samples
         dtype = rng.choice(("float32", "float64", "float64"))
         cases.append(make(N, n, m, shape, solver, dtype=dtype))
         if rng.random() < 0.25:

@@ -1,9 +1,9 @@
-"""How much memory calls take, measured by the system in a process of their own.
+"""Measure the memory of calls in a separate process.
 
     python -m tests.support.memory_process < cases.json
 
-prints one line of JSON for each case: the limits that were set, from one byte to just what was said
-to be needed, and by how much the process grew under each.
+prints one line of JSON for each case: the limits that were set, from one byte to the memory that
+the error requested, and the growth of the process under each limit.
 """
 
 import ctypes
@@ -36,11 +36,11 @@ def resident(name):
 
 
 def growth(work):
-    """By how many bytes the process grows, at most, while it does the work; and what it raised."""
+    """Return the peak growth of the process during the work, in bytes, and the error if any."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")  # the highest mark is forgotten
+        file.write("5")  # resets the peak
     before, error = resident("VmRSS:"), None
     try:
         with warnings.catch_warnings():
@@ -61,7 +61,7 @@ def inputs(case):
     if np.dtype(dtype).kind != "f":
         return rng.integers(0, 200, (N, n)).astype(dtype)
     X = np.empty((N, n), dtype=dtype)
-    for rows in range(0, N, 1000):  # random numbers come in float64
+    for rows in range(0, N, 1000):  # random numbers are drawn in float64
         X[rows : rows + 1000] = rng.standard_normal((len(X[rows : rows + 1000]), n))
     X[:, : n // 2] *= rng.random((1, n // 2)) < case.get("dense", 1.0)
     return np.asfortranarray(X) if case.get("order") == "F" else X
@@ -78,7 +78,7 @@ def targets(case):
 
 
 def make(case):
-    """A function that does the work of a case."""
+    """Return a function that does the work of a case."""
     X, options = inputs(case), dict(case.get("options", {}))
     call = case.get("call", "fit")
     if case["model"] == "network":
@@ -106,20 +106,20 @@ def make(case):
 
 
 def measure(case):
-    """The limits that were tried, each just what was needed for the next step, and the growth."""
+    """Return the limits, each just sufficient for the next step, and the growth under each."""
     quadric.set_config(max_memory=None)
     work, limit, steps = make(case), case.get("limit", 1), []
     while limit is not None:
         quadric.set_config(max_memory=limit)
         grown, error = growth(work)
         steps.append((limit, grown))
-        # a case with a limit of its own is tried once: it need not be done
+        # a case with its own limit is tried once and does not have to succeed
         limit = None if error is None or "limit" in case else error.needed
     return {"case": case, "steps": steps}
 
 
 def warm_up():
-    """Everything that is loaded or compiled once is loaded here."""
+    """Import and compile everything that is needed once."""
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = (X[:, 0] > 0).astype(int)
     for dtype in ("float32", "float64"):
@@ -138,7 +138,7 @@ def warm_up():
     QuadraticRegressor(max_iter=5).fit(X, y).score(X, y)
     QuadraticLogisticRegression(max_iter=5).fit(X, y + (X[:, 1] > 0))
     a = np.ones((500, 500))
-    a @ a  # BLAS takes its own memory when it first meets a large product
+    a @ a  # BLAS allocates buffers at the first large product
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Small fitted models of every kind that a model file stores, made from fixed seeds."""
+"""Small fitted models of every kind that a model file can store, from fixed seeds."""
 
 import warnings
 
@@ -27,7 +27,7 @@ def numbers(n=80, p=4):
 
 
 def table():
-    """A data frame with numbers, text and booleans; some values are missing."""
+    """Return a data frame with numbers, text, booleans and missing values."""
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(
         {
@@ -312,20 +312,20 @@ def _regression_on_table():
 
 
 def make(name):
-    """The model of this name, and data for its predictions."""
+    """Return the model of this name, and data for its predictions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unscaled on purpose, or stopped early
         return MODELS[name]()
 
 
 def answers(model, X):
-    """The predictions of a model for X, by method."""
+    """Return the predictions of a model for X, by method."""
     methods = ("forward", "logits", "predict", "predict_proba", "decision_function")
     return {name: getattr(model, name)(X) for name in methods if hasattr(model, name)}
 
 
 def main(directory):
-    """Load every model in the directory, and write its predictions to a file beside it."""
+    """Load every model in the directory and write its predictions to a file next to it."""
     import pickle
     from pathlib import Path
 

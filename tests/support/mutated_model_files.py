@@ -1,4 +1,4 @@
-"""Load thousands of damaged and forged model files in a process that watches itself.
+"""Load thousands of damaged and forged model files in a process that monitors itself.
 
     python -m tests.support.mutated_model_files COUNT SEED
 
@@ -27,7 +27,7 @@ from quadric.model_file._describe import describe
 from tests.support.model_file_models import make
 
 NAMES = ("network quadratic float32", "classes objects", "columns, rest scaled", "rare categories")
-SPARE = 2**19  # bytes of memory that loading the smallest file may take
+SPARE = 2**19  # bytes of memory allowed for loading the smallest file
 # audit events that must not occur during a load
 FORBIDDEN = (
     "compile",
@@ -187,7 +187,7 @@ def many_pieces(content, rng, others):
 
 
 def other_formats(content, rng, others):
-    """Other kinds of files: a pickle that would run a command, a zip archive, random bytes."""
+    """Return another kind of file: a pickle that runs a command, a zip archive, random bytes."""
     match rng.randrange(4):
         case 0:
             return pickle.dumps(Command(), protocol=rng.randrange(6))
@@ -203,7 +203,7 @@ def other_formats(content, rng, others):
 
 
 def forge(content, rng, others):
-    """Change the description or the tensors, and compute the right hash as an attacker would."""
+    """Change the description or the tensors and compute a valid hash, as an attacker would."""
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
         description, tensors = container.read(file.name)
@@ -239,7 +239,7 @@ class Command:
 
 
 def alter(tree, rng):
-    """A copy of JSON data in which one value is replaced, removed or copied elsewhere."""
+    """Return a copy of JSON data with one value replaced, removed or copied elsewhere."""
     tree = json.loads(json.dumps(tree))
     places = []
 
@@ -306,7 +306,7 @@ def run(count, seed):
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model.quadric"
         path.write_bytes(originals[0])
-        quadric.load(path)  # import everything before the watch starts
+        quadric.load(path)  # import everything before monitoring starts
         tracemalloc.start()
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, resource.RLIM_INFINITY))

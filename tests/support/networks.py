@@ -1,4 +1,4 @@
-"""Small networks, data for each loss, and the bridge to the reference's dicts."""
+"""Small networks, data for each loss, and conversion to the dicts of the reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_r
 
 KINDS = ("linear", "quadratic", "reduced")
 HIDDEN = ("identity", "logistic", "tanh", "relu")
-# every legal (loss, last activation)
+# every valid (loss, last activation)
 ENDS = (
     ("binary_cross_entropy", "logistic"),
     ("cross_entropy", "softmax"),
@@ -26,7 +26,7 @@ ENDS = (
 
 
 def targets(loss, n_samples, m, rng):
-    """Targets in the loss's domain."""
+    """Return targets in the domain of the loss."""
     if loss == "cross_entropy":
         return np.eye(m)[rng.integers(0, m, n_samples)]
     if loss == "binary_cross_entropy":
@@ -35,7 +35,7 @@ def targets(loss, n_samples, m, rng):
 
 
 def make_network(kinds, hidden, last, *, n=3, widths=(4, 2), seed=0, dtype="float64"):
-    """A network with parameters of ordinary size, biases too, so that no relu sits at its kink."""
+    """Return a network with random parameters and biases, so that no relu is at its kink."""
     activations = [hidden] * (len(kinds) - 1) + [last]
     return Network.create(
         n,
@@ -48,7 +48,7 @@ def make_network(kinds, hidden, last, *, n=3, widths=(4, 2), seed=0, dtype="floa
 
 
 def max_difference(a, b):
-    """The largest difference between two networks' parameters."""
+    """Return the largest difference between the parameters of two networks."""
     return max(
         float(np.abs(p - q).max())
         for left, right in zip(a.layers, b.layers, strict=True)
@@ -57,7 +57,7 @@ def max_difference(a, b):
 
 
 def as_dicts(net):
-    """The layers as the reference takes them."""
+    """Return the layers in the form that the reference takes."""
     return [
         {
             "Q" if name == "packed" else name: layer.Q.copy() if name == "packed" else array.copy()
@@ -68,12 +68,12 @@ def as_dicts(net):
 
 
 def has_reference(kinds):
-    """Algorithm 1 covers linear and quadratic layers, Algorithm 2 linear and reduced ones."""
+    """Return whether Algorithm 1 (linear, quadratic) or 2 (linear, reduced) covers the kinds."""
     return not {"quadratic", "reduced"} <= set(kinds)
 
 
 def reference_gradients(net, X, Y, loss):
-    """Mean loss and gradients over the samples, from the paper's algorithms."""
+    """Return the mean loss and gradients over the samples, from the paper's algorithms."""
     kinds = [layer.kind for layer in net.layers]
     one = gradients_rpqnn if "reduced" in kinds else gradients_qnn
     total, sums = 0.0, None
@@ -93,7 +93,7 @@ def reference_gradients(net, X, Y, loss):
 
 
 def reference_training(net, X, Y, loss, eta, **options):
-    """The parameters after the reference's training, in a copy of the network."""
+    """Return a copy of the network with the parameters after training by the reference."""
     kinds = [layer.kind for layer in net.layers]
     train = train_rpqnn if "reduced" in kinds else train_qnn
     trained = train(X, Y, as_dicts(net), eta, activations=net.activations, loss=loss, **options)
@@ -105,12 +105,12 @@ def reference_training(net, X, Y, loss, eta, **options):
 
 
 def stacks(depth):
-    """Every sequence of layer kinds of that length."""
+    """Return every sequence of layer kinds of this length."""
     return list(itertools.product(KINDS, repeat=depth))
 
 
 def output_of(example, directory, **environment):
-    """What a documented example prints, run as a user would, with warnings as errors."""
+    """Run a documented example with warnings as errors, and return its output."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", example],
         cwd=directory,

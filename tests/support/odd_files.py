@@ -1,4 +1,4 @@
-"""Odd CSV files, each with what must come of it: what is read, or the line that is said."""
+"""Unusual CSV files, each with the expected result or error."""
 
 import gzip
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Odd(NamedTuple):
-    """A file's bytes, and what `quadric train` must make of it.
+    """The bytes of a file and the expected result of `quadric train`.
 
     `error` is part of the one line said; without it the file is right, and `left_out`, `rows`
     and `classes` are what is found in it.
@@ -23,7 +23,7 @@ class Odd(NamedTuple):
 
 
 def table(rng, rows=None):
-    """A header and rows of text: two numbers, a category, a label that follows from them."""
+    """Return a header and rows of text: two numbers, a category and a label."""
     rows = int(rng.integers(24, 60)) if rows is None else rows
     x, z = rng.normal(size=rows), rng.normal(size=rows)
     colour = rng.choice(["red", "green", "blue"], rows)
@@ -39,7 +39,7 @@ def text(header, body, separator=",", end="\n"):
 
 
 def add(header, body, name, values):
-    """One more column, in front of the label."""
+    """Insert a column before the label."""
     return [*header[:-1], name, header[-1]], [
         [*row[:-1], value, row[-1]] for row, value in zip(body, values, strict=True)
     ]
@@ -63,7 +63,7 @@ def long_row(rng):
 def short_row(rng):
     header, body = table(rng)
     at = int(rng.integers(4, len(body)))
-    body[at] = body[at][: int(rng.integers(1, 3))]  # the label is missing, too
+    body[at] = body[at][: int(rng.integers(1, 3))]  # the label is missing as well
     return right(header, body)
 
 
@@ -155,7 +155,7 @@ def times_of_day(rng):
 
 
 def formulas(rng):
-    """As categories, as classes, and as the name of the target."""
+    """Formulas as categories, as classes, and as the name of the target."""
     header, body = table(rng)
     words = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "-7"]
     header[-1] = "=label"
@@ -164,7 +164,7 @@ def formulas(rng):
 
 
 def large_whole_numbers(rng):
-    """Labels and categories that a float cannot tell apart."""
+    """Labels and categories that floats cannot distinguish."""
     header, body = table(rng)
     body = [[*row[:-1], str(2**53 + i % 3)] for i, row in enumerate(body)]
     return right(header, body, classes=3)

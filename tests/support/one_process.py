@@ -1,4 +1,4 @@
-"""A group of one process, for modules that are wrapped or sharded."""
+"""A process group of one process, for wrapped or sharded modules."""
 
 from contextlib import contextmanager
 

@@ -1,4 +1,4 @@
-"""Every supported step, with data for it and whether it is affine."""
+"""Every supported step, with its data and whether it is affine."""
 
 import warnings
 

@@ -27,7 +27,7 @@ def network(seed=0):
 
 
 def batch(seed=1):
-    """The same on both processes; their shares are the even and the odd rows."""
+    """Return the same batch on both processes; their shares are the even and the odd rows."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(24, 9, dtype=torch.float64, generator=generator)
 
@@ -47,7 +47,7 @@ def check_gradients(model, plain):
 
 
 def check_steps(model, plain, steps=3):
-    """Gradients, and the parameters after some steps, are those of one process."""
+    """Check that gradients, and parameters after some steps, match those of one process."""
     optimizers = [
         torch.optim.SGD(each.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
         for each in (model, plain)
@@ -64,16 +64,16 @@ def check_steps(model, plain, steps=3):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
         first = ours.detach().clone()
         dist.broadcast(first, 0)
-        assert torch.equal(first, ours)  # not a bit apart from each other
+        assert torch.equal(first, ours)  # both processes are bit-identical
 
 
 def training_is_that_of_one_process():
-    # what process 1 draws gives way to what process 0 has drawn
+    # process 1 uses the values that process 0 has drawn
     check_steps(DistributedDataParallel(network(dist.get_rank())), network())
 
 
 def gradients_may_be_views_of_buckets():
-    # small enough that Q alone is more than one bucket
+    # buckets so small that Q alone needs more than one
     model = DistributedDataParallel(network(), gradient_as_bucket_view=True, bucket_cap_mb=0.01)
     check_steps(model, network())
 
@@ -97,7 +97,7 @@ def gradients_accumulate_without_synchronising():
 def model_may_be_compiled():
     model = torch.compile(DistributedDataParallel(network()), backend="aot_eager")
     with warnings.catch_warnings():
-        # torch's own, of how it compiles any autograd.Function
+        # a warning of torch for every compiled autograd.Function
         warnings.filterwarnings("ignore", ".*should not be instantiated", DeprecationWarning)
         warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
         check_steps(model, network())
@@ -126,7 +126,7 @@ def states_are_those_of_the_layers():
 def states_of_one_part_are_got_and_set():
     model, plain = DistributedDataParallel(network(1)), network()
     with warnings.catch_warnings():
-        # torch's own: it will drop this argument, and says so of every model
+        # a deprecation warning of torch for every model
         warnings.simplefilter("ignore", FutureWarning)
         part = get_model_state_dict(plain, submodules={plain[2]})
         assert list(part) == ["2.packed", "2.W", "2.b"]
@@ -144,7 +144,7 @@ def frozen_parameters_may_be_left_out():
         each[2].packed.requires_grad_(False)
     state = get_model_state_dict(plain, options=only_trained)
     assert list(state) == ["2.W", "2.b", "4.W", "4.b", "4.U", "4.c"]
-    set_model_state_dict(model, dict(state), options=only_trained)  # which it changes
+    set_model_state_dict(model, dict(state), options=only_trained)  # it changes its argument
     expected = network(1)
     expected.load_state_dict(state, strict=False)
     check_same(model, expected)
@@ -174,7 +174,7 @@ def checkpoints_are_loaded_in_place():
         dcp.save(state_of(model, optimizer), checkpoint_id=directory)
         state = state_of(again, second)
         dcp.load(state, checkpoint_id=directory)
-    check_same(again, before)  # the entries of the state are the parameters
+    check_same(again, before)  # the entries of the state share memory with the parameters
     set_optimizer_state_dict(again, second, state["optimizer"])
     train(model, optimizer)
     train(again, second)

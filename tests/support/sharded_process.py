@@ -29,7 +29,7 @@ FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 
 
 def network(seed=0, dtype=torch.float64):
-    """10011 packed rows and 7 neurons: the shares are uneven."""
+    """Return a network with 10011 packed rows and 7 neurons, which cannot be divided evenly."""
     torch.manual_seed(seed)
     layers = (Linear(9, 141), nn.Sigmoid(), Quadratic(141, 7), nn.Tanh(), Reduced(7, 3))
     return nn.Sequential(*layers).to(dtype)
@@ -41,7 +41,7 @@ def sharded(model, **options):
 
 
 def check_same(model, expected):
-    """The (sharded) model has the (plain) expected one's parameters, to the last bit."""
+    """Check that the sharded model's parameters are bit-identical to those of the plain one."""
     state, wanted = model.state_dict(), expected.state_dict()
     assert list(state) == list(wanted)
     for name, tensor in state.items():
@@ -50,7 +50,7 @@ def check_same(model, expected):
 
 
 def batch(rows=24):
-    """The same on both processes; their shares are the even and the odd rows."""
+    """Return the same batch on both processes; their shares are the even and the odd rows."""
     generator = torch.Generator().manual_seed(1)
     return torch.randn(rows, 9, dtype=torch.float64, generator=generator)
 
@@ -101,7 +101,7 @@ def state_dict_holds_the_shares_themselves():
     assert packed.to_local().shape == (5006 - dist.get_rank(), 7)
     assert packed.to_local().data_ptr() == model[2].packed.to_local().data_ptr()
     check_same(model, plain)
-    check_same(fully_shard(network()), plain)  # as part of the whole model's group
+    check_same(fully_shard(network()), plain)  # as part of the group of the whole model
     model[2].unshard()
     check_same(model, plain)
     with torch.no_grad():
@@ -110,7 +110,7 @@ def state_dict_holds_the_shares_themselves():
     assert all(not tensor.requires_grad for tensor in model.state_dict().values())
     assert model.state_dict(keep_vars=True)["2.W"] is model[2].W
     model.reshard()
-    if dist.get_rank() == 0:  # nothing is sent: one process may ask alone
+    if dist.get_rank() == 0:  # no communication, so one process can do it alone
         assert list(model.state_dict()) == list(plain.state_dict())
 
 
@@ -118,7 +118,7 @@ def sharded_state_dict_is_loaded():
     model, plain = sharded(network(1)), network()
     model.load_state_dict(sharded(network()).state_dict())
     check_same(model, plain)
-    model(batch()).sum().backward()  # the shares that it computes with are the loaded ones
+    model(batch()).sum().backward()  # it computes with the loaded shares
     torch.testing.assert_close(model(batch()), plain(batch()))
 
 
@@ -189,7 +189,7 @@ def training_goes_on_from_a_checkpoint():
         "model": get_model_state_dict(model),
         "optimizer": get_optimizer_state_dict(model, optimizer),
     }
-    # a copy: the counts of steps are the optimizer's own
+    # a copy, because the step counts belong to the optimizer
     whole = deepcopy(get_optimizer_state_dict(model, optimizer, options=WHOLE))
     weights = get_model_state_dict(model, options=WHOLE)
     assert whole["state"]["2.packed"]["exp_avg"].shape == (10011, 7)
@@ -240,7 +240,7 @@ def frozen_parameters_may_be_left_out():
             each[2].packed.requires_grad_(False)
         state = get_model_state_dict(other, options=options)
         assert list(state) == ["2.W", "2.b", "4.W", "4.b", "4.U", "4.c"]
-        set_model_state_dict(model, dict(state), options=options)  # which it changes
+        set_model_state_dict(model, dict(state), options=options)  # it changes its argument
         trained = {name: tensor for name, tensor in network().state_dict().items() if name in state}
         expected.load_state_dict(trained, strict=False)
         check_same(model, expected)
@@ -291,7 +291,7 @@ def made_on_the_meta_device():
             module.reset_parameters()
     for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         assert ours.shape == theirs.shape
-        # drawn evenly up to a bound
+        # drawn uniformly up to a bound
         largest = ours.full_tensor().abs().max()
         torch.testing.assert_close(largest, theirs.abs().max(), rtol=0.3, atol=0)
     train(model, adam(model), mine(batch()))
@@ -299,7 +299,7 @@ def made_on_the_meta_device():
     model = meta_network()
     only_rank_0 = plain.state_dict() if dist.get_rank() == 0 else {}
     with warnings.catch_warnings():
-        # torch's own, of how it finds the device of the group
+        # a warning of torch about the device of the group
         warnings.filterwarnings("ignore", "`_get_pg_default_device` will be deprecated")
         warnings.filterwarnings("ignore", "Multiple backends are registered with this ProcessGroup")
         set_model_state_dict(model, only_rank_0, options=FROM_RANK_0)

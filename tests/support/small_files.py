@@ -39,7 +39,7 @@ def forbidden(collection):
 
 
 def put_in_place(monkeypatch, tmp_path):
-    """Tables of small files, no source that may be asked, and a cache of the test's own."""
+    """Use small files, no download source and a separate cache."""
     for name, contents in CONTENTS.items():
         files = tuple(
             KnownFile(part, shape, hashlib.md5(contents[part]).hexdigest())

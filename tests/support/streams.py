@@ -1,4 +1,4 @@
-"""A small table to stream, and runs on it that stop where a test wants them to."""
+"""A small table to stream, and runs on it that stop at a given point."""
 
 import subprocess
 import sys
@@ -11,11 +11,11 @@ from quadric.tables.streaming import Checkpoint, Stream, train_stream
 
 
 class StopError(Exception):
-    """Stands for a killed process."""
+    """Simulates a killed process."""
 
 
 def stop_after(calls, stage):
-    """A progress function that stops the run in mid-pass."""
+    """Return a progress function that stops the run during a pass."""
     seen = [0]
 
     def progress(text, done, total):
@@ -28,7 +28,7 @@ def stop_after(calls, stage):
 
 
 def write_table(path, n=2400):
-    """Numbers, a category, holes, a number and a class that follow from them."""
+    """Write numbers, a category, missing values, and a number and a class to predict."""
     rng = np.random.default_rng(0)
     x, z = rng.normal(3, 2, n), rng.normal(size=n)
     colour = rng.choice(["red", "green", "blue"], n)
@@ -52,7 +52,7 @@ def write_table(path, n=2400):
 
 
 def go(table, options=None, stream=None, **how):
-    """A run on the table, with `table.checkpoint` beside it."""
+    """Run on the table, with `table.checkpoint` in the same directory."""
     options = options or ColumnOptions("label", drop=["size"])
     stream = stream or Stream(buffer=300, epochs=3, every=2)
     checkpoint = Checkpoint(table.with_suffix(".checkpoint"))

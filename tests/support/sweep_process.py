@@ -1,6 +1,6 @@
-"""A sweep small enough for tests, and a process: python -m tests.support.sweep_process STORE LOG
+"""A small sweep for tests: python -m tests.support.sweep_process STORE LOG
 
-Every run that begins is written to LOG, as a line, before it does anything.
+Every run writes a line to LOG when it starts.
 """
 
 import os
@@ -17,7 +17,7 @@ TASKS = table_tasks(range(2), sizes=[900, 1500], widths=[4, 12])
 
 
 def images(n_train=1500, n_test=300, pixels=100, classes=5, seed=0):
-    """Images of `classes` shapes, mostly black, that overlap enough to be mistaken sometimes."""
+    """Return mostly black images of `classes` shapes, similar enough for some errors."""
     rng = np.random.default_rng(seed)
     shapes = rng.random((classes, pixels)) < 0.3
     n = n_train + n_test
@@ -35,12 +35,12 @@ def images(n_train=1500, n_test=300, pixels=100, classes=5, seed=0):
 
 
 def table(rows):
-    """What must not depend on where and how often a sweep was run."""
+    """Return the results that do not depend on where and how often a sweep ran."""
     return {row.task: (row.result.accuracies, row.result.steps) for row in rows}
 
 
 def end_the_worker(*arguments):
-    """In the place of a run on a Dask worker: one that brings it down."""
+    """Kill the Dask worker instead of running a task."""
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Small files, and the schema of a table."""
+"""Small files and the schema of a table."""
 
 from quadric.tables import ColumnOptions, open_table
 from quadric.tables._profile import profile_batch

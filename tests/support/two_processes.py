@@ -1,4 +1,4 @@
-"""Two processes that talk through gloo: starting them, and running checks in both.
+"""Start two processes that communicate through gloo, and run checks in both.
 
 torchrun --standalone --nproc-per-node 2 -m tests.support.two_processes sharded
 """
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def launch(*command, seconds=120):
-    """Exit code, output and errors of torchrun; nothing is left running when the time is over."""
+    """Return exit code, output and errors of torchrun; stop all processes at the time limit."""
     process = subprocess.Popen(
         [
             sys.executable,
@@ -40,19 +40,19 @@ def launch(*command, seconds=120):
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.terminate()  # torchrun ends its processes before itself
+        process.terminate()  # torchrun ends its processes first
         output, errors = process.communicate(timeout=60)
         return "timeout", output, errors
     return process.returncode, output, errors
 
 
 def run_checks(checks, *, seconds=100):
-    """Run every check in both processes; an error or a standstill in one ends both."""
+    """Run every check in both processes; an error or a hang in one ends both."""
     import torch
     import torch.distributed as dist
 
     warnings.simplefilter("error")
-    # said of every draw of random numbers into a sharded tensor on a CPU
+    # a warning for every random draw into a sharded tensor on a CPU
     warnings.filterwarnings("ignore", "DTensor random operators may not have complete support")
     dist.init_process_group("gloo", timeout=timedelta(seconds=30))
     faulthandler.dump_traceback_later(seconds, exit=True)
@@ -62,14 +62,14 @@ def run_checks(checks, *, seconds=100):
         dist.barrier()
         if dist.get_rank() == 0:
             print("passed:", check.__name__, flush=True)
-    gc.collect()  # a model that is left would keep the group, whose threads need Python
+    gc.collect()  # a remaining model would keep the process group and its threads alive
     dist.destroy_process_group()
     faulthandler.cancel_dump_traceback_later()
 
 
 @contextmanager
 def shared_directory():
-    """A temporary directory that rank 0 makes, for both processes."""
+    """Return a temporary directory for both processes, created by rank 0."""
     import torch.distributed as dist
 
     with tempfile.TemporaryDirectory() as directory:
@@ -88,7 +88,7 @@ def raises():
 
 
 def hangs():
-    """A check that comes to no end in process 1."""
+    """A check that never ends in process 1."""
     import torch.distributed as dist
 
     if dist.get_rank() == 1:
@@ -96,10 +96,10 @@ def hangs():
 
 
 def main(*names):
-    """Run one of the checks above, or all of the modules tests.support.NAME_process."""
+    """Run one of the checks above, or all checks of the modules tests.support.NAME_process."""
     if names == ("raises",):
         run_checks([raises])
-    elif names == ("hangs",):  # process 0 would have more patience
+    elif names == ("hangs",):  # with the default, process 0 would wait longer
         run_checks([hangs], seconds=2 if os.environ["RANK"] == "1" else 20)
     else:
         modules = [importlib.import_module(f"tests.support.{name}_process") for name in names]

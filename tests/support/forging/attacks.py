@@ -1,4 +1,4 @@
-"""Forgeries of files of format 1 that once did harm, each against a fixture.
+"""Forged files of format 1 that once did harm, each based on a fixture.
 
 An attack changes the description and the tensors of `fixtures/forgery_NAME.quadric` in place.
 """
@@ -10,7 +10,7 @@ CACHE = "/tmp/quadric_forged_cache"
 
 
 def _step(description, *way):
-    """The description of a step: by its place in the pipeline, then inside column transformers."""
+    """Return the description of a step: its index in the pipeline, then in column transformers."""
     found = description["model"]["parameters"]["steps"][way[0]]["items"][1]
     for place in way[1:]:
         found = found["fitted"]["transformers_"][place]["items"][1]
@@ -52,7 +52,7 @@ def negative_mapping(description, tensors):
 
 
 def cache_of_a_pipeline(description, tensors):
-    """`clone(model).fit` used a cache at a place of the forger's choice, and ran what was in it."""
+    """`clone(model).fit` used a cache chosen by the attacker and executed its contents."""
     description["model"]["parameters"]["memory"] = CACHE
 
 
@@ -68,7 +68,7 @@ def many_processes(description, tensors):
 
 
 def names_without_end(description, tensors):
-    """`explain` built names until memory ended."""
+    """`explain` built names until memory was exhausted."""
     _step(description, 0)["fitted"]["n_features_in_"] = 2**63 - 1
 
 
@@ -80,14 +80,14 @@ def _nested(depth):
 
 
 def lists_in_a_parameter(description, tensors):
-    """Loading took 20 times the file's size: the lists were parsed, and then copied."""
+    """Loading took 20 times the file's size, because the lists were parsed and then copied."""
     last = _step(description, 2)
     last["parameters"]["hidden_layer_sizes"] = [_nested(8)] * 4400
     tensors["steps.2.loss_curve_"] = np.zeros(36_000)
 
 
 def lists_beside_texts(description, tensors):
-    """Short texts take eight times their size, and the header had eight times the file's."""
+    """Short texts take eight times their size, and the header took eight times the file's."""
     texts = "\u0100" * 20_000
     tensors["texts"] = np.frombuffer(texts.encode(), dtype=np.uint8)
     tensors["texts.lengths"] = np.full(20_000, 2)

@@ -1,9 +1,9 @@
-"""What a forger may change in a description: any tree of JSON, of whatever format.
+"""Mutations of a description, which can be any tree of JSON, independent of the format.
 
 A mutation takes the description, the tensors, a random generator and the description and tensors
-of another file. It changes the first two in place and returns what it did, or None where there is
-nothing of the kind. It knows no format: a text that is the name of a tensor refers to it, lists of
-one length belong together, whole numbers are sizes or indices.
+of another file. It changes the first two in place and returns a description of the change, or None
+if it does not apply. It assumes no format: a text that is the name of a tensor refers to it, lists
+of equal length belong together, integers are sizes or indices.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from tests.support.forging.trees import pick, places, put, short, whole
 
 __all__ = ["MUTATIONS", "RAW"]
 
-RAW = "\1"  # before a number that JSON can write and Python's json does not
+RAW = "\1"  # marks a number that JSON allows but Python's json does not write
 SIZES = (
     0,
     -1,
@@ -121,7 +121,7 @@ JUNK = (
     {"tensor": 1},
     {"type": []},
 )
-# names of parameters and attributes, public and private, with what a forger would give them
+# names of public and private parameters and attributes, with values that an attacker might use
 NAMED = {
     "memory": ("/tmp/x", {"location": "/tmp/x"}),
     "n_jobs": (40, -1, 2**31),
@@ -209,7 +209,7 @@ def flags(description, tensors, rng, other):
 
 
 def words(description, tensors, rng, other):
-    """A text by another, from a list or from elsewhere in the files."""
+    """Replace a text by another one, from a list or from elsewhere in the files."""
     place = pick(description, rng, lambda value: type(value) is str)
     if place is None:
         return None
@@ -225,7 +225,7 @@ def _tuple(items):
 
 
 def types(description, tensors, rng, other):
-    """Something of another type: a text, a number, a list, a dict, nothing."""
+    """Replace a value by one of another type: a text, a number, a list, a dict, null."""
     place = pick(description, rng)
     value = place[0][place[1]]
     turned = [str(value), [value], {"value": value}]
@@ -237,7 +237,7 @@ def types(description, tensors, rng, other):
 
 
 def nesting(description, tensors, rng, other):
-    """Wrapped once or many times, or unwrapped."""
+    """Wrap a value once or many times, or unwrap it."""
     place = pick(description, rng)
     value = place[0][place[1]]
     if isinstance(value, (dict, list)) and value and rng.random() < 0.5:
@@ -250,7 +250,7 @@ def nesting(description, tensors, rng, other):
 
 
 def lists(description, tensors, rng, other):
-    """Entries repeated, lost, swapped, in another order; a list emptied or many times as long."""
+    """Repeat, remove, swap or reorder entries; empty a list or make it many times longer."""
     place = pick(description, rng, lambda value: isinstance(value, list) and value)
     if place is None:
         return None
@@ -275,7 +275,7 @@ def lists(description, tensors, rng, other):
 
 
 def same_sum(description, tensors, rng, other):
-    """Numbers of a list moved far apart, their sum as before."""
+    """Move numbers of a list far apart without changing their sum."""
     place = pick(
         description,
         rng,
@@ -290,7 +290,7 @@ def same_sum(description, tensors, rng, other):
 
 
 def partners(description, tensors, rng, other):
-    """The same entry lost or doubled in all lists of one length, as if they belonged together."""
+    """Remove or duplicate the same entry in all lists of equal length, consistently."""
     place = pick(description, rng, lambda value: isinstance(value, list) and value)
     if place is None:
         return None
@@ -330,7 +330,7 @@ def rename(description, tensors, rng, other):
 
 
 def add_names(description, tensors, rng, other):
-    """A parameter or an attribute that a forger would like to set, there or not there before."""
+    """Set a parameter or attribute that an attacker might use, existing or new."""
     name = rng.choice(list(NAMED))
     value = copy.deepcopy(rng.choice(NAMED[name]))
     there = [place for place in places(description) if place[1] == name]
@@ -344,7 +344,7 @@ def add_names(description, tensors, rng, other):
 
 
 def swap_subtrees(description, tensors, rng, other):
-    """Two parts of one file in each other's place, or one of them twice."""
+    """Swap two parts of a file, or copy one to the place of the other."""
     kind = rng.choice((dict, list, str, int))
     first, second = (pick(description, rng, lambda v: isinstance(v, kind)) for _ in range(2))
     if first is None or second is None:
@@ -352,13 +352,13 @@ def swap_subtrees(description, tensors, rng, other):
     a, b = copy.deepcopy(first[0][first[1]]), copy.deepcopy(second[0][second[1]])
     first[0][first[1]] = b
     if rng.random() < 0.5:
-        with contextlib.suppress(IndexError):  # the one was inside the other
+        with contextlib.suppress(IndexError):  # one was inside the other
             second[0][second[1]] = a
     return f"{first[2]} and {second[2]} swapped"
 
 
 def borrow(description, tensors, rng, other):
-    """A part of another file, with the tensors that it needs."""
+    """Copy a part of another file, with the tensors that it needs."""
     kind = rng.choice((dict, dict, dict, list))
     place = pick(description, rng, lambda value: isinstance(value, kind))
     source = pick(other[0], rng, lambda value: isinstance(value, kind))
@@ -374,7 +374,7 @@ def borrow(description, tensors, rng, other):
 
 
 def tensor_names(description, tensors, rng, other):
-    """Two references to one tensor, references swapped, or one to a tensor of another name."""
+    """Duplicate or swap references to tensors, or refer to a tensor of another name."""
     first, second = (
         pick(description, rng, lambda value: type(value) is str and value in tensors)
         for _ in range(2)

@@ -1,4 +1,4 @@
-"""Forged files: mutations of a model file, with the right hash."""
+"""Forged files: mutations of a model file with a valid hash."""
 
 import copy
 import random
@@ -18,7 +18,7 @@ TRIES = 20
 
 
 def forged(seed, originals):
-    """The original, the content of a forged file, and in words what was changed.
+    """Return the original, the content of a forged file, and a description of the changes.
 
     `seed` is a number, or the name of an attack.
     """
@@ -50,7 +50,7 @@ def _mutated(original, other, rng):
 
 
 def seal(description, arrays):
-    """The bytes of a file with the right hash; None if no such file can be written.
+    """Return the bytes of a file with a valid hash, or None if no such file can be written.
 
     A text that begins with `RAW` is written as the number after it: 1e999 reads as infinity.
     """
@@ -59,7 +59,7 @@ def seal(description, arrays):
     def raw(value):
         return re.sub(rf'"\\u{ord(RAW):04x}([^"]*)"', r"\1", canonical(value))
 
-    unchecked = mock.patch.object(container, "_is_affordable")  # an attacker does not ask
+    unchecked = mock.patch.object(container, "_is_affordable")  # an attacker skips this check
     with mock.patch.object(container, "canonical", raw), unchecked:
         try:
             return container.to_bytes(description, arrays)

@@ -1,9 +1,9 @@
-"""Write the model files of format 1 that the tests of forged files start from.
+"""Write the model files of format 1 on which the tests of forged files are based.
 
     python -m tests.forging.make_fixtures
 
-Made once, by the last version that wrote format 1: what can be forged in such a file must be
-refused by every later version, and a later version writes another format.
+The last version that wrote format 1 created the files once. Later versions write another format,
+but must refuse forged files of this one.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 def rows(n=40):
-    """Numbers with gaps, text and whole numbers."""
+    """Return numbers with missing values, text and integers."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {
@@ -36,12 +36,12 @@ def rows(n=40):
             "shop": rng.choice([1, 2], n),
         }
     )
-    frame.loc[n - 1, "colour"] = "yellow"  # a rare one
+    frame.loc[n - 1, "colour"] = "yellow"  # a rare category
     return frame
 
 
 def data():
-    """The inputs of each fixture, by the fixture's name."""
+    """Return the inputs of each fixture by name."""
     frame = rows()
     text = frame[["colour", "shop"]].astype(object)
     text.loc[len(text) - 1, "colour"] = "red"
@@ -61,7 +61,7 @@ def classifier():
 
 
 def models():
-    """The model of each fixture, fitted."""
+    """Return the fitted model of each fixture."""
     X, z = data(), rows()["size"].to_numpy()
     labels = np.where(z > 0.4, "large", np.where(z < -0.4, "small", "middling"))
     rare = ColumnTransformer(
@@ -98,7 +98,7 @@ def models():
 
 
 def train(path):
-    """The file of `quadric train`, which holds what is known of the table."""
+    """Write a file with `quadric train`, which includes the description of the table."""
     frame = data()["trained"]
     with tempfile.TemporaryDirectory() as directory:
         table = Path(directory) / "table.csv"

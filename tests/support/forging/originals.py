@@ -1,4 +1,4 @@
-"""The model files that are forged: files of this version, and every fixture."""
+"""The original model files: files of this version and all fixtures."""
 
 import tempfile
 from pathlib import Path
@@ -40,7 +40,7 @@ class Original(NamedTuple):
 
 
 def originals(seed):
-    """Of every model and fixture; for seeds below a million, of a few models and every fixture."""
+    """Return all models and fixtures; for seeds below a million, only a few of the models."""
     found = []
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model"

@@ -1,4 +1,4 @@
-"""What a forger may change in the tensors, and in the numbers of a description that go with them.
+"""Mutations of the tensors and of the related numbers in a description.
 
 The arguments and results of a mutation are those of `tests.support.forging.descriptions`.
 """
@@ -19,7 +19,7 @@ def _tensor(tensors, rng, wanted=lambda array: True):
 
 
 def values(description, tensors, rng, other):
-    """One number or all of them: not finite, huge, negative, zero, denormal."""
+    """Change one number or all of them to non-finite, huge, negative, zero or denormal values."""
     name = _tensor(tensors, rng, lambda array: array.size)
     if name is None:
         return None
@@ -71,17 +71,17 @@ def _reshaped(array, rng):
 
 
 def shapes(description, tensors, rng, other):
-    """Transposed, cut, longer, without length, of one dimension more; rows in another order."""
+    """Transpose, truncate, extend, empty or reorder a tensor, or add a dimension."""
     name = _tensor(tensors, rng)
     try:
         tensors[name], old = _reshaped(tensors[name], rng), tensors[name].shape
-    except (ValueError, IndexError):  # of a number there is no last row
+    except (ValueError, IndexError):  # a scalar has no last row
         return None
     return f"{name}: {old} -> {tensors[name].shape}, or in another order"
 
 
 def resize(description, tensors, rng, other):
-    """A tensor cut or longer, and every number of the description that was its length likewise."""
+    """Truncate or extend a tensor, and change numbers of the description that equal its length."""
     name = _tensor(tensors, rng, lambda array: array.ndim and array.shape[0])
     if name is None:
         return None
@@ -119,7 +119,7 @@ def dtypes(description, tensors, rng, other):
 
 
 def contents(description, tensors, rng, other):
-    """Two tensors' contents swapped, one in both places, one lost, one more."""
+    """Swap or copy the contents of two tensors, remove a tensor or add one."""
     first, second = _tensor(tensors, rng), _tensor(tensors, rng)
     match rng.randrange(4):
         case 0:
@@ -134,7 +134,7 @@ def contents(description, tensors, rng, other):
 
 
 def texts(description, tensors, rng, other):
-    """Bytes of text that are none, pieces that repeat, pieces in another order."""
+    """Write invalid bytes into text, or repeat or reorder pieces."""
     name = _tensor(tensors, rng, lambda array: array.dtype == np.uint8 and array.size > 1)
     if name is None:
         return None
@@ -151,7 +151,7 @@ def texts(description, tensors, rng, other):
             pieces = pieces[::-1]
         case 3:
             array[i] = rng.choice((0xFF, 0xC0, 0xED, 0x80, 0, 0x1B))
-        case 4:  # half a character, and what is beyond all characters
+        case 4:  # half a character, and code points out of range
             last = rng.choice((b"\0\xd8\0\0", b"\0\0\x11\0", b"\0\0\0\0"))
             array[-4:] = np.frombuffer(last, np.uint8)[-array[-4:].size :]
     tensors[name] = np.array(pieces).reshape(tensors[name].shape)
@@ -159,7 +159,7 @@ def texts(description, tensors, rng, other):
 
 
 def moved_sums(description, tensors, rng, other):
-    """Whole numbers of a tensor moved far apart, their sum as before."""
+    """Move integers of a tensor far apart without changing their sum."""
     name = _tensor(tensors, rng, lambda array: array.dtype.kind == "i" and array.size > 1)
     if name is None:
         return None

@@ -13,7 +13,7 @@ def places(tree, path=""):
 
 
 def _walk(tree, rng):
-    """The end of a random walk, which favours values near the root over entries of long lists."""
+    """Return the end of a random walk, which favors values near the root over long lists."""
     path = ""
     while True:
         key = rng.choice(list(tree) if isinstance(tree, dict) else range(len(tree)))

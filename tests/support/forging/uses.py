@@ -1,4 +1,4 @@
-"""Everything that users do with a loaded model, and the errors that it may raise.
+"""The uses of a loaded model, and the errors that they may raise.
 
 Every use returns, or raises an error that `TOLD` lists. A use checks what it gets: an answer for
 each row, finite, probabilities that sum to 1.
@@ -19,12 +19,12 @@ from quadric.cli import app
 from quadric.explain import explain
 from quadric.model_file import info
 
-COMMAND = get_command(app)  # made once: typer compiles its annotations
+COMMAND = get_command(app)  # built once, because typer parses its annotations
 MOST_FEATURES = 100
 STEP = r"step '.*' cannot be exported:"
-# Which use may raise what. The first line of the message is matched from its start.
+# The errors that each use may raise. The first line of the message is matched from its start.
 TOLD = (
-    # X is not what the model takes
+    # X does not fit the model
     ("predict", ValueError, r"X has \d+ features, but \w+ is expecting \d+ features as input"),
     ("predict", ValueError, r"X must have shape \(n_samples, \d+\), one column for each input"),
     ("predict", ValueError, r"The feature names should match those that were passed during fit"),
@@ -32,7 +32,7 @@ TOLD = (
     ("predict predict_claimed", ValueError, r"Found unknown categories .* in column \d+"),
     ("predict predict_claimed", ValueError, r"could not convert string to float: "),
     ("predict predict_claimed", ValueError, r"X holds values so large .* is not finite in float"),
-    # what cannot be explained, drawn or exported
+    # models that cannot be explained, plotted or exported
     ("explain plot", ValueError, r"this \w+ has no quadratic or reduced layer"),
     (
         "explain plot",
@@ -52,7 +52,7 @@ TOLD = (
     ("export", ValueError, f"{STEP} an encoder has both None and NaN among its categories"),
     ("export", ValueError, r"ONNX stores text as UTF-8, which cannot encode .*\. Rename"),
     ("export", ValueError, r"column '.*' cannot be an input, whose name must not be empty"),
-    # training: parameters as they are checked there, and data that do not suit them
+    # training: invalid parameters, and data that do not fit them
     ("fit learn", ValueError, r"The '\w+' parameter of \w+ must be "),
     ("fit learn", MemoryError, r"layer \d+ \(.*training would need about .* and the limit is"),
     ("fit learn", ValueError, r"training diverged: "),
@@ -76,16 +76,16 @@ TOLD = (
     ("learn", ValueError, r"partial_fit does not support early_stopping=True"),
     ("info", quadric.ModelFileError, r".* cannot be loaded: "),
 )
-# Told only where X itself has missing values: a model without an imputer refuses them.
+# Allowed only if X has missing values: a model without an imputer refuses them.
 TOLD_OF_MISSING = (("predict predict_claimed fit", ValueError, r"Input (X )?contains NaN"),)
 
 
 class WrongAnswerError(Exception):
-    """A model answered, and not as a model may."""
+    """A model returned an invalid result."""
 
 
 def told(use, error, X):
-    """Whether this is an error that the use of X may end with."""
+    """Return whether this use of X may raise this error."""
     text = str(error).split("\n")[0]
     accepted = TOLD + (TOLD_OF_MISSING if np.any(pd.isna(X)) else ())
     return any(
@@ -98,9 +98,9 @@ def told(use, error, X):
 
 
 def claimed_inputs(model, X):
-    """Inputs of the number and names of features that the model says it takes, if few."""
+    """Return inputs with the features that the model claims to take, if there are few."""
     n = getattr(model, "n_features_in_", getattr(model, "n_inputs", None))
-    if n is None:  # a first step 'passthrough' does not know
+    if n is None:  # unknown if the first step is 'passthrough'
         return None
     if type(n) is not int or n < 1:
         raise WrongAnswerError("the number of features is none")
@@ -147,7 +147,7 @@ def _predict(model, X):
 
 
 def harmless(model, X, y, path):
-    """No parameter of any step makes a later call write files or start processes."""
+    """Check that no parameter of a step makes a later call write files or start processes."""
     if hasattr(model, "get_params"):
         for name, value in model.get_params().items():
             last = name.rpartition("__")[2]
@@ -175,7 +175,7 @@ def explained(model, X, y, path):
 
 
 def plot(model, X, y, path):
-    """The cheapest picture: a plane through the first surface, and the losses."""
+    """Draw the cheapest plots: a slice of the first surface, and the losses."""
     try:
         found = explain(model)
         surface = found.classes[0].surface
@@ -192,13 +192,13 @@ def export(model, X, y, path):
 
 
 def fit(model, X, y, path):
-    """Anew, with the parameters of the file."""
+    """Fit a clone with the parameters of the file."""
     if hasattr(model, "get_params"):
         _train(clone(model), X, y, "fit")
 
 
 def learn(model, X, y, path):
-    """Further, from where the file stands."""
+    """Continue training from the state of the file."""
     if hasattr(model, "partial_fit"):
         _train(model, X, y, "partial_fit")
 
@@ -240,14 +240,14 @@ def explain_command(model, X, y, path):
 
 
 def predict_command(model, X, y, path):
-    """On a table of the original's X, under the names that the file gives its columns."""
+    """Predict for a table with the original's X and the column names of the file."""
     table = path.with_suffix(".csv")
     columns = X.columns if isinstance(X, pd.DataFrame) else list("abcdefgh"[: X.shape[1]])
     pd.DataFrame(np.asarray(X)[:6], columns=columns).to_csv(table, index=False)
     _command("predict", path, table, "-o", path.with_suffix(".predictions"))
 
 
-# the use, and the share of the files on which it is tried: the costly ones on some
+# each use, and the share of the files on which it is tried; expensive uses have small shares
 USES = {
     "harmless": (harmless, 1.0),
     "predict": (predict, 1.0),
@@ -259,7 +259,7 @@ USES = {
     "fit": (fit, 0.5),
     "learn": (learn, 0.5),
 }
-# these take files that were refused as well
+# these are also tried on refused files
 COMMANDS = {
     "info": (about, 1.0),
     "info_command": (info_command, 0.5),

@@ -1,4 +1,4 @@
-"""Audit events that a file from a stranger must not cause."""
+"""Audit events that an untrusted file must not cause."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ class HarmError(BaseException):
 
 
 class Watch:
-    """While it is on, record and stop forbidden actions.
+    """Record and stop forbidden actions while it is active.
 
     Files may be written in `directory`. A library that is already imported may import more of its
     own modules.
@@ -60,7 +60,7 @@ class Watch:
         if event == "open":
             path, _, flags = arguments
             return not (flags or 0) & TO_WRITE or self._inside(path)
-        if event == "os.chmod" and isinstance(arguments[0], int):  # of a file that is open
+        if event == "os.chmod" and isinstance(arguments[0], int):  # of an open file
             return True
         paths = [value for value in arguments if isinstance(value, (str, bytes, os.PathLike))]
         return event.startswith("os.") and bool(paths) and all(map(self._inside, paths))

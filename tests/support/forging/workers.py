@@ -1,4 +1,4 @@
-"""Examine files in worker processes, which a file may crash."""
+"""Examine files in worker processes, because a file may crash its process."""
 
 import contextlib
 import faulthandler
@@ -24,11 +24,11 @@ from tests.support.forging.watch import HarmError, Watch
 
 __all__ = ["outcomes", "warm_up"]
 
-SPARE = 2**19  # of memory, which the smallest of files may take
+SPARE = 2**19  # bytes of memory that the smallest file may need
 MOST_MEMORY = 10  # times the file's size
-ROOM = 2**30  # of address space beyond what the process has at its start
-SECONDS = 10  # of processor time for a file
-PATIENCE = 120  # seconds on the clock, for what waits and does not compute
+ROOM = 2**30  # bytes of additional address space
+SECONDS = 10  # of CPU time per file
+PATIENCE = 120  # seconds of wall time, for a process that waits
 FILES_PER_WORKER = 1000
 
 
@@ -114,7 +114,7 @@ def _work(seeds, originals, directory, stream):
 
 
 def _limit(trace):
-    """The signals of the two clocks end the process; `trace` gets what it was doing."""
+    """End the process at the limits of CPU and wall time; write its stack to `trace`."""
     sys.dont_write_bytecode = True
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.RLIM_INFINITY))
@@ -125,7 +125,7 @@ def _limit(trace):
 
 
 def _examine(seed, file, path, watch, send):
-    """Load a file and use it in every way, or in some ways that the seed decides on."""
+    """Load a file and try all uses, or a part of them chosen by the seed."""
     original, content, said = file
     path.write_bytes(content)
     about = {"seed": seed, "name": original.name, "said": said}
@@ -169,7 +169,7 @@ def _examine(seed, file, path, watch, send):
 
 
 def _children():
-    """The processes that this one has started and that still run; they are ended."""
+    """End the remaining child processes and return them."""
     found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     for child in found:
         os.kill(int(child), signal.SIGKILL)
@@ -178,7 +178,7 @@ def _children():
 
 
 def _failure(use, error):
-    """A cause, the same for all files that fail alike, and the traceback."""
+    """Return a cause, equal for files that fail in the same way, and the traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     inner = [frame for frame in frames if "/tests/" not in frame.filename] or frames
     text = _alike(str(error).split("\n")[0])
@@ -191,7 +191,7 @@ def _where(filename, function):
 
 
 def _alike(text):
-    """Without the numbers and names that differ from file to file."""
+    """Remove the numbers and names that differ from file to file."""
     text = re.sub(r"\S*/", "/", text)
     text = re.sub(r"\d+(\.\d+)?(e[+-]?\d+)?", "N", text)
     return re.sub(r"'[^']*'|\"[^\"]*\"|\[.*\]", "Q", text)[:90]
@@ -201,7 +201,7 @@ def _alike(text):
 
 
 def warm_up(originals):
-    """Use every original once: all that will be imported is, and nothing of it may fail."""
+    """Use every original once, so that everything is imported; none of them may fail."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model.quadric"
         for name, description, tensors, X, y in originals:
@@ -216,7 +216,7 @@ def warm_up(originals):
 
 
 def _warm_up_commands(originals, path):
-    """In the worker: they start threads, which a fork would not copy."""
+    """Run in the worker, because commands start threads, which a fork would not copy."""
     for name, description, tensors, X, y in originals:
         if name in ("forgery_trained", "forgery_network"):
             path.write_bytes(seal(description, tensors))
