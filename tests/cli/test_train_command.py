@@ -101,7 +101,7 @@ def test_unused_columns_and_imputed_values_are_reported(tmp_path):
     assert (tmp_path / "a.quadric").exists()
 
 
-def test_user_errors_are_one_line(place, tmp_path, monkeypatch):
+def test_user_errors_print_one_line(place, tmp_path, monkeypatch):
     data = place / "iris.csv"
     is_one_line(command("train", "none.csv", "-t", "y", cwd=tmp_path), "none.csv: No such file")
     is_one_line(command("train", data, "-t", "y", "-o", tmp_path / "a"), "there is no column 'y'")

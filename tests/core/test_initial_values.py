@@ -57,7 +57,7 @@ def test_relinear_is_exactly_linear(kind):
     assert np.abs(grad.Q if kind == "quadratic" else grad.U).max() > 0.01
 
 
-def test_relinear_keeps_deep_quadratic_networks_alive():
+def test_relinear_preserves_the_variance_in_deep_quadratic_networks():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(200, 6))
     depth = [("quadratic", 6, "identity")] * 8

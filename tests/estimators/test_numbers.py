@@ -91,7 +91,7 @@ def test_networks_and_layers_refuse_masked_arrays():
     assert max_difference(net, before) == 0
 
 
-def test_geometry_explanations_and_pictures_refuse_masked_arrays():
+def test_geometry_explanations_and_plots_refuse_masked_arrays():
     model = fitted(QuadraticLogisticRegression())
     surface = quadrics(model)[0]
     plane = np.ma.masked_array(X[:, :2])

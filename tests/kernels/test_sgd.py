@@ -444,7 +444,7 @@ def test_a_damaged_or_full_cache_causes_no_failure(damage, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_equations", "_sgd"])
-def test_the_cache_notices_an_edit_of_any_kernel_file(edited, tmp_path):
+def test_the_cache_detects_an_edit_of_any_kernel_file(edited, tmp_path):
     """numba itself checks only the time and size of the function's own file."""
     package = Path(quadric.__file__).parent
     shutil.copytree(package, tmp_path / "quadric", ignore=shutil.ignore_patterns("__pycache__"))

@@ -66,7 +66,7 @@ def test_conics_are_drawn_from_their_geometry(ax, Q, w, b, pieces):
     assert [line.get_label() for line in ax.lines].count("boundary") == min(1, pieces)
 
 
-def test_without_axes_pyplot_makes_them():
+def test_without_axes_pyplot_creates_them():
     from matplotlib import pyplot
 
     made = plot_conic(Quadric(np.eye(2), [-20, 0], 99))
@@ -266,7 +266,7 @@ def test_arguments_that_do_not_fit_the_model_are_refused(ax):
         plot_surface(q.slice([0, 1, 2], 0), extent=-1)
 
 
-def test_a_conic_that_no_window_shows():
+def test_a_conic_that_no_window_can_show():
     far = Quadric(np.eye(2), [0, 0], -1).transform(1.0, [1e20, 0])
     with pytest.raises(ValueError, match=r"cannot be drawn: its centre .* Pass window, or rescale"):
         plot_conic(far)

@@ -143,7 +143,7 @@ def numbers_that_are_not_finite(content, rng, others):
 
 
 def counters_out_of_range(content, rng, others):
-    """Change one of the eleven counters, in the order of their names, that have a limited range."""
+    """Set a counter to an invalid value, except those for which any value is valid."""
     description, described, arrays = with_arrays(content, rng, others)
     name = rng.choice(("model.numbers", "linear.numbers"))
     place = rng.choice([2, 3, 4, 5, 6, 8, 9, 10])

@@ -131,7 +131,7 @@ def test_rows_are_counted_even_if_the_file_status_does_not_change(table, monkeyp
 
 
 @pytest.mark.slow
-def test_the_command_prints_one_line_if_its_file_changes(table):
+def test_the_command_prints_a_one_line_error_if_its_file_changes(table):
     lines = table.read_text().splitlines(keepends=True)
     writer = table.open("a")
 

@@ -25,7 +25,7 @@ def test_classes_too_large_for_a_float_are_not_merged(tmp_path):
 
 
 @pytest.mark.slow
-def test_batches_give_the_schema_of_the_whole(mixed):
+def test_batches_give_the_same_schema_as_the_whole_table(mixed):
     whole = schema_of(mixed / "mixed.csv", "label")
     for batch in (1, 7, 100):
         parts = schema_of(mixed / "mixed.csv", "label", batch)

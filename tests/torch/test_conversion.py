@@ -391,12 +391,12 @@ def one(*modules):
         (lambda: nn.Linear(2, 2, dtype=torch.complex64), "the parameter 'weight' must hold real"),
     ],
 )
-def test_unsupported_modules_are_named_with_their_place(make, part):
+def test_unsupported_modules_are_named_with_their_path(make, part):
     with pytest.raises(ValueError, match=part):
         to_network(make())
 
 
-def test_a_lazy_layer_must_see_a_batch_first():
+def test_a_lazy_layer_without_parameters_is_refused():
     module = nn.Sequential(nn.LazyLinear(2))
     with pytest.raises(ValueError, match=r"'0.weight' has no shape yet: run a batch"):
         to_network(module)

@@ -169,7 +169,7 @@ def _examine(seed, file, path, watch, send):
 
 
 def _children():
-    """End the remaining child processes and return them."""
+    """End the remaining child processes; return a message if there were any."""
     found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     for child in found:
         os.kill(int(child), signal.SIGKILL)
