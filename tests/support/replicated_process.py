@@ -83,7 +83,7 @@ def graph_may_be_static():
     check_steps(model, network())
 
 
-def gradients_accumulate_without_synchronising():
+def gradients_accumulate_without_synchronizing():
     model, plain = DistributedDataParallel(network()), network()
     with model.no_sync():
         for seed in (1, 2):
@@ -185,7 +185,7 @@ CHECKS = [
     training_is_that_of_one_process,
     gradients_may_be_views_of_buckets,
     graph_may_be_static,
-    gradients_accumulate_without_synchronising,
+    gradients_accumulate_without_synchronizing,
     model_may_be_compiled,
     states_are_those_of_the_layers,
     states_of_one_part_are_got_and_set,

@@ -24,7 +24,7 @@ def draw(*shape, seed=0, **options):
     return torch.randn(*shape, generator=generator, **{**DOUBLE, **options})
 
 
-def randomise(module, scale=0.3, seed=0):
+def randomize(module, scale=0.3, seed=0):
     """Draw all parameters at random, because the initial Q is partly zero."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -124,7 +124,7 @@ def test_one_step_matches_hand_worked_numbers():
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize("bias", [True, False])
 def test_cell_is_its_formula(nonlinearity, bias):
-    cell = randomise(QuadraticRNNCell(3, 4, bias, nonlinearity, **DOUBLE))
+    cell = randomize(QuadraticRNNCell(3, 4, bias, nonlinearity, **DOUBLE))
     x, h = draw(5, 3), draw(5, 4, seed=1)
     u = torch.cat([x, h], dim=1)
     z = torch.einsum("bi,kij,bj->bk", u, cell.neurons.Q, u) + u @ cell.neurons.W.T
@@ -216,7 +216,7 @@ def by_hand(cell, steps, h):
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 def test_layers_and_directions_by_hand(nonlinearity):
     rnn = QuadraticRNN(3, 4, 2, nonlinearity, bidirectional=True, **DOUBLE)
-    randomise(rnn, 0.1)
+    randomize(rnn, 0.1)
     x, h_0 = draw(6, 5, 3), draw(4, 5, 4)
     steps, last = x, []
     for layer in range(2):
@@ -230,8 +230,8 @@ def test_layers_and_directions_by_hand(nonlinearity):
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_packed_sequences_match_padded_ones(bidirectional):
-    rnn = randomise(QuadraticRNN(3, 4, 2, bidirectional=bidirectional, **DOUBLE))
+def test_packed_sequences_match_single_sequences(bidirectional):
+    rnn = randomize(QuadraticRNN(3, 4, 2, bidirectional=bidirectional, **DOUBLE))
     alone = sequences()
     h_0 = draw(len(rnn.cells), 4, 4)
     packed, h_n = rnn(pack_sequence(alone, enforce_sorted=False), h_0)
@@ -244,7 +244,7 @@ def test_packed_sequences_match_padded_ones(bidirectional):
 
 
 def test_batch_first_transposes_only_inputs_and_outputs():
-    rnn = randomise(QuadraticRNN(3, 4, 2, **DOUBLE))
+    rnn = randomize(QuadraticRNN(3, 4, 2, **DOUBLE))
     turned = QuadraticRNN(3, 4, 2, batch_first=True, **DOUBLE)
     turned.load_state_dict(rnn.state_dict())
     x, h_0 = draw(6, 5, 3), draw(2, 5, 4)
@@ -373,7 +373,7 @@ def test_dropout_of_a_single_layer_warns():
 @pytest.mark.slow
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 def test_gradients_of_the_cell_match_differences(nonlinearity):
-    cell = randomise(QuadraticRNNCell(2, 3, nonlinearity=nonlinearity, **DOUBLE))
+    cell = randomize(QuadraticRNNCell(2, 3, nonlinearity=nonlinearity, **DOUBLE))
     names, values = zip(*cell.named_parameters(), strict=True)
 
     def function(x, h, *values):
@@ -387,7 +387,7 @@ def test_gradients_of_the_cell_match_differences(nonlinearity):
 @pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 def test_gradients_of_the_rnn_match_differences(packed):
-    rnn = randomise(QuadraticRNN(2, 2, 2, bidirectional=True, **DOUBLE))
+    rnn = randomize(QuadraticRNN(2, 2, 2, bidirectional=True, **DOUBLE))
     names, values = zip(*rnn.named_parameters(), strict=True)
 
     def function(x, h_0, *values):
@@ -411,7 +411,7 @@ def test_compiles_into_one_graph(module):
     else:
         network = QuadraticRNN(3, 4, bidirectional=True)
         arguments = (draw(3, 2, 3).float(), draw(2, 2, 4).float())
-    randomise(network)
+    randomize(network)
     # this backend traces the forward and backward graph, but does not call the C++ compiler
     compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
     gradients = []
@@ -432,13 +432,13 @@ def test_copies_and_pickles_keep_the_numbers():
         expected = network(x)[0]
         for other in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
             assert torch.equal(other(x)[0], expected)
-            randomise(other)
+            randomize(other)
             assert not torch.equal(other(x)[0], expected)
         assert torch.equal(network(x)[0], expected)
 
 
 def test_state_dict_holds_the_parameters_of_the_neurons():
-    rnn = randomise(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE))
+    rnn = randomize(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE))
     state = rnn.state_dict()
     assert list(state) == [
         f"cells.{i}.neurons.{name}" for i in range(4) for name in ("packed", "W", "b")
@@ -460,7 +460,7 @@ def test_state_dict_holds_the_parameters_of_the_neurons():
 
 def test_vmap_over_an_ensemble_matches_a_loop():
     ensemble = [
-        randomise(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE), seed=i) for i in range(3)
+        randomize(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE), seed=i) for i in range(3)
     ]
     parameters, buffers = stack_module_state(ensemble)
     x = draw(5, 2, 3)
@@ -481,7 +481,7 @@ def test_vmap_over_an_ensemble_matches_a_loop():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 def test_forward_mode_matches_backward_mode():
-    rnn = randomise(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE))
+    rnn = randomize(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE))
     x = draw(4, 2, 3)
     forwards, backwards = (by(lambda x: rnn(x)[0])(x) for by in (jacfwd, jacrev))
     torch.testing.assert_close(forwards, backwards, rtol=0, atol=1e-12)

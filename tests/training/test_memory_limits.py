@@ -60,7 +60,7 @@ def test_a_limit_set_by_the_user_is_respected(cases):
 
 
 @pytest.mark.slow
-def test_classes_count_towards_the_limit(limit):
+def test_classes_count_toward_the_limit(limit):
     """Five thousand classes have few parameters, but many targets."""
     X, y = np.zeros((20_000, 2)), np.arange(20_000) % 5000
     limit("300 MB")

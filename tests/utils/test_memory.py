@@ -57,7 +57,7 @@ CASES = {
         | v2("/a/b/c", 650 * MB, 10 * MB),
         600 * MB,
     ),
-    "v2, a neighbour has used up the parent": (
+    "v2, a neighbor has used up the parent": (
         "0::/a/b\n",
         v2("/a", 100 * MB, 120 * MB) | v2("/a/b", 90 * MB, MB),
         0,
@@ -67,7 +67,7 @@ CASES = {
         v2("/app", 300 * MB, 290 * MB, inactive=250 * MB),
         260 * MB,
     ),
-    "v2, only a neighbour is limited": (
+    "v2, only a neighbor is limited": (
         "0::/app\n",
         v2("/app", "max", 5) | v2("/other", 10 * MB, MB),
         None,
