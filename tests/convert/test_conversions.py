@@ -76,6 +76,7 @@ def test_a_converted_model_can_be_trained_further():
     assert history.loss[-1] < before / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("steps", ["", "before", "after", "both", "pca"])
 def test_polynomial_logistic_and_back(name, steps):

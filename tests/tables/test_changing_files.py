@@ -56,6 +56,7 @@ def remove(path):
     path.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["first", "second", "third"])
 @pytest.mark.parametrize(
     "change", [cut, cut_to_the_header, append, append_a_class, rewrite, replace_it, remove]

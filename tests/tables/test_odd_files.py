@@ -43,6 +43,7 @@ def check_odd_file(make, seed, directory):
     model.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", KINDS)
 def test_odd_files(make, tmp_path):
     check_odd_file(make, 0, tmp_path)

@@ -65,6 +65,7 @@ def test_quadratic_form_matches_einsum(B, n, m, way):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @WAYS
 @pytest.mark.parametrize("n", [1, 3, 7])
@@ -184,6 +185,7 @@ def with_inputs(layer, *shape, dtype=torch.float64):
     return torch.randn(*shape, layer.in_features, dtype=dtype, requires_grad=True)
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("name", SMALL)
 def test_gradients_of_the_modules_match_differences(name, way):
