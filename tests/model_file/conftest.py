@@ -1,8 +1,6 @@
 """Saved models for the tests of model files."""
 
 import pickle
-import subprocess
-import sys
 
 import pytest
 
@@ -10,21 +8,24 @@ from quadric import save
 from tests.support.model_file_models import MODELS, make
 
 
-@pytest.fixture(scope="session")
-def saved(tmp_path_factory):
-    """Every model with its data and its file; another process writes its predictions."""
-    directory = tmp_path_factory.mktemp("models")
-    models = {}
-    for i, name in enumerate(MODELS):
+class Saved(dict):
+    """A model, its data and its file by name, made when first asked for."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def __missing__(self, name):
         model, X = make(name)
-        path = directory / f"{i}.quadric"
+        path = self.directory / f"{list(MODELS).index(name)}.quadric"
         save(model, path)
         path.with_suffix(".data").write_bytes(pickle.dumps(X))
-        models[name] = (model, X, path)
-    subprocess.run(
-        [sys.executable, "-m", "tests.support.model_file_models", str(directory)], check=True
-    )
-    return models
+        self[name] = model, X, path
+        return self[name]
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    return Saved(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture

@@ -50,11 +50,14 @@ def assert_same_bits(first, second):
             assert array.tobytes() == second[name].tobytes(), name
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_predictions_are_bit_identical_in_another_process(saved, name):
-    model, X, path = saved[name]
-    there = pickle.loads(path.with_suffix(".answers").read_bytes())
-    assert_same_bits(answers(model, X), there)
+@pytest.mark.slow
+def test_predictions_are_bit_identical_in_another_process(saved):
+    models = {name: saved[name] for name in MODELS}
+    module = "tests.support.model_file_models"
+    subprocess.run([sys.executable, "-m", module, str(saved.directory)], check=True)
+    for model, X, path in models.values():
+        there = pickle.loads(path.with_suffix(".answers").read_bytes())
+        assert_same_bits(answers(model, X), there)
 
 
 @pytest.mark.parametrize("name", MODELS)
