@@ -18,7 +18,7 @@ def stop_after(calls, stage):
     """Return a progress function that stops the run during a pass."""
     seen = [0]
 
-    def progress(text, done, total):
+    def progress(done, total, text):
         if stage in text:
             seen[0] += 1
             if seen[0] == calls:

@@ -78,7 +78,7 @@ def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, n
     there = set(np.asarray(open_table(table).read()["z"].cast(pl.Float64)))
     calls = [0]
 
-    def progress(text, done, total):
+    def progress(done, total, text):
         if text.startswith(stage):
             calls[0] += 1
             if calls[0] == 2:
@@ -98,7 +98,7 @@ def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, n
 def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_hang):
     table, calls = write_table(tmp_path / "table.parquet"), [0]
 
-    def progress(text, done, total):
+    def progress(done, total, text):
         if text.startswith(stage):
             calls[0] += 1
             if calls[0] == 2:
@@ -121,7 +121,7 @@ def test_rows_are_counted_even_if_the_file_status_does_not_change(table, monkeyp
         write_table(table)
         calls = [0]
 
-        def progress(text, done, total, change=change, calls=calls):
+        def progress(done, total, text, change=change, calls=calls):
             if text.startswith("second"):
                 calls[0] += 1
                 if calls[0] == 8:  # the end of an epoch

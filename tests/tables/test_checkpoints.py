@@ -132,7 +132,7 @@ def test_a_file_created_by_another_process_during_the_run(place, calls):
     path = place / "table.checkpoint"
     seen = [0]
 
-    def progress(text, done, total):
+    def progress(done, total, text):
         seen[0] += 1
         if seen[0] == calls:
             path.unlink(missing_ok=True)

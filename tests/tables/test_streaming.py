@@ -82,7 +82,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
         go(table, progress=stop_after(calls, f"{stage} pass"))
     state = Checkpoint(table.with_suffix(".checkpoint"))
     seen = []
-    resumed = go(table, resume=True, progress=lambda text, done, total: seen.append((text, done)))
+    resumed = go(table, resume=True, progress=lambda done, total, text: seen.append((text, done)))
     for one, other in zip(parameters(expected), parameters(resumed), strict=True):
         assert one.tobytes() == other.tobytes()
     assert resumed.report.scores == expected.report.scores

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from quadric.cli._console import comma_separated, make_console, print_json
+from quadric.cli._console import comma_separated, print_json, print_line, print_table
 
 KINDS = ("linear", "quadratic", "reduced")
 
@@ -66,12 +66,11 @@ def complexity(
         ("time of one step (estimate)", [row.seconds for row in rows], _time),
     )
     headings = [f"{row.inputs} -> {row.neurons}\n{row.kind}" for row in rows]
-    table = Table("", *(Column(name, justify="right") for name in [*headings, "\ntotal"]))
-    for name, values, show in lines:
-        table.add_row(name, *map(show, values), show(sum(values)))
-    console = make_console()
-    console.print(table)
-    console.print(
+    print_table(
+        Table("", *(Column(name, justify="right") for name in [*headings, "\ntotal"])),
+        ([name, *map(show, values), show(sum(values))] for name, values, show in lines),
+    )
+    print_line(
         "One step is forward pass, backward pass and update for one sample. Q is stored as a "
         "triangle. The time is estimated from the speed at which this machine trains a small layer "
         "in mini-batches."

@@ -1,14 +1,16 @@
-"""Printing, error reports and output paths, shared by all commands."""
+"""Printing, progress bars, error reports and output paths, shared by all commands."""
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+from rich.table import Table
 from rich.text import Text
 
 from quadric._utils.text import visible
@@ -48,11 +50,38 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2))
 
 
+def print_table(table: Table, rows: Iterable[Iterable[RenderableType]]) -> None:
+    """Add the rows to a table, and print it on stdout."""
+    for row in rows:
+        table.add_row(*row)
+    make_console().print(table)
+
+
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes on stderr, one per line."""
     console = make_console(stderr=True)
     for note in notes:
         console.print(f"note: {visible(note)}")
+
+
+@contextmanager
+def progress_bar(
+    name: str, *columns: ProgressColumn
+) -> Iterator[Callable[[float, float | None, str], None]]:
+    """Show a bar on stderr if it is a terminal; yield a function of done, total and the text."""
+    stderr = make_console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        console=stderr,
+        transient=True,
+        disable=not stderr.is_terminal,
+    ) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total, text: bar.update(
+            task, completed=done, total=total, description=text
+        )
 
 
 def writable_directory(path: Path) -> Path:

@@ -8,7 +8,8 @@ import typer
 from rich.table import Column, Table
 
 from quadric._utils.text import visible
-from quadric.cli._console import fail, make_console, print_json, print_line
+from quadric.cli._console import fail, make_console, print_json, print_line, print_table
+from quadric.errors import DatasetError
 
 data = typer.Typer(
     no_args_is_help=True,
@@ -42,18 +43,18 @@ def list_(
         print_json({"rows": rows})
         return
     headings = [Column(name, overflow="fold") for name in ("name", "where", "size", "verified")]
-    table = Table(*headings, title="Data sets in files", title_justify="left")
-    for row in rows:
-        if row["where"] is None:
-            table.add_row(row["name"], "not found")
-        else:
-            size, verified = f"{row['size'] / 1e6:.1f} MB", "yes" if row["verified"] else "no"
-            table.add_row(row["name"], visible(row["where"]), size, verified)
-    console = make_console()
-    console.print(table)
+    print_table(
+        Table(*headings, title="Data sets in files", title_justify="left"),
+        (
+            (name, "not found")
+            if where is None
+            else (name, visible(where), f"{size / 1e6:.1f} MB", "yes" if verified else "no")
+            for name, where, size, verified, _ in map(dict.values, rows)
+        ),
+    )
     for problem in filter(None, (row["problem"] for row in rows)):
-        console.print(visible(problem))
-    console.print("The other data sets (xor, clusters, digits) need no files.")
+        print_line(problem)
+    print_line("The other data sets (xor, clusters, digits) need no files.")
 
 
 @data.command(epilog="Example: `quadric data fetch mnist`")
@@ -72,7 +73,6 @@ def fetch(
 ) -> None:
     """Download a data set from the first source that has it, and verify it."""
     from quadric.datasets._images import download
-    from quadric.errors import DatasetError
 
     try:
         with make_console(stderr=True).status("searching") as status:
@@ -122,7 +122,6 @@ def _checked_files(name: DatasetName) -> tuple[Path, list[tuple[Path, str, str |
     """Return the directory and, unless it has no file, each file's path, MD5 and problem."""
     from quadric.datasets._idx import COLLECTIONS, find, read_file
     from quadric.datasets._images import locate
-    from quadric.errors import DatasetError
 
     collection = COLLECTIONS[name.value]
     directory, advice = locate(collection)

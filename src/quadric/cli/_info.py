@@ -8,7 +8,7 @@ import typer
 from rich.table import Column, Table
 
 from quadric._utils.text import visible
-from quadric.cli._console import errors_as_one_line, make_console, print_json
+from quadric.cli._console import errors_as_one_line, print_json, print_table
 from quadric.cli._model_loading import is_table_description
 from quadric.errors import ModelFileError
 
@@ -32,12 +32,15 @@ def info(
     if as_json:
         print_json(facts)
         return
-    columns = ("", Column(overflow="fold"))
-    table = Table(*columns, show_header=False, title=visible(str(model)), title_justify="left")
-    for name, value in facts.items():
-        if value not in (None, [], {}):
-            table.add_row(name.replace("_", " "), "\n".join(map(visible, _lines(value))))
-    make_console().print(table)
+    columns, title = ("", Column(overflow="fold")), visible(str(model))
+    print_table(
+        Table(*columns, show_header=False, title=title, title_justify="left"),
+        (
+            (name.replace("_", " "), "\n".join(map(visible, _lines(value))))
+            for name, value in facts.items()
+            if value not in (None, [], {})
+        ),
+    )
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:

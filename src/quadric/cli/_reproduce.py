@@ -5,24 +5,32 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich import progress as bars
 from rich.console import Console
+from rich.progress import TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
 from quadric._utils.text import visible
-from quadric.cli._console import fail, make_console, print_json, writable_directory
+from quadric.cli._console import (
+    fail,
+    make_console,
+    print_json,
+    print_table,
+    progress_bar,
+    writable_directory,
+)
+from quadric.errors import DatasetUnavailableError, DivergenceError, StoreError
 
 if TYPE_CHECKING:
     from quadric.datasets import ImageData
-    from quadric.paper.experiments import Context, Outcome
+    from quadric.paper.experiments import Context, Experiment, Outcome
     from quadric.paper.experiments._experiment import Table as ResultTable
 
 MOST_ROWS = 60  # on the terminal; the report has all of them
@@ -87,7 +95,6 @@ def reproduce(
     out = writable_directory(out)
     from joblib import cpu_count
 
-    from quadric.errors import DivergenceError, StoreError
     from quadric.paper.experiments import EXPERIMENTS, Context
     from quadric.paper.report import about_this_run, write_report
     from quadric.paper.sweep import Recipe
@@ -109,12 +116,13 @@ def reproduce(
         fail(str(error))
     context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, recipe)
     store = store or out / "runs.sqlite"
-    names = list(EXPERIMENTS) if experiment is ExperimentName.all else [str(experiment)]
+    everything = experiment is ExperimentName.all
+    chosen = EXPERIMENTS if everything else {str(experiment): EXPERIMENTS[experiment]}
     start = time.perf_counter()
     outcomes: list[Outcome] = []
     problem, code = "", 1
     try:
-        for outcome in _run(names, context, store, data_dir):
+        for outcome in _run(chosen, context, store, data_dir):
             outcomes.append(outcome)
     except KeyboardInterrupt:
         problem, code = "Stopped.", 130
@@ -131,7 +139,7 @@ def reproduce(
         _end(problem, code)
     about = about_this_run(time.perf_counter() - start, context.jobs)
     if problem:
-        missing = ", ".join(names[len(outcomes) :])
+        missing = ", ".join(list(chosen)[len(outcomes) :])
         about = {"incomplete": f"{missing} not finished ({problem})"} | about
     try:
         page = write_report(outcomes, out, about)
@@ -158,14 +166,12 @@ def _end(problem: str, code: int) -> NoReturn:
 
 
 def _run(
-    names: list[str], context: Context, store: Path, data_dir: Path | None
+    chosen: Mapping[str, Experiment], context: Context, store: Path, data_dir: Path | None
 ) -> Iterator[Outcome]:
     """Run the experiments one after the other, with a progress bar on stderr."""
-    from quadric.paper.experiments import EXPERIMENTS
     from quadric.paper.sweep import Store
 
     stderr = make_console(stderr=True)
-    chosen = {name: EXPERIMENTS[name] for name in names}
     if any(experiment.needs_images for experiment in chosen.values()):
         context = replace(context, images=_images(data_dir, stderr))
     seconds = sum(experiment.estimate(context) for experiment in chosen.values())
@@ -176,34 +182,22 @@ def _run(
         if any(experiment.needs_store for experiment in chosen.values()):
             # opened first: a store that cannot be used is reported at once
             context = replace(context, store=stack.enter_context(Store(store)))
-        progress = bars.Progress(
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            bars.TaskProgressColumn(),
-            bars.TimeElapsedColumn(),
-            bars.TextColumn("left:"),
-            bars.TimeRemainingColumn(),
-            console=stderr,
-            transient=True,
-            disable=not stderr.is_terminal,
-        )
-        stack.enter_context(progress)
         for name, experiment in chosen.items():
             if not stderr.is_terminal:  # a log: one line per experiment
                 stderr.print(f"{name} ...")
-            bar = progress.add_task(name, total=None)
-
-            def advance(done: float, total: float, text: str, bar: Any = bar) -> None:
-                progress.update(bar, completed=done, total=total, description=text)
-
-            yield experiment.run(replace(context, progress=advance))
-            progress.update(bar, visible=False)
+            with progress_bar(
+                name,
+                TaskProgressColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left:"),
+                TimeRemainingColumn(),
+            ) as progress:
+                yield experiment.run(replace(context, progress=progress))
 
 
 def _images(data_dir: Path | None, stderr: Console) -> ImageData:
     """Load MNIST or, with a warning, scikit-learn's digits if it cannot be downloaded."""
     from quadric import datasets
-    from quadric.errors import DatasetUnavailableError
 
     waiting = stderr.status("looking for MNIST") if stderr.is_terminal else contextlib.nullcontext()
     try:
@@ -238,11 +232,11 @@ def _show(console: Console, outcome: Outcome) -> None:
     console.print(f"\n{outcome.title}", style="bold")
     console.print(outcome.summary)
     if outcome.claims:
-        table = Table("", "statement", "paper", "ours")
-        for claim in outcome.claims:
-            mark = Text("✓", "green") if claim.holds else Text("✗", "red")
-            table.add_row("" if claim.holds is None else mark, claim.text, claim.paper, claim.ours)
-        console.print(table)
+        marks = {True: Text("✓", "green"), False: Text("✗", "red"), None: Text()}
+        print_table(
+            Table("", "statement", "paper", "ours"),
+            ([marks[one.holds], one.text, one.paper, one.ours] for one in outcome.claims),
+        )
     if outcome.tables:
         make_table = _mnist_table if outcome.name == "mnist" else _plain_table
         console.print(make_table(outcome.tables[0]))
@@ -266,17 +260,14 @@ def _mnist_table(results: ResultTable) -> Table:
         "paper's standard deviations",
         title_justify="left",
     )
-    cells: dict[tuple[object, ...], dict[str, Text]] = {}
+    cells: dict[tuple[object, ...], dict[int, dict[str, Text]]] = {}
     for size, epochs, hidden, model, mean, paper, *rest in results.rows:
-        text = Text(f"{mean:.2f}" + ("" if paper is None else f" ({paper:.2f})"))
-        if rest[3] not in (True, None):
-            text.append(" ✗", "red")
-        cells.setdefault((size, epochs, hidden), {})[model] = text
-    before = None
-    for (size, epochs, hidden), models in cells.items():
-        if before not in (None, (size, epochs)):
-            table.add_section()
-        before = (size, epochs)
-        found = (models.get(name, Text("-")) for name in ("ann", "qnn", "rpqnn"))
-        table.add_row(str(size), str(epochs), str(hidden), *found)
+        number = f"{mean:.2f}" + ("" if paper is None else f" ({paper:.2f})")
+        text = Text.assemble(number, ("" if rest[3] in (True, None) else " ✗", "red"))
+        cells.setdefault((size, epochs), {}).setdefault(hidden, {})[model] = text
+    for (size, epochs), by_hidden in cells.items():
+        for hidden, models in by_hidden.items():
+            found = (models.get(name, Text("-")) for name in ("ann", "qnn", "rpqnn"))
+            table.add_row(str(size), str(epochs), str(hidden), *found)
+        table.add_section()
     return table

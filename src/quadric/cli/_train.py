@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from quadric._utils.text import visible
@@ -20,11 +19,12 @@ from quadric.cli._console import (
     output_path,
     print_json,
     print_notes,
+    print_table,
+    progress_bar,
 )
 
 if TYPE_CHECKING:
-    from quadric.tables import ColumnOptions, Settings, Source, Trained
-    from quadric.tables.streaming import Stream
+    from quadric.tables import Trained
 
 MOST_SHOWN_CLASSES = 15
 
@@ -116,7 +116,7 @@ def train(
         from quadric import model_file
         from quadric.tables import ColumnOptions, Settings, open_table
         from quadric.tables import train as train_table
-        from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
+        from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path, train_stream
 
         source = open_table(data)
         options = ColumnOptions(
@@ -130,8 +130,20 @@ def train(
         settings = Settings(tuple(map(int, widths)), kind.value, seed, test_size, cv, verbose)
         checkpoint = Checkpoint(checkpoint_path(path))
         if stream:
-            reading = Stream(buffer, epochs, checkpoint_every)
-            trained = _train_stream(source, options, settings, reading, checkpoint, resume, stderr)
+            if resume and not os.path.lexists(checkpoint.path):
+                missing = f"There is no checkpoint {checkpoint.path}"
+                print_notes([f"{missing}; starting from the beginning."])
+            rows = TextColumn("{task.completed:,.0f} rows")
+            with progress_bar("", rows, TimeElapsedColumn()) as progress:
+                trained = train_stream(
+                    source,
+                    options,
+                    settings,
+                    Stream(buffer, epochs, checkpoint_every),
+                    checkpoint,
+                    resume=resume,
+                    progress=progress,
+                )
         else:
             stderr.quiet = not stderr.is_terminal  # no progress in a log
             trained = train_table(
@@ -159,40 +171,6 @@ def train(
     _show(trained, path)
 
 
-def _train_stream(
-    source: Source,
-    options: ColumnOptions,
-    settings: Settings,
-    stream: Stream,
-    checkpoint: Any,
-    resume: bool,
-    stderr: Console,
-) -> Trained:
-    """Train with a progress bar on a terminal, and silently otherwise."""
-    from quadric.tables.streaming import train_stream
-
-    if resume and not os.path.lexists(checkpoint.path):
-        print_notes([f"There is no checkpoint {checkpoint.path}; starting from the beginning."])
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[rows]}"),
-        TimeElapsedColumn(),
-        console=stderr,
-        transient=True,
-        disable=not stderr.is_terminal,
-    )
-    task = bar.add_task("", total=None, rows="")
-
-    def update(text: str, done: float, total: float | None) -> None:
-        bar.update(task, description=text, completed=done, total=total, rows=f"{done:,.0f} rows")
-
-    with bar:
-        return train_stream(
-            source, options, settings, stream, checkpoint, resume=resume, progress=update
-        )
-
-
 def _show(trained: Trained, path: Path) -> None:
     """Print the scores and the confusion matrix."""
     from quadric.tables._wording import counted
@@ -211,11 +189,14 @@ def _show(trained: Trained, path: Path) -> None:
     )
     if report.scores:
         console.print(f"\n{report.metric} ({report.how}):")
-        table = Table("", Column(report.metric, justify="right"))
-        for name, score in report.scores.items():
-            spread = f" ± {report.spread[name]:.3f}" if report.spread else ""
-            table.add_row(name, f"{round(score, 3) + 0.0:.3f}{spread}")
-        console.print(table)
+        spreads = {name: f" ± {std:.3f}" for name, std in (report.spread or {}).items()}
+        print_table(
+            Table("", Column(report.metric, justify="right")),
+            (
+                (name, f"{round(score, 3) + 0.0:.3f}{spreads.get(name, '')}")
+                for name, score in report.scores.items()
+            ),
+        )
     else:
         console.print(f"No score: {report.how}.")
     if report.mean_absolute_error is not None:
@@ -223,8 +204,8 @@ def _show(trained: Trained, path: Path) -> None:
     if report.confusion is not None and len(schema.classes) <= MOST_SHOWN_CLASSES:
         console.print("\nConfusion matrix (rows: true class, columns: predicted class):")
         names = [visible(str(label)) for label in schema.classes]
-        table = Table("", *(Column(name, justify="right") for name in names))
-        for name, counts in zip(names, report.confusion, strict=True):
-            table.add_row(name, *map(str, counts))
-        console.print(table)
+        print_table(
+            Table("", *(Column(name, justify="right") for name in names)),
+            ([name, *map(str, row)] for name, row in zip(names, report.confusion, strict=True)),
+        )
     console.print(f"Model: {visible(str(path))}")

@@ -54,7 +54,7 @@ def train_stream(
     checkpoint: Checkpoint,
     *,
     resume: bool = False,
-    progress: Callable[[str, float, float | None], None] = lambda text, done, total: None,
+    progress: Callable[[float, float | None, str], None] = lambda done, total, text: None,
 ) -> Trained:
     """Train on a table while only a buffer of rows is in memory.
 
@@ -71,7 +71,7 @@ def train_stream(
     resume : bool
         Whether to continue from the checkpoint, if there is one.
     progress : callable, optional
-        Called with the name of the pass, the rows done and, if known, the rows in all.
+        Called with the rows done, the rows in all (None if unknown) and the name of the pass.
 
     Returns
     -------
@@ -100,7 +100,7 @@ class _Run:
     settings: Settings
     stream: Stream
     checkpoint: Checkpoint
-    progress: Callable[[str, float, float | None], None]
+    progress: Callable[[float, float | None, str], None]
 
     @property
     def rows(self) -> int:
@@ -164,7 +164,7 @@ class _Run:
         """Infer the schema; the profiles may have the first rows already."""
         for k, frame in enumerate(self.source.batches(self.rows, profiles[0].rows), start=1):
             profile_batch(profiles, frame)
-            self.progress("first pass: moments and categories", profiles[0].rows, None)
+            self.progress(profiles[0].rows, None, "first pass: moments and categories")
             if k % self.stream.every == 0:
                 stored = [asdict(profile) for profile in profiles]
                 self.checkpoint.save({"stage": "first", "profiles": stored}, {})
@@ -180,7 +180,7 @@ class _Run:
                 order = rng.permutation(np.flatnonzero(~held))
                 learner.learn(X[order], y[order], done / total)
                 done += 1
-                self.progress("second pass: training", done * self.rows, total * self.rows)
+                self.progress(done * self.rows, total * self.rows, "second pass: training")
                 if done % self.stream.every == 0 or done == total:
                     state = {"stage": "second", "schema": schema.to_dict(), "buffers": done}
                     self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
@@ -201,7 +201,7 @@ class _Run:
             if len(unseen):
                 scores.add(0, y[held], model.predict(unseen), trivial, linear.predict(unseen))
             count += len(unseen)
-            self.progress("third pass: scoring", (index + 1) * self.rows, schema.rows)
+            self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
         how = f"{count} held-out rows, which the saved model was not trained on"
         return model, scores.report(how, schema.rows - schema.missing_targets - count, count)
 
