@@ -1,6 +1,7 @@
-"""Names of columns, classes and files, made safe to print."""
+"""Text in messages: names made safe to print, lists and counts."""
 
 import unicodedata
+from collections.abc import Iterable, Mapping
 
 # control characters, invisible characters (some reverse the direction of text), line ends
 ESCAPED = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -21,3 +22,33 @@ def visible(text: str) -> str:
         else c
         for c in text
     )
+
+
+def listed(items: Iterable[str], most: int = 12) -> str:
+    """Join the first items with commas and count the others.
+
+    >>> listed("abcd", most=2)
+    'a, b and 2 more'
+    """
+    items = list(items)
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
+
+
+def counted(count: int, noun: str) -> str:
+    """Return the count with the noun in the singular or the plural.
+
+    >>> counted(1, "row"), counted(2400, "row"), counted(2, "category")
+    ('1 row', '2,400 rows', '2 categories')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def first_applying(texts: Mapping[str, object]) -> str:
+    """Return the first text whose condition is true; empty if there is none.
+
+    >>> first_applying({"too small": 3 < 0, "too large": 3 > 2})
+    'too large'
+    """
+    return next((text for text, applies in texts.items() if applies), "")

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from quadric._utils.text import visible
+from quadric._utils.text import first_applying, visible
 from quadric.errors import DivergenceError, ModelFileError, TableError
 
 INPUT_ERRORS: tuple[type[Exception], ...] = (
@@ -112,9 +112,8 @@ def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = 
             read_only or not writable
         ),
     }
-    for problem, applies in problems.items():
-        if applies:
-            fail(problem)
+    if problem := first_applying(problems):
+        fail(problem)
     return path
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from quadric._utils.text import first_applying
 from quadric.cli._console import fail, print_notes
 from quadric.errors import ModelFileError, TableError
 
@@ -96,7 +97,8 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
         return None
     try:
         schema = Schema.from_dict(state)
-        _check_fit(schema, model)
+        if different := _difference(schema, model):
+            raise ValueError(f"{different} differ from the model's")
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"the table description in the model file does not fit the model ({error}). Train it "
@@ -105,18 +107,17 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
     return schema
 
 
-def _check_fit(schema: Schema, model: Any) -> None:
-    """Raise ValueError unless the model has these columns, categories, task and classes."""
+def _difference(schema: Schema, model: Any) -> str:
+    """Return what differs between the schema and the model; empty if they agree."""
     first = model.steps[0][1] if hasattr(model, "steps") else model
     parts = getattr(first, "transformers_", [])
     encoded = {name for part, _, columns in parts if part == "categories" for name in columns}
     categories = {column.name for column in schema.columns if column.kind == "category"}
-    agreements = {
-        "columns": schema.names == list(getattr(model, "feature_names_in_", ())),
-        "classes": list(schema.classes) == list(getattr(model, "classes_", ())),
-        "task": (schema.task == "classification") == hasattr(model, "classes_"),
-        "categories": categories == encoded,
-    }
-    for what, agree in agreements.items():
-        if not agree:
-            raise ValueError(f"{what} differ from the model's")
+    return first_applying(
+        {
+            "columns": schema.names != list(getattr(model, "feature_names_in_", ())),
+            "classes": list(schema.classes) != list(getattr(model, "classes_", ())),
+            "task": (schema.task == "classification") != hasattr(model, "classes_"),
+            "categories": categories != encoded,
+        }
+    )

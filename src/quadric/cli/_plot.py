@@ -2,10 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
     comma_separated,
     errors_as_one_line,
@@ -13,7 +14,7 @@ from quadric.cli._console import (
     print_line,
     print_notes,
 )
-from quadric.cli._model_loading import OpenedModel, open_model
+from quadric.cli._model_loading import open_model
 
 
 def plot(
@@ -41,29 +42,26 @@ def plot(
     if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
         raise typer.BadParameter(f"the output must end with .png, .svg or .pdf. Got {path.name!r}.")
     with errors_as_one_line(ValueError, TypeError):
+        from quadric.plotting import _classifier as plots
+
         opened = open_model(model, data)
         print_notes(opened.notes)
-        figure = _draw(opened, comma_separated(classes), image_shape)
-        from quadric._utils.whole_files import write_whole
-        from quadric.plotting._classifier import figure_bytes
-
-        write_whole(path, figure_bytes(figure, path.suffix))
+        X, y = opened.inputs_and_labels()
+        if image_shape is None:
+            figure, notes = plots.plot_classifier(opened.model, X, y, comma_separated(classes))
+            print_notes(notes)
+        else:
+            shape, schema = _rows_and_columns(image_shape), opened.schema
+            places = () if schema is None else (schema.places, len(schema.order))
+            figure = plots.plot_image_classifier(opened.model, shape, *places)
+        write_whole(path, plots.figure_bytes(figure, path.suffix))
     print_line(f"Picture: {path}")
 
 
-def _draw(opened: OpenedModel, classes: list[str], image_shape: str | None) -> Any:
-    from quadric.plotting import _classifier as plots
-
-    X, y = opened.inputs_and_labels()
-    if image_shape is None:
-        figure, notes = plots.plot_classifier(opened.model, X, y, classes)
-        print_notes(notes)
-        return figure
+def _rows_and_columns(image_shape: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d+)[x×,](\d+)", image_shape)
     if match is None:
         raise typer.BadParameter(
             f"--image-shape must be rows x columns, such as 8x8. Got {image_shape!r}."
         )
-    shape, schema = (int(match[1]), int(match[2])), opened.schema
-    places = () if schema is None else (schema.places, len(schema.order))
-    return plots.plot_image_classifier(opened.model, shape, *places)
+    return int(match[1]), int(match[2])

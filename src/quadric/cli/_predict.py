@@ -63,16 +63,17 @@ def predict(
         done = predict_table(opened.model, schema, source, path, proba=proba, raw_csv=raw_csv)
     notes = opened.notes + done.notes()
     if as_json:
-        summary = {
-            "output": str(path),
-            "rows": done.rows,
-            "empty_rows": done.empty,
-            "unused_columns": done.unused,
-            "unknown_categories": dict(+done.unknown),
-            "missing": dict(+done.missing),
-            "notes": notes,
-        }
-        print_json(summary)
+        print_json(
+            {
+                "output": str(path),
+                "rows": done.rows,
+                "empty_rows": done.empty,
+                "unused_columns": done.unused,
+                "unknown_categories": dict(+done.unknown),
+                "missing": dict(+done.missing),
+                "notes": notes,
+            }
+        )
         return
     print_notes(notes)
     if path is not None:

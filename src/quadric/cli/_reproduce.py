@@ -149,8 +149,7 @@ def reproduce(
         _end(f"{problem} The finished experiments are in {page}.", code)
     if as_json:
         results = [_plain(outcome) for outcome in outcomes]
-        found = {"experiments": results, "report": str(page), "command": sys.argv[1:]}
-        print_json(found)
+        print_json({"experiments": results, "report": str(page), "command": sys.argv[1:]})
         return
     console = make_console()
     for outcome in outcomes:

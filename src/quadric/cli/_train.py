@@ -11,7 +11,7 @@ import typer
 from rich.progress import TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from quadric._utils.text import visible
+from quadric._utils.text import counted, first_applying, visible
 from quadric.cli._console import (
     comma_separated,
     errors_as_one_line,
@@ -106,9 +106,8 @@ def train(
             not stream and (resume or epochs or buffer)
         ),
     }
-    for problem, applies in problems.items():
-        if applies:
-            raise typer.BadParameter(problem)
+    if problem := first_applying(problems):
+        raise typer.BadParameter(problem)
     path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data])
     stderr = make_console(stderr=True)
     hint = " Repeat the command with --resume to continue." if stream else ""
@@ -154,18 +153,21 @@ def train(
         model_file.save(trained.model, path, extra=extra)
         checkpoint.remove()
     if as_json:
-        result = {
-            "model": str(path),
-            "task": schema.task,
-            "target": schema.target,
-            "classes": list(schema.classes),
-            "columns": [{"name": column.name, "kind": column.kind} for column in schema.columns],
-            "left_out": schema.left_out,
-            "rows": schema.rows,
-            "notes": trained.notes,
-            **report,
-        }
-        print_json(result)
+        print_json(
+            {
+                "model": str(path),
+                "task": schema.task,
+                "target": schema.target,
+                "classes": list(schema.classes),
+                "columns": [
+                    {"name": column.name, "kind": column.kind} for column in schema.columns
+                ],
+                "left_out": schema.left_out,
+                "rows": schema.rows,
+                "notes": trained.notes,
+                **report,
+            }
+        )
         return
     print_notes(trained.notes)
     _show(trained, path)
@@ -173,8 +175,6 @@ def train(
 
 def _show(trained: Trained, path: Path) -> None:
     """Print the scores and the confusion matrix."""
-    from quadric.tables._wording import counted
-
     console, report, schema = make_console(), trained.report, trained.schema
     kinds = [column.kind for column in schema.columns]
     words = {"number": "numeric", "boolean": "boolean", "category": "categorical"}

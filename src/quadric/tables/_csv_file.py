@@ -11,6 +11,7 @@ from typing import BinaryIO, Self
 
 import polars as pl
 
+from quadric._utils.text import first_applying
 from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
 
@@ -18,12 +19,8 @@ BLOCK = 1 << 22  # bytes that are parsed at a time
 LARGEST_BLOCK = 1 << 26  # a record that is longer than this has an unclosed quote
 SEPARATORS = ",;\t|"
 FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
-OTHER_FORMATS = {
-    (b"\xff\xfe", b"\xfe\xff"): "is in UTF-16. Save it as UTF-8.",
-    (b"\x1f\x8b", b"PK\x03\x04", b"(\xb5/\xfd"): (
-        "is a compressed file or a spreadsheet. Save it as CSV or Parquet."
-    ),
-}
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"(\xb5/\xfd")
 
 
 @dataclass(frozen=True)
@@ -124,13 +121,19 @@ class CsvFile:
 
 def _check_format(path: Path, start: bytes) -> None:
     """Raise TableError for an empty file, and for formats other than CSV in UTF-8."""
-    if not start.strip(b"\xef\xbb\xbf \t\r\n"):
-        raise TableError(f"{path} is empty: its first line must contain the column names.")
-    for beginnings, problem in OTHER_FORMATS.items():
-        if start.startswith(beginnings):
-            raise TableError(f"{path} {problem}")
-    if (place := start.find(b"\0")) >= 0:
-        raise TableError(f"{path} is not a CSV file in UTF-8: byte {place} is zero.")
+    place = start.find(b"\0")
+    problems = {
+        "is empty: its first line must contain the column names.": (
+            not start.strip(b"\xef\xbb\xbf \t\r\n")
+        ),
+        "is in UTF-16. Save it as UTF-8.": start.startswith(UTF_16),
+        "is a compressed file or a spreadsheet. Save it as CSV or Parquet.": (
+            start.startswith(COMPRESSED)
+        ),
+        f"is not a CSV file in UTF-8: byte {place} is zero.": place >= 0,
+    }
+    if problem := first_applying(problems):
+        raise TableError(f"{path} {problem}")
 
 
 def _read_header(path: Path, start: bytes, stream: BinaryIO) -> bytes:

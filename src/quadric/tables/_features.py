@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from quadric._utils.arrays import Array
+from quadric._utils.text import listed
 from quadric.errors import TableError
 from quadric.tables._schema import LARGEST, Schema
-from quadric.tables._wording import listed
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case
 TRUTH = {"true": 1.0, "false": 0.0}

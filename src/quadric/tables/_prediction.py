@@ -15,14 +15,13 @@ import polars as pl
 from polars.io.plugins import register_io_source
 from sklearn.pipeline import Pipeline
 
-from quadric._utils.text import visible
+from quadric._utils.text import counted, listed, visible
 from quadric._utils.whole_files import replacing
 from quadric.errors import TableError
 from quadric.tables._features import complete_rows, empty_rows, features, unused_columns
 from quadric.tables._schema import Schema
 from quadric.tables._source import Source
 from quadric.tables._table_network import TableNetwork
-from quadric.tables._wording import counted, listed
 
 ROWS_AT_ONCE = 20_000
 FORMULA = r"\A[=+\-@\t\r\n]"

@@ -1,11 +1,9 @@
 """Column profiles: counts, moments and distinct values, gathered batch by batch."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -74,7 +72,7 @@ class ColumnProfile:
         return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
 
     @classmethod
-    def from_dict(cls, state: Any) -> ColumnProfile:
+    def from_dict(cls, state: Any) -> Self:
         """Return a profile from its attributes; raise ValueError if they are not consistent."""
         check_fields(state, FIELDS, "a column's profile")
         profile = cls(**state)

@@ -1,12 +1,11 @@
 """Schema of a table: the columns that a model uses, their kinds, and the target."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
+from quadric._utils.text import counted, listed
 from quadric.tables._state_checks import (
     Check,
     check_fields,
@@ -16,7 +15,6 @@ from quadric.tables._state_checks import (
     is_distinct_texts,
     one_of,
 )
-from quadric.tables._wording import counted, listed
 
 LARGEST = 1e100  # size of a number in a table: sums of squares over many rows must not overflow
 
@@ -45,7 +43,7 @@ class Column:
     std: float = 1.0
 
     @classmethod
-    def from_dict(cls, state: Any) -> Column:
+    def from_dict(cls, state: Any) -> Self:
         """Return one of the columns of `Schema.to_dict`; raise ValueError if it is not valid."""
         check_fields(state, COLUMN_FIELDS, "a column")
         is_category = state["kind"] == "category"
@@ -110,18 +108,13 @@ class Schema:
         """The positions of the inputs among all columns except the target."""
         return [self.order.index(name) for name in self.names] if self.order else []
 
-    @property
-    def all_numbers(self) -> bool:
-        """Whether no input is a category."""
-        return all(column.kind != "category" for column in self.columns)
-
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
         state: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return state
 
     @classmethod
-    def from_dict(cls, state: Any) -> Schema:
+    def from_dict(cls, state: Any) -> Self:
         """Return the schema of a `to_dict`; raise ValueError if the values are not consistent."""
         check_fields(state, SCHEMA_FIELDS, "the schema", optional=("order",))
         columns = tuple(map(Column.from_dict, state["columns"]))

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quadric._utils.text import counted, first_applying, listed
 from quadric.errors import TableError
 from quadric.tables._profile import ColumnProfile
 from quadric.tables._schema import Column, Schema
-from quadric.tables._wording import counted, listed
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 200
@@ -113,7 +113,7 @@ def _kind(
         "its values are neither numbers nor text": profile.type == "other",
         "it has only one value": constant,
     }
-    if why := next((why for why, applies in reasons.items() if applies), ""):
+    if why := first_applying(reasons):
         return "", why
     if numeric:
         return ("boolean" if profile.booleans == present else "number"), ""
@@ -134,12 +134,8 @@ def _kind(
 
 def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
     """Return the task and the number of rows of each class."""
-    target = f"the target {profile.name!r}"
-    if not profile.present:
-        raise TableError(f"all values of {target} are missing.")
-    if profile.type == "other":
-        raise TableError(f"{target} holds neither numbers nor text.")
-    numeric = profile.numeric == profile.present and profile.booleans < profile.present
+    target, present = f"the target {profile.name!r}", profile.present
+    numeric = profile.numeric == present and profile.booleans < present
     counts: dict[Any, int] | None = profile.values
     # labels such as 007, or too large for a float, are names and stay as they are
     if counts is not None and numeric and profile.whole and all(map(_is_plain_integer, counts)):
@@ -149,26 +145,24 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
     if task is None:
         few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
         task = "regression" if numeric and not few else "classification"
-    if task == "regression":
-        if profile.numeric < profile.present:
-            row, value = profile.odd or (0, "")
-            raise TableError(
-                f"regression needs a target of numbers, but {profile.name!r} holds {value!r} in "
-                f"row {row}."
-            )
-        if not profile.varies:
-            raise TableError(f"{target} has only one value, so there is nothing to learn.")
-        return task, {}
-    if counts is None:
-        raise TableError(
-            f"{target} has more than {MOST_CLASSES} distinct values. Check that it is the right "
-            "column; for numbers, use --task regression."
-        )
-    if len(counts) == 1:
-        raise TableError(
-            f"{target} has only one class, {next(iter(counts))!r}, so there is nothing to learn."
-        )
-    return task, counts
+    regression, classes = task == "regression", list(counts or ())
+    row, value = profile.odd or (0, "")
+    problems = {
+        f"all values of {target} are missing.": not present,
+        f"{target} holds neither numbers nor text.": profile.type == "other",
+        f"regression needs a target of numbers, but {profile.name!r} holds {value!r} in "
+        f"row {row}.": regression and profile.numeric < present,
+        f"{target} has only one value, so there is nothing to learn.": (
+            regression and not profile.varies
+        ),
+        f"{target} has more than {MOST_CLASSES} distinct values. Check that it is the right "
+        "column; for numbers, use --task regression.": not regression and counts is None,
+        f"{target} has only one class, {', '.join(map(repr, classes))}, so there is nothing to "
+        "learn.": not regression and len(classes) == 1,
+    }
+    if problem := first_applying(problems):
+        raise TableError(problem)
+    return task, {} if regression else counts or {}
 
 
 def _is_plain_integer(text: str) -> bool:

@@ -1,7 +1,5 @@
 """Tables in files: open a CSV or Parquet file and read it in batches of rows."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -43,8 +41,6 @@ class Source:
         Returns an iterator over frames of rows.
     unnamed : tuple of str
         The columns without a name of their own.
-    rows : int or None
-        The number of rows of a Parquet file; None for CSV.
     """
 
     path: Path
@@ -52,7 +48,6 @@ class Source:
     columns: tuple[str, ...]
     frames: Callable[[], Iterator[pl.DataFrame]]
     unnamed: tuple[str, ...] = ()
-    rows: int | None = None
 
     def batches(self, rows: int, start: int = 0) -> Iterator[pl.DataFrame]:
         """Yield frames of `rows` rows, the last one shorter, beginning with row `start`.
@@ -161,8 +156,7 @@ def open_table(path: str | Path) -> Source:
             start = stream.read(1 << 16)
             if start.startswith(b"PAR1"):
                 columns, rows = parquet.columns_and_rows(path)
-                frames = partial(parquet.frames, path, rows)
-                return Source(path, version, columns, frames, rows=rows)
+                return Source(path, version, columns, partial(parquet.frames, path, rows))
             file = CsvFile.open(path, start, stream)
     except OSError as error:
         raise _cannot_read(path, error) from None

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric._utils.text import first_applying, listed
 from quadric.errors import TableError
 from quadric.network import Network
 from quadric.tables._profile import ColumnProfile, profile_batch
 from quadric.tables._schema import Column, Schema
 from quadric.tables._source import Source
-from quadric.tables._wording import listed
 
 ROWS_AT_ONCE = 20_000
 
@@ -150,13 +150,15 @@ def _numeric_columns(source: Source, n: int) -> list[str]:
 
 def _why_not_numeric(profile: ColumnProfile, source: Source) -> str:
     """Return the reason why a column is not numeric; empty if it is."""
-    if profile.name in source.unnamed:
-        return "no name"
-    if not profile.present:
-        return "all its values are missing"
-    if profile.numeric == profile.present:
-        return ""
-    return "other values" if profile.odd is None else "{1!r} in row {0}".format(*profile.odd)
+    row, value = profile.odd or (0, "")
+    return first_applying(
+        {
+            "no name": profile.name in source.unnamed,
+            "all its values are missing": not profile.present,
+            f"{value!r} in row {row}": row and profile.numeric < profile.present,
+            "other values": profile.numeric < profile.present,
+        }
+    )
 
 
 def _distinct(

@@ -134,10 +134,10 @@ def preprocessing(schema: Schema) -> list[Any]:
     user's units. With many categories the result is sparse (density below 0.3).
     """
     number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
-    if schema.all_numbers:
-        return number_steps
     numbers = [column.name for column in schema.columns if column.kind != "category"]
     categories = [column.name for column in schema.columns if column.kind == "category"]
+    if not categories:
+        return number_steps
     encode = make_pipeline(
         SimpleImputer(missing_values=None, strategy="constant", fill_value=MISSING_CATEGORY),
         OneHotEncoder(handle_unknown="ignore"),

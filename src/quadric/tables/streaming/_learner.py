@@ -9,6 +9,7 @@ import polars as pl
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric._utils.arrays import Array
+from quadric._utils.text import first_applying
 from quadric.estimators._data import scale_outputs
 from quadric.tables._schema import Schema
 from quadric.tables._training import (
@@ -173,9 +174,8 @@ def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
                 seconds and array.size != given[name.removesuffix("seconds") + "loss"].size
             ),
         }
-        for problem, applies in problems.items():
-            if applies:
-                raise ValueError(f"{name} {problem}")
+        if problem := first_applying(problems):
+            raise ValueError(f"{name} {problem}")
 
 
 def _checked_number(name: str, value: float, *, is_integer: bool) -> Any:

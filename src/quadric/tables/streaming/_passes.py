@@ -15,7 +15,7 @@ from quadric.tables._schema import Schema
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores
 from quadric.tables._source import Source, changed
-from quadric.tables._state_checks import Check, check_fields, expect, is_count
+from quadric.tables._state_checks import check_fields, expect, is_count
 from quadric.tables._training import Settings, Trained, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
@@ -23,8 +23,6 @@ from quadric.tables.streaming._learner import Learner
 STEPS = 3000  # of 200 rows: at least so many by default, in at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
 BUFFER_NUMBERS = 2_000_000  # limits the memory of a buffer of a wide table
-FIRST: dict[str, Check] = {"stage": str, "profiles": list}
-SECOND: dict[str, Check] = {"stage": str, "schema": dict, "buffers": is_count, "learned": bool}
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ class _Run:
 
     def _profiles_of(self, state: dict[str, Any], new: list[ColumnProfile]) -> list[ColumnProfile]:
         """Return the profiles of a checkpoint of the first pass."""
-        check_fields(state, FIRST, "the state")
+        check_fields(state, {"stage": str, "profiles": list}, "the state")
         profiles = list(map(ColumnProfile.from_dict, state["profiles"]))
         expected = [(one.name, one.most_values) for one in new]
         found = [(one.name, one.most_values) for one in profiles]
@@ -142,7 +140,8 @@ class _Run:
 
     def _learner_of(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
         """Return the learner of a checkpoint of the second pass."""
-        check_fields(state, SECOND, "the state")
+        fields = {"stage": str, "schema": dict, "buffers": is_count, "learned": bool}
+        check_fields(state, fields, "the state")
         schema, done = Schema.from_dict(state["schema"]), state["buffers"]
         inputs = tuple(name for name in self.source.columns if name != self.options.target)
         expect((schema.target, schema.order) == (self.options.target, inputs), "the schema")
