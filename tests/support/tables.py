@@ -1,8 +1,7 @@
 """Small files and the schema of a table."""
 
 from quadric.tables import ColumnOptions, open_table
-from quadric.tables._profile import profile_batch
-from quadric.tables._schema_inference import infer_schema
+from quadric.tables._schema_inference import infer_schema, profile_batch
 
 
 def write(path, text):

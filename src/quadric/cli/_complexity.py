@@ -42,20 +42,23 @@ def complexity(
 
     rows = cost(sizes, chosen)
     if as_json:
-        found = [
+        print_json(
             {
-                "kind": row.kind,
-                "inputs": row.inputs,
-                "neurons": row.neurons,
-                "parameters": row.parameters,
-                "multiplications_forward": row.forward,
-                "multiplications_step": row.multiplications,
-                "bytes": {"float32": 4 * row.parameters, "float64": 8 * row.parameters},
-                "seconds_step_estimated": row.seconds,
+                "layers": [
+                    {
+                        "kind": row.kind,
+                        "inputs": row.inputs,
+                        "neurons": row.neurons,
+                        "parameters": row.parameters,
+                        "multiplications_forward": row.forward,
+                        "multiplications_step": row.multiplications,
+                        "bytes": {"float32": 4 * row.parameters, "float64": 8 * row.parameters},
+                        "seconds_step_estimated": row.seconds,
+                    }
+                    for row in rows
+                ]
             }
-            for row in rows
-        ]
-        print_json({"layers": found})
+        )
         return
     lines = (
         ("parameters", [row.parameters for row in rows], "{:,}".format),

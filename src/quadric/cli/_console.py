@@ -35,8 +35,7 @@ def make_console(*, stderr: bool = False) -> Console:
 
 def fail(message: str) -> NoReturn:
     """Print an error on stderr as one line, and exit with code 1."""
-    line = Text.assemble(("error:", "red"), " ", visible(message))
-    make_console(stderr=True).print(line)
+    make_console(stderr=True).print(Text.assemble(("error:", "red"), " ", visible(message)))
     raise typer.Exit(1)
 
 
@@ -97,8 +96,6 @@ def writable_directory(path: Path) -> Path:
 
 def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = ()) -> Path:
     """Check before any work that a file can be written and is not one of the inputs."""
-    writable = os.access(path.parent, os.W_OK | os.X_OK)
-    read_only = path.exists() and not os.access(path, os.W_OK)
     problems = {
         f"{path} is also an input and would be lost. Choose another file with {option}.": any(
             source is not None and path.exists() and source.exists() and path.samefile(source)
@@ -109,7 +106,8 @@ def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = 
             not path.parent.is_dir()
         ),
         f"cannot write {path}: permission denied. Choose another file with {option}.": (
-            read_only or not writable
+            not os.access(path.parent, os.W_OK | os.X_OK)
+            or (path.exists() and not os.access(path, os.W_OK))
         ),
     }
     if problem := first_applying(problems):

@@ -85,10 +85,9 @@ def fetch(
     except DatasetError as error:
         fail(str(error))
     except OSError as error:
-        place = error.filename or data_dir or "the cache"
         fail(
-            f"cannot write to {place}: {error.strerror}. Choose another directory with --data-dir "
-            "or QUADRIC_CACHE."
+            f"cannot write to {error.filename or data_dir or 'the cache'}: {error.strerror}. "
+            "Choose another directory with --data-dir or QUADRIC_CACHE."
         )
     how = "already there" if source is None else f"downloaded from {source}"
     print_line(f"{name.value}: {where} ({how}, verified)")

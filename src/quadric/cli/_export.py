@@ -1,6 +1,5 @@
 """`quadric export`: a model as an ONNX file."""
 
-import importlib
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +18,7 @@ def export(
         raise typer.BadParameter(f"the output must end with .onnx. Got {path.name!r}.")
     with errors_as_one_line(ValueError, TypeError, NotImplementedError):
         from quadric import model_file
+        from quadric.onnx import export as export_model
 
-        fitted = model_file.load(model)
-        importlib.import_module("quadric.onnx").export(fitted, path)
+        export_model(model_file.load(model), path)
     print_line(f"ONNX: {path}")

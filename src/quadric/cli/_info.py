@@ -24,9 +24,8 @@ def info(
     with errors_as_one_line():
         from quadric import model_file
 
-        found = model_file.info(model)
         try:
-            facts = _facts(found)
+            facts = _facts(model_file.info(model))
         except (AttributeError, LookupError, TypeError):
             raise ModelFileError(NO_MODEL) from None
     if as_json:

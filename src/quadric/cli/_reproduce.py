@@ -99,13 +99,12 @@ def reproduce(
     from quadric.paper.report import about_this_run, write_report
     from quadric.paper.sweep import Recipe
 
-    if init_scale is None:
-        init_scale = 0.005 if init == "normal" else 1.0
+    default_scale = 0.005 if init == "normal" else 1.0
     try:
         recipe = Recipe(
             scaling=scaling,
             init=init,
-            init_scale=init_scale,
+            init_scale=default_scale if init_scale is None else init_scale,
             learning_rate=rate,
             batch_size=batch_size,
             order=order,
@@ -125,12 +124,11 @@ def reproduce(
         for outcome in _run(chosen, context, store, data_dir):
             outcomes.append(outcome)
     except KeyboardInterrupt:
-        problem, code = "Stopped.", 130
-        if store.exists():
-            problem += (
-                f" Finished runs of the MNIST table are kept in {store}: the same command resumes "
-                "from there."
-            )
+        kept = (
+            f" Finished runs of the MNIST table are kept in {store}: the same command resumes from "
+            "there."
+        )
+        problem, code = "Stopped." + (kept if store.exists() else ""), 130
     except DivergenceError as error:
         problem = f"{error} (Choose a smaller --rate or --init-scale.)"
     except (StoreError, ImportError, OSError, MemoryError, RuntimeError) as error:

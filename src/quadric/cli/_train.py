@@ -110,8 +110,9 @@ def train(
         raise typer.BadParameter(problem)
     path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data])
     stderr = make_console(stderr=True)
-    hint = " Repeat the command with --resume to continue." if stream else ""
-    with errors_as_one_line(hint=hint):
+    with errors_as_one_line(
+        hint=" Repeat the command with --resume to continue." if stream else ""
+    ):
         from quadric import model_file
         from quadric.tables import ColumnOptions, Settings, open_table
         from quadric.tables import train as train_table
@@ -130,10 +131,12 @@ def train(
         checkpoint = Checkpoint(checkpoint_path(path))
         if stream:
             if resume and not os.path.lexists(checkpoint.path):
-                missing = f"There is no checkpoint {checkpoint.path}"
-                print_notes([f"{missing}; starting from the beginning."])
-            rows = TextColumn("{task.completed:,.0f} rows")
-            with progress_bar("", rows, TimeElapsedColumn()) as progress:
+                print_notes(
+                    [f"There is no checkpoint {checkpoint.path}; starting from the beginning."]
+                )
+            with progress_bar(
+                "", TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn()
+            ) as progress:
                 trained = train_stream(
                     source,
                     options,

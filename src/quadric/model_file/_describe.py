@@ -118,10 +118,7 @@ class _Writer:
         return {"type": "floats", "tensor": path}
 
     def network(self, network: Network, path: str) -> dict[str, Any]:
-        layers = []
-        for l, (layer, activation) in enumerate(
-            zip(network.layers, network.activations, strict=True)
-        ):
+        for l, layer in enumerate(network.layers):
             for name, array in to_tensors(layer).items():
                 expect(
                     np.isfinite(array).all(),
@@ -129,14 +126,15 @@ class _Writer:
                     "predict and is not saved.",
                 )
                 self.tensors[f"layers.{l}.{name}"] = array
-            layers.append(
-                {
-                    "kind": layer.kind,
-                    "activation": activation,
-                    "inputs": layer.n_inputs,
-                    "neurons": layer.n_outputs,
-                }
-            )
+        layers = [
+            {
+                "kind": layer.kind,
+                "activation": activation,
+                "inputs": layer.n_inputs,
+                "neurons": layer.n_outputs,
+            }
+            for layer, activation in zip(network.layers, network.activations, strict=True)
+        ]
         return {"type": "network", "layers": layers}
 
     def fitted(self, model: Any, path: str) -> dict[str, Any]:

@@ -57,8 +57,7 @@ def _fitted(entry: Entry) -> Any:
         return "passthrough"  # its only use in format 1
     parameters = {key: v for key, v in entry["parameters"].items() if key not in RUNNING}
     facts = {key: v for key, v in fitted.items() if key not in DERIVED.get(name, ())}
-    output = facts.pop("_sklearn_output_config", None)
-    if output is not None:
+    if (output := facts.pop("_sklearn_output_config", None)) is not None:
         facts["output"] = _pairs(output)["transform"]
     if name in FACTS and fitted:
         facts |= FACTS[name](parameters, fitted)
@@ -93,10 +92,15 @@ def _columns(parameters: Entry, fitted: Entry) -> Entry:
     given = [entry["items"] for entry in parameters.pop("transformers")]
     made = [entry["items"] for entry in fitted["transformers_"]]
     indices = _pairs(fitted["_transformer_to_input_indices"])
-    parts = []
-    for (name, step, columns), (_, fitted_step, _) in zip(given, made, strict=False):
-        step = step if isinstance(step, str) else fitted_step
-        parts.append(_tuple(name, step, columns, {"type": "indices", "values": indices[name]}))
+    parts = [
+        _tuple(
+            name,
+            step if isinstance(step, str) else fitted_step,
+            columns,
+            {"type": "indices", "values": indices[name]},
+        )
+        for (name, step, columns), (_, fitted_step, _) in zip(given, made, strict=False)
+    ]
     rest = indices.get("remainder", [])
     remainder = parameters.pop("remainder", "drop")
     if rest and not isinstance(remainder, str):

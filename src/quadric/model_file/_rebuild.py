@@ -128,17 +128,16 @@ class _Reader:
 
 def _restore(known: Known, made: Any, facts: Facts) -> None:
     n = known.restore(made, facts)
-    claimed = facts.get("n_features_in_")
     facts.expect(
-        "n_features_in_", claimed is None or claimed == n, f"{n}, as in its other attributes"
+        "n_features_in_",
+        facts.get("n_features_in_") in (None, n),
+        f"{n}, as in its other attributes",
     )
     if not isinstance(getattr(type(made), "n_features_in_", None), property):
         made.n_features_in_ = n
-        names = facts.feature_names(n)
-        if names is not None:
+        if (names := facts.feature_names(n)) is not None:
             made.feature_names_in_ = names
-    output = facts.get("output")
-    if output is not None:
+    if (output := facts.get("output")) is not None:
         facts.expect("output", output in OUTPUTS, f"one of {OUTPUTS}")
         # not by set_output, which would also change the steps inside
         made._sklearn_output_config = {"transform": output}

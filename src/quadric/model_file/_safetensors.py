@@ -251,8 +251,10 @@ def _check_format(description: dict[str, Any], form: Form) -> None:
         "it was written by a later version. Upgrade with pip install --upgrade quadric",
     )
     fields = {"format", "hash", *form.fields}
-    wanted = ", ".join(sorted(fields))
-    expect(set(description) == fields, f"its description must have the fields {wanted}")
+    expect(
+        set(description) == fields,
+        f"its description must have the fields {', '.join(sorted(fields))}",
+    )
 
 
 def _without_hash(text: str, claimed: Any) -> str:

@@ -141,8 +141,7 @@ def _read_header(path: Path, start: bytes, stream: BinaryIO) -> bytes:
     while (found := FIRST_RECORD.match(start)) is None:
         if len(start) > LARGEST_BLOCK:
             raise TableError(f"the first line of {path} has an unclosed quote.")
-        more = stream.read(BLOCK)
-        if not more:
+        if not (more := stream.read(BLOCK)):
             return start
         start += more
     return found[0]

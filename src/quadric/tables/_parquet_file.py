@@ -29,16 +29,14 @@ def columns_and_rows(path: Path) -> tuple[tuple[str, ...], int]:
     if not sys.executable:
         raise TableError(f"cannot read {path}: the path of the Python interpreter is unknown.")
     limit = get_config()["max_memory"] or int(SHARE * available_bytes())
-    # -P: modules beside the probe must not hide those of the standard library
-    arguments = [str(PROBE), os.path.abspath(path), str(limit)]
-    environment = os.environ | {"RUST_BACKTRACE": "0", "POLARS_MAX_THREADS": "2"}
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-W", "ignore", *arguments],
+            # -P: modules beside the probe must not hide those of the standard library
+            [sys.executable, "-P", "-W", "ignore", PROBE, os.path.abspath(path), str(limit)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            env=environment,
+            env=os.environ | {"RUST_BACKTRACE": "0", "POLARS_MAX_THREADS": "2"},
         )
     except OSError as error:
         raise TableError(f"cannot start a process to read {path}: {error.strerror}.") from None

@@ -1,20 +1,186 @@
-"""Schema inference: which columns a model uses, their kinds, and the task."""
+"""Schema inference: profile the columns of a table, then decide which a model uses, and how.
+
+A profile has counts, moments and distinct values, gathered batch by batch.
+"""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
+import numpy as np
+import polars as pl
+
+from quadric._utils.arrays import Array
 from quadric._utils.text import counted, first_applying, listed
 from quadric.errors import TableError
-from quadric.tables._profile import ColumnProfile
-from quadric.tables._schema import Column, Schema
+from quadric.tables._features import TRUTH, check_size, clean, to_numbers, to_text
+from quadric.tables._schema import (
+    LARGEST,
+    Check,
+    Column,
+    Schema,
+    check_fields,
+    expect,
+    in_range,
+    is_count,
+    one_of,
+)
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 200
 FEW_INTEGERS = 20  # a target with at most this many distinct integers has classes
 MOSTLY = 0.9  # with this share of numbers, the other values are mistakes rather than text
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
+DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
+
+
+@dataclass
+class ColumnProfile:
+    """The profile of one column; `profile_batch` adds rows.
+
+    Attributes
+    ----------
+    name : str
+    most_values : int
+        How many distinct values are counted.
+    type : {'text', 'number', 'boolean', 'other'}
+        Every column of a CSV file is text.
+    rows, missing : int
+        The number of rows, and of rows without a value.
+    numeric, booleans, dates : int
+        How many values can be read as such.
+    mean, m2 : float
+        The mean of the numbers, and their sum of squares about the mean.
+    varies : bool
+        Whether the numbers differ.
+    first : float or None
+        The first number.
+    whole : bool
+        Whether every number is an integer.
+    values : dict or None
+        The count of each distinct value; None if there are more than `most_values`.
+    odd : (int, str) or None
+        Row and value of the first value that is not a number.
+    """
+
+    name: str
+    most_values: int
+    type: str = "text"
+    rows: int = 0
+    missing: int = 0
+    numeric: int = 0
+    booleans: int = 0
+    dates: int = 0
+    mean: float = 0.0
+    m2: float = 0.0
+    varies: bool = False
+    first: float | None = None
+    whole: bool = True
+    values: dict[str, int] | None = field(default_factory=dict)
+    odd: tuple[int, str] | None = None
+
+    @property
+    def present(self) -> int:
+        """The number of values that are not missing."""
+        return self.rows - self.missing
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the numbers, with divisor n."""
+        return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
+
+    @classmethod
+    def from_dict(cls, state: Any) -> Self:
+        """Return a profile from its attributes; raise ValueError if they are not consistent."""
+        check_fields(state, PROFILE_FIELDS, "a column's profile")
+        profile = cls(**state)
+        values, present = profile.values, profile.present
+        consistent = (
+            max(0, profile.numeric, profile.booleans, profile.dates) <= present
+            and (profile.first is None) == (profile.numeric == 0)
+            and len(values or ()) <= profile.most_values
+            and (values is None or profile.type == "other" or sum(values.values()) == present)
+            and (profile.odd is None or 1 <= profile.odd[0] <= profile.rows)
+        )
+        expect(consistent, f"the profile of {profile.name[:80]!r}")
+        return profile
+
+    def add(self, column: pl.Series, numbers: pl.Series) -> None:
+        """Add the cleaned values of a batch, which are also given as numbers."""
+        dtype, present = column.dtype, len(column) - column.null_count()
+        self.type = {pl.String: "text", pl.Boolean: "boolean"}.get(dtype, "number")  # type: ignore[call-overload]
+        values = numbers.to_numpy()  # NaN where the value is not a number
+        check_size(self.name, values, self.rows)
+        values = values[~np.isnan(values)]
+        if len(values):
+            self._add_to_moments(values)
+            self.first = float(values[0]) if self.first is None else self.first
+            self.varies = self.varies or bool((values != self.first).any())
+            self.whole = self.whole and bool((values == np.floor(values)).all())
+        if dtype == pl.Boolean:
+            self.booleans += present
+        elif dtype == pl.String and present and set(values[:2]) <= {0.0, 1.0}:
+            self.booleans += int(column.str.to_lowercase().is_in(list(TRUTH)).sum())
+        if len(values) < present:
+            odd = numbers.is_null() & column.is_not_null()
+            self.dates += int(column.filter(odd).str.contains(DATE).sum())
+            row = int(odd.arg_max() or 0)
+            self.odd = self.odd or (self.rows + row + 1, column[row])
+        self._count_values(column.drop_nulls())
+
+    def _add_to_moments(self, values: Array) -> None:
+        """Update mean and m2 by Chan's formula."""
+        n, mean = len(values), float(values.mean())
+        total, difference = self.numeric + n, mean - self.mean
+        self.m2 += float(((values - mean) ** 2).sum()) + difference**2 * self.numeric * n / total
+        self.mean += difference * n / total
+        self.numeric = total
+
+    def _count_values(self, column: pl.Series) -> None:
+        if self.values is None or column.n_unique() > self.most_values:
+            self.values = None
+            return
+        counts = column.value_counts(name="how many")
+        for text, count in zip(to_text(counts[self.name]), counts["how many"], strict=True):
+            self.values[text] = self.values.get(text, 0) + count
+        if len(self.values) > self.most_values:
+            self.values = None
+
+
+PROFILE_FIELDS: dict[str, Check] = {
+    "name": str,
+    "type": one_of("text", "number", "boolean", "other"),
+    **dict.fromkeys(("most_values", "rows", "missing", "numeric", "booleans", "dates"), is_count),
+    "mean": in_range(-LARGEST, LARGEST),
+    "m2": in_range(0, sys.float_info.max),
+    "first": lambda value: value is None or in_range(-LARGEST, LARGEST)(value),
+    "varies": bool,
+    "whole": bool,
+    "values": lambda value: (
+        value is None
+        or (isinstance(value, dict) and all(is_count(n) and n > 0 for n in value.values()))
+    ),
+    "odd": lambda value: (
+        value is None
+        or (isinstance(value, list) and list(map(type, value)) == [int, str] and is_count(value[0]))
+    ),
+}
+
+
+def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame) -> None:
+    """Add the rows of a frame to the profiles."""
+    cleaned = clean(frame)
+    numbers = to_numbers(cleaned)
+    columns = {column.name: column for column in cleaned}
+    for profile in profiles:
+        if profile.name in numbers:
+            profile.add(columns[profile.name], numbers[profile.name])
+        else:
+            profile.type = "other"
+        profile.rows += len(frame)
+        profile.missing += columns[profile.name].null_count()
 
 
 @dataclass(frozen=True)
@@ -50,8 +216,9 @@ class ColumnOptions:
         """Return empty profiles of a table's columns; raise TableError for an unknown name."""
         for name in (self.target, *self.drop, *self.categorical):
             if name not in columns:
-                known = listed(map(repr, columns))
-                raise TableError(f"there is no column {name!r}. The columns are {known}.")
+                raise TableError(
+                    f"there is no column {name!r}. The columns are {listed(map(repr, columns))}."
+                )
         if self.target in self.drop:
             raise TableError(f"{self.target!r} is the target and cannot be dropped.")
         return [

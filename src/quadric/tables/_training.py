@@ -19,9 +19,8 @@ from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.tables._features import labelled_rows
-from quadric.tables._profile import profile_batch
 from quadric.tables._schema import Schema
-from quadric.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.tables._schema_inference import ColumnOptions, infer_schema, profile_batch
 from quadric.tables._scores import Report, Scores
 from quadric.tables._source import Source
 

@@ -15,7 +15,7 @@ from quadric._utils.whole_files import remove_leftovers, write_whole
 from quadric.errors import ModelFileError, TableError
 from quadric.model_file import _safetensors as container
 from quadric.model_file._canonical_json import canonical, parse
-from quadric.tables._state_checks import check_fields, expect
+from quadric.tables._schema import check_fields, expect
 
 ADVICE = "Remove it, and start again without --resume."
 FORM = container.Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
@@ -65,7 +65,14 @@ class Checkpoint:
         found = self._found()
         if found is None:
             return None
-        self._check_ours()
+        regular = stat.S_ISREG(os.lstat(self.path).st_mode)
+        if not regular or not container.has_key(self.path, FORM):
+            other = "not a checkpoint of quadric"
+            what = other if regular else "a link, a directory, a device or a pipe"
+            raise TableError(
+                f"{self.path} is {what}, so the checkpoint cannot be written there. Move it away, "
+                "or choose another output with -o."
+            )
         stored = self._read() if resume else None
         self._ours = found
         return stored
@@ -103,18 +110,6 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
-
-    def _check_ours(self) -> None:
-        if not stat.S_ISREG(os.lstat(self.path).st_mode):
-            what = "is a link, a directory, a device or a pipe"
-        elif not container.has_key(self.path, FORM):
-            what = "is not a checkpoint of quadric"
-        else:
-            return
-        raise TableError(
-            f"{self.path} {what}, so the checkpoint cannot be written there. Move it away, or "
-            "choose another output with -o."
-        )
 
     def _replaced(self) -> TableError:
         return TableError(

@@ -10,12 +10,15 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
 from quadric.tables._features import labelled_rows
-from quadric.tables._profile import ColumnProfile, profile_batch
-from quadric.tables._schema import Schema
-from quadric.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.tables._schema import Schema, check_fields, expect, is_count
+from quadric.tables._schema_inference import (
+    ColumnOptions,
+    ColumnProfile,
+    infer_schema,
+    profile_batch,
+)
 from quadric.tables._scores import Report, Scores
 from quadric.tables._source import Source, changed
-from quadric.tables._state_checks import check_fields, expect, is_count
 from quadric.tables._training import Settings, Trained, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
@@ -140,8 +143,11 @@ class _Run:
 
     def _learner_of(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
         """Return the learner of a checkpoint of the second pass."""
-        fields = {"stage": str, "schema": dict, "buffers": is_count, "learned": bool}
-        check_fields(state, fields, "the state")
+        check_fields(
+            state,
+            {"stage": str, "schema": dict, "buffers": is_count, "learned": bool},
+            "the state",
+        )
         schema, done = Schema.from_dict(state["schema"]), state["buffers"]
         inputs = tuple(name for name in self.source.columns if name != self.options.target)
         expect((schema.target, schema.order) == (self.options.target, inputs), "the schema")
