@@ -214,6 +214,8 @@ def nonsense(case):
         indptr[-1] = 10**6
     elif case == "indptr begins late":
         indptr[0] = 2
+    elif case == "indptr ends with 0":  # scipy's check_format accepts it
+        indptr[-1] = 0
     matrix = sparse.csr_array((4, 5))
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
@@ -227,6 +229,7 @@ CASES = (
     "indptr is negative",
     "indptr past the end",
     "indptr begins late",
+    "indptr ends with 0",
 )
 
 
