@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadric import Linear, Network, Quadratic, Reduced
-from quadric.core import _triangle as triangle
+from quadric.core import _quadratic_form as quadratic_form
 from quadric.model_file._tensors import from_tensors, to_tensors
 from tests.support.networks import KINDS, make_network, targets
 
@@ -64,9 +64,9 @@ def test_Q_stays_exactly_symmetric(options, dtype):
 @given(st.integers(1, 6), st.integers(1, 4))
 def test_triangle_round_trip(n, m):
     packed = np.random.default_rng(n).normal(size=(n * (n + 1) // 2, m))
-    Q = triangle.unpack(packed)
+    Q = quadratic_form.unpack(packed)
     assert np.array_equal(Q, Q.transpose(0, 2, 1))
-    assert np.array_equal(triangle.pack(Q), packed)
+    assert np.array_equal(quadratic_form.pack(Q), packed)
     # row-major upper triangle: q_11, q_12, ..., q_1n, q_22, ...
     assert np.array_equal(Q[:, 0, :], packed[:n].T)
 

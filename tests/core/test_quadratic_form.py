@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from quadric.core import _quadratic_form as quadratic_form
-from quadric.core import _triangle as triangle
 from quadric.core._quadratic_form import PythonThreads, input_gradient, packed_gradient, values
 
 TOLERANCE = {np.dtype("float32"): 1e-5, np.dtype("float64"): 1e-13}
@@ -31,7 +30,7 @@ def computed(X, packed, dz):
 def by_einsum(X, packed, dz):
     """Return the same in float64, computed from full matrices."""
     X, packed, dz = (array.astype(np.float64) for array in (X, packed, dz))
-    Q, (rows, columns) = triangle.unpack(packed), np.triu_indices(X.shape[1])
+    Q, (rows, columns) = quadratic_form.unpack(packed), np.triu_indices(X.shape[1])
     z = np.einsum("bi,kij,bj->bk", X, Q, X, optimize=True)
     dX = 2 * np.einsum("bk,kij,bj->bi", dz, Q, X, optimize=True)
     M = X[:, rows] * X[:, columns] * np.where(rows == columns, 1, 2)

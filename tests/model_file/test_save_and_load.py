@@ -27,7 +27,7 @@ from quadric import (
     load,
     save,
 )
-from quadric.core import _triangle as triangle
+from quadric.core import _quadratic_form as quadratic_form
 from quadric.core._layers import Quadratic
 from quadric.explain import explain
 from quadric.model_file import _safetensors as container
@@ -165,7 +165,7 @@ def test_other_safetensors_readers_find_the_parameters(network_file):
     """Other readers of safetensors find the parameters under the documented names."""
     network, tensors = load(network_file), load_file(network_file)
     assert sorted(tensors) == [f"layers.{l}.{name}" for l in (0, 1) for name in "QWb"]
-    assert np.array_equal(tensors["layers.0.Q"], triangle.pack(network.layers[0].Q).T)
+    assert np.array_equal(tensors["layers.0.Q"], quadratic_form.pack(network.layers[0].Q).T)
     assert np.array_equal(tensors["layers.1.W"], network.layers[1].W)
     header, _ = mutated_model_files.split(network_file.read_bytes())
     assert list(json.loads(header)["__metadata__"]) == ["quadric"]

@@ -13,7 +13,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stack_module_state, vmap
 
 import quadric
-from quadric.core import _triangle as triangle
+from quadric.core import _quadratic_form as core
 from quadric.core._initial_values import draw_layers
 from quadric.torch import Linear, Quadratic, Reduced, functional
 from quadric.torch import _quadratic_form as loops
@@ -136,7 +136,7 @@ def test_layout_matches_the_core(n):
     rng = np.random.default_rng(0)
     Q = rng.normal(size=(3, n, n))
     Q = Q + Q.transpose(0, 2, 1)
-    packed = torch.from_numpy(triangle.pack(Q))
+    packed = torch.from_numpy(core.pack(Q))
     Q = torch.from_numpy(Q)
     assert packed.shape == (n * (n + 1) // 2, 3)
     assert torch.equal(pack(Q), packed)
@@ -268,7 +268,7 @@ def test_state_dict_holds_the_parameters_themselves():
         "0.W": (2, 130),
         "0.b": (2,),
     }
-    np.testing.assert_array_equal(held["0.packed"], triangle.pack(layer.Q.detach().numpy()))
+    np.testing.assert_array_equal(held["0.packed"], core.pack(layer.Q.detach().numpy()))
     held["0.packed"].zero_()
     assert not layer.packed.any()
 

@@ -47,10 +47,9 @@ def _apply(name: str, z: Array) -> Array:
 
 @cache
 def _compiled() -> Any:
-    from quadric.kernels import _compiling as compiling
-    from quadric.kernels import _elementwise as elementwise  # imports numba
+    from quadric.kernels import _compiling, _elementwise  # imports numba
 
-    return elementwise if compiling.ALLOWED else None
+    return _elementwise if _compiling.ALLOWED else None
 
 
 ACTIVATIONS: dict[str, Activation] = {

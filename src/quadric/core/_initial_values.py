@@ -14,12 +14,13 @@ from quadric.core._layers import LAYERS, Layer
 Parameters = dict[str, Array]
 
 
-def _normal(kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator) -> Parameters:
+def _normal(
+    kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 0.005
+) -> Parameters:
     """Draw every parameter from N(0, scale^2); Q is symmetrised afterwards.
 
     With the default scale of 0.005, the results match the paper's MNIST table.
     """
-    scale = 0.005 if scale is None else scale
     shapes = LAYERS[kind].shapes(n, m)
     if "packed" in shapes:
         del shapes["packed"]
@@ -54,12 +55,11 @@ def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
     return {"W": 2 / (n + m)}
 
 
-def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator) -> Parameters:
+def _glorot(kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
     """Draw weights that preserve the variance of the input, and set the biases to zero.
 
     `scale` multiplies the weights (default 1).
     """
-    scale = 1.0 if scale is None else scale
     shapes, variances = LAYERS[kind].shapes(n, m), glorot_variances(kind, n, m)
     parameters = {
         name: scale * _uniform(rng, shape, variances[name])
@@ -75,28 +75,28 @@ def _glorot(kind: str, n: int, m: int, scale: float | None, rng: np.random.Gener
 
 
 def _identity(
-    kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator
+    kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 0.0
 ) -> Parameters:
     """Set Q to the identity for every neuron, and draw W and b from N(0, scale^2).
 
     By default, W and b are zero. Linear and reduced layers have no Q; they use 'glorot'.
     """
     if kind != "quadratic":
-        return _glorot(kind, n, m, None, rng)
-    parameters = _normal(kind, n, m, 0.0 if scale is None else scale, rng)
+        return _glorot(kind, n, m, rng)
+    parameters = _normal(kind, n, m, rng, scale)
     parameters["Q"] = np.broadcast_to(np.eye(n), (m, n, n))
     return parameters
 
 
 def _relinear(
-    kind: str, n: int, m: int, scale: float | None, rng: np.random.Generator
+    kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 1.0
 ) -> Parameters:
     """Make the layer equal to a linear layer with the values of 'glorot'.
 
     Quadratic: Q = 0. Reduced: U = 0 and c = 1, so that v2 = 1. With these
     values, the outputs of deep quadratic networks neither vanish nor explode at the start.
     """
-    parameters = _glorot("linear", n, m, scale, rng)
+    parameters = _glorot("linear", n, m, rng, scale)
     if kind == "quadratic":
         parameters["packed"] = np.zeros(LAYERS[kind].shapes(n, m)["packed"])
     if kind == "reduced":
@@ -123,8 +123,9 @@ def draw_layers(
 ) -> list[Layer]:
     """Draw new layers for n inputs; `shapes` are the (kind, neurons) of each layer."""
     layers: list[Layer] = []
+    given = {} if scale is None else {"scale": scale}
     for kind, m in shapes:
-        drawn = INITIAL_VALUES[init](kind, n, m, scale, rng)
+        drawn = INITIAL_VALUES[init](kind, n, m, rng, **given)
         layers.append(LAYERS[kind](**{name: array.astype(dtype) for name, array in drawn.items()}))
         n = m
     return layers

@@ -9,7 +9,6 @@ from scipy import sparse
 
 from quadric._utils.arrays import Array, Matrix, unmasked
 from quadric.core import _quadratic_form as quadratic_form
-from quadric.core import _triangle as triangle
 
 
 class Layer(ABC):
@@ -229,7 +228,7 @@ class Quadratic(Layer):
     @property
     def Q(self) -> Array:
         """The symmetric matrices, shape (m, n, n), read-only."""
-        Q = triangle.unpack(self.packed)
+        Q = quadratic_form.unpack(self.packed)
         Q.flags.writeable = False
         return Q
 
@@ -238,7 +237,7 @@ class Quadratic(Layer):
         m, n = self.W.shape
         Q = _checked("Q", value, (m, n, n), self.dtype)
         half = Q * self.dtype.type(0.5)  # halved first, so that the sum cannot overflow
-        self.packed[...] = triangle.pack(half + half.transpose(0, 2, 1))
+        self.packed[...] = quadratic_form.pack(half + half.transpose(0, 2, 1))
 
     def forward(self, X: Matrix) -> tuple[Array, Any]:
         X = X.toarray() if sparse.issparse(X) else X

@@ -1,5 +1,11 @@
 """z_k = x'Q_k x for a batch of NumPy arrays, and its gradients, from the packed triangles of Q.
 
+The upper triangles of m symmetric matrices are stored side by side in one array `packed` of shape
+(n(n+1)/2, m): row p holds the entries q_ij of all m matrices for the p-th pair i <= j.
+
+    p     0     1     2    ...   n-1    n    n+1   ...
+    pair  (1,1) (1,2) (1,3) ... (1,n) (2,2) (2,3)  ...
+
 The loops are compiled; `kernels._quadratic_form_loops` describes them. The torch layers call the
 same loops.
 """
@@ -7,7 +13,7 @@ same loops.
 import ctypes
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,20 +22,55 @@ from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import blas_threads
 
 
+def n_inputs(pairs: int) -> int:
+    """The number of inputs n for the given number of pairs i <= j.
+
+    >>> n_inputs(6)
+    3
+    """
+    n = int((2 * pairs) ** 0.5)
+    if n * (n + 1) // 2 != pairs:
+        raise ValueError(f"packed must have n(n+1)/2 rows for some n. Got {pairs} instead.")
+    return n
+
+
+def pack(Q: Array) -> Array:
+    """The triangles, shape (n(n+1)/2, m), of symmetric matrices of shape (m, n, n).
+
+    >>> pack(np.array([[[1.0, 2.0], [2.0, 3.0]]])).T
+    array([[1., 2., 3.]])
+    """
+    return np.ascontiguousarray(Q.reshape(len(Q), -1)[:, _places(Q.shape[-1])[0]].T)
+
+
+def unpack(packed: Array) -> Array:
+    """The symmetric matrices, shape (m, n, n), that have the given triangles."""
+    pairs, m = packed.shape
+    n = n_inputs(pairs)
+    return np.ascontiguousarray(packed.T)[:, _places(n)[1]].reshape(m, n, n)
+
+
+@lru_cache(maxsize=8)
+def _places(n: int) -> tuple[Array, Array]:
+    """Positions of the triangle's entries in a matrix, and of the matrix's in the triangle."""
+    rows, columns = np.triu_indices(n)
+    of_matrix = np.empty((n, n), dtype=np.intp)
+    of_matrix[rows, columns] = of_matrix[columns, rows] = np.arange(len(rows))
+    return rows * n + columns, of_matrix.ravel()
+
+
 def values(X: Array, packed: Array) -> Array:
     """z, shape (B, m), for X of shape (B, n) and packed of shape (n(n+1)/2, m)."""
-    dtype = _dtype(X, packed)
-    X, packed = _rows(X, dtype), np.ascontiguousarray(packed, dtype)
-    z = np.empty((len(X), packed.shape[1]), dtype)
+    X, packed = _prepared(X, packed)
+    z = np.empty((len(X), packed.shape[1]), X.dtype)
     _loops().write_values(_batch(X, packed.shape[1]), packed.ctypes.data, z.ctypes.data)
     return z
 
 
 def input_gradient(X: Array, packed: Array, dz: Array) -> Array:
     """dL/dX, shape (B, n), from dL/dz, shape (B, m)."""
-    dtype = _dtype(X, packed, dz)
-    X, packed = _rows(X, dtype), np.ascontiguousarray(packed, dtype)
-    dz, dX = np.ascontiguousarray(dz, dtype), np.empty(X.shape, dtype)
+    X, packed, dz = _prepared(X, packed, dz)
+    dX = np.empty(X.shape, X.dtype)
     addresses = packed.ctypes.data, dz.ctypes.data, dX.ctypes.data
     _loops().write_input_gradient(_batch(X, packed.shape[1]), *addresses)
     return dX
@@ -37,26 +78,26 @@ def input_gradient(X: Array, packed: Array, dz: Array) -> Array:
 
 def packed_gradient(X: Array, dz: Array) -> Array:
     """dL/dpacked, shape (n(n+1)/2, m): the sum over the batch of dz_k M(x)."""
-    dtype, n, m = _dtype(X, dz), X.shape[1], dz.shape[1]
+    X, dz = _prepared(X, dz)
+    n, m = X.shape[1], dz.shape[1]
     if len(X) == 0:
-        return np.zeros((n * (n + 1) // 2, m), dtype)
-    X, dz = _rows(X, dtype), np.ascontiguousarray(dz, dtype)
-    gradient = np.empty((n * (n + 1) // 2, m), dtype)
+        return np.zeros((n * (n + 1) // 2, m), X.dtype)
+    gradient = np.empty((n * (n + 1) // 2, m), X.dtype)
     _loops().write_packed_gradient(_batch(X, m), dz.ctypes.data, gradient.ctypes.data)
     return gradient
 
 
-def _dtype(*arrays: Array) -> np.dtype[Any]:
-    """The dtype of the result: float32 if it can represent all arrays, float64 otherwise."""
-    single = np.dtype(np.float32)
-    return single if np.result_type(single, *arrays) == single else np.dtype(np.float64)
+def _prepared(X: Array, *others: Array) -> list[Array]:
+    """X with contiguous rows, between which there may be gaps, and the others contiguous.
 
-
-def _rows(X: Array, dtype: np.dtype[Any]) -> Array:
-    """X in this dtype with contiguous rows; there may be gaps between the rows."""
+    All are float32 if it can represent all of them, float64 otherwise.
+    """
+    single = np.result_type(np.float32, X, *others) == np.float32
+    dtype = np.dtype(np.float32 if single else np.float64)
     X = X.astype(dtype, copy=False)
     as_it_is = X.strides[1] == X.itemsize and X.strides[0] >= 0 and X.flags.aligned
-    return X if as_it_is else np.ascontiguousarray(X)
+    rows = X if as_it_is else np.ascontiguousarray(X)
+    return [rows, *(np.ascontiguousarray(array, dtype) for array in others)]
 
 
 def _batch(X: Array, m: int) -> Any:
@@ -67,12 +108,11 @@ def _batch(X: Array, m: int) -> Any:
 
 @cache
 def _loops() -> Any:
-    from quadric.kernels import _compiling as compiling
-    from quadric.kernels import _quadratic_form as quadratic_form  # imports numba
+    from quadric.kernels import _compiling, _quadratic_form  # imports numba
 
-    if not compiling.ALLOWED:
-        raise RuntimeError(compiling.FORBIDDEN)
-    return quadratic_form
+    if not _compiling.ALLOWED:
+        raise RuntimeError(_compiling.FORBIDDEN)
+    return _quadratic_form
 
 
 class PythonThreads:

@@ -173,8 +173,7 @@ class Stack:
 
 
 def _slices(n_rows: int, size: int) -> Iterator[slice]:
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
 def _check_finite(z: Array, l: int, X: Matrix) -> None:

@@ -1,6 +1,6 @@
 r"""The loops of the quadratic form: z_k = x'Q_k x of a batch and its gradients.
 
-`packed` P has a row for each pair i <= j, which holds the q_ij of m neurons (see `core._triangle`).
+`packed` P has a row for each pair i <= j with the q_ij of m neurons (see `core._quadratic_form`).
 Nothing is unpacked, and no intermediate is kept for the backward pass. Each loop does half of the
 multiplications that full matrices need, and is built like a matrix product: six sums of one block
 of lanes each stay in registers, while one number of Q (or of D) is multiplied with a block of x.

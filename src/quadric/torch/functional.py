@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from quadric.core._triangle import n_inputs
+from quadric.core._quadratic_form import n_inputs
 from quadric.torch._quadratic_form import places, quadratic_form
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]

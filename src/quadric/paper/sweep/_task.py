@@ -15,10 +15,7 @@ import numpy as np
 import quadric
 from quadric._utils import arrays, checks
 from quadric._utils.blas_threads import one_blas_thread
-from quadric.core._activations import ACTIVATIONS
-from quadric.core._initial_values import INITIAL_VALUES
-from quadric.core._layers import LAYERS
-from quadric.core._losses import LOSSES
+from quadric.core import ACTIVATIONS, INITIAL_VALUES, LAYERS, LOSSES
 from quadric.datasets import ImageData
 from quadric.network import Network
 from quadric.paper.sweep._data import Prepared, prepare
