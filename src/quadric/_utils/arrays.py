@@ -8,6 +8,7 @@ from scipy import sparse
 
 Array: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any  # a two-dimensional Array or a scipy.sparse CSR matrix
+FLOAT64 = np.dtype(np.float64)
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:

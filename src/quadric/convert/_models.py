@@ -9,12 +9,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from quadric._utils import checks
-from quadric._utils.arrays import Array, as_numbers
+from quadric._utils.arrays import FLOAT64, Array, as_numbers
 from quadric.convert._layers import layer_to_quadratic
 from quadric.core._layers import Quadratic
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import cholesky
-from quadric.geometry._function import FLOAT64
 from quadric.network import Network
 from quadric.pipelines._affine import NotAffineError, undo_steps
 
@@ -51,8 +50,12 @@ def from_qda(qda: Any) -> Network:
     # the covariance of class k is R diag(S) R'
     precisions = [(R / S) @ R.T for R, S in zip(qda.rotations_, qda.scalings_, strict=True)]
     log_determinants = [float(np.log(S).sum()) for S in qda.scalings_]
-    means = np.asarray(qda.means_, dtype=FLOAT64)
-    return _network(means, np.array(precisions), np.array(log_determinants), priors)
+    return _network(
+        np.asarray(qda.means_, dtype=FLOAT64),
+        np.array(precisions),
+        np.array(log_determinants),
+        priors,
+    )
 
 
 def from_gaussians(means: Any, covariances: Any, priors: Any = None) -> Network:

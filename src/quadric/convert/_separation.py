@@ -14,11 +14,10 @@ import numpy as np
 from scipy import optimize
 
 from quadric._utils import checks
-from quadric._utils.arrays import Array, as_numbers, unmasked
+from quadric._utils.arrays import FLOAT64, Array, as_numbers, unmasked
 from quadric.convert._models import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
-from quadric.geometry._function import FLOAT64
 from quadric.network import Network
 
 

@@ -11,6 +11,7 @@ from quadric._utils.arrays import Array
 from quadric.core import Layer
 from quadric.geometry import Quadric
 from quadric.geometry._affine_map import AffineMap
+from quadric.geometry._function import axis_names
 from quadric.network import Network
 from quadric.pipelines._affine import (
     NotAffineError,
@@ -156,11 +157,7 @@ def _typical(steps: Sequence[Any]) -> tuple[Array, Array] | None:
 
 
 def _names(given: Any, n: int) -> list[str]:
-    if given is None:
-        return [f"x{i + 1}" for i in range(n)]
-    if len(given) != n:
-        raise ValueError(f"names must hold {n} names, one per feature. Got {len(given)}.")
-    return [str(name) for name in given]
+    return axis_names([f"x{i + 1}" for i in range(n)] if given is None else given, n)
 
 
 def _output_names(steps: Sequence[Any], names: Any) -> list[str] | None:

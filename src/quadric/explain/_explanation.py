@@ -253,8 +253,7 @@ def _output_labels(selected: SelectedLayer, count: int) -> list[Any]:
 
 
 def _boundaries(selected: SelectedLayer) -> dict[tuple[Any, Any], str]:
-    exclusive = selected.is_last and selected.chooses_a_class
-    if not exclusive or selected.network.n_outputs < 2:
+    if not selected.is_last or not selected.chooses_a_class or selected.network.n_outputs < 2:
         return {}
     pairs = itertools.islice(itertools.combinations(range(len(selected.labels)), 2), MAX_PAIRS)
     return {(selected.labels[i], selected.labels[j]): tie(selected, i, j).kind for i, j in pairs}

@@ -1,9 +1,7 @@
 """Affine changes of coordinates x -> A x + t, among them those behind slices and outlines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -22,7 +20,7 @@ class AffineMap(NamedTuple):
     t: Array
 
     @classmethod
-    def simplest(cls, A: Array, t: Array) -> AffineMap:
+    def simplest(cls, A: Array, t: Array) -> Self:
         """The map with an invertible diagonal matrix stored as a vector, any other as a matrix."""
         diagonal = A if A.ndim == 1 else np.diag(A)
         if A.ndim == 1 or (A.shape[0] == A.shape[1] and not (A - np.diag(diagonal)).any()):
@@ -58,15 +56,15 @@ class AffineMap(NamedTuple):
             return (y - self.t) / self.A
         return np.linalg.lstsq(self.A, y - self.t, rcond=None)[0]
 
-    def after(self, first: AffineMap) -> AffineMap:
+    def after(self, first: Self) -> Self:
         """The map that applies `first`, then this one."""
         if first.A.ndim == 1:
             A = self.A * first.A
         else:
             A = self.A[:, None] * first.A if self.A.ndim == 1 else self.A @ first.A
-        return AffineMap.simplest(A, self.apply(first.t))
+        return self.simplest(A, self.apply(first.t))
 
-    def split(self) -> tuple[AffineMap, AffineMap]:
+    def split(self) -> tuple[Self, Self]:
         """The map as (second, first), where `first` is diagonal and `second` well scaled.
 
         The columns of `second.A` have length 1, and `second.t` is the point of the image that is
@@ -76,7 +74,7 @@ class AffineMap(NamedTuple):
         lengths[lengths == 0] = 1.0
         A = self.A / lengths
         u = np.linalg.lstsq(A, -self.t, rcond=None)[0]
-        return AffineMap(A, A @ u + self.t), AffineMap(lengths, -u)
+        return type(self)(A, A @ u + self.t), type(self)(lengths, -u)
 
 
 def split_dims(dims: Sequence[int], n: int) -> tuple[list[int], list[int]]:

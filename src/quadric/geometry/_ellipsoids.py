@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils import checks
-from quadric._utils.arrays import Array, as_numbers
-from quadric.geometry._function import FLOAT64
+from quadric._utils.arrays import FLOAT64, Array, as_numbers
 from quadric.geometry._quadric import Quadric
 
 MAX_ITERATIONS = 100_000
@@ -183,6 +182,4 @@ def disjoint(first: Quadric, second: Quadric) -> bool:
     assert center is not None
     A = axes.directions.T * axes.half_lengths  # x = A z + center
     seen = second.preimage(A, center)
-    if second.encloses(center):
-        return False
-    return seen.distance(np.zeros(first.n_dims)) > 1.0
+    return not second.encloses(center) and seen.distance(np.zeros(first.n_dims)) > 1.0

@@ -1,7 +1,5 @@
 """A quadratic function in any dimension: values, changes of coordinates, equation as text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,19 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from quadric._utils import checks
-from quadric._utils.arrays import Array, as_numbers, as_vector
+from quadric._utils.arrays import FLOAT64, Array, as_numbers, as_vector
 from quadric.geometry._affine_map import AffineMap
-
-FLOAT64 = np.dtype(np.float64)
 
 
 class QuadraticFunction:
     """The function F(x) = x'Qx + w'x + b; see `Quadric` for the parameters."""
-
-    Q: Array
-    w: Array
-    b: float
-    tolerance: float
 
     def __init__(self, Q: Any, w: Any, b: Any, *, tolerance: float | None = None) -> None:
         Q, w = as_numbers("Q", Q, FLOAT64), as_numbers("w", w, FLOAT64)
@@ -31,8 +22,8 @@ class QuadraticFunction:
                 "Q must have shape (n, n) and w shape (n,), n at least 1. "
                 f"Got {Q.shape} and {w.shape} instead."
             )
-        self.Q = Q * 0.5 + Q.T * 0.5
-        self.w = w.copy()
+        self.Q: Array = Q * 0.5 + Q.T * 0.5
+        self.w: Array = w.copy()
         scalar = isinstance(b, np.ndarray) and b.size == 1
         self.b = checks.check_number("b", b.item() if scalar else b)
         if tolerance is None:  # about a hundred rounding errors, which add up in many dimensions
@@ -121,9 +112,7 @@ class QuadraticFunction:
             The equation.
         """
         n, sizes = self.n_dims, np.abs(as_vector("sizes", sizes, self.n_dims, FLOAT64))
-        names = default_names(n) if names is None else [str(name) for name in names]
-        if len(names) != n:
-            raise ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}.")
+        names = axis_names(names, n)
         precision = checks.check_integer("precision", precision, at_least=1)
         style = _latex_style(names) if latex else _text_style(names)
         rows, columns = np.triu_indices(n)
@@ -139,11 +128,11 @@ class QuadraticFunction:
         terms = []
         for k in shown.tolist():
             factors = [k - len(rows)] if k >= len(rows) else [rows[k], columns[k]]
-            terms.append(_term(coefficients[k], style.monomial(factors), style, precision))
+            terms.append(style.term(coefficients[k], factors, precision))
         if omitted:
             terms.append(f"+ {style.omitted(omitted)}")
         if self.b != 0 or not terms:
-            terms.append(_term(self.b, "", style, precision))
+            terms.append(style.term(self.b, [], precision))
         text = " ".join(terms).removeprefix("+ ")
         return ("-" + text[2:] if text.startswith("- ") else text) + " = 0"
 
@@ -236,17 +225,13 @@ class QuadraticFunction:
         return np.atleast_2d(X), X.ndim == 1
 
 
-def default_names(n: int) -> list[str]:
-    """x, y, z; in more dimensions x1, x2, ..."""
-    return list("xyz"[:n]) if n <= 3 else [f"x{i + 1}" for i in range(n)]
-
-
-def _term(coefficient: float, monomial: str, style: _Style, precision: int) -> str:
-    """The sign, the number and the monomial; a factor of 1 is not written."""
-    number = style.number(f"{abs(coefficient):.{precision}g}")
-    if monomial:
-        number = monomial if number == "1" else f"{number}{style.times}{monomial}"
-    return f"{'-' if coefficient < 0 else '+'} {number}"
+def axis_names(names: Sequence[str] | None, n: int) -> list[str]:
+    """The checked names of n coordinates; by default x, y, z, in more dimensions x1, x2, ..."""
+    if names is None:
+        return list("xyz"[:n]) if n <= 3 else [f"x{i + 1}" for i in range(n)]
+    if len(names) != n:
+        raise ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}.")
+    return [str(name) for name in names]
 
 
 @dataclass(frozen=True)
@@ -258,10 +243,15 @@ class _Style:
     number: Callable[[str], str]
     omitted: Callable[[int], str]
 
-    def monomial(self, factors: list[int]) -> str:
+    def term(self, coefficient: float, factors: list[int], precision: int) -> str:
+        """The sign, the number and the monomial; a factor of 1 is not written."""
+        monomial = self.joint.join(self.names[i] for i in factors)
         if len(factors) == 2 and factors[0] == factors[1]:
-            return self.names[factors[0]] + self.square
-        return self.joint.join(self.names[i] for i in factors)
+            monomial = self.names[factors[0]] + self.square
+        number = self.number(f"{abs(coefficient):.{precision}g}")
+        if monomial:
+            number = monomial if number == "1" else f"{number}{self.times}{monomial}"
+        return f"{'-' if coefficient < 0 else '+'} {number}"
 
 
 def _text_style(names: Sequence[str]) -> _Style:

@@ -1,18 +1,16 @@
 """A quadric surface in any dimension."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from quadric._utils.arrays import Array, as_vector
+from quadric._utils.arrays import FLOAT64, Array, as_vector
 from quadric.geometry._affine_map import outline_map, slice_map, split_dims
 from quadric.geometry._canonical_form import CanonicalForm, Shape, canonical_form, kind_of
-from quadric.geometry._function import FLOAT64, QuadraticFunction
+from quadric.geometry._function import QuadraticFunction
 from quadric.geometry._nearest import steps_to_surface
 
 
@@ -248,7 +246,7 @@ class Quadric(QuadraticFunction):
             return f"<Quadric, {self.kind}: {self.equation()}>"
         return f"<Quadric, {self.kind} in {self.n_dims} dimensions>"
 
-    def slice(self, dims: Sequence[int], at: Any = None) -> Quadric:
+    def slice(self, dims: Sequence[int], at: Any = None) -> Self:
         """Intersect the surface with a plane along coordinate axes.
 
         Parameters
@@ -276,7 +274,7 @@ class Quadric(QuadraticFunction):
             raise ValueError(f"at must be given, because a {self.kind} has no centre.")
         return self._preimage(slice_map(kept, as_vector("at", at, self.n_dims, FLOAT64)))
 
-    def project(self, dims: Sequence[int]) -> Quadric:
+    def project(self, dims: Sequence[int]) -> Self:
         """Compute the outline of the surface, seen along all other coordinates.
 
         Parameters

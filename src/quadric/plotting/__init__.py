@@ -9,9 +9,8 @@ from quadric._utils.extras import require
 
 require("matplotlib", extra="plot", by="quadric.plotting")
 
-from quadric.plotting._classifier import plot_eigenvectors
+from quadric.plotting._classifier import plot_clusters, plot_eigenvectors, plot_regions
 from quadric.plotting._quadrics import plot_conic, plot_slice, plot_slices, plot_surface
-from quadric.plotting._regions import plot_clusters, plot_regions
 from quadric.plotting._style import plot_points
 from quadric.plotting._training import animate, plot_history
 

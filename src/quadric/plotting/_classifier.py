@@ -1,18 +1,201 @@
 """Plots of a fitted classifier: regions of two inputs, slices of a boundary of more, images."""
 
 import io
+import itertools
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, to_rgb
 from matplotlib.figure import Figure
 
 from quadric._utils import checks
+from quadric._utils.arrays import Array
 from quadric.explain import Explanation, boundary, explain
-from quadric.explain._model import SelectedLayer, select_layer
-from quadric.plotting._quadrics import plot_slices
-from quadric.plotting._regions import plot_regions
-from quadric.plotting._style import plain
+from quadric.explain._model import SelectedLayer, quadrics, select_layer, tie
+from quadric.geometry._arcs_and_meshes import Window, arcs
+from quadric.network import Network
+from quadric.plotting._quadrics import plot_conic, plot_slices
+from quadric.plotting._style import (
+    BOUNDARY,
+    COLORS,
+    color_of,
+    dashes_of,
+    get_ax,
+    plain,
+    plot_points,
+    show_window,
+    window_of,
+)
+
+GRID = 400
+
+
+def plot_regions(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    ax: Axes | None = None,
+    *,
+    window: Window | None = None,
+    size: float = 14.0,
+) -> Axes:
+    """Draw the regions in which a classifier with two inputs predicts each class.
+
+    For a single layer, the lines between the regions are exact conics. For a model with hidden
+    layers, they are the edges of the coloured grid.
+
+    Parameters
+    ----------
+    model : fitted classifier, Pipeline, or Network
+        A classifier with two inputs.
+    X : array of shape (n_samples, 2), optional
+        Points to draw on top.
+    y : array of shape (n_samples,), optional
+        Class of each point.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw the regions on. By default, new axes are created.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. By default, it contains all of X.
+    size : float
+        Size of the points.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    selected = select_layer(model, -1)
+    names = selected.space.names
+    if not selected.chooses_a_class:
+        last = selected.network.activations[-1]
+        raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
+    if selected.space.kind == "inputs" and len(names) != 2:
+        raise ValueError(f"model must have two inputs. Got {len(names)}; use plot_slices for more.")
+    window = _window(window, X)
+    ax = get_ax(ax)
+    side_x, side_y = np.linspace(*window[:2], GRID), np.linspace(*window[2:], GRID)
+    grid = np.stack(np.meshgrid(side_x, side_y), axis=-1).reshape(-1, 2)
+    winners = _scores(model, grid).argmax(axis=1).reshape(GRID, GRID)
+    count = len(selected.labels)
+    ax.imshow(
+        winners,
+        extent=window,
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        zorder=0,
+        cmap=ListedColormap([_pale(k) for k in range(count)]),
+        vmin=0,
+        vmax=count - 1,
+    )
+    if selected.space.kind == "inputs":
+        for piece in _ties(model, selected, window):
+            ax.plot(*piece.T, color=BOUNDARY, linewidth=1.6, zorder=2)
+    else:
+        for k in np.unique(winners) if winners.min() < winners.max() else ():
+            inside = (winners == k).astype(float)
+            ax.contour(side_x, side_y, inside, [0.5], colors=BOUNDARY, linewidths=1.2)
+    if X is not None and y is not None:
+        plot_points(X, y, ax, size=size, classes=selected.labels)
+    show_window(ax, window)
+    if len(names) == 2:
+        ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
+    return ax
+
+
+def plot_clusters(
+    model: Any,
+    X: Any,
+    y: Any,
+    ax: Axes | None = None,
+    *,
+    window: Window | None = None,
+    size: float = 8.0,
+) -> Axes:
+    """Draw the points of each class and the boundary z = 0 of its neuron in the same colour.
+
+    Parameters
+    ----------
+    model : fitted classifier, Pipeline, Network, or list of Quadric
+        A model with two inputs and one neuron per class, or the boundaries of such neurons.
+    X : array of shape (n_samples, 2)
+        Points.
+    y : array of shape (n_samples,)
+        Class of each point, which determines its colour.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, new axes are created.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. By default, it contains all points.
+    size : float
+        Size of the markers.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    conics, classes = model, None
+    if not isinstance(model, (list, tuple)):
+        conics, classes = quadrics(model), select_layer(model).classes
+    ax = get_ax(ax)
+    window = _window(window, X)
+    plot_points(X, y, ax, size=size, classes=classes)
+    first = 1 if len(conics) == 1 else 0  # a single neuron belongs to the second class
+    for k, conic in enumerate(conics, start=first):
+        plot_conic(conic, ax, window=window, color=color_of(k), linestyle=dashes_of(k))
+    ax.set_aspect("equal")
+    return ax
+
+
+def _ties(model: Any, selected: SelectedLayer, window: Window) -> list[Array]:
+    """The parts of the conics z_i = z_j on which no third class has a larger z."""
+    pieces = []
+    for i, j in itertools.combinations(range(len(selected.labels)), 2):
+        for arc in arcs(tie(selected, i, j), window, step=1 / 400):
+            z = _scores(model, arc)
+            others = np.delete(z, [i, j], axis=1).max(axis=1, initial=-np.inf)
+            seen = np.maximum(z[:, i], z[:, j]) >= others
+            runs = np.split(arc, np.flatnonzero(np.diff(seen)) + 1)
+            pieces += [run for run in runs[0 if seen[0] else 1 :: 2] if len(run) > 1]
+    return pieces
+
+
+def _scores(model: Any, X: Array) -> Array:
+    """z of each class; with a single output, z_1 = z and z_0 = 0."""
+    z = model.logits(X) if isinstance(model, Network) else _decision(model, X)
+    if z.ndim == 1 or z.shape[1] == 1:
+        z = np.column_stack([np.zeros(len(X)), z.reshape(len(X))])
+    return z
+
+
+def _decision(model: Any, X: Any) -> Array:
+    with warnings.catch_warnings():  # the grid points have no column names
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None:  # a ColumnTransformer may need them
+            with suppress(ImportError):
+                import pandas as pd
+
+                X = pd.DataFrame(X, columns=names)
+        return np.asarray(model.decision_function(X))
+
+
+def _pale(k: int) -> tuple[float, ...]:
+    """The pale colour of the region of a class, darker from the eighth class on."""
+    strength = 0.36 if k < len(COLORS) else 0.6
+    return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
+
+
+def _window(window: Window | None, X: Any) -> Window:
+    if window is not None:
+        return window
+    if X is None:
+        raise ValueError("window must be given if X is None.")
+    return window_of(X)
 
 
 def plot_classifier(
@@ -39,21 +222,17 @@ def plot_classifier(
     notes = []
     if len(selected.labels) > 2 and not pair:
         notes = [f"Drawn: where {chosen[0]} and {chosen[1]} tie; choose others with --classes a,b."]
-    at = None if space.typical is None else space.typical[0]
-    points = colors = None
+    points, colors, at = None, None, None if space.typical is None else space.typical[0]
     if X is not None:
-        points = np.asarray(space.reach(X), dtype=float)
-        if y is not None:
-            shown = np.isin(y, chosen)
-            points, colors = points[shown], y[shown]
-        if len(points):
-            at = None  # the mean of the points
-        else:
-            points = colors = None
+        shown = slice(None) if y is None else np.isin(y, chosen)
+        given = np.asarray(space.reach(X), dtype=float)[shown]
+        if len(given):  # the slices pass through the mean of the points
+            points, colors, at = given, None if y is None else y[shown], None
     surface = boundary(model, *chosen)
     figure = plot_slices(surface, at, names=space.names, X=points, y=colors)
-    title = f"where {plain(chosen[0])} and {plain(chosen[1])} tie: {surface.kind}"
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(
+        f"where {plain(chosen[0])} and {plain(chosen[1])} tie: {surface.kind}", fontsize=11
+    )
     return figure, notes
 
 
@@ -154,8 +333,9 @@ def plot_eigenvectors(
             image = np.zeros(size)
             image[pixels] = vector * np.sign(vector[np.abs(vector).argmax()])
             limit = float(np.abs(vector).max())
-            style = {"cmap": "PuOr", "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
-            ax.imshow(image.reshape(shape), **style)
+            ax.imshow(
+                image.reshape(shape), cmap="PuOr", vmin=-limit, vmax=limit, interpolation="nearest"
+            )
             ax.set(xticks=[], yticks=[])
             ax.set_title(f"{value:+.2f}", fontsize=8, pad=2)
         row[0].set_ylabel(plain(item.label), rotation=0, ha="right", va="center")

@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
-from quadric.geometry._conic_arcs import Window, arcs, check_conic
-from quadric.geometry._function import default_names
-from quadric.geometry._surface_meshes import surface_meshes
+from quadric.geometry._arcs_and_meshes import Window, arcs, check_conic, surface_meshes
+from quadric.geometry._function import axis_names
 from quadric.plotting._style import (
     BOUNDARY,
     color_of,
@@ -24,7 +23,6 @@ from quadric.plotting._style import (
     plot_points,
     points_of,
     show_window,
-    shown_window,
     window_of,
 )
 
@@ -70,7 +68,8 @@ def plot_conic(
     fresh = ax is None or not ax.has_data()
     ax = get_ax(ax)
     if window is None:
-        window = surroundings(conic) if fresh else shown_window(ax)
+        x, y = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+        window = surroundings(conic) if fresh else (x[0], x[1], y[0], y[1])
     style = {"color": color, "linestyle": linestyle, "linewidth": linewidth}
     for k, piece in enumerate(arcs(conic, window)):
         (line,) = ax.plot(*piece.T, label=label if k == 0 else None, **style)
@@ -142,8 +141,7 @@ def plot_surface(
     """
     if extent is not None:
         extent = checks.check_number("extent", extent, above=0)
-    if names is not None and len(names) != 3:
-        raise ValueError(f"names must hold 3 names. Got {len(names)}.")
+    names = axis_names(names, 3)
     ax = get_ax(ax, space=True)
     around: Array | None = None
     if ax.has_data():
@@ -165,7 +163,7 @@ def plot_surface(
         )
     ax.set_aspect("equal")
     ax.locator_params(nbins=5)
-    x, y, z = map(plain, names or "xyz")
+    x, y, z = map(plain, names)
     ax.set(xlabel=x, ylabel=y, zlabel=z)
     return ax
 
@@ -213,9 +211,7 @@ def plot_slice(
     """
     n = surface.n_dims
     ax = get_ax(ax)
-    names = default_names(n) if names is None else list(names)
-    if len(names) != n:
-        raise ValueError(f"names must hold {n} names. Got {len(names)}.")
+    names = axis_names(names, n)
     if len(dims) != 2 or not all(0 <= dim < n for dim in dims):
         raise ValueError(f"dims must be two coordinates below {n}. Got {dims}.")
     dims = list(dims)

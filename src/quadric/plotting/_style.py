@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
-from quadric.geometry._conic_arcs import Window
+from quadric.geometry._arcs_and_meshes import Window
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish, without yellow
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")
@@ -48,12 +48,6 @@ def get_ax(ax: Axes | None, *, space: bool = False) -> Any:
 
     _, ax = pyplot.subplots(subplot_kw={"projection": "3d"} if space else {}, layout="constrained")
     return ax
-
-
-def shown_window(ax: Any) -> Window:
-    """The part of the plane that axes show, whatever their direction."""
-    (x0, x1), (y0, y1) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
-    return float(x0), float(x1), float(y0), float(y1)
 
 
 def show_window(ax: Any, window: Window) -> None:
@@ -117,8 +111,9 @@ def points_of(X: Any, n: int) -> Array:
     return X
 
 
-def window_of(X: Array, margin: float = 0.15) -> Window:
+def window_of(X: Any, margin: float = 0.15) -> Window:
     """A window around points in the plane."""
+    X = points_of(X, 2)
     if not len(X):
         raise ValueError("X must hold at least one point to draw a window around. Got none.")
     low, high = X.min(axis=0), X.max(axis=0)

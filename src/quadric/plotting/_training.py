@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quadric.geometry import Quadric
-from quadric.geometry._conic_arcs import Window
+from quadric.geometry._arcs_and_meshes import Window
 from quadric.plotting._quadrics import plot_conic
 from quadric.plotting._style import (
     BOUNDARY,
@@ -39,11 +39,9 @@ def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -
     matplotlib.axes.Axes
         The axes.
     """
-    loss = getattr(history, "loss", None)
-    score = getattr(history, "validation_score", None)
-    if not isinstance(loss, list):
-        loss = getattr(history, "loss_curve_", None)
-        score = getattr(history, "validation_scores_", None)
+    of_network = isinstance(getattr(history, "loss", None), list)
+    names = ("loss", "validation_score") if of_network else ("loss_curve_", "validation_scores_")
+    loss, score = (getattr(history, name, None) for name in names)
     if not loss:
         raise ValueError(
             "history must be the result of Network.fit or a fitted estimator, with at least one "
