@@ -779,7 +779,7 @@ def test_early_stopping_stratifies_two_classes():
     weights = np.zeros(200)
     weights[::5] = 1  # rows without weight are in neither part
     for weight, most in ((None, 20), (weights, 4)):
-        kept, held = hold_out(Samples(X, y[:, None], weight), y, 0.25, rng)
+        kept, held = hold_out(Samples(X, y[:, None], weight), 0.25, rng, by_class=True)
         assert held.Y.sum() == most / 4
         assert kept.Y.sum() == most - most / 4
     model = QuadraticClassifier(early_stopping=True, random_state=0, max_iter=1, tol=10.0)

@@ -17,10 +17,10 @@ import quadric
 from quadric import DivergenceError, Network
 from quadric.core._stack import Stack
 from quadric.kernels import _sgd as sgd
-from quadric.training._divergence import NonFiniteError, Watch
+from quadric.training._divergence import Watch
 from quadric.training._mini_batch import MiniBatch
 from quadric.training._per_sample import PerSample
-from quadric.training._run import Options, Samples, TrainingState
+from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
 from quadric.training._train import run_epochs
 from tests.support.networks import (
     ENDS,
@@ -266,7 +266,7 @@ def test_compiled_loop_stops_at_a_bad_number(kinds, dtype, bad):
     Y = targets("binary_cross_entropy", 9, 2, rng).astype(dtype)
     net = make_network(kinds, "logistic", "logistic", dtype=dtype)
     stepper = per_sample(net, X, Y)
-    with pytest.raises(NonFiniteError) as caught:
+    with pytest.raises(FailedEpochError) as caught:
         stepper.run_epoch(np.arange(9)[::-1].copy(), 0.01)
     assert (caught.value.sample, caught.value.layer) == (4, 0)
 
@@ -275,7 +275,7 @@ def test_bad_number_in_a_later_layer():
     net = make_network(("linear", "quadratic"), "identity", "logistic")
     net.layers[1].arrays()["packed"][-1, 1] = np.inf
     stepper = per_sample(net, np.ones((3, 3)), np.ones((3, 2)))
-    with pytest.raises(NonFiniteError) as caught:
+    with pytest.raises(FailedEpochError) as caught:
         stepper.run_epoch(np.arange(3), 0.01)
     assert (caught.value.sample, caught.value.layer) == (0, 1)
 

@@ -90,9 +90,6 @@ if_stochastic = available_if(_solver_is_stochastic)
 class QuadraticNetworkEstimator(NetworkParameters):
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
-    network_: Network
-    _state: TrainingState
-    _alpha: float
     _y_dtype: ClassVar[Any] = None  # y is converted to it
 
     @property
@@ -251,9 +248,9 @@ class QuadraticNetworkEstimator(NetworkParameters):
                 _data.scale_outputs(last, 1 / scale, -mean / scale)
         try:
             if len(among) > 1:
-                entries = list(zip(among, networks, strict=True))
+                entries = zip(among, networks, strict=True)
                 best, self.network_, used, evaluations = select(
-                    entries, problem.loss, samples, options, plan.rng
+                    list(entries), problem.loss, samples, options, plan.rng
                 )
                 self._alpha = best.alpha
                 epochs, left = max(1, options.epochs - used), self.max_fun - evaluations
@@ -273,8 +270,9 @@ class QuadraticNetworkEstimator(NetworkParameters):
         """Run epochs of 'sgd' or 'adam', with early stopping if set."""
         validate = None
         if self.early_stopping:
-            strata = _data.class_indices(samples.Y) if problem.stratify else None
-            samples, held = _data.hold_out(samples, strata, self.validation_fraction, plan.rng)
+            samples, held = _data.hold_out(
+                samples, self.validation_fraction, plan.rng, by_class=problem.stratify
+            )
 
             def validate() -> float:
                 z = Stack(self.network_.layers, self.network_.activations).logits(held.X)

@@ -20,9 +20,7 @@ from quadric.training import (
     Samples,
     SampleSizes,
     check_training,
-    compressed_bytes,
     converted_bytes,
-    matrix_bytes,
 )
 
 # For `validate_data`: any sparse format becomes CSR, integers become float64.
@@ -121,15 +119,17 @@ def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) 
 
 
 def hold_out(
-    samples: Samples, strata: Array | None, fraction: float, rng: np.random.RandomState
+    samples: Samples, fraction: float, rng: np.random.RandomState, *, by_class: bool
 ) -> tuple[Samples, Samples]:
     """Split into training and validation samples; stratified if each class can be in both.
 
-    Samples of weight zero are in neither part. The only member of a class is used for training.
+    The class of a sample is the index of its largest target, or its only target. Samples of weight
+    zero are in neither part. The only member of a class is used for training.
     """
     rows = np.arange(len(samples)) if samples.weight is None else np.flatnonzero(samples.weight)
     alone, stratify = rows[:0], None
-    if strata is not None:
+    if by_class:
+        strata = samples.Y[:, 0] if samples.Y.shape[1] == 1 else samples.Y.argmax(axis=1)
         _, index, counts = np.unique(strata[rows], return_inverse=True, return_counts=True)
         single = counts[index] == 1
         if not single.all():
@@ -144,11 +144,6 @@ def hold_out(
             "or the size of your dataset."
         )
     return samples.take(np.concatenate([rows, alone])), samples.take(held)
-
-
-def class_indices(Y: Array) -> Array:
-    """Return the class of each sample: the index of the largest target, or the only target."""
-    return Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
 
 
 def merge_repeated(samples: Samples) -> Samples:
@@ -246,7 +241,7 @@ def check_lbfgs(
     scaled = sizes.Y if standardise else 0
     scaling = sizes.all + scaled + 3 * N * shape.n_outputs * 8 if standardise else 0
     held = sizes.all * (2 if len(shapes) > 1 else 1) + scaled  # held-out samples while choosing
-    training = held + max(own, matrix_bytes(X, 8), shape.solver_bytes("lbfgs", N, pairs))
+    training = held + max(own, shape.solver_bytes("lbfgs", X, pairs=pairs))
     check_training(shape, sizes, max(merging, scaling, training))
 
 
@@ -261,12 +256,9 @@ def check_epochs(
     early_stopping: bool,
 ) -> None:
     """Check epochs of 'sgd', 'adam' or 'per sample', the compiled loop."""
-    N, size = sizes.n_samples, shape.itemsize
-    own = shape.n_parameters * size + drawn
+    own = shape.n_parameters * shape.itemsize + drawn
     held = _cast_bytes(X, shape, sizes) + sizes.Y + (2 * sizes.all if early_stopping else 0)
-    held += shape.gathered_bytes(X, batch_size)
-    held += compressed_bytes(X, size) if solver == "per sample" else 0
-    check_training(shape, sizes, held + max(own, shape.solver_bytes(solver, N)))
+    check_training(shape, sizes, held + max(own, shape.solver_bytes(solver, X, batch_size)))
 
 
 def _cast_bytes(X: Matrix, shape: Architecture, sizes: SampleSizes) -> int:

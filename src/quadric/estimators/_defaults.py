@@ -117,8 +117,8 @@ def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
     """Return the widths of the hidden layers, or None if 'auto' chooses them."""
     given, kinds = parameters.hidden_layer_sizes, parameters.layer_kinds
     if isinstance(given, str):
-        auto = isinstance(kinds, str) and kinds == "auto"
-        return None if auto else HIDDEN  # kinds for each layer fix the number of layers
+        # kinds for each layer fix the number of layers
+        return None if isinstance(kinds, str) and kinds == "auto" else HIDDEN
     sizes = given if isinstance(given, (list, tuple)) else np.atleast_1d(np.asarray(given))
     for size in sizes:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from quadric._utils.arrays import Array
 from quadric.core import Quadratic, Stack
-from quadric.estimators._classifier import QuadraticClassifier
+from quadric.estimators._classifier_and_regressor import QuadraticClassifier
 from quadric.estimators._data import (
     FitData,
     as_samples,

@@ -25,13 +25,11 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     check_is_fitted(estimator)
     given = check_inputs(X)
     X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
-    network, inputs = estimator.network_, X
-    shape, allocated, answers = Architecture.of(network.layers), converted_bytes(given, X), None
-    if sparse.issparse(X):
-        allocated += matrix_bytes(X, network.dtype.itemsize)
+    network, answers = estimator.network_, None
+    shape, allocated = Architecture.of(network.layers), converted_bytes(given, X)
+    allocated += matrix_bytes(X, network.dtype.itemsize) if sparse.issparse(X) else 0
     check_answers(shape, X.shape[0], 0, allocated)  # their size is known after the first block
-    if sparse.issparse(X):
-        inputs = as_csr("X", X, network.dtype)
+    inputs = as_csr("X", X, network.dtype) if sparse.issparse(X) else X
     try:
         for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):
             part = answer(z)

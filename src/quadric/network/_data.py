@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quadric._utils import arrays
-from quadric._utils.arrays import Array, Matrix
+from quadric._utils.arrays import (
+    Array,
+    Matrix,
+    as_inputs,
+    as_offset,
+    as_targets,
+    as_weights,
+)
 from quadric._utils.memory import check_limit
 from quadric.core import ACTIVATIONS, Layer, Stack, accuracy, parameters
 from quadric.training import Architecture, Samples, check_answers, check_backward, converted_bytes
@@ -21,7 +27,7 @@ def checked_inputs(stack: Stack, X: Any) -> Matrix:
         size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize
         size = 2 * X.nnz * (dtype.itemsize + 4) if sparse.issparse(X) else size
         check_limit(size, f"X as an array of {dtype}", "Pass fewer samples at a time.")
-    return arrays.as_inputs("X", X, first.n_inputs, dtype)
+    return as_inputs("X", X, first.n_inputs, dtype)
 
 
 def checked_samples(
@@ -29,16 +35,16 @@ def checked_samples(
 ) -> Samples:
     """Return the training data, in the stack's dtype."""
     first, X = stack.layers[0], checked_inputs(stack, X)
-    shift = arrays.as_offset(offset, first.n_inputs, first.dtype)
+    shift = as_offset(offset, first.n_inputs, first.dtype)
     Y = _targets(stack, X, Y)
-    return Samples(X, Y, arrays.as_weights(sample_weight, X.shape[0], first.dtype), shift)
+    return Samples(X, Y, as_weights(sample_weight, X.shape[0], first.dtype), shift)
 
 
 def _targets(stack: Stack, X: Matrix, Y: Any, prefix: str = "") -> Array:
     if X.shape[0] == 0:
         raise ValueError(f"{prefix}X must have at least one row. Got none.")
     last = stack.layers[-1]
-    Y = arrays.as_targets(f"{prefix}Y", Y, X.shape[0], last.n_outputs, last.dtype)
+    Y = as_targets(f"{prefix}Y", Y, X.shape[0], last.n_outputs, last.dtype)
     stack.loss_function.check_targets(Y)
     return Y
 
@@ -47,7 +53,7 @@ def network_outputs(stack: Stack, X: Any, offset: Any, function: Callable[[Array
     """Return function(logits), computed block by block."""
     given, X = X, checked_inputs(stack, X)
     network = Architecture.of(stack.layers)
-    shift = arrays.as_offset(offset, network.n_inputs, stack.layers[0].dtype)
+    shift = as_offset(offset, network.n_inputs, stack.layers[0].dtype)
     needed = converted_bytes(given, X)
     needed += 0 if shift is None else 3 * network.n_parameters * network.itemsize
     check_answers(network, X.shape[0], network.n_outputs * network.itemsize, needed)
@@ -84,7 +90,7 @@ def validation_score(
     if score is not None and not callable(score):
         raise TypeError(f"score must be callable: score(Y, outputs). Got {score!r} instead.")
     first, prefix = stack.layers[0], "the validation "
-    X = arrays.as_inputs(f"{prefix}X", validation[0], first.n_inputs, first.dtype)
+    X = as_inputs(f"{prefix}X", validation[0], first.n_inputs, first.dtype)
     Y = _targets(stack, X, validation[1], prefix)
 
     def validate() -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ def check_gradients(stack: Stack, samples: Samples, *, l2: float, step: float) -
         for name, array in layer.arrays().items():
             gradients = np.ndenumerate(grad.arrays()[name])
             compared = (_compare(value, array, *entry, step) for entry in gradients)
-            index, *numbers = max(compared, key=itemgetter(-1))
+            index, *numbers = max(compared, key=lambda found: found[-1])
             shown, place = _as_shown(name, index, layer.n_inputs)
             entries.append(WorstEntry(f"layers.{l}.{shown}", place, *numbers))
     return GradientCheck(tuple(entries))

@@ -1,7 +1,6 @@
 """A feedforward network: a stack of layers of any kinds, with an activation for each."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -246,8 +245,9 @@ class Network:
         stack, validate = self._stack(loss), None
         samples = data.checked_samples(stack, X, Y, sample_weight, offset)
         if validation is not None:
-            logits = partial(self.logits, offset=offset)
-            validate = data.validation_score(stack, validation, score, logits)
+            validate = data.validation_score(
+                stack, validation, score, lambda X: self.logits(X, offset=offset)
+            )
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable. Got {callback!r} instead.")
         options = Options(

@@ -28,8 +28,7 @@ def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
         return _values(x, P)
     if not torch.is_grad_enabled():
         return _compute(x, P)
-    z: Tensor = _QuadraticForm.apply(x, P)  # type: ignore[no-untyped-call]
-    return z
+    return _QuadraticForm.apply(x, P)  # type: ignore[no-untyped-call]
 
 
 class _QuadraticForm(Function):

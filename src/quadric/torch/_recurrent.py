@@ -129,8 +129,7 @@ class QuadraticRNNCell(nn.Module):
         if h.ndim not in (1, 2):
             raise ValueError(f"h must have 1 or 2 dimensions. Got shape {tuple(h.shape)}.")
         _check_state("h", h, shape, x)
-        z: Tensor = self.neurons(torch.cat([x, h], dim=-1))
-        return NONLINEARITIES[self.nonlinearity](z)
+        return NONLINEARITIES[self.nonlinearity](self.neurons(torch.cat([x, h], dim=-1)))
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}, nonlinearity={self.nonlinearity!r}"

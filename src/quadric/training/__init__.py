@@ -13,7 +13,6 @@ from quadric.training._memory_needs import (
     check_creation,
     check_fit,
     check_training,
-    compressed_bytes,
     converted_bytes,
     matrix_bytes,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "check_creation",
     "check_fit",
     "check_training",
-    "compressed_bytes",
     "converted_bytes",
     "matrix_bytes",
     "squared",

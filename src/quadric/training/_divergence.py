@@ -4,34 +4,16 @@ A loss is compared only with the loss of the same samples at the start of the sa
 new data in `partial_fit`, or a warm start on other targets, does not count as divergence.
 """
 
-from typing import NoReturn
-
 import numpy as np
 
 from quadric.core import Stack
 from quadric.errors import DivergenceError
-from quadric.training._run import Options, Samples, TrainingState
+from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
 
 RECOVERIES = 12  # maximum number of times that the rate is lowered
 LOWER_BY = 10.0
 MOST_ROWS = 1000  # for the network's loss at the start and at the end
 SMALL_LOSS = 1e-3  # the smallest reference, so that tiny losses may grow
-
-
-class NonFiniteError(Exception):
-    """A stepper computed a number that is not finite."""
-
-    def __init__(self, *, sample: int | None, layer: int | None) -> None:
-        super().__init__()
-        self.sample, self.layer = sample, layer
-
-
-class LossGrewError(Exception):
-    """The mean loss of an epoch is far above the loss at the start."""
-
-    def __init__(self, loss: float, reference: float) -> None:
-        super().__init__()
-        self.loss, self.reference = loss, reference
 
 
 class Watch:
@@ -76,29 +58,25 @@ class Watch:
         return value + self.stack.penalty(self.l2)
 
     def check(self, loss: float) -> None:
-        """Raise LossGrewError if the loss of a finished epoch has grown too much."""
+        """Raise FailedEpochError if the loss of a finished epoch has grown too much."""
         if loss > self.limit:
-            raise LossGrewError(loss, self.reference)
+            raise FailedEpochError(loss=loss, reference=self.reference)
         self.in_a_row = 0
 
-    def recover(self, failure: NonFiniteError | LossGrewError) -> None:
+    def recover(self, failure: FailedEpochError) -> None:
         """Lower the rate after a failed epoch has been undone, or raise DivergenceError."""
         state = self.state
         state.forget()  # the failed step has also corrupted the optimiser's memory
         if not self.options.recover or state.recoveries == RECOVERIES:
-            self._give_up(failure)
+            raise DivergenceError(
+                epoch=state.epochs,
+                learning_rate=state.next_rate(self.options),
+                recoveries=state.recoveries,
+                history=state.history,
+                **vars(failure),
+            ) from None
         state.recoveries += 1
         self.in_a_row += 1
         if self.in_a_row > 1:  # the previous epoch was already diverging
             self.stack.restore(self.at_start)
         state.damping /= LOWER_BY
-
-    def _give_up(self, failure: NonFiniteError | LossGrewError) -> NoReturn:
-        facts = dict.fromkeys(("sample", "layer", "loss", "reference"))
-        raise DivergenceError(
-            epoch=self.state.epochs,
-            learning_rate=self.state.next_rate(self.options),
-            recoveries=self.state.recoveries,
-            history=self.state.history,
-            **facts | vars(failure),
-        ) from None

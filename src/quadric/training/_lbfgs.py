@@ -82,7 +82,6 @@ def run_lbfgs(
             history.stopped = True
             raise StopIteration
 
-    settings = {"maxiter": options.epochs, "maxfun": most, "maxcor": options.pairs}
     try:
         result = optimize.minimize(
             evaluate,
@@ -90,7 +89,13 @@ def run_lbfgs(
             method="L-BFGS-B",
             jac=True,
             callback=finish,
-            options={**settings, "gtol": options.tol, "ftol": 0.0},
+            options={
+                "maxiter": options.epochs,
+                "maxfun": most,
+                "maxcor": options.pairs,
+                "gtol": options.tol,
+                "ftol": 0.0,
+            },
         )
         if history.stopped:
             return  # the callback may have changed the network

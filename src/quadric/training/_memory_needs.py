@@ -58,36 +58,30 @@ class Architecture:
         numbers += self.n_inputs if self.layers[0][0] == "quadratic" else 0
         return rows * numbers * self.itemsize
 
-    def solver_bytes(self, solver: str, n_rows: int, pairs: int = 10) -> int:
-        """Return the bytes that 'lbfgs', 'adam', 'sgd' or 'per sample' needs beside the samples.
-
-        `n_rows` of them are computed at once if they fit into a block.
-        """
-        p, s = self.n_parameters, self.itemsize
-        if solver == "lbfgs":
-            own = (LBFGS_COPIES + 2 * pairs) * 8 * p
-        elif solver == "per sample":
-            unit = PADDING // s
-            padded = sum(_n_parameters(kind, n, -(-m // unit) * unit) for kind, n, m in self.sizes)
-            own = (5 * padded + 5 * p) * s
-        else:
-            own = COPIES * p * s
-        return own + self.block_bytes(n_rows)
-
-    def gathered_bytes(self, X: Matrix, batch_size: int) -> int:
-        """Return the bytes of the rows copied at once: a batch, or those that `Watch` evaluates."""
+    def solver_bytes(self, solver: str, X: Matrix, batch_size: int = 1, pairs: int = 10) -> int:
+        """Return the bytes that 'lbfgs', 'adam', 'sgd' or 'per sample' needs beside the samples."""
+        p, s, block = self.n_parameters, self.itemsize, self.block_bytes(X.shape[0])
+        if solver == "lbfgs":  # which also squares X
+            return max((LBFGS_COPIES + 2 * pairs) * 8 * p + block, matrix_bytes(X, 8))
+        # rows copied at once: those of a batch, or those that `Watch` evaluates
         most = batch_size if sparse.issparse(X) else max(batch_size, MOST_ROWS)
-        return min(most, X.shape[0]) * (self.n_inputs + self.n_outputs) * self.itemsize
+        rows = min(most, X.shape[0]) * (self.n_inputs + self.n_outputs) * s
+        if solver != "per sample":
+            return COPIES * p * s + block + rows
+        unit = PADDING // s
+        padded = sum(_n_parameters(kind, n, -(-m // unit) * unit) for kind, n, m in self.sizes)
+        return (5 * padded + 5 * p) * s + block + rows + _compressed_bytes(X, s)
 
     def drawing_bytes(self, init: str) -> int:
         """Return the bytes for drawing: float64 first and, where Q is drawn, whole matrices."""
-        most, s = 0, self.itemsize
-        for kind, n, m in self.sizes:
-            own = _n_parameters(kind, n, m) * (16 + 3 * s)
-            if kind == "quadratic" and init != "relinear":
-                own = m * n * n * (8 + 5 * s) + 40 * n * n
-            most = max(most, own)
-        return most + self.n_parameters * s
+        s = self.itemsize
+        of_layers = (
+            m * n * n * (8 + 5 * s) + 40 * n * n
+            if kind == "quadratic" and init != "relinear"
+            else _n_parameters(kind, n, m) * (16 + 3 * s)
+            for kind, n, m in self.sizes
+        )
+        return max(of_layers) + self.n_parameters * s
 
 
 @dataclass(frozen=True)
@@ -113,7 +107,7 @@ def _n_parameters(kind: str, n: int, m: int) -> int:
     return sum(prod(shape) for shape in LAYERS[kind].shapes(n, m).values())
 
 
-def compressed_bytes(X: Matrix, itemsize: int) -> int:
+def _compressed_bytes(X: Matrix, itemsize: int) -> int:
     """Return the bytes of the compiled loop's CSR copy of an X that is mostly zeros."""
     if sparse.issparse(X):
         return 0
@@ -161,21 +155,15 @@ def check_creation(network: Architecture, init: str) -> None:
 
 def check_fit(stack: Stack, samples: Samples, options: Options, *, given: Any) -> None:
     """Raise MemoryLimitError if `Network.fit`, called with `given` as X, exceeds the limit."""
-    network = Architecture.of(stack.layers)
-    (N, n), size = samples.X.shape, network.itemsize
-    held = 0 if samples.offset is None or options.solver == "adam" else N * n * size
+    network, X = Architecture.of(stack.layers), samples.X
+    shifted = samples.offset is not None and options.solver != "adam"
+    held = prod(X.shape) * network.itemsize if shifted else 0
     solver = "per sample" if options.per_sample else options.solver
-    rows = N if solver == "lbfgs" else min(options.batch_size, N)
-    needed = network.solver_bytes(solver, rows)
-    if solver == "lbfgs":
-        needed = max(needed, matrix_bytes(samples.X, 8))  # the squares of X
-    else:
-        held += network.gathered_bytes(samples.X, rows)
-    if solver == "per sample":
-        held += compressed_bytes(samples.X, size)
-    converted = converted_bytes(given, samples.X)
-    sizes = SampleSizes.of(samples.X, network.n_outputs, size, converted)
-    check_training(network, sizes, held + needed)
+    needed = held + network.solver_bytes(solver, X, options.batch_size)
+    converted = converted_bytes(given, X)
+    check_training(
+        network, SampleSizes.of(X, network.n_outputs, network.itemsize, converted), needed
+    )
 
 
 def check_training(network: Architecture, samples: SampleSizes, needed: int) -> None:
@@ -184,13 +172,13 @@ def check_training(network: Architecture, samples: SampleSizes, needed: int) -> 
     data = samples.all + samples.converted
     if data < COPIES * network.n_parameters * network.itemsize:
         _check_network(network, needed, "training")
-        return
-    check_limit(
-        needed,
-        f"{samples.n_samples:,} samples of {network.n_inputs:,} inputs and {network.n_outputs:,} "
-        f"outputs take {readable(data)} as arrays; training",
-        "Train on fewer samples at a time (partial_fit), or in float32 (dtype).",
-    )
+    else:
+        check_limit(
+            needed,
+            f"{samples.n_samples:,} samples of {network.n_inputs:,} inputs and "
+            f"{network.n_outputs:,} outputs take {readable(data)} as arrays; training",
+            "Train on fewer samples at a time (partial_fit), or in float32 (dtype).",
+        )
 
 
 def _check_network(network: Architecture, needed: int, purpose: str) -> None:

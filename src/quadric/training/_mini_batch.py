@@ -6,8 +6,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.core import Layer, Stack, parameters
-from quadric.training._divergence import NonFiniteError
-from quadric.training._run import Options, Samples, TrainingState
+from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
 
 
 class MiniBatch:
@@ -50,7 +49,7 @@ class MiniBatch:
                 rows = order[start : start + size]
                 total += self._step(rows, rate) * len(rows)
         if not all(np.isfinite(array).all() for array in parameters(self.stack.layers)):
-            raise NonFiniteError(sample=None, layer=None)
+            raise FailedEpochError
         return total / len(order) + self.stack.penalty(self.l2)
 
     def _step(self, rows: Array, rate: float) -> float:
@@ -68,7 +67,7 @@ class MiniBatch:
             l2 *= mean_weight
         value, grads = self.stack.gradients(batch.X, batch.Y, weight)
         if not np.isfinite(value):
-            raise NonFiniteError(sample=int(rows[0]) if len(rows) == 1 else None, layer=None)
+            raise FailedEpochError(sample=int(rows[0]) if len(rows) == 1 else None)
         if self.options.clip is not None:
             _clip(grads, self.options.clip)
         self.stack.add_l2(grads, l2)

@@ -9,29 +9,25 @@ from scipy import sparse
 
 from quadric._utils.arrays import Array, Matrix
 from quadric.core import Layer, Stack, parameters
-from quadric.kernels import _lanes as lanes
-from quadric.kernels import _layout as layout
-from quadric.kernels import _rows as sparse_rows
-from quadric.kernels import _sgd as sgd
-from quadric.training._divergence import NonFiniteError
-from quadric.training._run import Options, Samples, TrainingState
+from quadric.kernels import _lanes, _layout, _rows, _sgd
+from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
 
 KIND_CODES = {
-    "linear": layout.LINEAR,
-    "quadratic": layout.QUADRATIC,
-    "reduced": layout.REDUCED,
+    "linear": _layout.LINEAR,
+    "quadratic": _layout.QUADRATIC,
+    "reduced": _layout.REDUCED,
 }
 ACTIVATION_CODES = {
-    "identity": layout.IDENTITY,
-    "logistic": layout.LOGISTIC,
-    "tanh": layout.TANH,
-    "relu": layout.RELU,
-    "softmax": layout.SOFTMAX,
+    "identity": _layout.IDENTITY,
+    "logistic": _layout.LOGISTIC,
+    "tanh": _layout.TANH,
+    "relu": _layout.RELU,
+    "softmax": _layout.SOFTMAX,
 }
 LOSS_CODES = {
-    "binary_cross_entropy": layout.BINARY_CROSS_ENTROPY,
-    "cross_entropy": layout.CROSS_ENTROPY,
-    "squared_error": layout.SQUARED_ERROR,
+    "binary_cross_entropy": _layout.BINARY_CROSS_ENTROPY,
+    "cross_entropy": _layout.CROSS_ENTROPY,
+    "squared_error": _layout.SQUARED_ERROR,
 }
 WORTH_COMPRESSING = 10_000  # entries; loading the compiled functions costs more for fewer
 
@@ -41,7 +37,7 @@ class _Space:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self.size = dtype, 0
-        self.unit = lanes.UNIT_BYTES // dtype.itemsize
+        self.unit = _lanes.UNIT_BYTES // dtype.itemsize
 
     def padded(self, length: int) -> int:
         return -(-length // self.unit) * self.unit
@@ -80,7 +76,7 @@ class PackedLayers:
         first = stack.layers[0]
         self.offset = offset
         self.folds_offset = offset is not None and first.kind != "quadratic"
-        self.table = np.empty(len(stack.layers), dtype=layout.LAYER)
+        self.table = np.empty(len(stack.layers), dtype=_layout.LAYER)
         self.table.view(np.int64)[...] = -1
         theta, work = _Space(first.dtype), _Space(first.dtype)
         for row, layer, activation in zip(self.table, stack.layers, stack.activations, strict=True):
@@ -101,7 +97,7 @@ class PackedLayers:
         self.table[0]["where"] = widest
         self.theta, self.scale, self.work = theta.allocate(), np.ones(1), work.allocate()
         where = np.concatenate([np.arange(widest), np.zeros(first.n_inputs, np.int64)])
-        self.memory = layout.Memory(self.theta, self.scale, n_penalised, self.work, where)
+        self.memory = _layout.Memory(self.theta, self.scale, n_penalised, self.work, where)
         for name, array, rows in self._fields(stack.layers):
             rows[...] = array if name == "packed" else array.T
         self.settle()
@@ -196,13 +192,13 @@ class PerSample:
             state.memory = {"theta": self.packed.theta, "scale": self.packed.scale}
         self.table = _read_only(self.packed.table)
         indptr, indices, data = _as_rows(X, dtype)
-        offset_use, dots = layout.NO_OFFSET, None
+        offset_use, dots = _layout.NO_OFFSET, None
         if offset is not None:
-            offset_use = layout.ADDED_TO_INPUTS
+            offset_use = _layout.ADDED_TO_INPUTS
             if self.packed.folds_offset:
-                offset_use, dots = layout.FOLDED_INTO_WEIGHTS, X @ offset
-        self.samples = layout.SampleArrays(
-            form=layout.CSR if sparse.issparse(X) else layout.DENSE,
+                offset_use, dots = _layout.FOLDED_INTO_WEIGHTS, X @ offset
+        self.samples = _layout.SampleArrays(
+            form=_layout.CSR if sparse.issparse(X) else _layout.DENSE,
             indptr=_read_only(indptr),
             indices=_read_only(indices),
             data=_read_only(data),
@@ -228,18 +224,18 @@ class PerSample:
         packed, options = self.packed, self.options
         loss = LOSS_CODES[self.stack.loss_name]
         clip = math.inf if options.clip is None else float(options.clip)
-        epoch = sgd.sgd_epoch(
+        epoch = _sgd.sgd_epoch(
             packed.memory,
             self.table,
             self.samples,
             _read_only(order.astype(np.int64, copy=False)),
-            layout.Step(loss, float(rate), float(options.l2), clip),
+            _layout.Step(loss, float(rate), float(options.l2), clip),
         )
         if epoch.position >= 0:
-            raise NonFiniteError(sample=int(order[epoch.position]), layer=epoch.layer)
+            raise FailedEpochError(sample=int(order[epoch.position]), layer=epoch.layer)
         packed.settle()
         if not math.isfinite(packed.theta.sum(dtype=np.float64)):
-            raise NonFiniteError(sample=None, layer=None)
+            raise FailedEpochError
         loss_mean = epoch.loss_sum / self.n_samples
         if self.l2:
             self.publish()
@@ -284,11 +280,11 @@ def _compress(X: Array) -> Matrix:
         return X
     flat = _read_only(X.reshape(-1))
     counts = np.zeros(n_samples, dtype=np.int64)
-    sparse_rows.count_nonzeros(flat, n, counts)
+    _rows.count_nonzeros(flat, n, counts)
     indptr = np.zeros(n_samples + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     if indptr[-1] > X.size // 2:
         return X
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
-    sparse_rows.compress_rows(flat, n, _read_only(indptr), indices, values)
+    _rows.compress_rows(flat, n, _read_only(indptr), indices, values)
     return sparse.csr_array((values, indices, indptr), shape=X.shape)

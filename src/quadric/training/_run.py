@@ -180,6 +180,16 @@ class History:
         return self.n_samples * self.epochs / seconds if seconds > 0 else 0.0
 
 
+@dataclass(eq=False)
+class FailedEpochError(Exception):
+    """An epoch computed a number that is not finite, or its loss is far above the reference."""
+
+    sample: int | None = None
+    layer: int | None = None
+    loss: float | None = None
+    reference: float | None = None
+
+
 @dataclass
 class TrainingState:
     """State that is kept between epochs and, with `resume`, between calls.
@@ -277,12 +287,10 @@ class TrainingState:
 
     def stagnates(self, options: Options) -> bool:
         """Whether the run should end; 'adaptive' lowers the rate first, down to 1e-6."""
+        rate = options.learning_rate if self.rate is None else self.rate
         if options.n_iter_no_change is None or self.no_improvement <= options.n_iter_no_change:
             return False
-        if options.schedule != "adaptive":
-            return True
-        rate = options.learning_rate if self.rate is None else self.rate
-        if rate <= 1e-6:
+        if options.schedule != "adaptive" or rate <= 1e-6:
             return True
         self.rate, self.no_improvement = rate / 5.0, 0
         return False
@@ -296,16 +304,14 @@ class TrainingState:
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """The state as arrays and numbers, from which `from_arrays` restores it bit-identically."""
         arrays = {f"memory.{name}": array for name, array in self.memory.items()}
-        arrays["loss"] = np.array(self.history.loss)
-        arrays["validation_score"] = np.array(self.history.validation_score)
-        arrays["seconds"] = np.array(self.history.seconds)
+        arrays |= {name: np.array(getattr(self.history, name)) for name in _RECORDS}
         numbers = {name: getattr(self, name) for name in _NUMBERS}
         return arrays, numbers | {"n_samples": self.history.n_samples}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], numbers: dict[str, Any]) -> Self:
         """Restore a state from the results of `to_arrays`."""
-        lists = {name: arrays[name].tolist() for name in ("loss", "validation_score", "seconds")}
+        lists = {name: arrays[name].tolist() for name in _RECORDS}
         memory = {
             name.removeprefix("memory."): array.copy()
             for name, array in arrays.items()
@@ -315,6 +321,7 @@ class TrainingState:
         return cls(history, memory=memory, **{name: numbers[name] for name in _NUMBERS})
 
 
+_RECORDS = ("loss", "validation_score", "seconds")
 _NUMBERS = (
     "epochs",
     "recoveries",

@@ -10,9 +10,9 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.core import Stack, parameters
-from quadric.training._divergence import LossGrewError, NonFiniteError, Watch
+from quadric.training._divergence import Watch
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._run import Epoch, History, Options, Samples, TrainingState
+from quadric.training._run import Epoch, FailedEpochError, History, Options, Samples, TrainingState
 
 WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
 
@@ -133,7 +133,7 @@ def run_epochs(
                 watch.check(loss)
             except BaseException as failure:
                 stepper.restore()
-                if not isinstance(failure, (NonFiniteError, LossGrewError)):
+                if not isinstance(failure, FailedEpochError):
                     raise
                 stepper.publish()
                 watch.recover(failure)
