@@ -25,10 +25,10 @@ from quadric.plotting._style import (
     color_of,
     dashes_of,
     get_ax,
+    get_window,
     plain,
     plot_points,
     show_window,
-    window_of,
 )
 
 GRID = 400
@@ -75,7 +75,7 @@ def plot_regions(
         raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
     if selected.space.kind == "inputs" and len(names) != 2:
         raise ValueError(f"model must have two inputs. Got {len(names)}; use plot_slices for more.")
-    window = _window(window, X)
+    window = get_window(window, X)
     ax = get_ax(ax)
     side_x, side_y = np.linspace(*window[:2], GRID), np.linspace(*window[2:], GRID)
     grid = np.stack(np.meshgrid(side_x, side_y), axis=-1).reshape(-1, 2)
@@ -142,7 +142,7 @@ def plot_clusters(
     if not isinstance(model, (list, tuple)):
         conics, classes = quadrics(model), select_layer(model).classes
     ax = get_ax(ax)
-    window = _window(window, X)
+    window = get_window(window, X)
     plot_points(X, y, ax, size=size, classes=classes)
     first = 1 if len(conics) == 1 else 0  # a single neuron belongs to the second class
     for k, conic in enumerate(conics, start=first):
@@ -188,14 +188,6 @@ def _pale(k: int) -> tuple[float, ...]:
     """The pale colour of the region of a class, darker from the eighth class on."""
     strength = 0.36 if k < len(COLORS) else 0.6
     return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
-
-
-def _window(window: Window | None, X: Any) -> Window:
-    if window is not None:
-        return window
-    if X is None:
-        raise ValueError("window must be given if X is None.")
-    return window_of(X)
 
 
 def plot_classifier(

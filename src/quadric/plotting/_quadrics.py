@@ -19,11 +19,11 @@ from quadric.plotting._style import (
     BOUNDARY,
     color_of,
     get_ax,
+    get_window,
     plain,
     plot_points,
     points_of,
     show_window,
-    window_of,
 )
 
 MAX_PANELS = 12
@@ -218,7 +218,7 @@ def plot_slice(
     if X is not None:
         points = points_of(X, n)
         at = points.mean(axis=0) if at is None else at
-        window = window_of(points[:, dims]) if window is None else window
+        window = get_window(window, points[:, dims])
         if y is None:
             ax.scatter(points[:, dims[0]], points[:, dims[1]], s=6, c=color_of(6), alpha=0.5)
         else:

@@ -111,8 +111,12 @@ def points_of(X: Any, n: int) -> Array:
     return X
 
 
-def window_of(X: Any, margin: float = 0.15) -> Window:
-    """A window around points in the plane."""
+def get_window(window: Window | None, X: Any, margin: float = 0.15) -> Window:
+    """The given window, or one around points in the plane."""
+    if window is not None:
+        return window
+    if X is None:
+        raise ValueError("window must be given if X is None.")
     X = points_of(X, 2)
     if not len(X):
         raise ValueError("X must hold at least one point to draw a window around. Got none.")

@@ -16,9 +16,9 @@ from quadric.plotting._style import (
     color_of,
     dashes_of,
     get_ax,
+    get_window,
     plot_points,
     points_of,
-    window_of,
 )
 
 
@@ -117,7 +117,7 @@ def animate(
             f"titles must hold {len(frames)} titles, one per frame. Got {len(titles)}."
         )
     X = points_of(X, 2)
-    window = window_of(X, 0.35) if window is None else window
+    window = get_window(window, X, 0.35)
     figure = Figure(figsize=(4, 4), layout="constrained", dpi=90)
     ax = figure.subplots()
     several = max(map(len, frames)) > 1
