@@ -28,13 +28,16 @@ def list_(
     rows: list[dict[str, Any]] = []
     for name in DatasetName:
         directory, files = _checked_files(name)
-        sizes = [path.stat().st_size for path, _, _ in files if path.exists()]
         problems = [problem for _, _, problem in files if problem]
         rows.append(
             {
                 "name": name.value,
                 "where": str(directory) if files else None,
-                "size": sum(sizes) if files else None,
+                "size": (
+                    sum(path.stat().st_size for path, _, _ in files if path.exists())
+                    if files
+                    else None
+                ),
                 "verified": bool(files) and not problems,
                 "problem": problems[0] if problems else None,
             }
@@ -113,8 +116,10 @@ def verify(
         more = f" ({len(problems)} files in all are invalid.)" if len(problems) > 1 else ""
         fail(problems[0] + more)
     if not any(found.values()):
-        wanted = name.value if name else "mnist"
-        fail(f"there is nothing to verify. Download it first: `quadric data fetch {wanted}`.")
+        fail(
+            "there is nothing to verify. Download it first: `quadric data fetch "
+            f"{name.value if name else 'mnist'}`."
+        )
 
 
 def _checked_files(name: DatasetName) -> tuple[Path, list[tuple[Path, str, str | None]]]:

@@ -115,8 +115,11 @@ def reproduce(
         fail(str(error))
     context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, recipe)
     store = store or out / "runs.sqlite"
-    everything = experiment is ExperimentName.all
-    chosen = EXPERIMENTS if everything else {str(experiment): EXPERIMENTS[experiment]}
+    chosen = (
+        EXPERIMENTS
+        if experiment is ExperimentName.all
+        else {str(experiment): EXPERIMENTS[experiment]}
+    )
     start = time.perf_counter()
     outcomes: list[Outcome] = []
     problem, code = "", 1

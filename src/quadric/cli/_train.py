@@ -126,8 +126,14 @@ def train(
             comma_separated(categorical),
             max_categories,
         )
-        verbose = stderr.is_terminal and not stream
-        settings = Settings(tuple(map(int, widths)), kind.value, seed, test_size, cv, verbose)
+        settings = Settings(
+            tuple(map(int, widths)),
+            kind.value,
+            seed,
+            test_size,
+            cv,
+            verbose=stderr.is_terminal and not stream,
+        )
         checkpoint = Checkpoint(checkpoint_path(path))
         if stream:
             if resume and not os.path.lexists(checkpoint.path):

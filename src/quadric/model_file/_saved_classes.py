@@ -109,11 +109,10 @@ def _restore_classifier(model: Any, facts: Facts) -> int:
 
 
 def _restore_regressor(model: Any, facts: Facts) -> int:
-    model.network_ = facts.require("network_", NETWORK)
-    last = model.network_.activations[-1]
-    facts.expect("the last activation", last == "identity", "identity")
+    network = model.network_ = facts.require("network_", NETWORK)
+    facts.expect("the last activation", network.activations[-1] == "identity", "identity")
     _restore_records(model, facts)
-    return model.network_.n_inputs
+    return network.n_inputs
 
 
 def _restore_logistic(model: Any, facts: Facts) -> int:

@@ -67,8 +67,11 @@ class Checkpoint:
             return None
         regular = stat.S_ISREG(os.lstat(self.path).st_mode)
         if not regular or not container.has_key(self.path, FORM):
-            other = "not a checkpoint of quadric"
-            what = other if regular else "a link, a directory, a device or a pipe"
+            what = (
+                "not a checkpoint of quadric"
+                if regular
+                else "a link, a directory, a device or a pipe"
+            )
             raise TableError(
                 f"{self.path} is {what}, so the checkpoint cannot be written there. Move it away, "
                 "or choose another output with -o."
