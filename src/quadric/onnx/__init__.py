@@ -11,8 +11,7 @@ from quadric._utils.extras import require
 
 require("onnx", extra="onnx", by="quadric.onnx")
 
-from quadric.onnx._export import export
-from quadric.onnx._skl2onnx import register
+from quadric.onnx._export import export, register
 
 __all__ = ["export", "register"]
 

@@ -1,4 +1,7 @@
-"""Export a model as one ONNX graph: preprocessing, network and outputs."""
+"""Export a model as one ONNX graph: preprocessing, network and outputs.
+
+`register` teaches skl2onnx the estimators, so that it converts any Pipeline around them.
+"""
 
 import json
 import os
@@ -6,12 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
 
 import quadric
-from quadric._utils.arrays import as_dtype
+from quadric._utils.arrays import Array, as_dtype
+from quadric._utils.extras import require
 from quadric._utils.whole_files import write_whole
+from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.network import Network
 from quadric.onnx._graph import (
     ML_DOMAIN,
@@ -31,6 +37,11 @@ DEFAULT_OPSET = 17  # supported by most runtimes
 ML_OPSET = 3
 LARGEST = 2**31 - 1  # bytes of a protobuf message
 OUTPUT_NAMES = ("label", "probabilities", "variable", "outputs", "logits")
+CLASSIFIER_OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "output_class_labels": [False, True],
+    "nocl": [False, True],
+}
 
 
 def export(
@@ -104,8 +115,17 @@ def _build(
     n = int(next(sizes, network.n_inputs))
     names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))
     graph = Graph(as_dtype(dtype), unique_names({*OUTPUT_NAMES, *names, "X"}))
-    found = [(name, _operations(name, step)) for name, step in steps]
-    every = [operation for _, inside in found for operation in inside]
+    found = {}
+    for name, step in steps:
+        try:
+            found[name] = operations(step)
+        except UnknownStepError as error:
+            error = error.inside(name)
+            raise TypeError(
+                f"step {error.path!r} cannot be exported: {error.reason}. Convert a Pipeline with "
+                "other steps with skl2onnx.to_onnx."
+            ) from None
+    every = [operation for inside in found.values() for operation in inside]
     inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
     refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
     if refused:
@@ -113,7 +133,7 @@ def _build(
             f"column {refused[0]!r} cannot be an input, whose name must not be empty or one of "
             f"{', '.join(OUTPUT_NAMES)}. Rename it before fit."
         )
-    for name, inside in found:
+    for name, inside in found.items():
         try:
             features = apply(graph, inside, features)
         except UnicodeEncodeError:
@@ -125,19 +145,15 @@ def _build(
     for name, (tensor, _, _) in outputs.items():
         graph.add("Identity", tensor, output=name)
     proto = _assemble(graph, inputs, outputs, opset)
-    helper.set_model_props(proto, _properties(last, names))
+    properties = {
+        "quadric_version": quadric.__version__,
+        "model": type(last).__name__,
+        "feature_names": json.dumps(names),
+    }
+    if hasattr(last, "classes_"):
+        properties["classes"] = json.dumps(class_labels(last).tolist())
+    helper.set_model_props(proto, properties)
     return proto
-
-
-def _operations(name: str, step: Any) -> list[Any]:
-    try:
-        return operations(step)
-    except UnknownStepError as error:
-        error = error.inside(name)
-        raise TypeError(
-            f"step {error.path!r} cannot be exported: {error.reason}. Convert a Pipeline with "
-            "other steps with skl2onnx.to_onnx."
-        ) from None
 
 
 def _assemble(graph: Graph, inputs: Signature, outputs: Outputs, opset: int) -> Any:
@@ -164,14 +180,63 @@ def _value_info(name: str, dtype: Any, shape: Sequence[int]) -> Any:
     return helper.make_tensor_value_info(name, element_type(dtype), ["batch", *shape])
 
 
-def _properties(last: Any, names: Sequence[str]) -> dict[str, str]:
-    """Return the properties stored in the file; lists are JSON."""
-    classes = (
-        {"classes": json.dumps(class_labels(last).tolist())} if hasattr(last, "classes_") else {}
-    )
-    return {
-        "quadric_version": quadric.__version__,
-        "model": type(last).__name__,
-        "feature_names": json.dumps(list(names)),
-        **classes,
-    }
+# ----------------------------------------------------------------------- skl2onnx
+
+
+def register() -> None:
+    """Register the estimators with skl2onnx; importing `quadric.onnx` does this.
+
+    The classifiers have the options 'zipmap' (True, False or 'columns'), 'output_class_labels' and
+    'nocl' (class numbers instead of class names), as documented by skl2onnx.
+    """
+    require("skl2onnx", extra="onnx", by="quadric.onnx.register")
+    from skl2onnx import update_registered_converter
+
+    for estimator, shapes, options in (
+        (QuadraticClassifier, _classifier_shapes, CLASSIFIER_OPTIONS),
+        (QuadraticLogisticRegression, _classifier_shapes, CLASSIFIER_OPTIONS),
+        (QuadraticRegressor, _regressor_shapes, None),
+    ):
+        name = f"Quadric{estimator.__name__}"
+        update_registered_converter(estimator, name, shapes, _convert, options=options)
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the network's nodes to skl2onnx's container, after concatenating the inputs."""
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    double = isinstance(operator.outputs[-1].type, DoubleTensorType)
+    graph = Graph(np.float64 if double else np.float32, scope.get_unique_variable_name)
+    X = graph.concat([graph.cast(variable.full_name) for variable in operator.inputs])
+    model = operator.raw_operator
+    labels = _labels(scope, model) if hasattr(model, "classes_") else None
+    outputs = add_outputs(graph, model, add_logits(graph, model.network_, X), labels)
+    for (tensor, _, _), variable in zip(outputs.values(), operator.outputs, strict=True):
+        graph.add("Identity", tensor, output=variable.full_name)
+    container.initializers.extend(graph.initializers)
+    for node in graph.nodes:
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        name = scope.get_unique_operator_name(node.op_type)
+        container.add_node(
+            node.op_type, [*node.input], [*node.output], node.domain, name=name, **attributes
+        )
+
+
+def _labels(scope: Any, model: Any) -> Array:
+    labels = class_labels(model)
+    return np.arange(len(labels)) if scope.get_options(model, {"nocl": False})["nocl"] else labels
+
+
+def _classifier_shapes(operator: Any) -> None:
+    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+
+    model = operator.raw_operator
+    rows, labels = operator.inputs[0].get_first_dimension(), _labels(operator.scope_inst, model)
+    kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
+    operator.outputs[0].set_type(kind([rows, len(labels)] if model._is_multilabel else [rows]))
+    operator.outputs[1].type.shape = [rows, len(labels)]
+
+
+def _regressor_shapes(operator: Any) -> None:
+    rows = operator.inputs[0].get_first_dimension()
+    operator.outputs[0].type.shape = [rows, operator.raw_operator.network_.n_outputs]

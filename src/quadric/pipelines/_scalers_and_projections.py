@@ -101,8 +101,9 @@ def _restore_robust(step: Any, facts: Facts) -> int:
     low, high = step.quantile_range
     facts.expect("quantile_range", 0 <= low <= high <= 100, "two percentages in increasing order")
     step.center_ = facts.vector("center_", n, nan=True) if step.with_centering else None
-    scaled = step.with_scaling
-    step.scale_ = facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True) if scaled else None
+    step.scale_ = (
+        facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True) if step.with_scaling else None
+    )
     return n
 
 
