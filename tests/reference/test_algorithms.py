@@ -8,7 +8,7 @@ from quadric.reference import _algorithm2 as rpqnn
 from quadric.reference import _as_printed as as_printed
 from quadric.reference import _counts as counts
 from quadric.reference import gradients_qnn, gradients_rpqnn, train_logistic, train_qnn, train_rpqnn
-from quadric.reference._counting import Counter, count_layer
+from quadric.reference._counts import Counter, count_layer
 from quadric.reference._logistic import gradients_logistic
 from quadric.reference._pieces import A, M, sigma
 

@@ -36,12 +36,6 @@ class KnownFile(NamedTuple):
         """Uncompressed size in bytes: magic number, one word per dimension, one byte per entry."""
         return 4 + 4 * len(self.shape) + math.prod(self.shape)
 
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """Accepted file names, in order of preference."""
-        dotted = self.name.replace("-idx", ".idx")
-        return (self.name, dotted, f"{self.name}.gz", f"{dotted}.gz")
-
 
 class Collection(NamedTuple):
     """A data set of four files: training images and labels, test images and labels."""
@@ -51,28 +45,21 @@ class Collection(NamedTuple):
     files: tuple[KnownFile, ...]
 
 
-def _collection(name: str, title: str, *md5s: str) -> Collection:
-    parts = (
-        ("train-images-idx3-ubyte", (60000, 28, 28)),
-        ("train-labels-idx1-ubyte", (60000,)),
-        ("t10k-images-idx3-ubyte", (10000, 28, 28)),
-        ("t10k-labels-idx1-ubyte", (10000,)),
-    )
-    files = (KnownFile(*part, md5) for part, md5 in zip(parts, md5s, strict=True))
-    return Collection(name, title, tuple(files))
-
-
-COLLECTIONS = {
-    "mnist": _collection(
-        "mnist",
+PARTS = (
+    ("train-images-idx3-ubyte", (60000, 28, 28)),
+    ("train-labels-idx1-ubyte", (60000,)),
+    ("t10k-images-idx3-ubyte", (10000, 28, 28)),
+    ("t10k-labels-idx1-ubyte", (10000,)),
+)
+TITLES_AND_MD5S = {
+    "mnist": (
         "MNIST",
         "6bbc9ace898e44ae57da46a324031adb",
         "a25bea736e30d166cdddb491f175f624",
         "2646ac647ad5339dbf082846283269ea",
         "27ae3e4e09519cfbb04c329615203637",
     ),
-    "fashion_mnist": _collection(
-        "fashion_mnist",
+    "fashion_mnist": (
         "Fashion-MNIST",
         "f4a8712d7a061bf5bd6d2ca38dc4d50a",
         "9018921c3c673c538a1fc5bad174d6f9",
@@ -80,23 +67,12 @@ COLLECTIONS = {
         "15d484375f8d13e6eb1aabb0c3f46965",
     ),
 }
-
-
-def read_raw(path: Path, file: KnownFile) -> bytes:
-    """Return the uncompressed content of `path`, reading no more bytes than `file` has."""
-    open_file = gzip.open if path.suffix == ".gz" else open
-    try:
-        with open_file(path, "rb") as stream:
-            content: bytes = stream.read(file.size + 1)
-    except EOFError:
-        raise BadFileError("the .gz file ends too early (an interrupted download?)") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise BadFileError(f"it is not a valid .gz file ({error})") from None
-    except OSError as error:
-        raise BadFileError(f"it cannot be read ({error.strerror or error})") from None
-    if len(content) > file.size:
-        raise BadFileError(f"it holds more than {file.size} bytes")
-    return content
+COLLECTIONS = {
+    name: Collection(
+        name, title, tuple(KnownFile(*part, md5) for part, md5 in zip(PARTS, md5s, strict=True))
+    )
+    for name, (title, *md5s) in TITLES_AND_MD5S.items()
+}
 
 
 def check(content: bytes, file: KnownFile) -> None:
@@ -167,7 +143,8 @@ def cache_directory() -> Path:
 
 def find(directory: Path, file: KnownFile) -> Path | None:
     """Return the path of the file under the first accepted name that exists, or None."""
-    paths = (directory / spelling for spelling in file.spellings)
+    dotted = file.name.replace("-idx", ".idx")
+    paths = (directory / f"{name}{end}" for end in ("", ".gz") for name in (file.name, dotted))
     # os.path.isfile returns False, where Path.is_file raises PermissionError
     return next((path for path in paths if os.path.isfile(path)), None)
 
@@ -200,14 +177,25 @@ def read(
 
 def read_file(path: Path, collection: Collection, file: KnownFile, advice: str) -> bytes:
     """Read and verify one file; return its uncompressed bytes."""
+    open_file = gzip.open if path.suffix == ".gz" else open
+    reason: object
     try:
-        content = read_raw(path, file)
+        with open_file(path, "rb") as stream:
+            content: bytes = stream.read(file.size + 1)  # no more than it takes to see the excess
+        if len(content) > file.size:
+            raise BadFileError(f"it holds more than {file.size} bytes")
         check(content, file)
-    except BadFileError as reason:
-        raise DatasetError(
-            f"{path} is not {_describe(collection, file)}: {reason}. {advice}"
-        ) from None
-    return content
+    except EOFError:
+        reason = "the .gz file ends too early (an interrupted download?)"
+    except (gzip.BadGzipFile, zlib.error) as error:
+        reason = f"it is not a valid .gz file ({error})"
+    except OSError as error:
+        reason = f"it cannot be read ({error.strerror or error})"
+    except BadFileError as error:
+        reason = error
+    else:
+        return content
+    raise DatasetError(f"{path} is not {_describe(collection, file)}: {reason}. {advice}")
 
 
 def write_all(directory: Path, contents: Contents) -> None:

@@ -207,8 +207,10 @@ def download(
 
 
 def _cached(collection: Collection) -> tuple[Path, str]:
-    advice = f"Replace it with `quadric data fetch {collection.name} --force`."
-    return cache_directory() / collection.name, advice
+    return (
+        cache_directory() / collection.name,
+        f"Replace it with `quadric data fetch {collection.name} --force`.",
+    )
 
 
 def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> ImageData:

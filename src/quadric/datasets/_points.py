@@ -35,8 +35,7 @@ def xor() -> tuple[np.ndarray, np.ndarray]:
     >>> X.tolist(), y.tolist()
     ([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]], [0, 1, 1, 0])
     """
-    X = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
-    return X, np.array([0, 1, 1, 0])
+    return np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
 
 
 def clusters(

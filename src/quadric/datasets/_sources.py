@@ -76,11 +76,10 @@ def fetch(
     ----------
     collection : Collection
     tried : list of str
-        Places already searched, for the error message.
+        Places already searched, for the error message. The sources that fail are appended.
     tell : callable
         Called with the title of each source before it is tried.
     """
-    tried = list(tried)
     for source in SOURCES[collection.name]:
         tell(source.title)
         try:
@@ -135,9 +134,8 @@ def fetch_openml(collection: Collection) -> Contents:
     if not sys.executable:
         raise UnavailableError("this Python cannot start another process")
     with tempfile.TemporaryDirectory(prefix="quadric-") as place:
-        arguments = (collection.name, place, str(OPENML_SILENCE))
-        command = [sys.executable, "-W", "ignore", "-c", OPENML_PROCESS, *arguments]
-        run(command, Path(place), OPENML_LIMIT)
+        python = [sys.executable, "-W", "ignore", "-c", OPENML_PROCESS]
+        run([*python, collection.name, place, str(OPENML_SILENCE)], Path(place), OPENML_LIMIT)
         try:
             return {file.name: (Path(place) / file.name).read_bytes() for file in collection.files}
         except OSError as error:

@@ -9,7 +9,7 @@ multiplications can pass through it. Start with `_algorithm1.py`.
 - `_logistic`: quadratic logistic regression, section II.
 - `_pieces`: activations, losses and matrices that they share.
 - `_as_printed`: each printed error, once.
-- `_counts`, `_counting`: the multiplications of each step, as formulas and by counting.
+- `_counts`: the multiplications of each step, as formulas and by counting.
 """
 
 from quadric.reference._algorithm1 import gradients_qnn, train_qnn

@@ -10,8 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric.reference import _pieces as pieces
-from quadric.reference._pieces import A, Array, G, M, Parameters, delta_L, kronecker
+from quadric.reference._pieces import (
+    A,
+    Array,
+    G,
+    M,
+    Parameters,
+    copy_layers,
+    decay,
+    delta_L,
+    in_turn,
+    kronecker,
+    loss_value,
+)
 
 
 class QNNCache(NamedTuple):
@@ -97,7 +108,7 @@ def gradients_qnn(
         grads.append({"W": np.outer(delta, a), "b": delta})
         if "Q" in layer:
             grads[-1]["Q"] = kronecker(delta, M(a)).reshape(layer["Q"].shape)
-    return pieces.loss_value(loss, cache.a[-1], y), grads
+    return loss_value(loss, cache.a[-1], y), grads
 
 
 def train_qnn(
@@ -140,13 +151,13 @@ def train_qnn(
     list of dict
         The trained layers.
     """
-    layers = pieces.copy(layers, "WbQ")
+    layers = copy_layers(layers, "WbQ")
     activations = ["logistic"] * len(layers) if activations is None else activations
     for _ in range(epochs):
-        for x, y in pieces.in_turn(X, Y, order):
+        for x, y in in_turn(X, Y, order):
             cache = forward(layers, activations, x)
             deltas = backward(layers, activations, cache, y, loss)
             for layer, delta, a in zip(layers, deltas, cache.a[:-1], strict=True):
-                pieces.decay(layer, eta, l2)
+                decay(layer, eta, l2)
                 update(layer, delta, a, eta)
     return layers

@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric.reference import _pieces as pieces
-from quadric.reference._pieces import Array, G, Parameters, delta_L
+from quadric.reference._pieces import (
+    Array,
+    G,
+    Parameters,
+    copy_layers,
+    decay,
+    delta_L,
+    in_turn,
+    loss_value,
+)
 
 
 class RPQNNCache(NamedTuple):
@@ -109,7 +117,7 @@ def gradients_rpqnn(
                     "c": delta * v1,
                 }
             )
-    return pieces.loss_value(loss, cache.a[-1], y), grads
+    return loss_value(loss, cache.a[-1], y), grads
 
 
 def train_rpqnn(
@@ -152,13 +160,13 @@ def train_rpqnn(
     list of dict
         The trained layers.
     """
-    layers = pieces.copy(layers, "WbUc")
+    layers = copy_layers(layers, "WbUc")
     activations = ["logistic"] * len(layers) if activations is None else activations
     for _ in range(epochs):
-        for x, y in pieces.in_turn(X, Y, order):
+        for x, y in in_turn(X, Y, order):
             cache = forward(layers, activations, x)
             deltas = backward(layers, activations, cache, y, loss)
             for l, (layer, delta) in enumerate(zip(layers, deltas, strict=True)):
-                pieces.decay(layer, eta, l2)
+                decay(layer, eta, l2)
                 update(layer, delta, cache.v1[l], cache.v2[l], cache.a[l], eta)
     return layers

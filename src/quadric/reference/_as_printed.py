@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quadric.reference import _pieces as pieces
 from quadric.reference._algorithm2 import backward, forward, update
-from quadric.reference._pieces import Array, G, Parameters, sigma
+from quadric.reference._pieces import Array, G, Parameters, copy_layers, in_turn, sigma
 
 
 def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:
@@ -34,8 +33,8 @@ def train_rpqnn(
     X: Array, Y: Array, layers: Sequence[Parameters], eta: float, *, order: Any = None
 ) -> list[Parameters]:
     """Run one epoch of Algorithm 2 with the printed updates; all activations are logistic."""
-    layers, activations = pieces.copy(layers, "WbUc"), ["logistic"] * len(layers)
-    for x, y in pieces.in_turn(X, Y, order):
+    layers, activations = copy_layers(layers, "WbUc"), ["logistic"] * len(layers)
+    for x, y in in_turn(X, Y, order):
         cache = forward(layers, activations, x)
         deltas = backward(layers, activations, cache, y, "binary_cross_entropy")
         for layer, delta, v1, v2, a in zip(

@@ -1,10 +1,24 @@
-"""Multiplications for one layer of m neurons with n inputs, as formulas.
+"""Multiplications for one layer of m neurons with n inputs, as formulas and by counting.
 
-The tests compare them with `_counting.count_layer`; `_as_printed` has the printed counts. "update"
-is the cost of one layer's parameter updates, "backward" that of delta^{l-1} from delta^l.
+"update" is the cost of one layer's parameter updates, "backward" that of delta^{l-1} from delta^l.
+`_as_printed` has the printed counts.
+
+`count_layer` runs the algorithms on numbers that count their own multiplications, including those
+by 2. Products with a structural zero of the block matrix A are counted separately. g, g' and the
+loss are excluded by running with g(z) = z. The tests compare the formulas with these counts.
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quadric.reference import _algorithm1, _algorithm2
+from quadric.reference._pieces import Array
 
 Formula = Callable[[int, int], int]
 
@@ -32,3 +46,95 @@ PARAMETERS: dict[str, Formula] = {
     "qnn": lambda m, n: m * (n * (n + 1) // 2 + n + 1),
     "rpqnn": lambda m, n: m * (2 * n + 2),
 }
+
+
+@dataclass
+class Counter:
+    """The number of multiplications, and of those by a structural zero."""
+
+    multiplications: int = 0
+    by_structural_zero: int = 0
+
+    def wrap(self, array: Any) -> Array:
+        """Return the same values as an object array of counting numbers."""
+        number = np.frompyfunc(lambda value: Number(float(value), self), 1, 1)
+        return np.asarray(number(array))
+
+
+def _operator(apply: Callable[[float, float], float]) -> Any:
+    """Return a method that applies a function to two numbers and keeps the counter."""
+
+    def method(self: Number, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # the array applies it entry by entry
+        return Number(apply(self.value, float(other)), self.counter)
+
+    return method
+
+
+@dataclass(slots=True)
+class Number:
+    """A float with a counter. The plain integer 0 is a structural zero."""
+
+    value: float
+    counter: Counter
+
+    __add__ = __radd__ = _operator(lambda x, y: x + y)
+    __sub__ = _operator(lambda x, y: x - y)
+    __rsub__ = _operator(lambda x, y: y - x)
+    __truediv__ = _operator(lambda x, y: x / y)
+    __rtruediv__ = _operator(lambda x, y: y / x)
+    _times = _operator(lambda x, y: x * y)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, int) and other == 0:
+            self.counter.by_structural_zero += 1
+            return 0
+        self.counter.multiplications += not isinstance(other, np.ndarray)
+        return self._times(other)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Number:
+        return Number(-self.value, self.counter)
+
+    def exp(self) -> Number:
+        return Number(math.exp(self.value), self.counter)
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
+    """Count the multiplications of m neurons with n inputs: forward, backward, update.
+
+    'forward, by structural zeros' counts the products with A's zeros in the dense block product
+    A Q; 'forward' does not include them.
+    """
+    rng = np.random.default_rng(3)
+    counter = Counter()
+    shapes: dict[str, tuple[int, ...]] = {"W": (m, n), "b": (m,)}
+    if kind == "qnn":
+        shapes["Q"] = (m, n, n)
+    elif kind == "rpqnn":
+        shapes |= {"U": (m, n), "c": (m,)}
+    # a layer below receives the delta; g(z) = z takes no multiplication
+    below = {"W": counter.wrap(np.eye(n)), "b": counter.wrap(np.zeros(n))}
+    layer = {name: counter.wrap(rng.normal(size=shape)) for name, shape in shapes.items()}
+    if kind == "qnn":
+        layer["Q"] = (layer["Q"] + layer["Q"].transpose(0, 2, 1)) / 2
+    layers, activations = [below, layer], ["identity", "identity"]
+    x, y, eta = counter.wrap(rng.normal(size=n)), counter.wrap(np.zeros(m)), 0.1
+    algorithm: Any = _algorithm2 if kind == "rpqnn" else _algorithm1
+    cache = algorithm.forward(layers, activations, x)
+    forward, zeros = counter.multiplications, counter.by_structural_zero
+    deltas = algorithm.backward(layers, activations, cache, y, "binary_cross_entropy")
+    both = counter.multiplications
+    caches = (cache.v1[1], cache.v2[1]) if kind == "rpqnn" else ()
+    algorithm.update(layer, deltas[1], *caches, cache.a[1], eta)
+    return {
+        "forward": forward - n * n,  # without the layer below
+        "forward, by structural zeros": zeros,
+        "backward": both - forward,
+        "update": counter.multiplications - both,
+    }

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from quadric.reference import _pieces as pieces
-from quadric.reference._pieces import Array, M, sigma
+from quadric.reference._pieces import Array, M, in_turn, sigma
 
 
 def gradients_logistic(Q: Array, w: Array, b: Any, x: Array, y: Any) -> tuple[Array, Array, Any]:
@@ -58,7 +57,7 @@ def train_logistic(
     The paper prints the vector form of the w update with a minus, its component form with a plus.
     """
     for _ in range(epochs):
-        for x, target in pieces.in_turn(X, y, order):
+        for x, target in in_turn(X, y, order):
             y_hat = sigma(x @ Q @ x + w @ x + b)
             b = b + eta * (target - y_hat)
             w = w + eta * (target - y_hat) * x

@@ -77,7 +77,7 @@ def kronecker(delta: Array, symmetric: Array) -> Array:
     return stacked.reshape(-1, n)
 
 
-def copy(layers: Sequence[Parameters], fields: str) -> list[Parameters]:
+def copy_layers(layers: Sequence[Parameters], fields: str) -> list[Parameters]:
     """Copy the layers; raise ValueError for arrays whose names are not in `fields`."""
     for l, layer in enumerate(layers):
         if unknown := set(layer) - set(fields):
