@@ -21,7 +21,7 @@ from quadric.paper.experiments import _timing as timing
 from quadric.paper.experiments import _xor as xor
 from quadric.paper.experiments._experiment import MODELS, Table
 from quadric.paper.sweep import Environment, Recipe, Result, Run, Store, Task
-from quadric.reference._counting import count_layer
+from quadric.reference._counts import count_layer
 
 ROOT = Path(__file__).parents[2]
 HERE = Environment("a processor", "0", "0", "0", "0")

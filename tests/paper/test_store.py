@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quadric import datasets
+from quadric._utils.whole_files import temporary_name
 from quadric.cli import app
 from quadric.paper.sweep import Environment, Result, Store, StoreError, Task
 from quadric.paper.sweep import _store as store_module
@@ -419,7 +420,7 @@ def test_a_dangling_link_creates_the_store_at_its_target(path, tmp_path):
 @pytest.mark.parametrize("left", ["before", "after"])
 def test_leftovers_of_a_killed_creation_are_removed(left, path, tmp_path):
     """The process is killed just before or after the rename of the new file."""
-    new = tmp_path / f".{path.name}.0123456789abcdef.new"
+    new = temporary_name(path)
     Store(path).close()
     if left == "after":
         os.link(path, new)

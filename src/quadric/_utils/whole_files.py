@@ -89,13 +89,23 @@ def temporary_name(target: Path, tag: str = "") -> Path:
 
 
 def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
-    """Remove temporary files of a target and tag that are at least `age` seconds old."""
+    """Remove temporary files of a target and tag that are at least `age` seconds old.
+
+    A file that already has its final name too is removed at any age.
+    """
+    for path, found in leftovers(target, tag):
+        old = found.st_nlink > 1 or time.time() - found.st_mtime >= age
+        if stat.S_ISREG(found.st_mode) and old:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def leftovers(target: Path, tag: str = "") -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the temporary files of a target and tag, and their status."""
     digits = "[0-9a-f]" * (16 - len(tag))
-    for path in target.parent.glob(f".quadric-{_digest(target)}-{tag}{digits}.part"):
+    for path in list(target.parent.glob(f".quadric-{_digest(target)}-{tag}{digits}.part")):
         with contextlib.suppress(OSError):
-            found = path.lstat()
-            if stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime >= age:
-                os.unlink(path)
+            yield path, path.lstat()
 
 
 def _digest(target: Path) -> str:
@@ -111,7 +121,7 @@ def _rename_to_new(temporary: Path, target: Path) -> None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         os.rename(temporary, target)
     else:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)  # another process may have removed it as a leftover
 
 
 def _mode_of(target: Path) -> int | None:

@@ -10,23 +10,14 @@ from matplotlib.figure import Figure
 
 from quadric import datasets
 from quadric._utils.arrays import Array
-from quadric.paper.experiments._experiment import (
-    Claim,
-    Context,
-    Outcome,
-    Table,
-    new_figure,
-    run_cases,
-)
+from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, new_figure
 from quadric.plotting._style import color_of
-from quadric.reference import _as_printed as as_printed
-from quadric.reference import train_logistic, train_rpqnn
+from quadric.reference import _as_printed, train_logistic, train_rpqnn
 from quadric.reference._algorithm2 import forward
 
 RATE = 0.05
 
 Neuron = tuple[Array, Array, Any]  # Q, w, b
-Version = Callable[..., Any]  # trains a model for one epoch
 Scores = list[tuple[float, float]]  # after each epoch: test accuracy as printed and corrected, in %
 
 
@@ -40,11 +31,10 @@ def train_biases(seed: int, epochs: int) -> Scores:
         layer["c"] += 1.0  # from nearly linear neurons, so that both versions learn
 
     def predict(network: Any) -> Array:
-        outputs = [forward(network, ["logistic"] * 2, x).a[-1] for x in X_test]
-        return np.argmax(outputs, axis=1)
+        return np.argmax([forward(network, ["logistic"] * 2, x).a[-1] for x in X_test], axis=1)
 
     Y = np.eye(10)[data.y_train]
-    versions = (partial(as_printed.train_rpqnn, X, Y), partial(train_rpqnn, X, Y))
+    versions = (partial(_as_printed.train_rpqnn, X, Y), partial(train_rpqnn, X, Y))
     return _train_both(versions, layers, len(X), rng, epochs, predict, data.y_test)
 
 
@@ -60,7 +50,7 @@ def train_strip(seed: int, epochs: int) -> Scores:
         return np.array([forward(network, ["logistic"], x).z[-1][0] > 0 for x in X[400:]])
 
     known = (X[:400], y[:400, None].astype(int))
-    versions = (partial(as_printed.train_rpqnn, *known), partial(train_rpqnn, *known))
+    versions = (partial(_as_printed.train_rpqnn, *known), partial(train_rpqnn, *known))
     # five passes per epoch: the data set is small
     return _train_both(versions, layers, 400, rng, epochs, predict, y[400:], passes=5)
 
@@ -74,7 +64,7 @@ def train_sign(seed: int, epochs: int) -> Scores:
 
     def printed(neuron: Neuron, eta: float, *, order: Array) -> Neuron:
         for i in order:  # the corrected step, but w moves as the printed vector form says
-            w = neuron[1] - eta * as_printed.w_gradient(*neuron, X[i], y[i])
+            w = neuron[1] - eta * _as_printed.w_gradient(*neuron, X[i], y[i])
             Q, _, b = train_logistic(X[i][None], y[i][None], *neuron, eta)
             neuron = (Q, w, b)
         return neuron
@@ -97,7 +87,7 @@ def _reduced_layer(rng: np.random.Generator, n: int, m: int, scale: float) -> di
 
 @np.errstate(over="ignore")  # exp in the plain sigmoid, if z is very negative
 def _train_both(
-    versions: tuple[Version, Version],
+    versions: tuple[Callable[..., Any], ...],
     start: Any,
     n_samples: int,
     rng: np.random.Generator,
@@ -106,7 +96,7 @@ def _train_both(
     y_test: Array,
     passes: int = 1,
 ) -> Scores:
-    """Train both versions from the same values and in the same order."""
+    """Train both versions, which run one epoch, from the same values and in the same order."""
     models = [start, start]
     scores = []
     for _ in range(epochs):
@@ -132,8 +122,7 @@ def run(context: Context) -> Outcome:
     """Train with each error, over 5 seeds and 10 epochs (2 and 4 in a quick run)."""
     seeds, epochs = (5, 10) if context.full else (2, 4)
     rows, claims = [], []
-    scores = run_cases(
-        context,
+    scores = context.map(
         lambda error, seed: ERRORS[error](seed, epochs),
         list(product(ERRORS, range(seeds))),
         "ablation",
@@ -157,7 +146,7 @@ def run(context: Context) -> Outcome:
         ("error", "epoch", "as printed", "corrected", "gain"),
         rows,
         "Both columns start from the same values and see the samples in the same order.",
-        {"as printed": ".2f", "corrected": ".2f", "gain": "+.2f"},
+        dict.fromkeys(("as printed", "corrected"), ".2f") | {"gain": "+.2f"},
     )
     return Outcome(
         "ablation",

@@ -14,14 +14,20 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric.network import Network
-from quadric.paper.experiments._experiment import MODELS, Claim, Context, Outcome, Table, new_figure
+from quadric.paper.experiments._experiment import (
+    MODELS,
+    NAMES,
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    new_figure,
+)
 from quadric.plotting._style import color_of, marker_of
 from quadric.reference import _as_printed, _counts
-from quadric.reference._counting import count_layer
 
 STEPS = ("forward", "backward", "update")
 SAMPLES, INPUTS, NEURONS = 200, 64, 32  # of the layer that `cost` times
-NAMES = {kind: model for model, kind in MODELS.items()}
 
 WHY = {
     ("ann", "update"): "b takes m products, and eta multiplies the vector once more: mn + 2m",
@@ -39,7 +45,7 @@ def printed(model: str, step: str, m: int, n: int) -> int:
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
     """Return a row per model and step: printed, formula, counted, difference, why."""
-    counted = {model: count_layer(model, m, n) for model in MODELS}
+    counted = {model: _counts.count_layer(model, m, n) for model in MODELS}
     rows: list[tuple[Any, ...]] = []
     for (model, step), formula in _counts.COUNTS.items():
         paper, count = printed(model, step, m, n), counted[model][step]
@@ -78,8 +84,8 @@ def held(m: int, n: int) -> list[tuple[Any, ...]]:
         _, cache = layer.forward(np.zeros((1, n), np.float32))
         kept = cache if isinstance(cache, tuple) else (cache,)
         cached = sum(array.nbytes for array in kept)
-        own_cache = cached - kept[0].nbytes  # all three cache a
-        extra = (parameters - 4 * m * (n + 1) + own_cache) // 4
+        # all three cache a, which is kept[0]
+        extra = (parameters - 4 * m * (n + 1) + cached - kept[0].nbytes) // 4
         paper = None if model == "ann" else int(_as_printed.COUNTS[model, "extra memory"](m, n))
         rows.append((model.upper(), paper, extra, parameters, cached))
     return rows
@@ -95,8 +101,9 @@ def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ..
             _exponent(sizes, [_counts.PARAMETERS[model](n, n) for n in sizes]),
             _exponent(timed, seconds),
         )
-        order = "n³" if model == "qnn" else "n²"
-        rows.append((model.upper(), order, *exponents, 1e6 * seconds[-1]))
+        rows.append(
+            (model.upper(), "n³" if model == "qnn" else "n²", *exponents, 1e6 * seconds[-1])
+        )
     return rows
 
 
@@ -111,8 +118,9 @@ def _seconds_per_step(kind: str, n: int) -> float:
     samples = min(20_000, max(20, int(2e7 / n ** (3 if kind == "quadratic" else 2))))
     X = rng.normal(size=(samples, n)).astype(np.float32)
     Y = rng.integers(0, 2, (samples, n)).astype(np.float32)
-    layers = [(kind, n, "logistic")]
-    net = Network.create(n, layers, scale=1e-3, init="normal", rng=0, dtype="float32")
+    net = Network.create(
+        n, [(kind, n, "logistic")], scale=1e-3, init="normal", rng=0, dtype="float32"
+    )
 
     def epoch() -> None:
         net.fit(X, Y, learning_rate=1e-6, epochs=1, rng=0)
@@ -241,9 +249,17 @@ def cost(sizes: Sequence[int], kinds: Sequence[str]) -> list[LayerCost]:
     rows = []
     for (n, m), kind in zip(pairwise(sizes), kinds, strict=True):
         total = step_count(NAMES[kind], m, n)
-        parameters = _counts.PARAMETERS[NAMES[kind]](m, n)
-        forward = _counts.COUNTS[NAMES[kind], "forward"](m, n)
-        rows.append(LayerCost(kind, n, m, parameters, forward, total, total / _rate(kind)))
+        rows.append(
+            LayerCost(
+                kind,
+                inputs=n,
+                neurons=m,
+                parameters=_counts.PARAMETERS[NAMES[kind]](m, n),
+                forward=_counts.COUNTS[NAMES[kind], "forward"](m, n),
+                multiplications=total,
+                seconds=total / _rate(kind),
+            )
+        )
     return rows
 
 

@@ -13,6 +13,7 @@ from quadric.paper.sweep import Recipe, Store
 
 # The paper's names of the networks, and the kinds of their layers.
 MODELS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
+NAMES = {kind: model for model, kind in MODELS.items()}
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,18 @@ class Context:
     images: ImageData | None = None
     store: Store | None = None
     progress: Callable[[float, float, str], object] = lambda done, total, text: None
+
+    def map(
+        self, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]], name: str
+    ) -> list[Any]:
+        """Call ``function(*case)`` for every case in threads; return the results in order."""
+        results: list[Any] = []
+        parallel = Parallel(n_jobs=self.jobs, prefer="threads", return_as="generator")
+        with one_blas_thread():
+            for result in parallel(delayed(function)(*case) for case in cases):
+                results.append(result)
+                self.progress(len(results), len(cases), f"{name}: {len(results)} of {len(cases)}")
+        return results
 
 
 @dataclass(frozen=True)
@@ -144,19 +157,6 @@ class Experiment:
     estimate: Callable[[Context], float]
     needs_images: bool = False
     needs_store: bool = False
-
-
-def run_cases(
-    context: Context, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]], name: str
-) -> list[Any]:
-    """Call ``function(*case)`` for every case in threads; return the results in order."""
-    results: list[Any] = []
-    parallel = Parallel(n_jobs=context.jobs, prefer="threads", return_as="generator")
-    with one_blas_thread():
-        for result in parallel(delayed(function)(*case) for case in cases):
-            results.append(result)
-            context.progress(len(results), len(cases), f"{name}: {len(results)} of {len(cases)}")
-    return results
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -1,12 +1,14 @@
 """The paper's MNIST table: run what the store lacks, compare all cells with the paper's."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from matplotlib.figure import Figure
+
 from quadric.datasets import ImageData
-from quadric.paper.experiments import _mnist_figures as figures
-from quadric.paper.experiments._experiment import MODELS, Context, Outcome, Table
+from quadric.paper.experiments._experiment import MODELS, Context, Outcome, Table, new_figure
 from quadric.paper.experiments._mnist_cells import (
     Cell,
     cells_of,
@@ -15,10 +17,10 @@ from quadric.paper.experiments._mnist_cells import (
     smallest_widths,
 )
 from quadric.paper.sweep import SIZES, WIDTHS, Recipe, Run, Task, run_sweep, table_tasks
+from quadric.plotting._style import color_of, marker_of
 from quadric.reference._counts import PARAMETERS
 
 QUICK_SIZES = SIZES[:3]
-QUICK_SEEDS, FULL_SEEDS = 3, 25
 PLACE = ("train_size", "epochs", "hidden", "model")
 STATISTICS = ("mean", "std", "best", "worst")
 COMPARISON = {  # attributes of a cell and their headings
@@ -30,16 +32,25 @@ COMPARISON = {  # attributes of a cell and their headings
     "within_2_sigmas": "within 2 std",
     "near": "within 3 std or 1 point",
 }
+CROSS: dict[str, Any] = {  # the paper's
+    "linestyle": "",
+    "marker": "x",
+    "markersize": 6,
+    "markeredgewidth": 1.6,
+}
 
 
 def tasks_for(context: Context) -> list[Task]:
     """Return the tasks of the table, or of the part that a quick run or small data allow."""
     assert context.images is not None
-    count = context.seeds or (FULL_SEEDS if context.full else QUICK_SEEDS)
-    available = len(context.images.X_train)
+    count = context.seeds or (25 if context.full else 3)
     return table_tasks(
         range(context.first_seed, context.first_seed + count),
-        sizes=[size for size in (SIZES if context.full else QUICK_SIZES) if size <= available],
+        sizes=[
+            size
+            for size in (SIZES if context.full else QUICK_SIZES)
+            if size <= len(context.images.X_train)
+        ],
     )
 
 
@@ -80,8 +91,11 @@ def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
         steps += run.result.steps
         done += run.task.cost
         rate = steps / max(1e-9, time.perf_counter() - start) / 1e6
-        speed = f"{rate:.2f} million {_unit(recipe)} per second"
-        context.progress(done, total, f"{data.name}: run {count} of {wanted}, {speed}")
+        context.progress(
+            done,
+            total,
+            f"{data.name}: run {count} of {wanted}, {rate:.2f} million {_unit(recipe)} per second",
+        )
 
     jobs, dask = context.jobs, context.dask
     runs = run_sweep(tasks, recipe, data, store, jobs=jobs, dask=dask, on_result=on_result)
@@ -97,15 +111,6 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
     """Build tables, claims and figures."""
     compared, inputs = data.name == "mnist", data.X_train.shape[1]
     cells = cells_of(runs, recipe, paper_table() if compared else {})
-    drawn = {
-        f"{data.name}_accuracy": figures.accuracy_against_width(cells, compared),
-        f"{data.name}_gain": figures.gain_against_width(cells, compared),
-        f"{data.name}_parameters": figures.accuracy_against_parameters(
-            cells, lambda cell: parameters(cell.hidden, cell.model, inputs)
-        ),
-    }
-    if compared:
-        drawn["mnist_differences"] = figures.differences(cells)
     steps, unit = sum(run.result.steps for run in runs), _unit(recipe)
     first, last = (end(run.task.seed for run in runs) for end in (min, max))
     seeds = str(first) if first == last else f"{first} to {last}"
@@ -118,7 +123,7 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
         + ("" if compared else " This is not MNIST: do not compare it with the paper's numbers."),
         _tables(cells, data, compared),
         claims_of(cells, compared),
-        drawn,
+        _figures(cells, data, compared),
         {
             "data": data.name,
             "source": data.source,
@@ -172,6 +177,113 @@ def _tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Tabl
         ),
     ]
     return [comparison, *tables] if compared else tables
+
+
+def _figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str, Figure]:
+    """Draw accuracy against width, the gain over the ANN, and accuracy against parameters."""
+    ann = {cell.key[:3]: cell for cell in cells if cell.model == "ann"}
+    fewest, most = (end(cell.epochs for cell in cells) for end in (min, max))
+
+    def paper_gain(cell: Cell) -> float:
+        return (cell.paper_mean or 0) - (ann[cell.key[:3]].paper_mean or 0)
+
+    drawn = {
+        "accuracy": _panels(
+            cells,
+            ("hidden neurons", lambda cell: cell.hidden),
+            ("test accuracy, %", lambda cell: cell.mean),
+            paper=(lambda cell: cell.paper_mean) if compared else None,
+            error=lambda cell: cell.std or 0.0,
+        ),
+        "gain": _panels(
+            [cell for cell in cells if cell.epochs == fewest],
+            ("hidden neurons", lambda cell: cell.hidden),
+            ("gain over ANN, points", lambda cell: cell.mean - ann[cell.key[:3]].mean),
+            paper=paper_gain if compared else None,
+        ),
+        "parameters": _panels(
+            [cell for cell in cells if cell.epochs == most],
+            ("parameters", lambda c: parameters(c.hidden, c.model, data.X_train.shape[1])),
+            ("test accuracy, %", lambda cell: cell.mean),
+        ),
+    }
+    if compared:
+        drawn["differences"] = _differences(cells)
+    return {f"{data.name}_{what}": figure for what, figure in drawn.items()}
+
+
+def _panels(
+    cells: Sequence[Cell],
+    x: tuple[str, Callable[[Cell], float]],
+    y: tuple[str, Callable[[Cell], float]],
+    *,
+    paper: Callable[[Cell], float | None] | None = None,
+    error: Callable[[Cell], float] | None = None,
+) -> Figure:
+    """Draw a line per model in a panel per number of epochs and size.
+
+    `x` and `y` are the label of an axis and the coordinate of a cell. `paper` returns the paper's
+    y, drawn as a cross, and `error` the length of an error bar.
+    """
+    sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))
+    figure = new_figure(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9)
+    axes = figure.subplots(len(epochs), len(sizes), squeeze=False)
+    for (i, j), ax in np.ndenumerate(axes):
+        for k, model in enumerate(MODELS):
+            mine = [
+                c
+                for c in cells
+                if (c.epochs, c.train_size, c.model) == (epochs[i], sizes[j], model)
+            ]
+            places, color = [x[1](cell) for cell in mine], color_of(k)
+            ax.errorbar(
+                places,
+                [y[1](cell) for cell in mine],
+                [error(cell) for cell in mine] if error else None,
+                capsize=2,
+                color=color,
+                marker=marker_of(k),
+                markersize=4,
+                linewidth=1.3,
+                label=model.upper(),
+            )
+            if paper:
+                ax.plot(places, [paper(cell) for cell in mine], color=color, **CROSS)
+        ax.set_title(f"{sizes[j]:,} images, {epochs[i]} epochs", fontsize=10)
+        ax.grid(alpha=0.25)
+    if paper:
+        axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
+    figure.supxlabel(x[0], fontsize=10)
+    figure.supylabel(y[0], fontsize=10)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _differences(cells: Sequence[Cell]) -> Figure:
+    """Draw our means minus the paper's, in its standard deviations."""
+    sigmas = {cell.key: cell.sigmas for cell in cells if cell.sigmas is not None}
+    columns, widths = sorted({key[:2] for key in sigmas}), sorted({key[2] for key in sigmas})
+    figure = new_figure(0.62 * len(columns) + 1.6, 5.2)
+    axes = figure.subplots(len(MODELS), 1, sharex=True)
+    for ax, model in zip(axes, MODELS, strict=True):
+        values = np.array(
+            [
+                [sigmas.get((*column, width, model), np.nan) for column in columns]
+                for width in widths
+            ]
+        )
+        image = ax.imshow(values, cmap="PuOr", vmin=-3, vmax=3, aspect="auto")
+        for (i, j), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                color = "white" if abs(value) > 2 else "black"
+                ax.text(j, i, f"{value:+.1f}", ha="center", va="center", fontsize=7, color=color)
+        ax.set_yticks(range(len(widths)), [str(width) for width in widths])
+        ax.set_ylabel(f"{model.upper()}\nhidden")
+    labels = [f"{size:,}\n{count} ep." for size, count in columns]
+    axes[-1].set_xticks(range(len(columns)), labels, fontsize=8)
+    figure.colorbar(image, ax=axes, label="(ours - paper) / printed std")
+    return figure
 
 
 def _unit(recipe: Recipe) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.paper.experiments._experiment import MODELS, Claim
+from quadric.paper.experiments._experiment import MODELS, NAMES, Claim
 from quadric.paper.sweep import WIDTHS, Recipe, Run
 
 Key = tuple[int, int, int, str]  # train_size, epochs, hidden, model
@@ -72,18 +72,25 @@ def paper_table() -> dict[Key, dict[str, float]]:
 
 def cells_of(runs: Sequence[Run], recipe: Recipe, paper: dict[Key, dict[str, float]]) -> list[Cell]:
     """Compute mean, standard deviation (n - 1), best and worst over the seeds of each cell."""
-    names = {kind: model for model, kind in MODELS.items()}
     groups = defaultdict(list)
     for run in runs:
         for epochs, accuracy in zip(recipe.epochs, run.result.accuracies, strict=True):
-            key = (run.task.size, epochs, run.task.hidden, names[run.task.kind])
+            key = (run.task.size, epochs, run.task.hidden, NAMES[run.task.kind])
             groups[key].append(100 * accuracy)
     cells = []
     for key in sorted(groups, key=lambda key: (*key[:3], list(MODELS).index(key[3]))):
         values, theirs = np.array(groups[key]), paper.get(key, {})
-        std = float(values.std(ddof=1)) if len(values) > 1 else None
-        ours = (float(values.mean()), std, float(values.max()), float(values.min()))
-        cells.append(Cell(*key, *ours, theirs.get("mean"), theirs.get("std")))
+        cells.append(
+            Cell(
+                *key,
+                mean=float(values.mean()),
+                std=float(values.std(ddof=1)) if len(values) > 1 else None,
+                best=float(values.max()),
+                worst=float(values.min()),
+                paper_mean=theirs.get("mean"),
+                paper_std=theirs.get("std"),
+            )
+        )
     return cells
 
 
@@ -115,8 +122,7 @@ def _gain_shrinks(means: Means) -> list[bool]:
 
 
 def _fewer_suffice(means: Means) -> list[bool]:
-    rows = {key[:2] for key in means}
-    return [(smallest_width(means, *row) or 30) < 30 for row in rows]
+    return [(smallest_width(means, *row) or 30) < 30 for row in {key[:2] for key in means}]
 
 
 # Statements of the paper, and a function that returns whether each holds, case by case.

@@ -14,7 +14,7 @@ from sklearn.datasets import make_moons
 from quadric._utils.arrays import Array
 from quadric.convert._separation import separate, separating_quadric
 from quadric.estimators import QuadraticClassifier
-from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, run_cases
+from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table
 
 COUNTS = (2, 5, 10, 20, 50)
 DIMENSIONS = (2, 3, 5, 10, 20)
@@ -80,7 +80,7 @@ def run(context: Context) -> Outcome:
     """Separate all sets of clusters; a quick run omits the largest counts and dimensions."""
     end = None if context.full else 4
     cases = list(product(COUNTS[:end], DIMENSIONS[:end], (0,)))
-    rows: list[dict[str, Any]] = run_cases(context, train, cases, "theorem")
+    rows: list[dict[str, Any]] = context.map(train, cases, "theorem")
     columns = tuple(rows[0])
     X, y = make_moons(200, noise=0.0, random_state=0)
     moons = separating_quadric(X, y)

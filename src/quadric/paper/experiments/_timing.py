@@ -32,7 +32,6 @@ def run(context: Context) -> Outcome:
         paper = paper_seconds / PAPER["ann"][0]
         ratio = float(np.median(seconds[model] / seconds["ann"]))
         median = float(np.median(seconds[model]))
-        accuracy = float(np.mean([100 * one.accuracies[-1] for one in results[model]]))
         rows.append(
             (
                 model.upper(),
@@ -41,7 +40,7 @@ def run(context: Context) -> Outcome:
                 median,
                 ratio,
                 paper_accuracy if compared else None,
-                accuracy,
+                float(np.mean([100 * one.accuracies[-1] for one in results[model]])),
                 5 * size / median / 1e6,
             )
         )

@@ -20,14 +20,7 @@ from quadric import datasets
 from quadric.core import Quadratic
 from quadric.geometry import Quadric
 from quadric.network import Network
-from quadric.paper.experiments._experiment import (
-    Claim,
-    Context,
-    Outcome,
-    Table,
-    new_figure,
-    run_cases,
-)
+from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, new_figure
 from quadric.plotting import plot_regions
 from quadric.plotting._style import BOUNDARY, color_of, marker_of
 
@@ -82,15 +75,16 @@ def train(variant: Variant, seed: int) -> TrainedNeuron:
         rng=seed,
         callback=(lambda epoch: correct() == 4) if variant.stop_when_solved else None,
     )
-    boundary = Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
-    return TrainedNeuron(variant, history.epochs, correct(), boundary)
+    return TrainedNeuron(
+        variant, history.epochs, correct(), Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
+    )
 
 
 def run(context: Context) -> Outcome:
     """Train every variant with every seed, and compare the boundaries with the paper's."""
     seeds = context.seeds or 50
     context.progress(0, 1, "xor: compiling the SGD engine (once)")
-    trained = run_cases(context, train, list(product(VARIANTS, range(seeds))), "xor")
+    trained = context.map(train, list(product(VARIANTS, range(seeds))), "xor")
     rows, claims = [], []
     for variant in VARIANTS:
         mine = [one for one in trained if one.variant is variant]
@@ -98,9 +92,17 @@ def run(context: Context) -> Outcome:
         solved = sum(one.correct == 4 for one in mine)
         found = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
         until = "until 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
-        epochs = median_high(one.epochs for one in mine)
-        start = (variant.start, until, variant.learning_rate, epochs)
-        rows.append((*start, f"{solved}/{seeds}", variant.expected, found))
+        rows.append(
+            (
+                variant.start,
+                until,
+                variant.learning_rate,
+                median_high(one.epochs for one in mine),
+                f"{solved}/{seeds}",
+                variant.expected,
+                found,
+            )
+        )
         if variant.expected is not None:
             claims.append(
                 Claim(

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from joblib import cpu_count
 
-import quadric
 from quadric._utils.extras import require
 from quadric._utils.whole_files import write_whole
 from quadric.paper.experiments import Outcome
@@ -30,8 +29,7 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
             picture = io.BytesIO()
             figure.savefig(picture, format="png")
             write_whole(directory / f"{name}.png", picture.getvalue())
-            encoded = base64.b64encode(picture.getvalue()).decode()
-            pictures[name] = f"data:image/png;base64,{encoded}"
+            pictures[name] = base64.b64encode(picture.getvalue()).decode()
         for table in outcome.tables:
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
@@ -48,8 +46,7 @@ def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str
     template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
     judged = [claim for outcome in outcomes for claim in outcome.claims if claim.holds is not None]
     errata = [claim for claim in judged if claim.erratum]
-    jinja = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return jinja.from_string(template).render(
+    return jinja2.Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True).render(
         outcomes=outcomes,
         about=about,
         pictures=pictures,
@@ -63,13 +60,13 @@ def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str
 def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
     """Describe the command, the machine and the versions, so that the run can be repeated."""
     versions = [f"{package} {metadata.version(package)}" for package in PACKAGES]
-    cores = cpu_count()
+    cores, here = cpu_count(), environment()
     return {
         "command": shlex.join(["quadric", *sys.argv[1:]]),
         "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "took": f"{seconds:.0f} s",
-        "processor": f"{environment().cpu}, {jobs or cores} of {cores} cores in use",
+        "processor": f"{here.cpu}, {jobs or cores} of {cores} cores in use",
         "system": platform.platform(),
         "Python": platform.python_version(),
-        "packages": ", ".join([f"quadric {quadric.__version__}", *versions]),
+        "packages": ", ".join([f"quadric {here.quadric}", *versions]),
     }

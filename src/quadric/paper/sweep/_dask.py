@@ -12,19 +12,9 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-import quadric
 from quadric._utils.extras import require
 from quadric.datasets import ImageData
-from quadric.paper.sweep._task import (
-    ENGINE,
-    FAILED,
-    Environment,
-    Recipe,
-    Result,
-    Task,
-    environment,
-    run_task,
-)
+from quadric.paper.sweep._task import ENGINE, FAILED, Finished, Recipe, Task, environment, run_task
 
 SECONDS_TO_CONNECT = 10  # to the scheduler, also after the connection was lost
 SECONDS_TO_FIRST_WORKER = 30
@@ -34,8 +24,6 @@ ROUNDS_WITHOUT_RESULT = 5  # in a row
 LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado.application")
 RETRIES = 3  # of a task that raises; the scheduler moves the runs of a dead worker
 
-Finished = tuple[Task, Result, Environment]
-
 
 def on_cluster(
     tasks: Sequence[Task], recipe: Recipe, data: ImageData, address: str
@@ -43,7 +31,11 @@ def on_cluster(
     """Yield the results as they finish. The data are sent once to every worker, unless lost."""
     with _connected(address) as client:
         try:
-            _check_workers(client, address)
+            _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
+            for worker, answer in client.run(versions, on_error="return").items():
+                # the answer of a worker that dies at this moment is an OSError
+                if answer != versions() and not isinstance(answer, OSError):
+                    raise RuntimeError(_mismatch(versions(), worker, answer))
         except OSError:
             raise _connection_lost(address) from None
         left, rounds = list(tasks), 0
@@ -69,12 +61,13 @@ def _round(
     """Submit the tasks and yield results; append lost tasks to `lost` and return the reason."""
     from distributed import KilledWorker, as_completed
 
-    options = {"pure": False, "retries": RETRIES}
     try:
         # without `hash`, which would read all of the data once more
         shared = client.scatter(data, broadcast=True, hash=False)
         futures = {
-            client.submit(run_remotely, task, recipe, shared, versions(), **options): task
+            client.submit(
+                run_remotely, task, recipe, shared, versions(), pure=False, retries=RETRIES
+            ): task
             for task in tasks
         }
     except Exception as error:  # workers or the scheduler died meanwhile
@@ -91,7 +84,7 @@ def _round(
                     lost.append(futures[future])
                     reason = _one_line(error)
                 else:
-                    yield futures[future], *result
+                    yield result
             elif failure is None:
                 raised.add_note(FAILED.format(futures[future]))
                 failure = raised
@@ -143,16 +136,16 @@ def _one_line(error: BaseException) -> str:
 
 def run_remotely(
     task: Task, recipe: Recipe, data: ImageData, expected: tuple[str, str]
-) -> tuple[Result, Environment]:
+) -> Finished:
     """Run a task on a worker, which may have joined after the versions were checked."""
     if versions() != expected:
         raise RuntimeError(_mismatch(expected, "a worker that joined later", versions()))
-    return run_task(task, recipe, data), environment()
+    return task, run_task(task, recipe, data), environment()
 
 
 def versions() -> tuple[str, str]:
     """Return what must be equal on all workers for one table."""
-    return quadric.__version__, ENGINE
+    return environment().quadric, ENGINE
 
 
 @contextlib.contextmanager
@@ -182,15 +175,6 @@ def _connected(address: str) -> Iterator[Any]:
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be gone
                 client.close()
-
-
-def _check_workers(client: Any, address: str) -> None:
-    _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
-    expected = versions()
-    for worker, answer in client.run(versions, on_error="return").items():
-        # the answer of a worker that dies at this moment is an OSError
-        if answer != expected and not isinstance(answer, OSError):
-            raise RuntimeError(_mismatch(expected, worker, answer))
 
 
 def _mismatch(expected: tuple[str, str], worker: str, answer: Any) -> str:

@@ -75,8 +75,10 @@ def _build(data: ImageData, dtype: str) -> Prepared:
         )
     n_classes = int(data.y_train.max()) + 1
     largest = checks.check_number("largest", data.largest, above=0)
+    starts = range(0, len(data.X_train), BLOCK)  # by blocks: the intermediate arrays stay small
+    blocks = (np.divide(data.X_train[i : i + BLOCK], largest, dtype=dtype) for i in starts)
     return Prepared(
-        train=_compressed(data.X_train, largest, dtype),
+        train=sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr"),
         targets=np.eye(n_classes, dtype=dtype)[data.y_train],
         test=np.divide(data.X_test, largest, dtype=dtype),
         labels=data.y_test,
@@ -94,13 +96,6 @@ def _check(part: str, images: Array, labels: Array) -> None:
             f"y_{part} must hold {len(images)} non-negative whole numbers, one per row of "
             f"X_{part}. Got {labels.dtype} of shape {labels.shape}."
         )
-
-
-def _compressed(pixels: Array, largest: float, dtype: str) -> Matrix:
-    """Return pixels/largest as CSR, block by block: the intermediate arrays stay small."""
-    blocks = (pixels[start : start + BLOCK] for start in range(0, len(pixels), BLOCK))
-    parts = [sparse.csr_array(np.divide(block, largest, dtype=dtype)) for block in blocks]
-    return sparse.vstack(parts, format="csr")
 
 
 def _compile(dtype: str) -> None:

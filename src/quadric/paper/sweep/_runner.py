@@ -3,22 +3,15 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
+from quadric.paper.sweep._dask import on_cluster
 from quadric.paper.sweep._store import Run, Store
-from quadric.paper.sweep._task import (
-    FAILED,
-    CancelledError,
-    Environment,
-    Recipe,
-    Result,
-    Task,
-    environment,
-    run_task,
-)
+from quadric.paper.sweep._task import FAILED, Finished, Recipe, Task, environment, run_task
 
 
 def run_sweep(
@@ -64,13 +57,11 @@ def run_sweep(
     # the longest first, so that no core waits at the end for a long run started late
     missing = sorted(set(wanted) - set(runs), key=lambda task: (-task.cost, task))
     if missing:
-        results: Any  # a generator
-        if dask is None:
-            results = _in_threads(missing, recipe, data, jobs)
-        else:
-            from quadric.paper.sweep._dask import on_cluster
-
-            results = on_cluster(missing, recipe, data, dask)
+        results: Any = (  # a generator
+            _in_threads(missing, recipe, data, jobs)
+            if dask is None
+            else on_cluster(missing, recipe, data, dask)
+        )
         with contextlib.closing(results):  # stops the other runs if anything is raised here
             for task, result, where in results:
                 runs[task] = store.add(recipe, data.checksum, task, result, where)
@@ -81,35 +72,28 @@ def run_sweep(
 
 def _in_threads(
     tasks: Sequence[Task], recipe: Recipe, data: ImageData, jobs: int | None
-) -> Iterator[tuple[Task, Result, Environment]]:
+) -> Iterator[Finished]:
     """Yield the results as they finish. Threads suffice: the compiled loop releases the GIL."""
-    from joblib import Parallel, cpu_count, delayed
+    from joblib import cpu_count
 
     stop = threading.Event()
-
-    def run(task: Task) -> tuple[Task, Result | Exception]:
+    failure: BaseException | None = None
+    # around all runs: changing the number makes BLAS threads spin
+    with one_blas_thread(), ThreadPoolExecutor(jobs or cpu_count()) as pool:
+        runs = {
+            pool.submit(run_task, task, recipe, data, cancelled=stop.is_set): task for task in tasks
+        }
         try:
-            return task, run_task(task, recipe, data, cancelled=stop.is_set)
-        except Exception as error:  # returned: if raised, joblib would drop earlier results
-            return task, error
-
-    parallel = Parallel(
-        n_jobs=jobs or cpu_count(), prefer="threads", return_as="generator_unordered"
-    )
-    failure: Exception | None = None
-    with one_blas_thread():  # around all runs: changing the number makes BLAS threads spin
-        results = parallel(delayed(run)(task) for task in tasks)
-        try:
-            for task, outcome in results:
-                if isinstance(outcome, Result):
-                    yield task, outcome, environment()
+            for run in as_completed(runs):
+                error = run.exception()
+                if error is None:
+                    yield runs[run], run.result(), environment()
                 elif failure is None:
-                    outcome.add_note(FAILED.format(task))
-                    failure = outcome
+                    error.add_note(FAILED.format(runs[run]))
+                    failure = error
                     stop.set()
         finally:
             stop.set()  # running tasks end with their epoch
-            with contextlib.suppress(CancelledError):
-                results.throw(CancelledError)  # `close` would warn about tasks that did not run
+            pool.shutdown(cancel_futures=True)
     if failure is not None:
         raise failure

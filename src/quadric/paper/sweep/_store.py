@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from quadric.errors import StoreError
 from quadric.paper.sweep import _store_file as store_file
-from quadric.paper.sweep._store_file import Lock, damaged, explained
 from quadric.paper.sweep._task import ENGINE, Environment, Recipe, Result, Task
 
 Key = tuple[str, str, str]  # recipe, engine, checksum of the data
@@ -59,14 +58,12 @@ class Store:
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path, self._read_only = Path(path), read_only
-        with contextlib.ExitStack() as undo, explained(self.path):
+        with contextlib.ExitStack() as undo, store_file.explained(self.path):
             self._file = Path(os.path.realpath(path))
             if not read_only:
-                if not os.path.lexists(self._file):
-                    store_file.create(self._file)
-                store_file.remove_leftovers(self._file)
+                store_file.create(self._file)
                 store_file.check_place(self._file)
-                self._lock = Lock(self._file, f"the store {self.path}")
+                self._lock = store_file.Lock(self._file, f"the store {self.path}")
                 undo.callback(self._lock.release)
             self._runs = self._read()
             if not read_only:
@@ -79,7 +76,7 @@ class Store:
     def runs(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Run]:
         """Return all runs of the recipe on these data, in the order of their tasks."""
         if self._read_only:  # another process may have added some
-            with explained(self.path):
+            with store_file.explained(self.path):
                 self._runs = self._read()
         found = (run for key, run in self._runs if key == (recipe.key(), engine, checksum))
         return sorted(found, key=lambda run: run.task)
@@ -90,7 +87,9 @@ class Store:
         try:
             return [from_values(row) for row in values]
         except (TypeError, ValueError, LookupError, RecursionError) as error:
-            raise damaged(self.path, f"a run differs from what was written: {error}") from None
+            raise store_file.damaged(
+                self.path, f"a run differs from what was written: {error}"
+            ) from None
 
     def add(
         self, recipe: Recipe, checksum: str, task: Task, result: Result, environment: Environment
@@ -98,8 +97,7 @@ class Store:
         """Store a run permanently; a run that is already stored is not replaced."""
         if self._read_only:
             raise StoreError(f"the store {self.path} was opened for reading only.")
-        now = datetime.now(UTC).isoformat(timespec="microseconds")
-        run = Run(task, result, environment, now)
+        run = Run(task, result, environment, datetime.now(UTC).isoformat(timespec="microseconds"))
         values = to_values((recipe.key(), ENGINE, checksum), run)
         checked = from_values(values)  # nothing is written that could not be read
         if not self._lock.is_in_place():
@@ -107,7 +105,7 @@ class Store:
                 f"the store {self.path} was moved, removed or replaced while it was in use. Put it "
                 "back, then run the same command again."
             )
-        with explained(self.path):
+        with store_file.explained(self.path):
             # outside of BEGIN and COMMIT every statement is a transaction
             cursor = self._connection.execute(
                 f"INSERT INTO runs VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING",
@@ -156,8 +154,9 @@ def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
         raise ValueError("seconds and steps must be finite and not negative")
     datetime.fromisoformat(values[15])
     result = Result(tuple(accuracies), seconds, steps)
-    run = Run(Task(*values[3:7]), result, Environment(*values[10:15]), values[15])
-    return (values[0], values[1], values[2]), run
+    return (values[0], values[1], values[2]), Run(
+        Task(*values[3:7]), result, Environment(*values[10:15]), finished_at=values[15]
+    )
 
 
 def digest(values: Sequence[Any]) -> str:

@@ -8,17 +8,17 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import sqlite3
 import stat
 import sys
+import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import quadric
+from quadric._utils.whole_files import HOUR, leftovers, remove_leftovers, write_whole
 from quadric.errors import StoreError
 
 APPLICATION_ID = 0x51445243  # 'QDRC', at byte 68 of the file
@@ -54,7 +54,6 @@ COMMIT;
 SETTINGS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 SUFFIXES = ("-journal", "-wal", "-shm")  # of the files that SQLite may keep beside a database
 LOG_MAGIC = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))
-HOUR = 3600
 LOCK_FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 LOCK_BYTE = 2**62  # SQLite locks bytes from 2**30 on; no store is this long
 # SQLite's errors caused by the disk, permissions or other processes. All others mean damage.
@@ -76,43 +75,25 @@ _guard = threading.Lock()
 
 
 def create(path: Path) -> None:
-    """Create a store atomically: a process killed meanwhile leaves no partial store.
+    """Create a store, unless there is one. A process killed meanwhile leaves no partial store.
 
     If another process creates one at the same time, that one stays.
     """
+    remove_leftovers(path, age=HOUR)
+    if os.path.lexists(path):
+        return
     for other in (_beside(path, suffix) for suffix in SUFFIXES):
-        if os.path.lexists(other) and not os.path.lexists(path):
-            raise _in_the_way(other)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    os.close(os.open(new, flags, 0o644))
-    try:
-        with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(other)  # also fails if SQLite's names would be too long
+            if not os.path.lexists(path):
+                raise _in_the_way(other)
+    with tempfile.TemporaryDirectory(prefix="quadric-") as directory:
+        made = Path(directory) / "store"
+        with contextlib.closing(sqlite3.connect(made, isolation_level=None)) as connection:
             connection.executescript(SCRIPT)
-        with new.open("rb+") as file:
-            os.fsync(file.fileno())  # the content reaches the disk before the name
-        with contextlib.suppress(FileExistsError):
-            os.link(new, path)  # unlike `rename`, it never replaces a file
-    finally:
-        for suffix in ("", *SUFFIXES):
-            _beside(new, suffix).unlink(missing_ok=True)
-
-
-def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left of `create`, but not files that may be in use."""
-    with contextlib.suppress(OSError):
-        for left, same in _leftovers(path):
-            if same or time.time() - left.lstat().st_mtime > HOUR:
-                left.unlink()
-
-
-def _leftovers(path: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the temporary files of `create`, and whether each is a link to the store."""
-    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.new(-wal|-shm|-journal)?")
-    for file in list(path.parent.iterdir()):
-        if ours.fullmatch(file.name):
-            with contextlib.suppress(FileNotFoundError):
-                yield file, os.path.samestat(file.lstat(), path.stat())
+        content = made.read_bytes()
+    with contextlib.suppress(FileExistsError):
+        write_whole(path, content, new=True)
 
 
 def check_place(path: Path) -> None:
@@ -127,7 +108,8 @@ def check_place(path: Path) -> None:
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if info.st_nlink > 1:
-        own = sum(same for _, same in _leftovers(path))  # before `stat`: they may be removed now
+        # of a killed `create`; counted before `stat`, since they may be removed now
+        own = sum(os.path.samestat(found, info) for _, found in leftovers(path))
         names = os.stat(path).st_nlink - own
         if names > 1:
             raise StoreError(
@@ -287,8 +269,15 @@ class Lock:
 
     def renew(self) -> None:
         """Take the lock, or confirm it; raise StoreError if another process holds it."""
+        if sys.platform == "win32":
+            return
+        import fcntl
+
         try:
-            _lock(self._file)
+            if sys.platform == "linux":
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTE)
         except (BlockingIOError, PermissionError):  # which one depends on the system
             raise self._in_use(_holder(self._file_id)) from None
 
@@ -313,17 +302,6 @@ class Lock:
 
 def _file_id(info: os.stat_result) -> tuple[int, int]:
     return info.st_dev, info.st_ino
-
-
-def _lock(file: int) -> None:
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    if sys.platform == "linux":
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    else:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTE)
 
 
 def _holder(file_id: tuple[int, int]) -> str:

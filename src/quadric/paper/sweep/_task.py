@@ -132,8 +132,9 @@ class Task:
 
     def __post_init__(self) -> None:
         for name, least in (("size", 1), ("hidden", 1), ("seed", 0)):
-            value = checks.check_integer(name, getattr(self, name), at_least=least)
-            object.__setattr__(self, name, value)
+            object.__setattr__(
+                self, name, checks.check_integer(name, getattr(self, name), at_least=least)
+            )
         checks.check_choice("kind", self.kind, LAYERS)
 
     @property
@@ -174,6 +175,9 @@ class Environment:
     numpy: str
     numba: str
     python: str
+
+
+Finished = tuple[Task, Result, Environment]
 
 
 @cache
@@ -271,8 +275,11 @@ def run_task(
             shuffle=recipe.order == "new",
             callback=after,
         )
-    steps = history.n_samples * history.epochs
-    return Result(tuple(accuracies), float(sum(history.seconds)), steps)
+    return Result(
+        tuple(accuracies),
+        seconds=float(sum(history.seconds)),
+        steps=history.n_samples * history.epochs,
+    )
 
 
 def _accuracy(net: Network, ready: Prepared, offset: float | None) -> float:
