@@ -197,8 +197,9 @@ def register() -> None:
         (QuadraticLogisticRegression, _classifier_shapes, CLASSIFIER_OPTIONS),
         (QuadraticRegressor, _regressor_shapes, None),
     ):
-        name = f"Quadric{estimator.__name__}"
-        update_registered_converter(estimator, name, shapes, _convert, options=options)
+        update_registered_converter(
+            estimator, f"Quadric{estimator.__name__}", shapes, _convert, options=options
+        )
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
@@ -206,7 +207,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     from skl2onnx.common.data_types import DoubleTensorType
 
     double = isinstance(operator.outputs[-1].type, DoubleTensorType)
-    graph = Graph(np.float64 if double else np.float32, scope.get_unique_variable_name)
+    graph = Graph(as_dtype("float64" if double else "float32"), scope.get_unique_variable_name)
     X = graph.concat([graph.cast(variable.full_name) for variable in operator.inputs])
     model = operator.raw_operator
     labels = _labels(scope, model) if hasattr(model, "classes_") else None

@@ -1,8 +1,7 @@
 """A builder for ONNX graphs, and the features on their way through the preprocessing."""
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby
 from operator import itemgetter
 from typing import Any, Self
@@ -46,6 +45,7 @@ def unique_names(reserved: Iterable[str]) -> Callable[[str], str]:
     return unique_name
 
 
+@dataclass(frozen=True)
 class Graph:
     """Nodes and constants of a graph with a single floating-point type.
 
@@ -53,17 +53,18 @@ class Graph:
 
     Parameters
     ----------
-    dtype : {'float32', 'float64'}
+    dtype : float32 or float64 as a NumPy dtype
         Type of every real number in the graph.
     unique_name : callable
         Returns an unused name that resembles its argument.
+    nodes, initializers : list
+        Filled by `add` and `constant`.
     """
 
-    def __init__(self, dtype: Any, unique_name: Callable[[str], str]) -> None:
-        self.dtype = np.dtype(dtype)
-        self.unique_name = unique_name
-        self.nodes: list[Any] = []
-        self.initializers: list[Any] = []
+    dtype: np.dtype[Any]
+    unique_name: Callable[[str], str]
+    nodes: list[Any] = field(default_factory=list)
+    initializers: list[Any] = field(default_factory=list)
 
     def add(
         self, op: str, *inputs: str, domain: str = "", output: str | None = None, **attributes: Any
@@ -85,7 +86,7 @@ class Graph:
     def as_tensor(self, values: Any) -> Array:
         """Convert reals to the graph's dtype, whole numbers to int64, and text to objects."""
         array = np.asarray(values)
-        dtypes = {"f": self.dtype, "i": np.int64, "u": np.int64, "b": np.int64}
+        dtypes: dict[str, Any] = {"f": self.dtype, "i": np.int64, "u": np.int64, "b": np.int64}
         return np.asarray(array, dtype=dtypes.get(array.dtype.kind, object), order="C")
 
     def cast(self, tensor: str, dtype: Any = None) -> str:
@@ -98,9 +99,7 @@ class Graph:
 
     def in_float64(self) -> Self:
         """Return a view of the graph that adds nodes which compute in float64."""
-        view = copy.copy(self)  # shares the lists and the names
-        view.dtype = np.dtype(np.float64)
-        return view
+        return replace(self, dtype=np.dtype(np.float64))  # shares the lists and the names
 
 
 @dataclass(frozen=True)
@@ -195,29 +194,30 @@ def declare_inputs(
 def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
     """Return the kinds of the columns before the operations, given those needed afterwards."""
     for operation in reversed(operations):
-        kinds = _kinds_before_one(operation, kinds)
+        match operation:
+            case OneHot() | Ordinal():
+                kinds = [kind_of_values(column.values) for column in operation.columns]
+            case Impute():  # whole numbers with missing values are floats
+                kinds = ["string" if isinstance(v, str) else "float" for v in operation.fill]
+            case Affine():
+                kinds = ["float"] * len(operation.center)
+            case Select():
+                kinds = _combined([(operation.indices, kinds)], operation.n)
+            case Beside():
+                branches = [
+                    (branch.columns, _kinds_before(branch.operations, part))
+                    for branch, part in operation.split(kinds)
+                ]
+                kinds = _combined(branches, operation.n)
+            case _:
+                kinds = ["float"] * len(kinds)
     return kinds
 
 
-def _kinds_before_one(operation: Operation, after: Kinds) -> Kinds:
-    match operation:
-        case OneHot() | Ordinal():
-            return [kind_of_values(column.values) for column in operation.columns]
-        case Impute():  # whole numbers with missing values are floats
-            return ["string" if isinstance(value, str) else "float" for value in operation.fill]
-        case Affine():
-            return ["float"] * len(operation.center)
-        case Select():
-            columns: list[tuple[Any, Kinds]] = [(operation.indices, after)]
-        case Beside():
-            columns = [
-                (branch.columns, _kinds_before(branch.operations, part))
-                for branch, part in operation.split(after)
-            ]
-        case _:
-            return ["float"] * len(after)
-    kinds: Kinds = [None] * operation.n
-    for indices, inner in columns:
-        for i, kind in zip(indices, inner, strict=True):
+def _combined(parts: Iterable[tuple[Any, Kinds]], n: int) -> Kinds:
+    """Return the most general kind that the parts need of each of n columns, or None."""
+    kinds: Kinds = [None] * n
+    for columns, needed in parts:
+        for i, kind in zip(columns, needed, strict=True):
             kinds[i] = max(filter(None, (kinds[i], kind)), key=GENERALITY.index, default=None)
     return kinds

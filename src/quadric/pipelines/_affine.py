@@ -112,8 +112,8 @@ def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
 def fill_values(steps: Sequence[Any]) -> Array:
     """The values that replace missing values of each column in the steps; NaN for none."""
     found = [operations(step) for step in steps]
-    n = _n_inputs(steps[0], found[0])
-    return fill_after([operation for inside in found for operation in inside], n)
+    every = [operation for inside in found for operation in inside]
+    return fill_after(every, _n_inputs(steps[0], found[0]))
 
 
 def _n_inputs(step: Any, found: Sequence[Operation]) -> int:
@@ -134,8 +134,13 @@ def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> A
 def _map_of(operation: Operation, fill: Array) -> AffineMap:
     """One operation as a map; `fill` replaces missing values after it."""
     match operation:
-        case Affine():
-            return _without_missing(AffineMap(operation.A, operation.t), fill)
+        case Affine(A=A, t=t):
+            missing = np.isnan(t)  # columns without values in `fit`
+            if not missing.any():
+                return AffineMap(A, t)
+            # if `fill` is NaN too, a later step drops the column, and the constant does not matter
+            constants = np.where(np.isnan(fill), 0.0, fill)
+            return AffineMap(np.where(missing, 0.0, A), np.where(missing, constants, t))
         case Select():
             return _selection(operation.indices, operation.n)
         case Impute() if is_missing(operation.missing):
@@ -149,21 +154,10 @@ def _map_of(operation: Operation, fill: Array) -> AffineMap:
                 )
                 for branch, part in operation.split(fill)
             ]
-            t = np.concatenate([part.t for part in maps])
-            return AffineMap.simplest(np.vstack([part.matrix for part in maps]), t)
+            return AffineMap.simplest(
+                np.vstack([part.matrix for part in maps]), np.concatenate([part.t for part in maps])
+            )
     raise NotAffineError(NOT_AFFINE[type(operation).__name__])
-
-
-def _without_missing(scaling: AffineMap, fill: Array) -> AffineMap:
-    """Replace rows of NaN, from columns without values in `fit`, by the constants in `fill`.
-
-    If `fill` is NaN, a later step drops the column, and the constant does not matter.
-    """
-    missing = np.isnan(scaling.t)
-    if not missing.any():
-        return scaling
-    constants = np.where(np.isnan(fill), 0.0, fill)
-    return AffineMap(np.where(missing, 0.0, scaling.A), np.where(missing, constants, scaling.t))
 
 
 def _identity(n: int) -> AffineMap:

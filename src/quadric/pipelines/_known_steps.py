@@ -107,8 +107,9 @@ class Facts:
         return int(value)
 
     def flag(self, name: str) -> bool:
-        rules: Rules = {"True or False": lambda value: isinstance(value, (bool, np.bool_))}
-        return bool(self.require(name, rules))
+        return bool(
+            self.require(name, {"True or False": lambda value: isinstance(value, (bool, np.bool_))})
+        )
 
     def number(self, name: str) -> Any:
         """A finite number, of its own type."""
