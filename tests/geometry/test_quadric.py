@@ -8,7 +8,8 @@ from scipy import optimize
 from scipy.stats import special_ortho_group
 
 from quadric.geometry import Quadric
-from quadric.geometry._arcs_and_meshes import MESHES, arcs, surface_meshes
+from quadric.geometry._conic_arcs import arcs
+from quadric.geometry._surface_meshes import MESHES, surface_meshes
 
 # diagonal of Q, w, b
 PLANE = {

@@ -268,5 +268,5 @@ def test_arguments_that_do_not_fit_the_model_are_refused(ax):
 
 def test_a_conic_that_no_window_can_show():
     far = Quadric(np.eye(2), [0, 0], -1).transform(1.0, [1e20, 0])
-    with pytest.raises(ValueError, match=r"cannot be drawn: its centre .* Pass window, or rescale"):
+    with pytest.raises(ValueError, match=r"cannot be drawn: its center .* Pass window, or rescale"):
         plot_conic(far)

@@ -310,7 +310,7 @@ def test_tied_weights_are_refused():
 def test_parametrized_weights_are_refused(wrap):
     model = cnn(20)
     wrap(model[6])
-    refused(model, "the Linear '6' is parametrised: call .*remove_parametrizations")
+    refused(model, "the Linear '6' is parametrized: call .*remove_parametrizations")
 
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")

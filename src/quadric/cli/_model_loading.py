@@ -27,7 +27,7 @@ class OpenedModel:
         The table.
     notes : list of str
         Assumptions, in sentences.
-    labelled : bool
+    labeled : bool
         Whether the table's column with the target's name has the true labels.
     """
 
@@ -35,7 +35,7 @@ class OpenedModel:
     schema: Schema | None
     source: Source | None
     notes: list[str] = field(default_factory=list)
-    labelled: bool = True
+    labeled: bool = True
 
     def inputs_and_labels(self) -> tuple[Any, Any]:
         """Return inputs and targets of the rows without a missing value; None if unknown."""
@@ -48,7 +48,7 @@ class OpenedModel:
         frame = source.read()
         X = features(schema, frame)
         kept = complete_rows(X)
-        if self.labelled and schema.target in source.columns:
+        if self.labeled and schema.target in source.columns:
             y, present = labels(schema, frame)
             y, kept = y[kept[present]], kept & present
         if not kept.any():

@@ -206,7 +206,7 @@ def _images(data_dir: Path | None, stderr: Console) -> ImageData:
     except DatasetUnavailableError as error:
         stderr.print(
             f"MNIST is not available: {visible(str(error))}\nUsing scikit-learn's 8x8 digits "
-            "instead, labelled as such; they cannot be compared with the paper's numbers.",
+            "instead, labeled as such; they cannot be compared with the paper's numbers.",
             style="yellow",
         )
         return datasets.digits()

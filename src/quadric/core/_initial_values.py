@@ -17,7 +17,7 @@ Parameters = dict[str, Array]
 def _normal(
     kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 0.005
 ) -> Parameters:
-    """Draw every parameter from N(0, scale^2); Q is symmetrised afterwards.
+    """Draw every parameter from N(0, scale^2); Q is symmetrized afterwards.
 
     With the default scale of 0.005, the results match the paper's MNIST table.
     """

@@ -1,4 +1,4 @@
-"""Data sets: points in the plane, and labelled images.
+"""Data sets: points in the plane, and labeled images.
 
 Imports `_utils` and `errors` only. Start with `_images.py`: it reads MNIST from a directory or
 downloads it (`_sources.py`). `_idx.py` lists the files, finds, verifies and writes them.

@@ -1,4 +1,4 @@
-"""Labelled images: MNIST and Fashion-MNIST from files or a download, digits from scikit-learn."""
+"""Labeled images: MNIST and Fashion-MNIST from files or a download, digits from scikit-learn."""
 
 import errno
 import hashlib

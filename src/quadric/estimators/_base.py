@@ -50,7 +50,7 @@ class Problem:
 
     `encode(dtype)` returns the targets, shape (n_samples, n_outputs). They may be much larger than
     y, so memory is checked before it is called. `score(logits, targets, weights)` is for early
-    stopping, which holds out a part of every class if `stratify`. If `standardise`, 'lbfgs' sees
+    stopping, which holds out a part of every class if `stratify`. If `standardize`, 'lbfgs' sees
     targets of variance 1, so that the penalty does not depend on their unit.
     """
 
@@ -61,7 +61,7 @@ class Problem:
     last: str
     score: Callable[[Array, Array, Array | None], float]
     stratify: bool = False
-    standardise: bool = False
+    standardize: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
         Y = problem.encode(plan.dtype)
         samples = _data.as_samples(data.X, Y, problem.weight, plan.dtype)
         if plan.solver == "lbfgs":
-            self._minimise(_data.merge_repeated(samples), problem, plan)
+            self._minimize(_data.merge_repeated(samples), problem, plan)
         else:
             self._run_epochs(samples, problem, plan)
         return self
@@ -218,7 +218,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
         shapes = shapes or [Architecture.of(self.network_.layers)]
         sizes = SampleSizes.of(X, problem.n_outputs, size, data.allocated)
         if plan.solver == "lbfgs":
-            _data.check_lbfgs(X, shapes, sizes, drawn=drawn, standardise=problem.standardise)
+            _data.check_lbfgs(X, shapes, sizes, drawn=drawn, standardize=problem.standardize)
             return
         per_sample = plan.solver == "sgd" and batch_size == 1 and self.momentum == 0
         _data.check_epochs(
@@ -231,7 +231,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
             early_stopping=self.early_stopping,
         )
 
-    def _minimise(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
+    def _minimize(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
         """Run L-BFGS, after a choice among the candidates."""
         options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
         among, used = plan.candidates, 0
@@ -241,9 +241,9 @@ class QuadraticNetworkEstimator(NetworkParameters):
         if among:
             self.network_, self._alpha = networks[0], among[0].alpha
         mean, scale = np.zeros(1), np.ones(1)
-        if problem.standardise:
+        if problem.standardize:
             last = self.network_.layers[-1]
-            samples, mean, scale = _data.standardise(samples, last)
+            samples, mean, scale = _data.standardize(samples, last)
             if not among:  # a warm start: the network predicts in the unit of the targets
                 _data.scale_outputs(last, 1 / scale, -mean / scale)
         try:
@@ -257,7 +257,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
                 options = replace(options, epochs=epochs, max_evaluations=left)
             self._train(samples, problem, options, plan)
         finally:
-            if problem.standardise:
+            if problem.standardize:
                 _data.scale_outputs(self.network_.layers[-1], scale, mean)
         self.n_iter_ += used
         if self._state.history.exhausted and self.solver == "lbfgs":  # for 'auto', it is a budget

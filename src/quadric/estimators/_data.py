@@ -192,7 +192,7 @@ def _sparse_keys(X: Matrix, Y: Array) -> Array:
     return keys
 
 
-def standardise(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
+def standardize(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
     """Return samples with targets of mean 0 and variance 1, and the targets' mean and scale.
 
     A reduced layer is a product and cannot represent a mean: its targets are only scaled.
@@ -226,20 +226,20 @@ def check_lbfgs(
     sizes: SampleSizes,
     *,
     drawn: int = 0,
-    standardise: bool = False,
+    standardize: bool = False,
     pairs: int = 10,
 ) -> None:
     """Check a run of L-BFGS, after a choice if there are several shapes.
 
-    `drawn` is the memory for drawing initial values; targets may be `standardise`d.
+    `drawn` is the memory for drawing initial values; targets may be `standardize`d.
     """
     shape, N = max(shapes, key=lambda one: one.n_parameters), sizes.n_samples
     own = sum(one.n_parameters for one in shapes) * shape.itemsize + drawn
     merging = _cast_bytes(X, shape, sizes) + sizes.Y + 2 * sizes.all
     if sparse.issparse(X):
         merging += 8 * X.nnz + 100 * N  # keys
-    scaled = sizes.Y if standardise else 0
-    scaling = sizes.all + scaled + 3 * N * shape.n_outputs * 8 if standardise else 0
+    scaled = sizes.Y if standardize else 0
+    scaling = sizes.all + scaled + 3 * N * shape.n_outputs * 8 if standardize else 0
     held = sizes.all * (2 if len(shapes) > 1 else 1) + scaled  # held-out samples while choosing
     training = held + max(own, shape.solver_bytes("lbfgs", X, pairs=pairs))
     check_training(shape, sizes, max(merging, scaling, training))

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from quadric._utils.arrays import Array
 from quadric.core import Quadratic, Stack
-from quadric.estimators._classifier_and_regressor import QuadraticClassifier
+from quadric.estimators._classifier import QuadraticClassifier
 from quadric.estimators._data import (
     FitData,
     as_samples,
@@ -53,12 +53,12 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
     ----------
     C : float, default=1.0
         Inverse strength of the L2 penalty on the coefficients of the monomials, w_i, q_ii and
-        2 q_ij; np.inf for no penalty. The intercept is not penalised.
+        2 q_ij; np.inf for no penalty. The intercept is not penalized.
     loss : {'multinomial', 'one-vs-rest'}, default='multinomial'
         For more than two classes: one softmax, or a sigmoid for each class.
     solver : {'lbfgs', 'sgd'}, default='lbfgs'
         'lbfgs' finds the optimum. 'sgd' performs the paper's updates, one sample at a time; it
-        penalises q_ij instead of 2 q_ij, and stops near the optimum.
+        penalizes q_ij instead of 2 q_ij, and stops near the optimum.
     tol : float, default=1e-4
         'lbfgs' stops when no entry of the gradient of the mean loss is larger. 'sgd' stops when the
         loss has not improved by more for ten epochs.
@@ -172,7 +172,7 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
         return neuron.Q
 
     def _fit_lbfgs(self, data: FitData, Y: Array) -> None:
-        """Minimise mean loss + |v|^2 / (2 C total weight), v being the monomials' coefficients."""
+        """Minimize mean loss + |v|^2 / (2 C total weight), v being the monomials' coefficients."""
         (_, n), m = data.X.shape, Y.shape[1]
         loss = "binary_cross_entropy" if m == 1 else LOSS_NAMES[self.loss]
         last = "softmax" if loss == "cross_entropy" else "logistic"

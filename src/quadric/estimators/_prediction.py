@@ -99,5 +99,5 @@ class ClassPredictions:
             return np.hstack([special.log_expit(-z), special.log_expit(z)])
         if self.network_.activations[-1] == "softmax":
             return special.log_softmax(z, axis=1)
-        each = special.log_expit(z)  # one sigmoid per class, normalised
+        each = special.log_expit(z)  # one sigmoid per class, normalized
         return each - special.logsumexp(each, axis=1, keepdims=True)

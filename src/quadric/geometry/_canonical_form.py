@@ -1,4 +1,4 @@
-"""The canonical form of a quadric: its axes, its centre, and its kind.
+"""The canonical form of a quadric: its axes, its center, and its kind.
 
 Every decision uses the backward error: a quantity counts as zero if a change of the coefficients
 by `tolerance`, relative to the size of Q, of w and of b, could make it zero. Shifts and rotations,
@@ -15,7 +15,7 @@ from quadric._utils.arrays import Array
 STRAIGHT = 5e3  # the largest factor by which straight directions widen the tolerance
 EPS = float(np.finfo(np.float64).eps)
 MAX_QR = 100  # dimensions; above, the faster divide-and-conquer method computes eigenvalues
-# (n, axes met, axes not met): names for F(centre) != 0, for F(centre) = 0, and without a centre
+# (n, axes met, axes not met): names for F(center) != 0, for F(center) = 0, and without a center
 KINDS: dict[tuple[int, int, int], tuple[str, ...]] = {
     (1, 1, 0): ("two points", "point"),
     (1, 0, 1): ("empty",),
@@ -45,7 +45,7 @@ class Shape:
     positive: int  # number of positive eigenvalues of Q
     negative: int
     slanted: bool  # w has a component in the null space of Q: a paraboloid, or a plane if Q = 0
-    level: int  # sign of F at the centre; 0 if there is no centre
+    level: int  # sign of F at the center; 0 if there is no center
 
     @property
     def rank(self) -> int:
@@ -53,9 +53,9 @@ class Shape:
 
     @property
     def met(self) -> tuple[int, int]:
-        """Number of axes on which a ray from the centre meets the surface, and of the other axes.
+        """Number of axes on which a ray from the center meets the surface, and of the other axes.
 
-        If the surface has no centre or contains it, these are the larger and the smaller number
+        If the surface has no center or contains it, these are the larger and the smaller number
         of equal signs, because F = 0 and -F = 0 are the same surface.
         """
         p, q = self.positive, self.negative
@@ -94,7 +94,7 @@ class CanonicalForm:
     """F in the coordinates y of its axes, x = origin + y @ directions.
 
     ``F = sum_i eigenvalues[i] y_i^2 + slope y_flat + level``, where eigenvalues that count as zero
-    are zero. `origin` is the centre. A surface without a centre (`shape.slanted`) has its vertex
+    are zero. `origin` is the center. A surface without a center (`shape.slanted`) has its vertex
     there; then `level` is 0, and `slope` is the slope along `directions[flat]`.
     """
 

@@ -9,7 +9,7 @@ from quadric._utils.arrays import FLOAT64, Array, as_numbers
 from quadric.geometry._quadric import Quadric
 
 MAX_ITERATIONS = 100_000
-MAX_ROUNDING = 0.01  # of |F| at the centre
+MAX_ROUNDING = 0.01  # of |F| at the center
 # half-length along directions in which the points do not spread (points in a plane, on a line, or a
 # single one), relative to the longest half-length, or to 1 for a single point
 THICKNESS = 1e-3
@@ -114,7 +114,7 @@ def _rounding(quadric: Quadric, X: Array) -> Array:
 
 
 def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
-    """Centre and shape of the smallest ellipsoid around points that span the space."""
+    """Center and shape of the smallest ellipsoid around points that span the space."""
     N, n = X.shape
     d = n + 1
     q = np.column_stack([X, np.ones(N)])
@@ -173,7 +173,7 @@ def disjoint(first: Quadric, second: Quadric) -> bool:
     """Whether two ellipsoids, including their interiors, have no point in common.
 
     In coordinates in which the first is the unit ball, the second must be farther than 1 from the
-    centre and must not enclose it.
+    center and must not enclose it.
     """
     for quadric in (first, second):
         if not quadric.is_ellipsoid:

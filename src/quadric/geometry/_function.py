@@ -31,7 +31,7 @@ class QuadraticFunction:
         self.tolerance = checks.check_number("tolerance", tolerance, at_least=0, below=1)
         self.Q.flags.writeable = self.w.flags.writeable = False
         # (source, map): F(x) = source(map(x)). The source is stated in well-scaled coordinates, so
-        # values, kind and centre are computed there. The map is onto.
+        # values, kind and center are computed there. The map is onto.
         self._origin: tuple[Self, AffineMap] | None = None
 
     @property
@@ -159,7 +159,7 @@ class QuadraticFunction:
     def transform(self, scale: Any = 1.0, shift: Any = 0.0) -> Self:
         """Compute the image of the surface under x -> scale * x + shift.
 
-        ``transform(scaler.scale_, scaler.mean_)`` converts a surface learned on standardised
+        ``transform(scaler.scale_, scaler.mean_)`` converts a surface learned on standardized
         features to the user's units.
 
         Parameters

@@ -4,11 +4,11 @@ At the point x nearest to p, ``x - p`` is parallel to the gradient of F. Along t
 step d = x - p is ``d_i = -(nu/2) g_i / (1 + nu lambda_i)``, where g is the gradient at p. The
 nearest such x is the one for which ``I + nu Q`` has no negative eigenvalue (J. Moré,
 Generalizations of the trust region problem, 1993). In this range ``F(p + d)`` decreases strictly
-with nu, so its zero can be bracketed. If there is none (p is a centre or a point of an axis: the
+with nu, so its zero can be bracketed. If there is none (p is a center or a point of an axis: the
 "hard case"), nu is at the end of the range, and the rest of the step is taken along the axis whose
 eigenvalue defines that end.
 
-The range of nu is parametrised by r from 0 to infinity, such that
+The range of nu is parametrized by r from 0 to infinity, such that
 ``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` keeps its digits at both ends. With a negative
 eigenvalue, L is the size of the lowest one, ``nu = r/(1+r)/L`` and ``kappa_i = 1 + lambda_i/L``.
 Otherwise L is the largest eigenvalue, ``nu = r/L`` and ``kappa_i = lambda_i/L``.

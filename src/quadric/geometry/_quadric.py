@@ -18,14 +18,14 @@ class Axes(NamedTuple):
     """Principal axes of a quadric, the longest first.
 
     A half-length is infinite where the surface is straight, zero for a cone, and NaN for a
-    paraboloid, which has no centre.
+    paraboloid, which has no center.
 
     Parameters
     ----------
     directions : array of shape (n, n)
         One unit vector per row.
     half_lengths : array of shape (n,)
-        Distance from the centre to the surface along each of them.
+        Distance from the center to the surface along each of them.
     """
 
     directions: Array
@@ -61,7 +61,7 @@ class Quadric(QuadraticFunction):
 
     @cached_property
     def _form(self) -> CanonicalForm:
-        """Axes in these coordinates; signs and centre from the source."""
+        """Axes in these coordinates; signs and center from the source."""
         if self._origin is None:
             return canonical_form(self.Q, self.w, self.b, self.tolerance)
         source, to_source = self._origin
@@ -113,7 +113,7 @@ class Quadric(QuadraticFunction):
 
     @property
     def center(self) -> Array | None:
-        """Centre of symmetry, or None; if there are several, the one nearest to the origin."""
+        """Center of symmetry, or None; if there are several, the one nearest to the origin."""
         if self._shape.slanted or self._shape.rank == 0:
             return None
         return self._form.origin.copy()
@@ -181,7 +181,7 @@ class Quadric(QuadraticFunction):
 
         Notes
         -----
-        The distance is Euclidean, and the result is exact also for centres and focal points. If
+        The distance is Euclidean, and the result is exact also for centers and focal points. If
         several points are nearest, one of them is returned.
         """
         if self.is_empty:
@@ -255,7 +255,7 @@ class Quadric(QuadraticFunction):
             Coordinates to keep, in this order.
         at : array of shape (n,) or float, optional
             Values of the other coordinates; the entries in `dims` are ignored. The default is the
-            centre.
+            center.
 
         Returns
         -------
@@ -271,7 +271,7 @@ class Quadric(QuadraticFunction):
         kept, _ = split_dims(dims, self.n_dims)
         at = self.center if at is None else at
         if at is None:
-            raise ValueError(f"at must be given, because a {self.kind} has no centre.")
+            raise ValueError(f"at must be given, because a {self.kind} has no center.")
         return self._preimage(slice_map(kept, as_vector("at", at, self.n_dims, FLOAT64)))
 
     def project(self, dims: Sequence[int]) -> Self:

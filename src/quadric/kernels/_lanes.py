@@ -1,6 +1,6 @@
 """Lanes: a block of numbers held in SIMD registers, and the operations on it.
 
-The compiler alone vectorises short loops badly, because it must assume that all arrays overlap. The
+The compiler alone vectorizes short loops badly, because it must assume that all arrays overlap. The
 kernels therefore write their registers out. Inside them, memory is addresses and offsets: arrays
 would be reference-counted at every call.
 """

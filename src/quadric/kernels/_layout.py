@@ -7,7 +7,7 @@ input offset (layer 0), then a quadratic layer (layer 1)::
 
     theta   | W   U   | W   Q   | u r u r   || b   c   | b       |
             | layer 0 | layer 1 | of layer 0|| layer 0 | layer 1 |
-            |<---- n_penalised numbers ---->|
+            |<---- n_penalized numbers ---->|
                  stored divided by scale
 
     W and U   neuron  0    1  .. m-1  padding    Q    neuron  0      1    .. padding
@@ -85,8 +85,8 @@ class Memory(NamedTuple):
     """The buffers of a stack of layers, as arrays or as addresses; updated in place."""
 
     theta: Any  # parameters
-    scale: Any  # one number: the first n_penalised parameters are scale[0] times what is stored
-    n_penalised: Any  # number of parameters under the L2 penalty
+    scale: Any  # one number: the first n_penalized parameters are scale[0] times what is stored
+    n_penalized: Any  # number of parameters under the L2 penalty
     work: Any  # values of the current sample
     where: Any  # indices of inputs
 
@@ -106,7 +106,7 @@ class SampleArrays(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The loss that a step minimises, and its size."""
+    """The loss that a step minimizes, and its size."""
 
     loss: Any  # BINARY_CROSS_ENTROPY, CROSS_ENTROPY or SQUARED_ERROR
     rate: Any  # learning rate

@@ -35,7 +35,7 @@ def _squared_norm(offset, n):
 def _fold_small_scale(memory, scale):
     """Multiply the weights by a scale that is small, zero or negative; return the new scale."""
     if scale < 1e-4:
-        for p in range(memory.n_penalised):
+        for p in range(memory.n_penalized):
             memory.theta[p] *= scale
         scale = 1.0
     return scale

@@ -6,7 +6,6 @@ returned content has passed the hash.
 
 import contextlib
 import errno
-import hashlib
 import math
 import os
 import re
@@ -20,6 +19,7 @@ import numpy as np
 from quadric._utils.whole_files import open_regular
 from quadric.errors import ModelFileError
 from quadric.model_file._canonical_json import canonical, expect, memory_estimate, parse
+from quadric.model_file._hash import digest, without_hash
 
 FORMAT = 2
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
@@ -99,18 +99,6 @@ def to_bytes(
     return content
 
 
-def digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -> str:
-    """SHA-256 of the description and every tensor's name, dtype, shape and bytes."""
-    found = hashlib.sha256(struct.pack("<Q", len(text)))
-    found.update(text.encode("ascii"))
-    for name in sorted(tensors):
-        dtype, shape, content = tensors[name]
-        entry = canonical([name, dtype, list(shape)]).encode("ascii")
-        found.update(struct.pack("<Q", len(entry)) + entry)
-        found.update(content)
-    return found.hexdigest()
-
-
 def _is_affordable(header: bytes, size: int) -> bool:
     """Whether parsing the header of a file of this size takes little enough memory."""
     return memory_estimate(header) <= 6 * size + SPARE_MEMORY
@@ -130,7 +118,7 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
         claimed = description.pop("hash")
         parts = {n: (d, s, view[a:b]) for n, (d, s, a, b) in entries.items()}
         expect(
-            claimed == digest(_without_hash(text, claimed), parts),
+            claimed == digest(without_hash(text, claimed), parts),
             "its content does not match its hash",
         )
         for name, (dtype, shape, content) in parts.items():
@@ -255,10 +243,3 @@ def _check_format(description: dict[str, Any], form: Form) -> None:
         set(description) == fields,
         f"its description must have the fields {', '.join(sorted(fields))}",
     )
-
-
-def _without_hash(text: str, claimed: Any) -> str:
-    """The text that was hashed. Writing the description again would take more memory."""
-    before, found, after = text.partition(f'"hash":"{claimed}",')
-    expect(found and text.isascii(), "its description is not canonical JSON")
-    return before + after

@@ -21,7 +21,7 @@ from quadric.pipelines._known_steps import (
     attributes,
     is_vector,
 )
-from quadric.pipelines._selectors_and_imputers import SELECTED
+from quadric.pipelines._selectors import SELECTED
 from quadric.pipelines._table import STEPS
 
 # Parameters that control how an object of any class runs. They are never taken from a file.

@@ -187,7 +187,7 @@ class Network:
         score: Callable[[Array, Array], float] | None = None,
         callback: Callable[[Epoch], object] | None = None,
     ) -> History:
-        """Train in place: minimise mean loss + l2/2 times the sum of squared weights.
+        """Train in place: minimize mean loss + l2/2 times the sum of squared weights.
 
         Parameters
         ----------

@@ -24,6 +24,7 @@ from quadric.pipelines._composed_steps import (
     rebuild_columns,
 )
 from quadric.pipelines._encoders import ENCODERS
+from quadric.pipelines._imputers import IMPUTERS
 from quadric.pipelines._known_steps import (
     Facts,
     KnownStep,
@@ -32,12 +33,7 @@ from quadric.pipelines._known_steps import (
 )
 from quadric.pipelines._operations import Affine, Beside, Branch, Operation, width_after
 from quadric.pipelines._scalers_and_projections import SCALERS_AND_PROJECTIONS
-from quadric.pipelines._selectors_and_imputers import (
-    IMPUTERS,
-    SELECTED,
-    SELECTORS,
-    has_known_score,
-)
+from quadric.pipelines._selectors import SELECTED, SELECTORS, has_known_score
 
 Steps = Sequence[tuple[str, Any]]
 

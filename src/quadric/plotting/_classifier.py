@@ -16,7 +16,7 @@ from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric.explain import Explanation, boundary, explain
 from quadric.explain._model import SelectedLayer, quadrics, select_layer, tie
-from quadric.geometry._arcs_and_meshes import Window, arcs
+from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
 from quadric.plotting._quadrics import plot_conic, plot_slices
 from quadric.plotting._style import (
@@ -46,7 +46,7 @@ def plot_regions(
     """Draw the regions in which a classifier with two inputs predicts each class.
 
     For a single layer, the lines between the regions are exact conics. For a model with hidden
-    layers, they are the edges of the coloured grid.
+    layers, they are the edges of the colored grid.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def plot_clusters(
     window: Window | None = None,
     size: float = 8.0,
 ) -> Axes:
-    """Draw the points of each class and the boundary z = 0 of its neuron in the same colour.
+    """Draw the points of each class and the boundary z = 0 of its neuron in the same color.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def plot_clusters(
     X : array of shape (n_samples, 2)
         Points.
     y : array of shape (n_samples,)
-        Class of each point, which determines its colour.
+        Class of each point, which determines its color.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on. By default, new axes are created.
     window : tuple (left, right, bottom, top), optional
@@ -185,7 +185,7 @@ def _decision(model: Any, X: Any) -> Array:
 
 
 def _pale(k: int) -> tuple[float, ...]:
-    """The pale colour of the region of a class, darker from the eighth class on."""
+    """The pale color of the region of a class, darker from the eighth class on."""
     strength = 0.36 if k < len(COLORS) else 0.6
     return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
 

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
-from quadric.geometry._arcs_and_meshes import Window, arcs, check_conic, surface_meshes
+from quadric.geometry._conic_arcs import Window, arcs, check_conic
 from quadric.geometry._function import axis_names
+from quadric.geometry._surface_meshes import surface_meshes
 from quadric.plotting._style import (
     BOUNDARY,
     color_of,
@@ -51,7 +52,7 @@ def plot_conic(
         Part of the plane to draw. The default is the part that `ax` shows, or the surroundings of
         the curve.
     color : str
-        Colour of the lines.
+        Color of the lines.
     linestyle : str or tuple
         Style of the lines.
     linewidth : float
@@ -96,7 +97,7 @@ def surroundings(conic: Quadric) -> Window:
     window = x - reach, x + reach, y - reach, y + reach
     if not (np.isfinite(window).all() and window[0] < window[1] and window[2] < window[3]):
         raise ValueError(
-            f"the conic cannot be drawn: its centre ({x:.3g}, {y:.3g}) and its size {reach:.3g} do "
+            f"the conic cannot be drawn: its center ({x:.3g}, {y:.3g}) and its size {reach:.3g} do "
             "not define a window. Pass window, or rescale the data before fit."
         )
     return window
@@ -125,10 +126,10 @@ def plot_surface(
     ax : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
         Axes to draw on. The default creates new ones.
     extent : float, optional
-        Distance from the centre up to which to draw. The default fits the part that `ax` shows,
+        Distance from the center up to which to draw. The default fits the part that `ax` shows,
         or the surface.
     color : str, optional
-        Colour of the surface.
+        Color of the surface.
     alpha : float
         Opacity of the surface.
     names : sequence of str, optional
@@ -189,7 +190,7 @@ def plot_slice(
     dims : sequence of two int
         Coordinates of the plane.
     at : array of shape (n,), optional
-        A point of the plane. The default is the mean of X, or the centre of the surface.
+        A point of the plane. The default is the mean of X, or the center of the surface.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on. The default creates new ones.
     names : sequence of str, optional
@@ -197,7 +198,7 @@ def plot_slice(
     X : array of shape (n_samples, n), optional
         Points to project onto the plane.
     y : array of shape (n_samples,), optional
-        Class of each point, which decides its colour.
+        Class of each point, which decides its color.
     outline : bool
         Whether to draw, dashed, the outline of the whole surface seen along the other
         coordinates, if it has one.
@@ -251,7 +252,7 @@ def plot_slices(
     surface : Quadric
         A quadric of three dimensions or more.
     at : array of shape (n,), optional
-        A point of all planes. The default is the mean of X, or the centre of the surface.
+        A point of all planes. The default is the mean of X, or the center of the surface.
     pairs : sequence of pairs of int, optional
         Coordinates of each plane. The default is the six pairs with the strongest terms
         q_ij x_i x_j.

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
-from quadric.geometry._arcs_and_meshes import Window
+from quadric.geometry._conic_arcs import Window
 
-# Okabe and Ito's colours, which colour-blind readers can distinguish, without yellow
+# Okabe and Ito's colors, which color-blind readers can distinguish, without yellow
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
@@ -25,7 +25,7 @@ def marker_of(k: int) -> str:
 
 
 def dashes_of(k: int) -> Any:
-    """A line style that, combined with the colour, distinguishes 28 classes."""
+    """A line style that, combined with the color, distinguishes 28 classes."""
     return DASHES[k // len(COLORS) % len(DASHES)]
 
 
@@ -59,7 +59,7 @@ def show_window(ax: Any, window: Window) -> None:
 def plot_points(
     X: Any, y: Any, ax: Axes | None = None, *, size: float = 14.0, classes: Any = None
 ) -> Axes:
-    """Draw the points of each class in its colour and with its marker.
+    """Draw the points of each class in its color and with its marker.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def plot_points(
     size : float
         Size of the markers, as in `Axes.scatter`.
     classes : sequence, optional
-        All classes in the order of their colours. The default is the classes in y.
+        All classes in the order of their colors. The default is the classes in y.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quadric.geometry import Quadric
-from quadric.geometry._arcs_and_meshes import Window
+from quadric.geometry._conic_arcs import Window
 from quadric.plotting._quadrics import plot_conic
 from quadric.plotting._style import (
     BOUNDARY,

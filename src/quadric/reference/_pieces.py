@@ -95,7 +95,7 @@ def in_turn(X: Array, Y: Array, order: Any) -> Any:
 
 
 def decay(layer: Parameters, eta: Any, l2: float) -> None:
-    """Apply the L2 penalty's part of a step to the weights; biases are not penalised."""
+    """Apply the L2 penalty's part of a step to the weights; biases are not penalized."""
     if l2:
         for name in ("W", "Q", "U"):
             if name in layer:

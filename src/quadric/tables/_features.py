@@ -100,7 +100,7 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
     return found.filter(present).to_numpy().astype(kind), present.to_numpy()
 
 
-def labelled_rows(
+def labeled_rows(
     schema: Schema, frame: pl.DataFrame, start: int = 0
 ) -> tuple[pl.DataFrame, Array, Array]:
     """Return inputs and targets of the rows with a target, and a mask of these rows."""

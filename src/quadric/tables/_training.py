@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
-from quadric.tables._features import labelled_rows
+from quadric.tables._features import labeled_rows
 from quadric.tables._schema import Schema
 from quadric.tables._schema_inference import ColumnOptions, infer_schema, profile_batch
 from quadric.tables._scores import Report, Scores
@@ -108,7 +108,7 @@ def train(
     profiles = options.new_profiles(source.columns)
     profile_batch(profiles, frame)
     schema = infer_schema(profiles, options, source.unnamed)
-    X, y, _ = labelled_rows(schema, frame)
+    X, y, _ = labeled_rows(schema, frame)
     del frame
     notes = schema.notes()
     with warnings_added_to(notes):

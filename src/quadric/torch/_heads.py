@@ -43,11 +43,11 @@ def replace_head(
     ------
     ValueError
         If there is no such Linear, or if replacing it would lose something: hooks, tied or
-        parametrised weights, an overridden forward. The message names the next step.
+        parametrized weights, an overridden forward. The message names the next step.
 
     Notes
     -----
-    The parameters are new objects. Create the optimiser, and wrap or compile the model, afterwards.
+    The parameters are new objects. Create the optimizer, and wrap or compile the model, afterwards.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _check_linear(head: nn.Linear, shown: str) -> None:
         ),
         (
             parametrize.is_parametrized(head),
-            "is parametrised: call torch.nn.utils.parametrize.remove_parametrizations(module, "
+            "is parametrized: call torch.nn.utils.parametrize.remove_parametrizations(module, "
             "'weight') first",
         ),
         (
@@ -220,7 +220,7 @@ def check_has_values(name: str, tensor: Tensor) -> None:
         ),
         (
             tensor.is_meta,
-            "is on the meta device and has no values: load or initialise the model first",
+            "is on the meta device and has no values: load or initialize the model first",
         ),
         (
             not tensor.is_floating_point(),

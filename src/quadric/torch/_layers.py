@@ -125,7 +125,7 @@ class Quadratic(_Layer):
     ----------
     packed : Parameter of shape (n(n+1)/2, m)
         The independent entries q_ij, i <= j, of all Q_k, row by row: (1,1), (1,2), ..., (1,n),
-        (2,2), ... Optimisers and weight decay act on these.
+        (2,2), ... Optimizers and weight decay act on these.
     Q : Tensor of shape (m, n, n)
         The symmetric matrices, a differentiable function of `packed`. Assigning copies the values.
     W, b : Parameters of shapes (m, n) and (m,), or None

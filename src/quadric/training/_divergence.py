@@ -66,7 +66,7 @@ class Watch:
     def recover(self, failure: FailedEpochError) -> None:
         """Lower the rate after a failed epoch has been undone, or raise DivergenceError."""
         state = self.state
-        state.forget()  # the failed step has also corrupted the optimiser's memory
+        state.forget()  # the failed step has also corrupted the optimizer's memory
         if not self.options.recover or state.recoveries == RECOVERIES:
             raise DivergenceError(
                 epoch=state.epochs,

@@ -26,14 +26,14 @@ def run_lbfgs(
     validate: Callable[[], float] | None = None,
     callback: Callable[[Epoch], object] | None = None,
 ) -> None:
-    """Minimise the mean loss plus the penalty; an iteration counts as an epoch.
+    """Minimize the mean loss plus the penalty; an iteration counts as an epoch.
 
     For a single linear or quadratic layer with a cross-entropy loss, the problem is convex and the
     global optimum is found. Otherwise a local optimum is found.
 
     Notes
     -----
-    SciPy optimises the parameters multiplied by `scales`, which approximate the square root of the
+    SciPy optimizes the parameters multiplied by `scales`, which approximate the square root of the
     objective's curvature. The number of iterations then does not depend on the scale of the inputs.
     """
     layers, X, weight, l2 = stack.layers, samples.shift(samples.X), samples.weight, options.l2

@@ -108,7 +108,7 @@ class MiniBatch:
             parameter -= number(rate) * mean / (np.sqrt(square) + number(self.options.epsilon))
 
     def _remembered(self, name: str, theta: Sequence[Array]) -> list[Array]:
-        """Return the arrays ``name.0``, ``name.1``, ... of the optimiser, zeros at first."""
+        """Return the arrays ``name.0``, ``name.1``, ... of the optimizer, zeros at first."""
         memory = self.state.memory
         for i, parameter in enumerate(theta):
             if f"{name}.{i}" not in memory:

@@ -88,7 +88,7 @@ class PackedLayers:
         if self.folds_offset:  # u and r are parts of the weights, and shrink with them
             for name in (f"{weight}_{part}" for weight in first.weights for part in "ur"):
                 self.table[0][name] = theta.reserve(first.n_outputs)
-        n_penalised = theta.size
+        n_penalized = theta.size
         for row, layer in zip(self.table, stack.layers, strict=True):
             for name in [name for name in layer.fields if name not in layer.weights]:
                 row[name] = theta.reserve(layer.n_outputs)
@@ -97,7 +97,7 @@ class PackedLayers:
         self.table[0]["where"] = widest
         self.theta, self.scale, self.work = theta.allocate(), np.ones(1), work.allocate()
         where = np.concatenate([np.arange(widest), np.zeros(first.n_inputs, np.int64)])
-        self.memory = _layout.Memory(self.theta, self.scale, n_penalised, self.work, where)
+        self.memory = _layout.Memory(self.theta, self.scale, n_penalized, self.work, where)
         for name, array, rows in self._fields(stack.layers):
             rows[...] = array if name == "packed" else array.T
         self.settle()

@@ -57,9 +57,9 @@ class Options:
         Samples per batch. 'sgd' with one sample per batch and no momentum runs in the compiled
         loop.
     l2 : float
-        The objective is mean loss + l2/2 times the sum of squares of the penalised values.
+        The objective is mean loss + l2/2 times the sum of squares of the penalized values.
     penalty : {'entries', 'monomials'}
-        Whether q_ij or the coefficient of x_i x_j (q_ii and 2 q_ij) is penalised; 'monomials' is
+        Whether q_ij or the coefficient of x_i x_j (q_ii and 2 q_ij) is penalized; 'monomials' is
         for 'lbfgs' only.
     by_weight : bool
         Divide loss and penalty by the batch's sum of sample weights, as scikit-learn's networks
@@ -83,7 +83,7 @@ class Options:
     fixed : tuple of str
         Parameters that 'lbfgs' does not change, such as ('b',).
     resume : bool
-        Continue with the state's optimiser memory and damping (`partial_fit`).
+        Continue with the state's optimizer memory and damping (`partial_fit`).
     recover : bool
         Undo a diverged epoch and lower the rate, instead of raising DivergenceError.
     growth : float or None
@@ -240,7 +240,7 @@ class TrainingState:
     loss_at_end: float | None = None
 
     def begin(self, n_samples: int, options: Options) -> None:
-        """Reset the values of a single call and, without `resume`, the optimiser's memory."""
+        """Reset the values of a single call and, without `resume`, the optimizer's memory."""
         self.history.n_samples = n_samples
         self.history.stopped = self.history.exhausted = False
         self.epochs = self.recoveries = self.evaluations = 0
@@ -251,7 +251,7 @@ class TrainingState:
             self.best_loss, self.best_score, self.no_improvement = np.inf, -np.inf, 0
 
     def forget(self) -> None:
-        """Drop the optimiser's memory."""
+        """Drop the optimizer's memory."""
         self.memory, self.steps, self.packed = {}, 0, None
 
     def next_rate(self, options: Options) -> float:

@@ -55,7 +55,7 @@ def train(
     samples : Samples
     options : Options
     state : TrainingState
-        Updated in place. With ``options.resume`` the optimiser continues where the last call
+        Updated in place. With ``options.resume`` the optimizer continues where the last call
         stopped.
     rng : Generator or RandomState
         Draws the order of the samples; 'lbfgs' needs none.

@@ -40,7 +40,7 @@ TOLD = (
         r"the (surface|quadratic layer) is larger than floating-point numbers can represent",
     ),
     ("explain plot", ValueError, r"the preprocessing scales features by such factors that"),
-    ("plot", ValueError, r"the conic cannot be drawn: its centre .* do not define a window"),
+    ("plot", ValueError, r"the conic cannot be drawn: its center .* do not define a window"),
     ("export", ValueError, r"\w+ must be finite in float32\. Got "),
     ("export", TypeError, r"classes must be all text or all whole numbers"),
     ("export", TypeError, r"expected numbers but got text or categories"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
-from quadric.tables._features import labelled_rows
+from quadric.tables._features import labeled_rows
 from quadric.tables._schema import Schema, check_fields, expect, is_count
 from quadric.tables._schema_inference import (
     ColumnOptions,
@@ -219,7 +219,7 @@ class _Run:
         for index, frame in enumerate(self.source.batches(self.rows, start), start=skip):
             if len(frame) != min(self.rows, schema.rows - start):
                 raise changed(path, f"it no longer has {schema.rows:,} rows")
-            X, y, present = labelled_rows(schema, frame, start)
+            X, y, present = labeled_rows(schema, frame, start)
             if schema.classes and not np.isin(y, schema.classes).all():
                 raise changed(path, f"{schema.target!r} has a new class")
             drawn = np.random.default_rng([self.settings.seed, 1, index]).random(len(frame))

@@ -1,12 +1,12 @@
-"""Classification (binary, multi-class and multi-label), and regression with one or more outputs."""
+"""Classification: binary, multi-class and multi-label."""
 
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import (
@@ -20,7 +20,7 @@ from quadric._utils.arrays import Array, unmasked
 from quadric.core import accuracy
 from quadric.estimators._base import Problem, QuadraticNetworkEstimator, if_stochastic
 from quadric.estimators._data import FitData, check_inputs, with_class_weight
-from quadric.estimators._prediction import ClassPredictions, predict_from_logits
+from quadric.estimators._prediction import ClassPredictions
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -56,7 +56,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         is the paper's algorithm, in a compiled loop.
     alpha : float or 'auto', default='auto'
         L2 penalty on the weights (on Q: its independent entries), divided by the sum of sample
-        weights in the batch. Biases are not penalised. 'auto' chooses among a few values on
+        weights in the batch. Biases are not penalized. 'auto' chooses among a few values on
         held-out samples if the solver is 'lbfgs', whose batch is all of the data; otherwise it is
         0.0001.
     batch_size : int or 'auto', default='auto'
@@ -232,80 +232,3 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
 
 def _subset_accuracy(z: Array, Y: Array, weight: Array | None) -> float:
     return float(accuracy_score(Y > 0.5, z > 0, sample_weight=weight))
-
-
-class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
-    """A regressor whose last layer is quadratic, for use in place of `MLPRegressor`.
-
-    Quadratic neurons square their inputs: put a
-    `StandardScaler` in front.
-
-    Parameters
-    ----------
-    hidden_layer_sizes, activation, layer_kinds : see `QuadraticClassifier`
-        The layers.
-    loss : {'squared_error'}, default='squared_error'
-        Half the squared error.
-    init, dtype, solver, alpha, batch_size, learning_rate, learning_rate_init, power_t, shuffle, \
-max_iter, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, \
-validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, max_fun, \
-on_divergence : see `QuadraticClassifier`
-        Training. If the solver is 'lbfgs', the penalty `alpha` refers to targets of variance 1.
-
-    Attributes
-    ----------
-    network_ : Network
-        The trained network.
-    coefs_, intercepts_, loss_, best_loss_, loss_curve_, validation_scores_, n_iter_, t_, \
-n_layers_, n_outputs_, n_features_in_, out_activation_
-        As in `QuadraticClassifier`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(400, 3))
-    >>> y = X[:, 0] * X[:, 1] - X[:, 2] ** 2
-    >>> model = QuadraticRegressor(hidden_layer_sizes=(), random_state=0)
-    >>> model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.99
-    True
-    """
-
-    _y_dtype: ClassVar[Any] = np.float64
-
-    def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
-        Y = data.y[:, None] if data.y.ndim == 1 else data.y
-        if not anew and Y.shape[1] != self.n_outputs_:
-            raise ValueError(
-                f"y has {Y.shape[1]} outputs, but this {type(self).__name__} was fitted with "
-                f"{self.n_outputs_}."
-            )
-        return Problem(
-            encode=lambda dtype: Y.astype(dtype),
-            n_outputs=Y.shape[1],
-            weight=data.weight,
-            loss="squared_error",
-            last="identity",
-            score=lambda z, Y, weight: float(r2_score(Y, z, sample_weight=weight)),
-            standardise=True,
-        )
-
-    def predict(self, X: Any) -> Array:
-        """Predict the targets.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            One row per sample, with the features that the model was fitted to, in the same order
-            and on the same scale.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_outputs)
-            The predicted values.
-        """
-        return predict_from_logits(self, X, lambda z: z[:, 0] if z.shape[1] == 1 else z)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
