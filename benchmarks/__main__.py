@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named: `python -m benchmarks [name ...]`."""
+"""Run all benchmarks or only those named: `python -m benchmarks [name ...]`."""
 
 import importlib
 import os

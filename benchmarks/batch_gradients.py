@@ -1,10 +1,10 @@
 """Loss and gradients of one quadratic layer for a batch: `python -m benchmarks.batch_gradients`.
 
 Times `Network.gradients` with a single quadratic softmax layer and cross-entropy, float64, one
-thread, in units of one plain product `np.matmul(X, (n, m n), out=...)`. With `--against PATH`, the
-same runs in another checkout, in turns, after a check that losses and gradients agree to 1e-10.
-Ratios are medians over the rounds. A round runs product and gradients in one checkout, then in the
-other.
+thread, in units of one plain product `np.matmul(X, (n, m n), out=...)`. With `--against PATH`,
+another checkout runs the same in turns, after a check that losses and gradients agree to 1e-10.
+Ratios are medians over the rounds. A round runs the product and the gradients in one checkout, then
+in the other.
 
 Memory is the peak excluding inputs and parameters, but including gradients. tracemalloc counts it
 from before the first call, so it includes buffers that are kept between calls. It counts NumPy's

@@ -48,7 +48,7 @@ PACKAGE = Path(quadric.__file__).parent
 class Call(NamedTuple):
     caller: str
     callee: str
-    outside: str  # the function outside the package that the caller called, if any
+    outside: str  # the function outside the package through which the call went, if any
     passed: bool  # as an argument
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Data sets that need no download: those bundled with scikit-learn and generated ones.
 
-Every second data set in alphabetical order is used to choose defaults ("choose"). The results are
+Every second data set in alphabetical order is used to choose the defaults ("choose"). Results are
 reported on the others ("report").
 """
 
@@ -15,7 +15,7 @@ def _rng(seed):
 
 
 def _xor(d, noise_share=0.05):
-    """The sign of x1 x2 among d features, with some labels flipped."""
+    """The sign of x1 x2, the first two of d features, with some labels flipped."""
     rng = _rng(d)
     X = rng.normal(size=(600, d))
     y = (X[:, 0] * X[:, 1] > 0) ^ (rng.random(600) < noise_share)

@@ -1,8 +1,8 @@
 """Compare the estimators with scikit-learn's, all at their defaults: python -m benchmarks.defaults
 
 Every model follows a StandardScaler and is not tuned. The scores are from repeated cross-validation
-on the data sets of `collection.py`. The defaults were chosen on the first half ("choose"); the
-second half ("report") measures them. Prints Markdown tables with all results.
+on the data sets of `collection.py`. The defaults were chosen on one half of them ("choose") and are
+evaluated on the other half ("report"). Prints Markdown tables with all results.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def score(model, X, y, splits) -> tuple[float, float]:
         start = time.perf_counter()
         try:
             pipeline.fit(X[train], y[train])
-        except np.linalg.LinAlgError:  # QDA on singular covariances
+        except np.linalg.LinAlgError:  # QDA with singular covariance matrices
             return np.nan, np.nan
         times.append(time.perf_counter() - start)
         scores.append(pipeline.score(X[test], y[test]))

@@ -1,7 +1,7 @@
 """Store a full run of the MNIST table: `python -m benchmarks.mnist_results REPORT COMMIT`.
 
 REPORT is the directory that `quadric reproduce --full --out REPORT` has written, and COMMIT is the
-commit at which it ran. Writes results/mnist_table.csv and results/mnist.md.
+commit it was run at. Writes results/mnist_table.csv and results/mnist.md.
 """
 
 import argparse
@@ -48,9 +48,9 @@ def main() -> None:
         f"{steps / seconds / 1e6:.2f} million steps per second, including evaluation. "
         "[mnist_table.csv](mnist_table.csv) has the table in the form of the paper.",
         "",
-        f"- **{within} of 180** means are within 2 printed standard deviations of the paper's "
-        "means.",
-        f"- **{near} of 180** are within 3 standard deviations, or within one point.",
+        f"- **{within} of 180** means differ from the paper's by at most 2 of the paper's "
+        "standard deviations.",
+        f"- **{near} of 180** differ by at most 3 standard deviations or one percentage point.",
         "",
         "## Claims",
         "",
@@ -61,7 +61,7 @@ def main() -> None:
         lines.append(f"| {claim.text} | {claim.paper} | {claim.ours} |")
     lines += [
         "",
-        "## Cells that differ by more than 2 printed standard deviations",
+        "## Cells that differ by more than 2 of the paper's standard deviations",
         "",
         "| images | epochs | hidden | model | ours | paper | difference | in std |",
         "|---|---|---|---|---|---|---|---|",

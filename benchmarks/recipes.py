@@ -1,7 +1,8 @@
 """Compare variants of the MNIST recipe with the paper's table: `python -m benchmarks.recipes`.
 
-The paper does not state how inputs were scaled, how parameters were initialized or how images were
-ordered. Each variant changes one of these; 5 seeds, sizes up to 6000 (135 of the 180 cells).
+The paper does not state how inputs were scaled, how parameters were initialized, or how images were
+chosen and ordered. Each variant changes one or two of these settings, or the learning rate. The
+variants are run with 5 seeds and up to 6000 images, which covers 135 of the 180 cells.
 """
 
 import argparse
@@ -24,8 +25,8 @@ VARIANTS = {
     "pixel/255": {"scaling": "unit"},
     "pixel/255, N(0, 0.003²)": {"scaling": "unit", "init_scale": 0.003},
     "pixel/255, Glorot": {"scaling": "unit", "init": "glorot", "init_scale": 1.0},
-    "images at random": {"images": "random"},
-    "the same order every epoch": {"order": "given"},
+    "images drawn at random": {"images": "random"},
+    "the same order in every epoch": {"order": "given"},
     "rate 0.02": {"learning_rate": 0.02},
     "rate 0.005": {"learning_rate": 0.005},
 }
@@ -54,14 +55,14 @@ def main() -> None:
     arguments.out.write_text(
         "# Variants of the MNIST recipe\n\n"
         f"`python -m benchmarks.recipes --seeds {arguments.seeds}` at commit {commit}. The "
-        "columns are the number of means, of the 135 cells with up to 6000 images, within 2 "
-        "printed standard deviations of the paper's means, the number within 3 standard deviations "
-        "or one point, and the median difference in points. Each variant changes only the settings "
-        "in its name.\n\n"
+        "table covers the 135 cells with up to 6000 images. It shows how many means differ from "
+        "the paper's by at most 2 of the paper's standard deviations, and how many differ by at "
+        "most 3 standard deviations or one percentage point. The last column is the median "
+        "difference in percentage points. Each variant changes only the settings in its name.\n\n"
         "| variant | within 2 σ | within 3 σ or 1 point | median difference |\n|---|---|---|---|\n"
         + "\n".join(lines)
-        + "\n\nThe default was chosen by such comparisons with the same table. It is a fit and "
-        "does not prove what the authors did.\n"
+        + "\n\nThe default was chosen by comparing variants with the same table in this way. It is "
+        "a fit and does not prove what the authors did.\n"
     )
 
 

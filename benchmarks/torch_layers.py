@@ -2,8 +2,8 @@
 
 Times a quadratic layer, einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size,
 for forward + backward and forward alone, in float32, with one and two threads. Times a reduced
-layer and two `torch.nn.Linear` with a product. Measures the peak memory of a forward and backward
-pass. First checks that all of them compute the same numbers.
+layer and the product of two `torch.nn.Linear` layers. Measures the peak memory of a forward and
+backward pass. First checks that all of them compute the same numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHAPES = [  # B, n, m
     (256, 256, 256),
     (1024, 64, 10),
 ]
-BILINEAR_LIMIT = 1e9  # multiplications, above which nn.Bilinear takes many seconds
+BILINEAR_LIMIT = 1e9  # number of multiplications above which nn.Bilinear takes many seconds
 
 
 def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:
@@ -77,7 +77,7 @@ def check_equal(B: int, n: int, m: int) -> None:
 
 
 def twice(run: Callable[[], object]) -> Callable[[], object]:
-    """Return a function that calls `run` twice: in training, caches hold the layer's own data."""
+    """Return a function that calls `run` twice, as caches hold the layer's data in training."""
     return lambda: (run(), run())
 
 

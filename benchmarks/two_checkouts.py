@@ -67,12 +67,14 @@ class Checkout:
 
 
 def parse_arguments(description: str, *, threads: int | None) -> argparse.Namespace:
-    """Parse the common options of these benchmarks; `threads` is the default of `--threads`."""
+    """Parse the options common to these benchmarks; `threads` is the default of `--threads`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--against", type=lambda p: Path(p).resolve(), help="another checkout of the repository"
     )
-    parser.add_argument("--threads", type=int, default=threads, help="of BLAS and OpenMP")
+    parser.add_argument(
+        "--threads", type=int, default=threads, help="number of BLAS and OpenMP threads"
+    )
     parser.add_argument("--rounds", type=int, help="timed runs of each case in each checkout")
     options = parser.parse_args()
     if options.against is not None and not (options.against / "src" / "quadric").is_dir():
@@ -103,7 +105,7 @@ def in_turns(
 
 
 def median_ratio(above: list[float], below: list[float]) -> float:
-    """Return the median of above / below over the rounds; other load slows down both in a round."""
+    """Return the median of above / below over the rounds; other load slows both in a round."""
     return median(a / b for a, b in zip(above, below, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Compare three heads of a small convolutional network on scikit-learn's digits.
+"""Compare three heads for a small convolutional network on scikit-learn's digits.
 
 python examples/torch_head.py
 

@@ -21,7 +21,7 @@ from quadric.torch import QuadraticRNN
 
 @dataclass(frozen=True)
 class Task:
-    """Settings of the sequences, batches and optimizer (Adam), common to all networks."""
+    """Settings of the sequences, the batches and the Adam optimizer, common to all networks."""
 
     length: int = 40
     batch: int = 64
@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A recurrent network and a multiple of the task's steps for which it trains."""
+    """A recurrent network, which trains for `patience` times the steps of the task."""
 
     name: str
     kind: type[nn.Module]
@@ -40,7 +40,7 @@ class Contestant:
     patience: int = 1
 
     def make(self) -> nn.ModuleList:
-        """Return the recurrent network and a linear neuron that reads its state."""
+        """Return the recurrent network followed by a linear neuron that reads its state."""
         return nn.ModuleList([self.kind(1, self.hidden), nn.Linear(self.hidden, 1)])
 
     def parameters(self) -> int:
@@ -74,7 +74,7 @@ def sequences(length: int, count: int, generator: torch.Generator) -> tuple[Tens
 
 
 def train(contestant: Contestant, task: Task, seed: int) -> tuple[float, float]:
-    """Train, and return the fractions of correct last products at this length and ten times it."""
+    """Train, and return the fractions of correct last products at both lengths."""
     torch.manual_seed(seed)
     rnn, readout = network = contestant.make()
     generator = torch.Generator().manual_seed(seed)

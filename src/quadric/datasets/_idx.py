@@ -1,6 +1,6 @@
 """The idx files of MNIST and Fashion-MNIST: names, sizes and MD5 digests, and their directories.
 
-An idx file holds a magic number, the dimensions, then the entries, one byte each.
+An idx file holds a magic number, the dimensions and then the entries, one byte each.
 """
 
 import gzip
@@ -121,7 +121,7 @@ def named_directory(
 ) -> Path | None:
     """Return the directory named by the argument or by QUADRIC_DATA, or None.
 
-    If it has a subdirectory named after the data set, that one is returned.
+    If it has a subdirectory named after the data set, the subdirectory is returned instead.
     """
     named = data_dir if data_dir is not None else os.environ.get("QUADRIC_DATA") or None
     if named is None:
@@ -181,7 +181,7 @@ def read_file(path: Path, collection: Collection, file: KnownFile, advice: str) 
     reason: object
     try:
         with open_file(path, "rb") as stream:
-            content: bytes = stream.read(file.size + 1)  # no more than it takes to see the excess
+            content: bytes = stream.read(file.size + 1)  # enough to detect excess bytes
         if len(content) > file.size:
             raise BadFileError(f"it holds more than {file.size} bytes")
         check(content, file)

@@ -41,8 +41,8 @@ class ImageData:
     name : str
         The function of `quadric.datasets` that returns the data.
     X_train : uint8 array of shape (n_images, height * width)
-        Training images, one per row, line by line. Pixels are from 0 to `largest`; divide by it
-        before training.
+        Training images, one per row, with their pixels in row-major order. Pixel values range from
+        0 to `largest`; divide by it before training.
     y_train : int64 array of shape (n_images,)
         Labels of the training images.
     X_test : uint8 array of shape (n_images, height * width)
@@ -123,9 +123,9 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     Parameters
     ----------
     data_dir : path or None
-        A directory with the four idx files, raw or as .gz, or with a subdirectory `mnist` that has
-        them. None means the environment variable QUADRIC_DATA, if set. If you name a directory, no
-        other place is searched.
+        A directory with the four idx files, raw or as .gz, or with a subdirectory `mnist` that
+        contains them. None means the environment variable QUADRIC_DATA, if set. If you name a
+        directory, no other place is searched.
 
     Returns
     -------
@@ -141,9 +141,9 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
 
 
 def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
-    """Load Fashion-MNIST: pictures of ten kinds of clothes, as many and as large as in MNIST.
+    """Load Fashion-MNIST: images of ten kinds of clothing, in the same number and size as MNIST.
 
-    The files are searched like those of `mnist`; the subdirectory is `fashion_mnist`. The sources
+    The files are looked up as for `mnist`; the subdirectory is `fashion_mnist`. The sources
     are the Debian package dataset-fashion-mnist if it is installed, OpenML, and the same package
     downloaded with `apt-get download`, which does not need root.
 
@@ -156,7 +156,7 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     Returns
     -------
     ImageData
-        Images of clothes with labels 0 to 9.
+        Images of clothing with labels 0 to 9.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
 
 
 def locate(collection: Collection) -> tuple[Path, str]:
-    """Return the directory that is read without a network, and the advice if a file is bad."""
+    """Return the directory to read without a network connection, and advice for bad files."""
     named = named_directory(collection)
     if named is not None:
         return named, NAMED_ADVICE
@@ -186,10 +186,10 @@ def download(
     force: bool = False,
     tell: Callable[[str], None] = lambda title: None,
 ) -> tuple[Path, str | None]:
-    """Download a data set to `directory`/`name`, by default to the cache, unless it is there.
+    """Download a data set to `directory`/`name` or to the cache, unless it is already there.
 
-    Returns the path and the source, or None for the source if the files were there. Raises OSError
-    if the directory is not writable.
+    Returns the path and the source; the source is None if the files were already there. Raises
+    OSError if the directory is not writable.
     """
     collection = COLLECTIONS[name]
     target, advice = _cached(collection)

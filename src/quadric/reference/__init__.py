@@ -7,8 +7,8 @@ multiplications can pass through it. Start with `_algorithm1.py`.
 - `_algorithm1`: training a QNN, with the block matrix A, the stacked Q and the cached V.
 - `_algorithm2`: training an RPQNN, with the cached v1 and v2.
 - `_logistic`: quadratic logistic regression, section II.
-- `_pieces`: activations, losses and matrices that they share.
-- `_as_printed`: each printed error, once.
+- `_pieces`: activations, losses and matrices that the algorithms share.
+- `_as_printed`: the printed errors, each implemented once.
 - `_counts`: the multiplications of each step, as formulas and by counting.
 """
 

@@ -2,7 +2,7 @@
 
 A layer is a dict of W (m, n), b (m,) and Q (m, n, n). A layer without Q is linear, like the hidden
 layers of the paper's MNIST networks. The algorithm stacks Q as in the paper, to shape (m n, n).
-Where it prints ``a^1 <- x`` it means a^0.
+Where the paper prints ``a^1 <- x``, it means a^0.
 """
 
 from collections.abc import Sequence

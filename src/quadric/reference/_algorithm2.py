@@ -62,7 +62,7 @@ def backward(
 def update(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
-    """b takes delta . v2 and c takes delta . v1; Algorithm 2 prints them the other way round."""
+    """b takes delta . v2 and c takes delta . v1; Algorithm 2 prints them the other way around."""
     if v2 is None:
         layer["b"] = layer["b"] - eta * delta
         layer["W"] = layer["W"] - np.outer(eta * delta, a)

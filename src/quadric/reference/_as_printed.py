@@ -1,4 +1,4 @@
-"""The errors of the printed text, each once, for the tests and the ablation only.
+"""The errors in the printed text, each implemented once, for the tests and the ablation only.
 
 Gradients are what the printed updates subtract (``theta <- theta - eta * gradient``). The counts
 are the printed numbers of multiplications for a layer of m neurons with n inputs.
@@ -47,7 +47,7 @@ def train_rpqnn(
 def delta_expansion(
     layer: Parameters, delta: Array, a: Array, z_below: Array, activation: str
 ) -> Array:
-    """The sum before delta^{l-1}'s vector form, first line: its second term lacks delta_k."""
+    """The first line of the sum before delta^{l-1}'s vector form. Its second term lacks delta_k."""
     W, Q = layer["W"], layer["Q"]
     slope = G[activation][1](z_below)
     first = sum(delta[k] * W[k] for k in range(len(delta)))
@@ -60,15 +60,15 @@ def delta_with_upper_triangular_Q(
 ) -> Array:
     """Section V: the whole coefficient is in q_ij, i < j, and q_ji = 0.
 
-    z is still right, but [W' + 2V']delta with V = a'Q is not: an unsymmetric Q needs a'Q and Q a,
-    once each.
+    z is still correct, but [W' + 2V']delta with V = a'Q is not: an asymmetric Q needs the sum of
+    a'Q and Q a instead of twice a'Q.
     """
     upper = np.triu(layer["Q"]) + np.triu(layer["Q"], 1)
     V = np.stack([a @ Q_k for Q_k in upper])
     return G[activation][1](z_below) * ((layer["W"].T + 2 * V.T) @ delta)
 
 
-# (kind, step): the printed count. "extra" adds to the ANN's count of the same step.
+# (kind, step): the printed count. "extra" is added to the ANN's count of the same step.
 COUNTS: dict[tuple[str, str], Any] = {
     ("ann", "forward"): lambda m, n: m * n,
     ("ann", "backward"): lambda m, n: m * n + n,

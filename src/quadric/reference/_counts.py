@@ -1,7 +1,7 @@
 """Multiplications for one layer of m neurons with n inputs, as formulas and by counting.
 
-"update" is the cost of one layer's parameter updates, "backward" that of delta^{l-1} from delta^l.
-`_as_printed` has the printed counts.
+"update" is the cost of one layer's parameter updates, and "backward" is that of computing
+delta^{l-1} from delta^l. `_as_printed` has the printed counts.
 
 `count_layer` runs the algorithms on numbers that count their own multiplications, including those
 by 2. Products with a structural zero of the block matrix A are counted separately. g, g' and the
@@ -36,7 +36,7 @@ COUNTS: dict[tuple[str, str], Formula] = {
     ("rpqnn", "update"): lambda m, n: 2 * m * n + 8 * m,
 }
 
-# a'Qa by the triangle alone: cheaper than the printed algorithm, but without V
+# a'Qa from the triangle alone: cheaper than the printed algorithm, but without V
 QNN_FORWARD_TRIANGULAR: Formula = lambda m, n: m * (n * n + 3 * n) // 2  # noqa: E731
 # A Q as an ordinary product, including A's zeros
 QNN_FORWARD_DENSE_BLOCKS: Formula = lambda m, n: m * m * n * n  # noqa: E731
@@ -50,7 +50,7 @@ PARAMETERS: dict[str, Formula] = {
 
 @dataclass
 class Counter:
-    """The number of multiplications, and of those by a structural zero."""
+    """The number of multiplications, and the number of those by a structural zero."""
 
     multiplications: int = 0
     by_structural_zero: int = 0
@@ -66,7 +66,7 @@ def _operator(apply: Callable[[float, float], float]) -> Any:
 
     def method(self: Number, other: Any) -> Any:
         if isinstance(other, np.ndarray):
-            return NotImplemented  # the array applies it entry by entry
+            return NotImplemented  # NumPy then applies it entry by entry
         return Number(apply(self.value, float(other)), self.counter)
 
     return method

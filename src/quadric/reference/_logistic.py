@@ -54,7 +54,8 @@ def train_logistic(
 
     Notes
     -----
-    The paper prints the vector form of the w update with a minus, its component form with a plus.
+    The paper prints the vector form of the w update with a minus sign and its component form with a
+    plus sign.
     """
     for _ in range(epochs):
         for x, target in in_turn(X, y, order):

@@ -26,7 +26,7 @@ G: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "logistic": (sigma, lambda z: sigma(z) * (1 - sigma(z))),
     "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
     "relu": (lambda z: np.where(z > 0, z, 0), lambda z: np.where(z > 0, 1.0, 0.0)),
-    "softmax": (softmax, lambda z: np.ones(len(z))),  # g' is not used: softmax is last
+    "softmax": (softmax, lambda z: np.ones(len(z))),  # g' unused: softmax is last
 }
 
 

@@ -18,7 +18,7 @@ from quadric.reference._algorithm2 import forward
 RATE = 0.05
 
 Neuron = tuple[Array, Array, Any]  # Q, w, b
-Scores = list[tuple[float, float]]  # after each epoch: test accuracy as printed and corrected, in %
+Scores = list[tuple[float, float]]  # after each epoch: test accuracy in %, as printed and corrected
 
 
 def train_biases(seed: int, epochs: int) -> Scores:
@@ -28,7 +28,7 @@ def train_biases(seed: int, epochs: int) -> Scores:
     rng = np.random.default_rng(seed)
     layers = [_reduced_layer(rng, n, m, 0.3 / np.sqrt(n)) for n, m in ((64, 15), (15, 10))]
     for layer in layers:
-        layer["c"] += 1.0  # from nearly linear neurons, so that both versions learn
+        layer["c"] += 1.0  # start from nearly linear neurons, so that both versions learn
 
     def predict(network: Any) -> Array:
         return np.argmax([forward(network, ["logistic"] * 2, x).a[-1] for x in X_test], axis=1)
@@ -51,7 +51,7 @@ def train_strip(seed: int, epochs: int) -> Scores:
 
     known = (X[:400], y[:400, None].astype(int))
     versions = (partial(_as_printed.train_rpqnn, *known), partial(train_rpqnn, *known))
-    # five passes per epoch: the data set is small
+    # five passes per epoch, because the data set is small
     return _train_both(versions, layers, 400, rng, epochs, predict, y[400:], passes=5)
 
 
@@ -63,7 +63,7 @@ def train_sign(seed: int, epochs: int) -> Scores:
     y, X_test = inside.astype(float), X[300:]
 
     def printed(neuron: Neuron, eta: float, *, order: Array) -> Neuron:
-        for i in order:  # the corrected step, but w moves as the printed vector form says
+        for i in order:  # the corrected step, but w follows the printed vector form
             w = neuron[1] - eta * _as_printed.w_gradient(*neuron, X[i], y[i])
             Q, _, b = train_logistic(X[i][None], y[i][None], *neuron, eta)
             neuron = (Q, w, b)
@@ -85,7 +85,7 @@ def _reduced_layer(rng: np.random.Generator, n: int, m: int, scale: float) -> di
     return {name: rng.normal(0, scale, shape) for name, shape in shapes.items()}
 
 
-@np.errstate(over="ignore")  # exp in the plain sigmoid, if z is very negative
+@np.errstate(over="ignore")  # of exp in the plain sigmoid if z is very negative
 def _train_both(
     versions: tuple[Callable[..., Any], ...],
     start: Any,
@@ -96,7 +96,7 @@ def _train_both(
     y_test: Array,
     passes: int = 1,
 ) -> Scores:
-    """Train both versions, which run one epoch, from the same values and in the same order."""
+    """Train both versions epoch by epoch, from the same values and in the same order."""
     models = [start, start]
     scores = []
     for _ in range(epochs):
@@ -145,17 +145,19 @@ def run(context: Context) -> Outcome:
         "Test accuracy in percent, means over the seeds",
         ("error", "epoch", "as printed", "corrected", "gain"),
         rows,
-        "Both columns start from the same values and see the samples in the same order.",
+        "Both versions start from the same values and see the samples in the same order.",
         dict.fromkeys(("as printed", "corrected"), ".2f") | {"gain": "+.2f"},
     )
     return Outcome(
         "ablation",
         "The cost of the printed errors",
         f"The reference implementation as printed and corrected, {seeds} seeds, {epochs} epochs. "
-        "Algorithm 2 (b and c exchange their updates) on the 8x8 digits, where other weights can "
-        "compensate, and with one neuron on a strip, where none can; quadratic logistic regression "
-        "(the sign of the w update) on a tilted ellipse. Judged in full runs: within one point "
-        "after the last epoch.",
+        "Algorithm 2, which prints the updates of b and c swapped, is trained on the 8x8 digits, "
+        "where other weights can compensate, and with one neuron on a strip, where none can. "
+        "Quadratic logistic regression, whose w update is printed with the wrong sign, is trained "
+        "on a tilted ellipse. "
+        "Only full runs are judged: the printed update is sufficient if it loses less than one "
+        "percentage point after the last epoch.",
         [table],
         claims,
         {"ablation": draw(rows)},

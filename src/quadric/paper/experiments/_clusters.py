@@ -1,4 +1,4 @@
-"""Six clusters and one layer of six neurons: quadratic, linear, and hidden networks that match."""
+"""Six clusters: one layer of six quadratic or linear neurons, and networks with a hidden layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class TrainedLayers:
     model : str
     seed : int
     thresholded : float
-        The share of points for which every output is on the right side of 0.5.
+        The share of points for which every output is on the correct side of 0.5.
     argmax : float
         The share of points for which the largest output is that of the class.
     seconds : float
@@ -122,15 +122,15 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         Claim(
             "a layer of 6 linear neurons cannot learn it",
             "not shown",
-            f"{linear:.2f} % by thresholds; but {linear_argmax:.2f} % by argmax, {softmax:.2f} % "
-            "with softmax",
+            f"{linear:.2f} % by thresholds, but {linear_argmax:.2f} % by argmax and {softmax:.2f} "
+            "% with softmax",
             linear < 90,
         ),
         Claim(
             "linear neurons that decide independently need a hidden layer",
             "not shown",
-            f"without one {linear:.2f} %; matched (to 0.05 points) by {match}; 6 quadratic neurons "
-            f"have {parameters} parameters",
+            f"{linear:.2f} % without one; 6 quadratic neurons ({parameters} parameters) are "
+            f"matched to within 0.05 percentage points by {match}",
             linear < best - 0.05,
         ),
     ]

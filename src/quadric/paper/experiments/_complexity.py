@@ -27,11 +27,11 @@ from quadric.plotting._style import color_of, marker_of
 from quadric.reference import _as_printed, _counts
 
 STEPS = ("forward", "backward", "update")
-SAMPLES, INPUTS, NEURONS = 200, 64, 32  # of the layer that `cost` times
+SAMPLES, INPUTS, NEURONS = 200, 64, 32  # for the layer that `cost` times
 
 WHY = {
     ("ann", "update"): "b takes m products, and eta multiplies the vector once more: mn + 2m",
-    ("qnn", "forward"): "printed: a'Qa by the triangle, which does not produce V; counted: V, mn²",
+    ("qnn", "forward"): "printed: a'Qa from the triangle, without computing V; counted: V, mn²",
     ("qnn", "update"): "M(a) is shared by all neurons: n² once, not mn",
     ("rpqnn", "update"): "printed 3mn; the two outer products take 2mn, of which mn is extra",
 }
@@ -44,7 +44,7 @@ def printed(model: str, step: str, m: int, n: int) -> int:
 
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
-    """Return a row per model and step: printed, formula, counted, difference, why."""
+    """Return a row per model and step: printed, formula, counted, difference, reason."""
     counted = {model: _counts.count_layer(model, m, n) for model in MODELS}
     rows: list[tuple[Any, ...]] = []
     for (model, step), formula in _counts.COUNTS.items():
@@ -76,7 +76,7 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
 
 
 def held(m: int, n: int) -> list[tuple[Any, ...]]:
-    """Return a row per model: numbers beyond the ANN's, printed and held, and bytes in float32."""
+    """Return a row per model: extra numbers as printed and as held, and bytes in float32."""
     rows = []
     for model, kind in MODELS.items():
         layer = Network.create(n, [(kind, m, "logistic")], rng=0, dtype="float32").layers[0]
@@ -194,7 +194,7 @@ def run(context: Context) -> Outcome:
     return Outcome(
         "complexity",
         "Multiplications and memory",
-        "The paper's two tables, from its formulas, from corrected ones, and counted.",
+        "The paper's two tables, from its formulas, from corrected formulas, and by counting.",
         tables,
         claims,
         {"complexity": draw()},

@@ -18,7 +18,7 @@ NAMES = {kind: model for model, kind in MODELS.items()}
 
 @dataclass(frozen=True)
 class Context:
-    """The settings of a reproduction; every experiment uses those that concern it.
+    """The settings of a reproduction; each experiment uses those that it needs.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Claim:
     paper_holds : bool or None
         Whether it holds in the paper's own numbers.
     erratum : bool
-        Whether the statement is suspected to be an error in print.
+        Whether the statement is suspected to be an error in the paper.
     """
 
     text: str
@@ -135,7 +135,7 @@ class Outcome:
     tables : list of Table
     claims : list of Claim
     figures : dict of Figure
-        By the name of their file.
+        The figures by file name.
     facts : dict
         Settings and measurements worth keeping: data, seeds, seconds.
     """

@@ -1,4 +1,4 @@
-"""The paper's MNIST table: run what the store lacks, compare all cells with the paper's."""
+"""The paper's MNIST table: run what the store lacks and compare all cells with the paper's."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ from quadric.reference._counts import PARAMETERS
 QUICK_SIZES = SIZES[:3]
 PLACE = ("train_size", "epochs", "hidden", "model")
 STATISTICS = ("mean", "std", "best", "worst")
-COMPARISON = {  # attributes of a cell and their headings
+COMPARISON = {  # attributes of a cell and their column headings
     "mean": "mean",
     "paper_mean": "paper mean",
     "paper_std": "paper std",
@@ -32,7 +32,7 @@ COMPARISON = {  # attributes of a cell and their headings
     "within_2_sigmas": "within 2 std",
     "near": "within 3 std or 1 point",
 }
-CROSS: dict[str, Any] = {  # the paper's
+CROSS: dict[str, Any] = {  # the style of the paper's values
     "linestyle": "",
     "marker": "x",
     "markersize": 6,
@@ -41,7 +41,7 @@ CROSS: dict[str, Any] = {  # the paper's
 
 
 def tasks_for(context: Context) -> list[Task]:
-    """Return the tasks of the table, or of the part that a quick run or small data allow."""
+    """Return the tasks of the table, or those for a quick run or a small data set."""
     assert context.images is not None
     count = context.seeds or (25 if context.full else 3)
     return table_tasks(
@@ -55,7 +55,7 @@ def tasks_for(context: Context) -> list[Task]:
 
 
 def estimate(context: Context) -> float:
-    """Estimate the seconds that all runs take."""
+    """Estimate how many seconds all runs take."""
     per_epoch = sum(task.cost for task in tasks_for(context))
     return per_epoch * 1e-9 * context.recipe.epochs[-1] / context.jobs
 
@@ -68,14 +68,14 @@ def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) ->
 def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
     """Run the tasks that the store lacks, and compare the table with the paper's.
 
-    Without MNIST, the same grid runs on the images of the context and is not compared.
+    If the images are not MNIST, the same grid runs on them and is not compared.
 
     Parameters
     ----------
     context : Context
         Its images and its store are required.
     tasks : sequence of Task, optional
-        By default, `tasks_for` the context.
+        By default, those that `tasks_for` returns.
     """
     data, store, recipe = context.images, context.store, context.recipe
     assert data is not None
@@ -148,7 +148,7 @@ def _tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Tabl
         "Every cell compared with the paper",
         (*PLACE, *COMPARISON.values()),
         rows(COMPARISON),
-        "Differences of means in points and in the paper's printed standard deviations.",
+        "Differences of means in percentage points and in units of the paper's std.",
         dict.fromkeys(COMPARISON.values(), ".2f") | {"difference": "+.2f", "in std": "+.1f"},
     )
     tables = [
@@ -162,7 +162,7 @@ def _tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Tabl
         ),
         Table(
             f"{data.name}_smallest_width",
-            "The smallest width whose QNN reaches the ANN of width 30",
+            "The smallest width at which the QNN is at least as accurate as the ANN of width 30",
             ("train_size", "epochs", "paper", "ours"),
             smallest_widths(cells),
         ),
@@ -198,7 +198,7 @@ def _figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str
         "gain": _panels(
             [cell for cell in cells if cell.epochs == fewest],
             ("hidden neurons", lambda cell: cell.hidden),
-            ("gain over ANN, points", lambda cell: cell.mean - ann[cell.key[:3]].mean),
+            ("gain over ANN, % points", lambda cell: cell.mean - ann[cell.key[:3]].mean),
             paper=paper_gain if compared else None,
         ),
         "parameters": _panels(
@@ -222,8 +222,8 @@ def _panels(
 ) -> Figure:
     """Draw a line per model in a panel per number of epochs and size.
 
-    `x` and `y` are the label of an axis and the coordinate of a cell. `paper` returns the paper's
-    y, drawn as a cross, and `error` the length of an error bar.
+    `x` and `y` hold the label of an axis and a function that returns the coordinate of a cell.
+    `paper` returns the paper's y, drawn as a cross, and `error` the length of an error bar.
     """
     sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))
     figure = new_figure(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9)
@@ -261,7 +261,7 @@ def _panels(
 
 
 def _differences(cells: Sequence[Cell]) -> Figure:
-    """Draw our means minus the paper's, in its standard deviations."""
+    """Draw our means minus the paper's, in units of the paper's standard deviations."""
     sigmas = {cell.key: cell.sigmas for cell in cells if cell.sigmas is not None}
     columns, widths = sorted({key[:2] for key in sigmas}), sorted({key[2] for key in sigmas})
     figure = new_figure(0.62 * len(columns) + 1.6, 5.2)
@@ -282,10 +282,10 @@ def _differences(cells: Sequence[Cell]) -> Figure:
         ax.set_ylabel(f"{model.upper()}\nhidden")
     labels = [f"{size:,}\n{count} ep." for size, count in columns]
     axes[-1].set_xticks(range(len(columns)), labels, fontsize=8)
-    figure.colorbar(image, ax=axes, label="(ours - paper) / printed std")
+    figure.colorbar(image, ax=axes, label="(ours - paper) / paper's std")
     return figure
 
 
 def _unit(recipe: Recipe) -> str:
-    """Name what is counted: without mini-batches, a step visits one image."""
+    """Return the unit of the counts: without mini-batches, a step visits one image."""
     return "steps" if recipe.batch_size == 1 else "images visited"

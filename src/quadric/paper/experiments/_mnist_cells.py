@@ -1,4 +1,4 @@
-"""The cells of the MNIST table beside the paper's, and the claims based on them."""
+"""The cells of the MNIST table compared with the paper's, and the claims based on them."""
 
 import csv
 from collections import defaultdict
@@ -18,7 +18,10 @@ Means = dict[Key, float]
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: percentages over the seeds, and the paper's if it has the cell."""
+    """One cell of the table: statistics over the seeds, in percent, and the paper's values.
+
+    The paper's values are None if it does not report this cell.
+    """
 
     train_size: int
     epochs: int
@@ -37,12 +40,12 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """Our mean minus the paper's, in points."""
+        """Our mean minus the paper's, in percentage points."""
         return None if self.paper_mean is None else self.mean - self.paper_mean
 
     @property
     def sigmas(self) -> float | None:
-        """The difference in printed standard deviations."""
+        """The difference in units of the paper's standard deviation."""
         if self.difference is None or self.paper_std is None:
             return None
         return self.difference / self.paper_std
@@ -53,7 +56,7 @@ class Cell:
 
     @property
     def near(self) -> bool | None:
-        """Whether the difference is within 3 printed standard deviations or one point."""
+        """Whether we are within 3 of the paper's standard deviations or one percentage point."""
         if self.difference is None or self.sigmas is None:
             return None
         return abs(self.sigmas) <= 3 or abs(self.difference) <= 1.0
@@ -95,7 +98,7 @@ def cells_of(runs: Sequence[Run], recipe: Recipe, paper: dict[Key, dict[str, flo
 
 
 def gains(means: Means, better: str, worse: str) -> dict[tuple[int, ...], float]:
-    """Return how much better one model is than another, by size, epochs and width."""
+    """Return how much better one model is than another, for each size, epochs and width."""
     return {
         key[:3]: mean - means[(*key[:3], worse)]
         for key, mean in means.items()
@@ -104,7 +107,7 @@ def gains(means: Means, better: str, worse: str) -> dict[tuple[int, ...], float]
 
 
 def smallest_width(means: Means, size: int, epochs: int) -> int | None:
-    """Return the smallest width whose QNN reaches the ANN of width 30."""
+    """Return the smallest width at which the QNN is at least as accurate as the ANN of width 30."""
     goal = means.get((size, epochs, 30, "ann"), np.inf)
     reached = (w for w in WIDTHS if means.get((size, epochs, w, "qnn"), -1.0) >= goal)
     return next(reached, None)
@@ -115,7 +118,10 @@ def _wins(better: str, worse: str) -> Callable[[Means], list[bool]]:
 
 
 def _gain_shrinks(means: Means) -> list[bool]:
-    """Return, per size and number of epochs, whether the gain is smaller with 30 than with 10."""
+    """Return whether the gain is smaller with 30 hidden neurons than with 10.
+
+    There is one value for each size and number of epochs.
+    """
     gain = gains(means, "qnn", "ann")
     rows = [key[:2] for key in gain if key[2] == 10 and (*key[:2], 30) in gain]
     return [gain[(*row, 10)] > gain[(*row, 30)] for row in rows]
@@ -125,7 +131,7 @@ def _fewer_suffice(means: Means) -> list[bool]:
     return [(smallest_width(means, *row) or 30) < 30 for row in {key[:2] for key in means}]
 
 
-# Statements of the paper, and a function that returns whether each holds, case by case.
+# The paper's statements, each with a function that returns whether it holds in each case.
 STATEMENTS: dict[str, Callable[[Means], list[bool]]] = {
     **{
         f"{better} beats {worse} in every row of equal size, epochs and width": _wins(
@@ -134,14 +140,15 @@ STATEMENTS: dict[str, Callable[[Means], list[bool]]] = {
         for better, worse in (("QNN", "ANN"), ("QNN", "RPQNN"), ("RPQNN", "ANN"))
     },
     "the gain of QNN over ANN is always larger with 10 hidden neurons than with 30": _gain_shrinks,
-    "a QNN with fewer than 30 hidden neurons reaches the ANN with 30": _fewer_suffice,
+    "a QNN with fewer than 30 hidden neurons is as accurate as the ANN with 30": _fewer_suffice,
 }
 
 
 def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
-    """Judge the paper's claims from this table, in its own numbers and in ours.
+    """Judge the paper's claims about this table by its own numbers and by ours.
 
-    A claim holds if it holds every time; it is not judged without the paper's numbers.
+    A claim is confirmed only if it holds in every case. There is no verdict if the results cannot
+    be compared with the paper's.
     """
     ours, theirs = _means(cells)
     claims = []
@@ -153,8 +160,8 @@ def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
             Claim(
                 "the table can be reproduced",
                 f"{len(judged)} cells",
-                f"{within} of {len(judged)} means within 2 printed standard deviations, {near} "
-                "within 3 or one point",
+                f"{within} of {len(judged)} means within 2 of the paper's standard deviations, "
+                f"{near} within 3 standard deviations or one percentage point",
                 within >= 0.95 * len(judged),
             )
         )
@@ -173,7 +180,7 @@ def _means(cells: Sequence[Cell]) -> tuple[Means, Means]:
 
 
 def smallest_widths(cells: Sequence[Cell]) -> list[tuple[Any, ...]]:
-    """Return (size, epochs, paper's, ours): the smallest width whose QNN reaches the ANN of 30."""
+    """Return a row (size, epochs, paper's width, our width) for each case of `smallest_width`."""
     ours, theirs = _means(cells)
     rows = sorted({key[:2] for key in ours})
     return [(*row, smallest_width(theirs, *row), smallest_width(ours, *row)) for row in rows]

@@ -69,7 +69,7 @@ def train(C: int, d: int, seed: int) -> dict[str, Any]:
 
 
 def _by_thresholds(network: Any, X: Array, y: Array) -> float:
-    """Return the percentage of points on which every neuron is right."""
+    """Return the percentage of points on which every neuron is correct."""
     z = network.logits(X)
     outputs = z.shape[1]
     right = np.eye(outputs, dtype=bool)[y] if outputs > 1 else (y == 1)[:, None]

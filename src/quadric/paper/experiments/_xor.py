@@ -27,7 +27,7 @@ from quadric.plotting._style import BOUNDARY, color_of, marker_of
 
 @dataclass(frozen=True)
 class Variant:
-    """How to start and when to stop; `expected` is the kind of boundary in the paper."""
+    """How to start and when to stop; `expected` is the paper's kind of boundary."""
 
     name: str
     start: str
@@ -122,8 +122,7 @@ def run(context: Context) -> Outcome:
     return Outcome(
         "xor",
         "XOR with one neuron",
-        f"{seeds} seeds, one sample per step. The kind of the boundary follows from its "
-        "coefficients.",
+        f"{seeds} seeds, one sample per step. The kind of boundary follows from its coefficients.",
         [table],
         claims,
         {"xor": draw(trained)},
@@ -135,7 +134,7 @@ def draw(trained: Sequence[TrainedNeuron]) -> Figure:
     """Draw the paper's figure: (a) a hyperbola from a random Q, (b) an ellipse from Q = I."""
     X, y = datasets.xor()
     figure = new_figure(9.2, 5.2)
-    panels = (("a", "random", "Q at random"), ("b", "identity", "Q = I"))
+    panels = (("a", "random", "random Q"), ("b", "identity", "Q = I"))
     for ax, (letter, name, start) in zip(figure.subplots(1, 2), panels, strict=True):
         neuron = next(one for one in trained if one.variant.name == name).neuron
         network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])

@@ -1,4 +1,4 @@
-"""Sweeps: many training runs of one recipe, on all cores or a Dask cluster, resumable at any time.
+"""Sweeps: many training runs of one recipe, on all cores or a Dask cluster, that can be resumed.
 
 Imports `network` and `datasets`; `_dask.py` is the only importer of `distributed`. Start with
 `_runner.py`: it runs the tasks (`_task.py`) that are not in the store (`_store.py`).

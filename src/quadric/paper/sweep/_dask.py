@@ -1,8 +1,8 @@
 """Sweeps on the workers of a Dask cluster; the only importer of `distributed`.
 
 Runs are submitted in rounds. If a worker dies, the scheduler moves its runs to workers that have
-the data. Runs are lost if the last worker with the data dies, if several workers die in one run, or
-if the scheduler restarts. The next round sends the data again and resubmits the lost runs.
+the data. Runs are lost if the last worker with the data dies, if several workers die during one
+run, or if the scheduler restarts. The next round sends the data again and resubmits the lost runs.
 """
 
 import contextlib
@@ -16,24 +16,24 @@ from quadric._utils.extras import require
 from quadric.datasets import ImageData
 from quadric.paper.sweep._task import ENGINE, FAILED, Finished, Recipe, Task, environment, run_task
 
-SECONDS_TO_CONNECT = 10  # to the scheduler, also after the connection was lost
+SECONDS_TO_CONNECT = 10  # to the scheduler, at the start and after a lost connection
 SECONDS_TO_FIRST_WORKER = 30
 SECONDS_WITHOUT_WORKERS = 300
-SECONDS_TO_GATHER = 30  # a result of a few hundred bytes
-ROUNDS_WITHOUT_RESULT = 5  # in a row
+SECONDS_TO_GATHER = 30  # for one result of a few hundred bytes
+ROUNDS_WITHOUT_RESULT = 5  # maximum in a row
 LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado.application")
-RETRIES = 3  # of a task that raises; the scheduler moves the runs of a dead worker
+RETRIES = 3  # for a task that raises; the scheduler itself moves the runs of a dead worker
 
 
 def on_cluster(
     tasks: Sequence[Task], recipe: Recipe, data: ImageData, address: str
 ) -> Iterator[Finished]:
-    """Yield the results as they finish. The data are sent once to every worker, unless lost."""
+    """Yield the results as they finish. Each worker gets the data once, and again if lost."""
     with _connected(address) as client:
         try:
             _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
             for worker, answer in client.run(versions, on_error="return").items():
-                # the answer of a worker that dies at this moment is an OSError
+                # an OSError stands for a worker that died at this moment
                 if answer != versions() and not isinstance(answer, OSError):
                     raise RuntimeError(_mismatch(versions(), worker, answer))
         except OSError:
@@ -62,7 +62,7 @@ def _round(
     from distributed import KilledWorker, as_completed
 
     try:
-        # without `hash`, which would read all of the data once more
+        # `hash=True` would read all of the data once more
         shared = client.scatter(data, broadcast=True, hash=False)
         futures = {
             client.submit(
@@ -144,7 +144,7 @@ def run_remotely(
 
 
 def versions() -> tuple[str, str]:
-    """Return what must be equal on all workers for one table."""
+    """Return the versions that must be the same on all workers for one table."""
     return environment().quadric, ENGINE
 
 

@@ -47,7 +47,7 @@ class Prepared:
         with _lock:
             if size not in self._first:
                 end = X.indptr[size]
-                # views, unless they are much smaller than the whole: then SciPy copies them
+                # views, unless they are so much smaller than the whole that SciPy copies them
                 rows = (X.data[:end], X.indices[:end], X.indptr[: size + 1])
                 self._first[size] = sparse.csr_array(rows, shape=(size, X.shape[1]))
             return self._first[size], self.targets[:size]
@@ -58,7 +58,7 @@ def prepare(data: ImageData, dtype: str) -> Prepared:
     key = (data.checksum, data.largest, np.shape(data.X_train), np.shape(data.X_test), dtype)
     with _lock:
         if not _latest or _latest[0][0] != key:
-            _latest.clear()  # before the next is built: never two in memory
+            _latest.clear()  # before building the next, so that two are never in memory
             built = _build(data, dtype)
             _compile(dtype)
             _latest.append((key, built))
@@ -75,7 +75,7 @@ def _build(data: ImageData, dtype: str) -> Prepared:
         )
     n_classes = int(data.y_train.max()) + 1
     largest = checks.check_number("largest", data.largest, above=0)
-    starts = range(0, len(data.X_train), BLOCK)  # by blocks: the intermediate arrays stay small
+    starts = range(0, len(data.X_train), BLOCK)  # in blocks, to keep the intermediate arrays small
     blocks = (np.divide(data.X_train[i : i + BLOCK], largest, dtype=dtype) for i in starts)
     return Prepared(
         train=sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr"),

@@ -54,7 +54,7 @@ def run_sweep(
         )
     stored = {run.task: run for run in store.runs(recipe, data.checksum)}
     runs = {task: stored[task] for task in wanted if task in stored}
-    # the longest first, so that no core waits at the end for a long run started late
+    # the longest first, so that no core waits at the end for a long run that started late
     missing = sorted(set(wanted) - set(runs), key=lambda task: (-task.cost, task))
     if missing:
         results: Any = (  # a generator

@@ -44,8 +44,8 @@ class Store:
     Parameters
     ----------
     path : str or Path
-        Links are followed, and the file itself is locked: a store has one writer, whatever name it
-        is opened by.
+        Links are followed, and the file itself is locked: a store has one writer, whatever name
+        it is opened under.
     read_only : bool
         For reports: takes no lock, changes nothing, and works while another process writes.
 
@@ -53,7 +53,7 @@ class Store:
     ------
     StoreError
         If another process has the store open for writing, if it cannot be written, or if the file
-        is damaged, not a store or of another format. The file is never changed in these cases.
+        is damaged, is not a store or has another format. The file is never changed in these cases.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
@@ -99,7 +99,7 @@ class Store:
             raise StoreError(f"the store {self.path} was opened for reading only.")
         run = Run(task, result, environment, datetime.now(UTC).isoformat(timespec="microseconds"))
         values = to_values((recipe.key(), ENGINE, checksum), run)
-        checked = from_values(values)  # nothing is written that could not be read
+        checked = from_values(values)  # never write what could not be read back
         if not self._lock.is_in_place():
             raise StoreError(
                 f"the store {self.path} was moved, removed or replaced while it was in use. Put it "

@@ -49,10 +49,10 @@ INSERT INTO meta VALUES
 {TABLES["runs"]};
 COMMIT;
 """
-# In WAL mode a report can be read while a sweep writes. With FULL a stored run survives a power
-# failure; NORMAL would only survive a killed process, and saves a fraction of a millisecond.
+# In WAL mode, a report can read while a sweep writes. With FULL, a stored run survives a power
+# failure; with NORMAL, only a killed process, in return for a fraction of a millisecond.
 SETTINGS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-SUFFIXES = ("-journal", "-wal", "-shm")  # of the files that SQLite may keep beside a database
+SUFFIXES = ("-journal", "-wal", "-shm")  # of files that SQLite may keep beside a database
 LOG_MAGIC = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))
 LOCK_FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 LOCK_BYTE = 2**62  # SQLite locks bytes from 2**30 on; no store is this long
@@ -75,9 +75,9 @@ _guard = threading.Lock()
 
 
 def create(path: Path) -> None:
-    """Create a store, unless there is one. A process killed meanwhile leaves no partial store.
+    """Create a store unless one exists. A process killed meanwhile leaves no partial store.
 
-    If another process creates one at the same time, that one stays.
+    If another process creates one at the same time, that one is kept.
     """
     remove_leftovers(path, age=HOUR)
     if os.path.lexists(path):
@@ -97,7 +97,7 @@ def create(path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Check the file and those beside it before SQLite opens, and might change, them."""
+    """Check the file and those beside it before SQLite opens them and might change them."""
     info = os.stat(path)
     if stat.S_ISDIR(info.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -108,7 +108,7 @@ def check_place(path: Path) -> None:
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if info.st_nlink > 1:
-        # of a killed `create`; counted before `stat`, since they may be removed now
+        # links left by a killed `create`; counted before `stat`, as they may be removed meanwhile
         own = sum(os.path.samestat(found, info) for _, found in leftovers(path))
         names = os.stat(path).st_nlink - own
         if names > 1:
@@ -189,7 +189,7 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)  # None if a text is not UTF-8
+        code = getattr(error, "sqlite_errorcode", None)  # None if a string is not UTF-8
         if code is not None and code & 0xFF in OUTSIDE:
             raise StoreError(
                 f"the store {path} cannot be used: {_one_line(error)}. Stored runs are kept; free "
@@ -229,7 +229,7 @@ def _in_the_way(other: Path) -> StoreError:
 
 
 def _one_line(reason: object) -> str:
-    """Return a short printable line: a reason may quote the file."""
+    """Return a short printable line, because a reason may quote the file."""
     text = " ".join(str(reason).split())
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]
 

@@ -21,11 +21,11 @@ from quadric.network import Network
 from quadric.paper.sweep._data import Prepared, prepare
 from quadric.training import Epoch
 
-# Part of the key of every stored run. Raise it when the same task and recipe give other numbers
-# (engine, initial values, use of the seed): stored runs of older engines are then run again.
+# Part of the key of every stored run. Increase it when the same task and recipe give different
+# numbers (engine, initial values, use of the seed); runs of older engines are then run again.
 ENGINE = "1"
 
-# The note on the error that ends a sweep.
+# The note added to the error that ends a sweep.
 FAILED = "In the run with {}. Finished runs are stored."
 
 # The paper's table.
@@ -66,9 +66,9 @@ class Recipe:
         The epochs after which the accuracy is measured. The last one ends the run.
     hidden_activation, output_activation, loss : str
     order : {'new', 'given'}
-        Whether the images are shuffled before every epoch or keep their order.
+        Whether to shuffle the images before every epoch or to keep their order.
     images : {'first', 'random'}
-        Whether a run uses the first N training images or a random choice of N.
+        Whether a run uses the first N training images or N random ones.
     dtype : {'float32', 'float64'}
     """
 
@@ -225,9 +225,9 @@ def run_task(
 
     Notes
     -----
-    The initial values, the order and the choice of the images have separate random streams. All
-    widths and kinds therefore see the images of one size in the same order, and their accuracies
-    can be compared in pairs.
+    The initial values, the order and the choice of the images have separate random streams. For
+    a given size and seed, all widths and kinds therefore see the same images in the same order, and
+    their accuracies can be compared in pairs.
     """
     if task.size > len(data.X_train):
         raise ValueError(
