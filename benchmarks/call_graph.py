@@ -49,7 +49,7 @@ class Call(NamedTuple):
     caller: str
     callee: str
     outside: str  # the function outside the package through which the call went, if any
-    passed: bool  # as an argument
+    passed: bool  # whether the function was passed as an argument
 
     def __str__(self) -> str:
         notes = [f"through {self.outside}"] * bool(self.outside)

@@ -30,7 +30,7 @@ SHARE = 32  # images per process in each batch
 
 
 def images(dtype):
-    """Return scikit-learn's digits as 28 x 28 images: pixels enlarged to 3 x 3, margin of 2."""
+    """Return scikit-learn's digits as 28 x 28 images: pixels scaled to 3 x 3, a margin of 2."""
     data = digits()
     pixels = data.X_train.reshape(-1, 8, 8) / data.largest
     large = pixels.repeat(3, axis=1).repeat(3, axis=2)

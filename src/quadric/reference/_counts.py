@@ -50,7 +50,7 @@ PARAMETERS: dict[str, Formula] = {
 
 @dataclass
 class Counter:
-    """The number of multiplications, and the number of those by a structural zero."""
+    """The number of multiplications and, separately, of those by a structural zero."""
 
     multiplications: int = 0
     by_structural_zero: int = 0

@@ -120,7 +120,7 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
             best >= 99.9 if whole else None,
         ),
         Claim(
-            "a layer of 6 linear neurons cannot learn it",
+            "a layer of 6 linear neurons cannot learn the clusters",
             "not shown",
             f"{linear:.2f} % by thresholds, but {linear_argmax:.2f} % by argmax and {softmax:.2f} "
             "% with softmax",

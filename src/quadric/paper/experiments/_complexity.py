@@ -61,16 +61,16 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
             _counts.QNN_FORWARD_DENSE_BLOCKS(m, n),
             qnn["forward"] - m * n + qnn["forward, by structural zeros"],
             None,
-            "A's zeros multiplied too",
+            "includes the products with A's zeros",
         ),
         (
             "QNN",
-            "forward, a'Qa by the triangle",
+            "forward, a'Qa from the triangle",
             int(_as_printed.COUNTS["qnn", "extra forward"](m, n)),
             _counts.QNN_FORWARD_TRIANGULAR(m, n),
             None,
             None,
-            "without V: no cheap backward",
+            "does not compute V, which makes the backward pass cheap",
         ),
     ]
 
@@ -140,7 +140,7 @@ def run(context: Context) -> Outcome:
     whole = dropped + sum(_counts.COUNTS["ann", step](10, 30) for step in ("update", "backward"))
     claims = [
         Claim(
-            "the printed counts of multiplications",
+            "the printed counts of multiplications are correct",
             "two tables",
             "the counts differ for: " + ", ".join(wrong),
             not wrong,
@@ -160,7 +160,7 @@ def run(context: Context) -> Outcome:
     tables = [
         Table(
             "multiplications",
-            f"Multiplications for one layer of m = {m} neurons, n = {n} inputs",
+            f"Multiplications for one layer of m = {m} neurons with n = {n} inputs",
             ("model", "step", "printed", "formula", "counted", "printed - counted", "why"),
             counted,
             "Counted by running the reference on numbers that count their multiplications; g, g' "
@@ -168,7 +168,7 @@ def run(context: Context) -> Outcome:
         ),
         Table(
             "memory",
-            f"Memory for one layer of m = {m} neurons, n = {n} inputs, one sample",
+            f"Memory for one layer of m = {m} neurons with n = {n} inputs, for one sample",
             (
                 "model",
                 "extra numbers, printed",
@@ -177,17 +177,18 @@ def run(context: Context) -> Outcome:
                 "bytes cached",
             ),
             held(m, n),
-            "Extra: beyond the ANN's parameters and activations. Bytes in float32 as held by the "
-            "layers, Q as its triangle. The printed 2mn for the QNN counts V twice; the layers "
-            "compute from the triangle and keep no V.",
+            "Extra numbers are those beyond the ANN's parameters and activations. Bytes are those "
+            "that the layers hold in float32, with Q stored as its triangle. The printed 2mn for "
+            "the QNN counts V twice; the layers compute from the triangle and do not keep V.",
         ),
         Table(
             "growth",
             "Exponents of n, for n neurons with n inputs",
             ("model", "printed", "multiplications", "parameters", *timed),
             exponents,
-            "Between the two largest sizes; the time is that of the compiled loop on dense inputs. "
-            "There the QNN's Q outgrows the processor's cache, which increases its exponent.",
+            "Exponents are taken between the two largest sizes. The time is that of the compiled "
+            "loop on dense inputs. At these sizes, the QNN's Q outgrows the processor's cache, "
+            "which increases its exponent.",
             dict.fromkeys(("multiplications", "parameters", timed[0]), ".2f") | {timed[1]: ".1f"},
         ),
     ]

@@ -101,8 +101,8 @@ def run(context: Context) -> Outcome:
         Claim(
             "... for any bounded clusters",
             "stated",
-            "two interleaved moons: no conic separates them; the proof has weight on "
-            f"{support} points"
+            "two interleaved moons: no conic separates them, as a proof based on "
+            f"{support} points shows"
             if moons.quadric is None
             else "two moons were separated",
             moons.quadric is not None,
@@ -122,7 +122,7 @@ def run(context: Context) -> Outcome:
         columns,
         [tuple(row.values()) for row in rows],
         "Two classes are trained as one neuron. New points may fall just outside the smallest "
-        "ellipsoid around the training points, above all in many dimensions.",
+        "ellipsoid around the training points, especially in many dimensions.",
         dict.fromkeys(columns[4:], ".1f"),
     )
     return Outcome(

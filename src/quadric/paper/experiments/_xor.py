@@ -41,7 +41,7 @@ VARIANTS = (
     Variant("identity", "identity", 0.01, 1000, True, "ellipse"),
     Variant("random", "N(0, 1)", 0.1, 200, False, "hyperbola"),
     # Not in the paper: the same starts with other stopping rules.
-    Variant("identity, trained on", "identity", 0.01, 2000, False, None),
+    Variant("identity, trained longer", "identity", 0.01, 2000, False, None),
     Variant("random, stopped at once", "N(0, 1)", 0.01, 1000, True, None),
 )
 

@@ -97,7 +97,7 @@ def _round(
 
 
 def _cancel(client: Any, futures: dict[Any, Task]) -> None:
-    """Cancel runs that have not started. A started run ends by itself; its result is dropped."""
+    """Cancel runs that have not started. A run in progress continues; its result is dropped."""
     if client.status == "running":
         with contextlib.suppress(Exception):  # the scheduler may be gone
             client.cancel([future for future in futures if not future.done()])
