@@ -1,13 +1,16 @@
-"""The `quadric` command, also `python -m quadric`."""
+"""The `quadric` command, also available as `python -m quadric`."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line, or print the line that installs it."""
+    """Run the command-line interface.
+
+    If its packages are missing, print the pip command that installs them.
+    """
     try:
         from quadric.cli import main as run
-    except ImportError as error:  # the extra `cli` is not installed
+    except ImportError as error:  # the `cli` extra is not installed
         sys.exit(f"error: {error}")
     run()
 

@@ -1,4 +1,4 @@
-"""Settings of the whole process."""
+"""Process-wide settings."""
 
 import numbers
 import re
@@ -15,9 +15,9 @@ def set_config(*, max_memory: int | str | None) -> None:
     Parameters
     ----------
     max_memory : int, str or None
-        Training that is estimated to need more memory raises `MemoryLimitError`. Either a number
-        of bytes, a string such as '8 GB', or None for the default: 80 % of the memory that is
-        available to the process, with regard to the limits of its control group.
+        Training that is estimated to need more memory than this raises `MemoryLimitError`. Either
+        a number of bytes, a string such as '8 GB', or None for the default: 80 % of the memory
+        available to the process, taking the limits of its control group into account.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def get_config() -> dict[str, int | None]:
     Returns
     -------
     dict
-        Copy of the settings.
+        A copy of the settings.
     """
     return dict(_settings)
 

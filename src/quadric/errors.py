@@ -19,7 +19,7 @@ __all__ = [
 
 
 class _Picklable:
-    """Make an error with attributes picklable, so that workers can send it to other processes."""
+    """Make an error with attributes picklable, so that it can be sent between processes."""
 
     args: tuple[Any, ...]
 
@@ -32,7 +32,7 @@ def _without_init(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
 
 
 class DatasetError(RuntimeError):
-    """A data set cannot be loaded, or one of its files is not valid."""
+    """A data set cannot be loaded, or one of its files is invalid."""
 
 
 class DatasetUnavailableError(DatasetError):
@@ -49,16 +49,16 @@ class DivergenceError(_Picklable, ArithmeticError, ValueError):
     history : History
         Completed epochs.
     sample : int or None
-        Row of X at which a value was not finite, if known. The step before may have caused it.
+        Row of X at which a value was not finite, if known. The cause may be the preceding step.
     layer : int or None
         Layer whose pre-activation was not finite, counted from 0, if known.
     loss, reference : float or None
-        Mean loss of the failed epoch and the loss of the same samples at the start, if all
-        values were finite but the loss grew.
+        Mean loss of the failed epoch, and the loss on the same samples at the start. None unless
+        all values were finite but the loss grew.
     learning_rate : float or None
         Learning rate of that epoch; None for a solver without one ('lbfgs').
     recoveries : int
-        Number of times the learning rate was lowered before.
+        Number of times the learning rate had already been lowered.
 
     Attributes
     ----------
@@ -105,16 +105,18 @@ class DivergenceError(_Picklable, ArithmeticError, ValueError):
 
 
 class MemoryLimitError(_Picklable, MemoryError):
-    """More memory is needed than the limit allows; raised before the memory is allocated.
+    """More memory is needed than the limit allows.
+
+    Raised before the memory is allocated.
 
     Parameters
     ----------
     fact : str
-        What needs how much memory.
+        What needs the memory, and how much.
     ways : str
-        Ways to need less.
+        Ways to reduce the memory needed.
     needed : int
-        Estimate of the bytes that are needed.
+        Estimated number of bytes needed.
     limit : int
         Limit in bytes.
 
@@ -130,12 +132,12 @@ class MemoryLimitError(_Picklable, MemoryError):
 
 
 class ModelFileError(ValueError):
-    """A file cannot be loaded as a model, or a model cannot be saved in a file."""
+    """A file cannot be loaded as a model, or a model cannot be saved to a file."""
 
 
 class StoreError(Exception):
-    """A store of finished runs cannot be used: not a store, damaged, locked or read-only."""
+    """A file is not a store of finished runs, or the store is damaged, locked or read-only."""
 
 
 class TableError(ValueError):
-    """A table cannot be read, or is not suitable for the task."""
+    """A table cannot be read or is not suitable for the task."""

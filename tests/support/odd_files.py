@@ -195,7 +195,7 @@ def carriage_returns(rng):
 
 
 def only_carriage_returns(rng):
-    return Odd(text(*table(rng), end="\r").encode(), "end with CR.")
+    return Odd(text(*table(rng), end="\r").encode(), "has CR line endings.")
 
 
 def other_separators(rng):

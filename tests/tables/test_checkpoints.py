@@ -110,7 +110,7 @@ def test_files_that_are_not_checkpoints_stay_unchanged(place, make, resume, no_h
     make(path)
     before = files_in(place)
     result = train(place, *resume)
-    is_one_line(result, "Move it away, or choose another output with -o.")
+    is_one_line(result, "Move it, or choose another output with -o.")
     assert "a.quadric.checkpoint " in result.stderr
     assert files_in(place) == before
 

@@ -73,7 +73,7 @@ def test_options_take_precedence_over_the_values(tmp_path):
     }
     assert schema.left_out == {"x": "dropped on request"}
     with pytest.raises(
-        TableError, match=r"regression needs a target of numbers, but 'y' holds 'a'"
+        TableError, match=r"regression needs a numeric target, but 'y' contains 'a'"
     ):
         schema_of(path, "y", task="regression")
     with pytest.raises(TableError, match=r"there is no column 'q'. The columns are 'x', 'code'"):

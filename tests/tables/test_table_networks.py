@@ -121,7 +121,7 @@ def test_rows_with_a_missing_number_have_no_prediction(tmp_path):
     assert found["probability of 1"].is_null().to_list() == blank.tolist()
     P = net(2, "softmax").forward(X)
     np.testing.assert_array_equal(found.to_numpy()[~blank, 1:], P[~blank])
-    assert "Predicted nothing for 2 rows with a missing number." in said
+    assert "Made no prediction for 2 rows with a missing number." in said
     assert "Imputed" not in said
 
 

@@ -44,7 +44,7 @@ def test_formulas_in_labels_and_names_are_escaped(formulas):
     assert found <= set(SHOWN)
     assert {"'=HYPERLINK(0)", "'+cmd", "'-1+2", "'@sum"} <= found
     changed = sum(row[0].startswith("'") for row in rows)
-    assert f"in front of {changed} texts that a spreadsheet would evaluate" in said
+    assert f"in front of {changed} strings that a spreadsheet would evaluate" in said
     assert predicted(formulas).stdout.splitlines()[0] == "'=target"
 
 

@@ -1,4 +1,4 @@
-"""Helpers without mathematics: arrays and options from users, files, memory, text, BLAS threads.
+"""Non-mathematical helpers: user arrays and options, files, memory, text, BLAS threads.
 
-The package is private, so its modules need no underscore. It imports `config` and `errors` only.
+The package is private, so its modules need no underscore. It imports only `config` and `errors`.
 """

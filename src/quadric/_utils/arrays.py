@@ -1,4 +1,4 @@
-"""Validation and conversion of arrays from users."""
+"""Validation and conversion of arrays passed by users."""
 
 from typing import Any, TypeAlias
 
@@ -23,7 +23,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
-    """Convert `value` to a finite array of `dtype`; errors refer to it as `name`."""
+    """Convert `value` to a finite array of `dtype`; error messages refer to it as `name`."""
     try:
         array = np.asarray(unmasked(name, value))
     except ValueError as error:
@@ -50,7 +50,7 @@ def unmasked(name: str, value: Any) -> Any:
 
 def _refuse_non_finite(name: str, array: Array, dtype: np.dtype[Any]) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum(dtype=np.float64)):  # one cheap pass in the usual case
+        if np.isfinite(array.sum(dtype=np.float64)):  # one cheap pass suffices in the usual case
             return
     finite = np.isfinite(array)
     if not finite.all():
@@ -82,7 +82,7 @@ def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
         raise TypeError(f"{name} must hold real numbers. Got dtype {X.dtype} instead.")
     with np.errstate(over="ignore"):
         csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where it can
-    # A new matrix with the same arrays: SciPy computes its flags instead of trusting old ones.
+    # In a new matrix with the same arrays, SciPy recomputes the flags instead of trusting old ones.
     end = csr.indptr[-1]
     csr = sparse.csr_array((csr.data[:end], csr.indices[:end], csr.indptr), shape=csr.shape)
     if not csr.has_canonical_format:
@@ -94,9 +94,9 @@ def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
 def check_indices(name: str, X: Any) -> None:
     """Raise ValueError if a sparse matrix has indices outside its shape.
 
-    SciPy creates such matrices without an error, but compiled code, including SciPy's own
-    conversions, would read outside of the arrays.
-    SciPy's own check_format does not suffice: it accepts any row starts if the last one is 0.
+    SciPy creates such matrices without raising an error, but compiled code, including SciPy's own
+    conversions, would read outside the arrays. SciPy's check_format is not sufficient: it accepts
+    any row starts if the last one is 0.
     """
     if X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
         return
@@ -150,12 +150,12 @@ def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array
 
 
 def as_offset(offset: Any, n: int, dtype: np.dtype[Any]) -> Array | None:
-    """Convert the constant that is added to every input; None stays None."""
+    """Convert the constant that is added to every input; None is returned unchanged."""
     return None if offset is None else as_vector("offset", offset, n, dtype)
 
 
 def as_weights(sample_weight: Any, n_samples: int, dtype: np.dtype[Any]) -> Array | None:
-    """Convert sample weights, which must not be negative; None stays None."""
+    """Convert sample weights, which must not be negative; None is returned unchanged."""
     if sample_weight is None:
         return None
     weights = as_vector("sample_weight", sample_weight, n_samples, dtype)

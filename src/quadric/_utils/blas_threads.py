@@ -1,4 +1,4 @@
-"""The number of BLAS threads, a setting of the whole process."""
+"""The number of BLAS threads, which is a process-wide setting."""
 
 import sys
 import threading
@@ -17,30 +17,30 @@ _saved: list[list[Setting]] = []  # one entry per active context; the first is t
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread within the context.
 
-    Several threads may be in such a context at the same time. The last one to leave restores the
-    original setting.
+    Several threads may be inside such a context at the same time. The last one to leave restores
+    the original setting.
     """
     with _lock:
-        # set again in every context, since some BLAS builds have one setting per thread
+        # set again in every context, because some BLAS builds have one setting per thread
         _saved.append([(library, library.num_threads or 1) for library in _libraries()])
         _set((library, 1) for library, _ in _saved[-1])
     try:
         yield
     finally:
         with _lock:
-            # pops the latest entry, whichever context ends: the original one is popped last
+            # pop the latest entry, whichever context ends, so that the original one is popped last
             _set(_saved.pop())
 
 
 def blas_threads() -> int:
-    """Return the number of threads that a matrix product uses at the moment."""
+    """Return the number of threads that a matrix product currently uses."""
     return min((library.num_threads or 1 for library in _libraries()), default=1)
 
 
 def _set(settings: Iterable[Setting]) -> None:
     for library, number in settings:
-        # From version 3.8, threadpoolctl obeys only the thread that first set a number. Another
-        # thread may be the last one to leave.
+        # Since version 3.8, threadpoolctl obeys only the thread that first set a number, but
+        # another thread may be the last one to leave.
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)
         library.set_num_threads(number)

@@ -1,4 +1,4 @@
-"""Memory that this process may use: the user's limit, or most of what the system leaves."""
+"""Memory that this process may use: the user's limit, or most of what is available."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,8 @@ from quadric.config import get_config
 from quadric.errors import MemoryLimitError
 
 SHARE = 0.8  # default limit, as a share of the available memory
-ALWAYS_ALLOWED = 2**26  # bytes that are allowed without asking the system, which takes time
-# limit, usage, and the reclaimable part of the usage in control groups of versions 2 and 1
+ALWAYS_ALLOWED = 2**26  # bytes that are allowed without querying the system, which takes time
+# limit, usage and the reclaimable part of the usage, for control groups v2 and v1
 CONTROL_GROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -16,7 +16,7 @@ CONTROL_GROUP_FILES = (
 
 
 def check_limit(needed: float, what: str, ways: str) -> None:
-    """Raise MemoryLimitError if `needed` bytes exceed the limit; `ways` are ways out."""
+    """Raise MemoryLimitError if `needed` bytes exceed the limit; `ways` says how to need less."""
     limit = get_config()["max_memory"]
     if limit is None:
         if needed < ALWAYS_ALLOWED:
@@ -34,14 +34,14 @@ def check_limit(needed: float, what: str, ways: str) -> None:
 def available_bytes() -> int:
     """Return how much memory this process may still allocate.
 
-    This is the least of the system's available memory and of what the control groups and the
-    limit on the address space leave.
+    This is the minimum of the system's available memory and what remains within the limits of the
+    control groups and of the address space.
     """
     kilobytes = _number(Path("/proc/meminfo"), r"^MemAvailable:\s+(\d+)")
     found = [None if kilobytes is None else 1024 * kilobytes, control_group_bytes()]
     try:
         import resource
-    except ImportError:  # not on Windows
+    except ImportError:  # not available on Windows
         pass
     else:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -52,23 +52,23 @@ def available_bytes() -> int:
 
 
 def control_group_bytes(root: Path = Path("/")) -> int | None:
-    """Return what this process's control group, or any group above it, leaves; None if unlimited.
+    """Return the memory left in this process's control group and its parents; None if unlimited.
 
-    `root` is the directory that holds /proc and /sys.
+    `root` is the directory that contains /proc and /sys.
     """
     found = [_left_in_group(group) for group in control_groups(root)]
     return min((size for size in found if size is not None), default=None)
 
 
 def control_groups(root: Path = Path("/")) -> list[Path]:
-    """Return the directories of the process's memory groups, each followed by its parents."""
+    """Return the directories of this process's control groups, each followed by its parents."""
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         # 4:cpu,memory:/path in version 1, 0::/path in version 2
         match = re.fullmatch(r"(?:0:|\d+:(?:[^:]*,)?(memory)(?:,[^:]*)?):/(.*)", line)
         if match:
             top = root / "sys/fs/cgroup" / (match[1] or "")
-            # In a container, the group's path may lead outside of what is mounted.
+            # In a container, the group's path may lead outside the mounted directory.
             parts = [] if ".." in match[2] else match[2].split("/")
             found += [top.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
     return found
@@ -84,13 +84,13 @@ def _left_in_group(group: Path) -> int | None:
 
 
 def _number(file: Path, pattern: str = r"^(\d+)") -> int | None:
-    """Return the first number in a file that `pattern` matches."""
+    """Return the first number in a file that matches `pattern`; None if there is none."""
     match = re.search(pattern, _text(file), re.MULTILINE)
     return int(match[1]) if match else None
 
 
 def _text(file: Path) -> str:
-    """Return the text of a file; empty if it cannot be read."""
+    """Return the text of a file, or an empty string if it cannot be read."""
     try:
         return file.read_text()
     except OSError:

@@ -1,15 +1,15 @@
-"""Text in messages: names made safe to print, lists and counts."""
+"""Helpers for messages: names made safe to print, lists and counts."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-# control characters, invisible characters (some reverse the direction of text), line ends
+# control characters, invisible characters (some reverse the text direction), line separators
 ESCAPED = ("Cc", "Cf", "Cs", "Zl", "Zp")
-PART_OF_WORDS = "\u200c\u200d"  # invisible, but used in Persian, Indian scripts and emoji
+PART_OF_WORDS = "\u200c\u200d"  # invisible, but used in Persian, Indic scripts and emoji
 
 
 def visible(text: str) -> str:
-    r"""Escape the characters that a terminal would interpret instead of showing.
+    r"""Escape the characters that a terminal would interpret instead of displaying.
 
     >>> print(visible("\x1b[31mred\n"))
     \x1b[31mred\n
@@ -25,7 +25,7 @@ def visible(text: str) -> str:
 
 
 def listed(items: Iterable[str], most: int = 12) -> str:
-    """Join the first items with commas and count the others.
+    """Join the first items with commas, and count the remaining ones.
 
     >>> listed("abcd", most=2)
     'a, b and 2 more'
@@ -36,7 +36,7 @@ def listed(items: Iterable[str], most: int = 12) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return the count with the noun in the singular or the plural.
+    """Return the count followed by the noun in the singular or plural.
 
     >>> counted(1, "row"), counted(2400, "row"), counted(2, "category")
     ('1 row', '2,400 rows', '2 categories')
@@ -46,7 +46,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def first_applying(texts: Mapping[str, object]) -> str:
-    """Return the first text whose condition is true; empty if there is none.
+    """Return the first text whose condition is true, or an empty string if there is none.
 
     >>> first_applying({"too small": 3 < 0, "too large": 3 > 2})
     'too large'

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-HOUR = 3600  # an older temporary file was left by a process that was killed
+HOUR = 3600  # older temporary files were left behind by a process that was killed
 
 
 def write_whole(
@@ -22,7 +22,7 @@ def write_whole(
     new: bool = False,
     tag: str = "",
 ) -> None:
-    """Write a file in one step; see `replacing` for the options."""
+    """Write a file atomically; see `replacing` for the options."""
     with replacing(path, follow_links=follow_links, new=new, tag=tag) as stream:
         stream.write(content)
 
@@ -31,9 +31,9 @@ def write_whole(
 def replacing(
     path: str | os.PathLike[str], *, follow_links: bool = True, new: bool = False, tag: str = ""
 ) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces `path` when the context ends without an exception.
+    """Open a temporary file that replaces `path` if the context exits without an exception.
 
-    After an exception, the file at `path` is unchanged. The mode of a replaced file is kept.
+    After an exception, the file at `path` is unchanged. A replaced file keeps its mode.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def replacing(
                 os.fchmod(stream.fileno(), mode)
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())  # the content must be on disk before the name
+            os.fsync(stream.fileno())  # the content must reach the disk before the new name
         if new:
             _rename_to_new(temporary, target)
         else:
@@ -83,7 +83,7 @@ def open_regular(path: str | os.PathLike[str], *, follow_links: bool = True) -> 
 
 
 def temporary_name(target: Path, tag: str = "") -> Path:
-    """Return a unique name in the target's directory; it is short even if the target's is long."""
+    """Return a unique name in the target's directory, short even if the target's name is long."""
     token = tag + secrets.token_hex((16 - len(tag)) // 2)
     return target.with_name(f".quadric-{_digest(target)}-{token}.part")
 
@@ -91,7 +91,7 @@ def temporary_name(target: Path, tag: str = "") -> Path:
 def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
     """Remove temporary files of a target and tag that are at least `age` seconds old.
 
-    A file that already has its final name too is removed at any age.
+    A file that also has its final name already is removed at any age.
     """
     for path, found in leftovers(target, tag):
         old = found.st_nlink > 1 or time.time() - found.st_mtime >= age
@@ -101,7 +101,7 @@ def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
 
 
 def leftovers(target: Path, tag: str = "") -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the temporary files of a target and tag, and their status."""
+    """Yield the temporary files of a target and tag, each with its status."""
     digits = "[0-9a-f]" * (16 - len(tag))
     for path in list(target.parent.glob(f".quadric-{_digest(target)}-{tag}{digits}.part")):
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""The command line: one file per command, and what they share.
+"""The command-line interface: one file per command, plus shared code.
 
-`_console` prints and reports errors, and `_model_loading` opens model files with a table. Each
-command imports the packages it needs when it runs, so that `quadric --help` stays fast. Start with
-`main`.
+`_console` prints output and reports errors, and `_model_loading` opens model files together with
+a table. Each command imports the packages it needs when it runs, so that `quadric --help` is fast.
+Start with `main`.
 """
 
 import io
@@ -75,7 +75,7 @@ def _version(
 def main() -> None:
     """Run the `quadric` command."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # "?" for what the terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):  # "?" for characters it cannot encode
             stream.reconfigure(errors="replace")
     try:
         app()
@@ -85,5 +85,5 @@ def main() -> None:
     except OSError as error:  # stdout cannot be written to
         reason = visible(str(error.strerror or error))
         print(f"error: cannot write the output: {reason}.", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the exit does not flush it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that stdout is not flushed on exit
         sys.exit(1)

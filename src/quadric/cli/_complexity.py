@@ -1,4 +1,4 @@
-"""`quadric complexity`: parameters, multiplications, memory and time of a network."""
+"""`quadric complexity`: a network's parameters, multiplications, memory and time."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ def complexity(
     sizes: Annotated[
         list[int],
         typer.Argument(
-            min=1, help="Number of inputs, then the number of neurons per layer: 784 30 10."
+            min=1, help="Number of inputs, then the number of neurons in each layer: 784 30 10."
         ),
     ],
     kinds: Annotated[
@@ -26,10 +26,10 @@ def complexity(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Count the parameters, multiplications and bytes of a network; estimate the time per step."""
+    """Count a network's parameters, multiplications and bytes, and estimate the time per step."""
     layers = len(sizes) - 1
     if layers < 1:
-        raise typer.BadParameter("give the inputs and the neurons of at least one layer: 784 10.")
+        raise typer.BadParameter("give the number of inputs and at least one layer size: 784 10.")
     chosen = comma_separated(kinds) or ["linear"] * (layers - 1) + ["quadratic"]
     chosen = chosen * layers if len(chosen) == 1 else chosen
     if len(chosen) != layers or not set(chosen) <= set(KINDS):
@@ -74,9 +74,9 @@ def complexity(
         ([name, *map(show, values), show(sum(values))] for name, values, show in lines),
     )
     print_line(
-        "One step is forward pass, backward pass and update for one sample. Q is stored as a "
-        "triangle. The time is estimated from the speed at which this machine trains a small layer "
-        "in mini-batches."
+        "One step is a forward pass, a backward pass and an update for one sample. Q is stored as "
+        "a triangle. The time is estimated from the speed at which this machine trains a small "
+        "layer in mini-batches."
     )
 
 

@@ -26,21 +26,21 @@ INPUT_ERRORS: tuple[type[Exception], ...] = (
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as it is: no markup, no :emoji:, no wrapping.
+    """Return a console that prints text unchanged: no markup, no :emoji:, no wrapping.
 
-    Text from files and users must go through `visible` first.
+    Text from files and users must be passed through `visible` first.
     """
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def fail(message: str) -> NoReturn:
-    """Print an error on stderr as one line, and exit with code 1."""
+    """Print an error on stderr as one line and exit with code 1."""
     make_console(stderr=True).print(Text.assemble(("error:", "red"), " ", visible(message)))
     raise typer.Exit(1)
 
 
 def print_line(text: str) -> None:
-    """Print one line on stdout; control characters in names are escaped."""
+    """Print one line on stdout, with control characters escaped."""
     typer.echo(visible(text))
 
 
@@ -50,7 +50,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(table: Table, rows: Iterable[Iterable[RenderableType]]) -> None:
-    """Add the rows to a table, and print it on stdout."""
+    """Add rows to a table and print it on stdout."""
     for row in rows:
         table.add_row(*row)
     make_console().print(table)
@@ -67,7 +67,7 @@ def print_notes(notes: Iterable[str]) -> None:
 def progress_bar(
     name: str, *columns: ProgressColumn
 ) -> Iterator[Callable[[float, float | None, str], None]]:
-    """Show a bar on stderr if it is a terminal; yield a function of done, total and the text."""
+    """Show a bar if stderr is a terminal; yield a function of the work done, total and text."""
     stderr = make_console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
@@ -95,7 +95,7 @@ def writable_directory(path: Path) -> Path:
 
 
 def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = ()) -> Path:
-    """Check before any work that a file can be written and is not one of the inputs."""
+    """Check before any work that a file can be written and that it is not one of the inputs."""
     problems = {
         f"{path} is also an input and would be lost. Choose another file with {option}.": any(
             source is not None and path.exists() and source.exists() and path.samefile(source)
@@ -117,7 +117,7 @@ def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = 
 
 @contextmanager
 def errors_as_one_line(*more: type[Exception], hint: str = "") -> Iterator[None]:
-    """Report bad input and failures of the disk, and the `more` errors, as one line each.
+    """Report bad input, disk failures and errors of the types `more` on a single line.
 
     After Ctrl-C, print the hint and exit with code 130.
     """

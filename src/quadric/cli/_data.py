@@ -24,7 +24,7 @@ DatasetName = StrEnum("DatasetName", ["mnist", "fashion_mnist"])
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
-    """List the data sets, where they are, and whether their files are valid; downloads nothing."""
+    """List the data sets, their locations and whether their files are valid; download nothing."""
     rows: list[dict[str, Any]] = []
     for name in DatasetName:
         directory, files = _checked_files(name)
@@ -71,10 +71,10 @@ def fetch(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Download again, and replace existing files.")
+        bool, typer.Option("--force", help="Download again and replace existing files.")
     ] = False,
 ) -> None:
-    """Download a data set from the first source that has it, and verify it."""
+    """Download a data set from the first source that has it and verify it."""
     from quadric.datasets._images import download
 
     try:
@@ -103,7 +103,7 @@ def verify(
         typer.Argument(help="The data set [default: all that have been downloaded]."),
     ] = None,
 ) -> None:
-    """Verify the MD5 of each file; exit with code 1 if a file is invalid or missing."""
+    """Verify the MD5 checksum of each file; exit with code 1 if a file is invalid or missing."""
     found = {one: _checked_files(one)[1] for one in ([name] if name else DatasetName)}
     for one, files in found.items():
         if not files and name is None:
@@ -113,7 +113,7 @@ def verify(
                 print_line(f"{path}: ok, md5 {md5}")
     problems = [problem for files in found.values() for _, _, problem in files if problem]
     if problems:
-        more = f" ({len(problems)} files in all are invalid.)" if len(problems) > 1 else ""
+        more = f" (In total, {len(problems)} files are invalid.)" if len(problems) > 1 else ""
         fail(problems[0] + more)
     if not any(found.values()):
         fail(
@@ -123,7 +123,7 @@ def verify(
 
 
 def _checked_files(name: DatasetName) -> tuple[Path, list[tuple[Path, str, str | None]]]:
-    """Return the directory and, unless it has no file, each file's path, MD5 and problem."""
+    """Return the directory and each file's path, MD5 and problem; no files if none exists."""
     from quadric.datasets._idx import COLLECTIONS, find, read_file
     from quadric.datasets._images import locate
 

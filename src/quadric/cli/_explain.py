@@ -1,4 +1,4 @@
-"""`quadric explain`: equations and strongest terms of a model."""
+"""`quadric explain`: the equations and strongest terms of a model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,10 @@ def explain(
         Path | None,
         typer.Argument(
             readable=False,
-            help="A table on which terms are ranked; by default the ranking uses the model alone.",
+            help="A table used to rank the terms; by default, the ranking uses only the model.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of terms of each sort.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of terms of each type.")] = 5,
     precision: Annotated[
         int, typer.Option(min=1, max=17, help="Number of significant digits.")
     ] = 3,

@@ -1,4 +1,4 @@
-"""`quadric export`: a model as an ONNX file."""
+"""`quadric export`: export a model to ONNX."""
 
 from pathlib import Path
 from typing import Annotated

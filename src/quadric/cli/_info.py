@@ -43,7 +43,7 @@ def info(
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts by name; values that the user stored in `extra` may have any type."""
+    """Return the facts by name; values that users stored in `extra` may have any type."""
     estimator, steps = _estimator_and_steps(found["model"])
     extra = _dict(found["extra"])
     table, report = extra.get("table"), _dict(extra.get("report"))
@@ -81,7 +81,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _estimator_and_steps(model: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the estimator's description, and the names of the steps in front of it."""
+    """Return the estimator's description and the names of the steps before it."""
     if model.get("class") != "Pipeline":
         return model, []
     steps = [_items(step)[1] for step in _items(model["parameters"]["steps"])]

@@ -1,4 +1,4 @@
-"""Model files with a table: shared by predict, explain and plot."""
+"""Loading of a model file and a table; shared by predict, explain and plot."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class OpenedModel:
     ----------
     model : estimator or TableNetwork
     schema : Schema or None
-        The columns that the model uses, if they are known.
+        The columns that the model uses; None if they are unknown.
     source : Source or None
-        The table.
+        The table; None if there is none.
     notes : list of str
-        Assumptions, in sentences.
+        Assumptions that were made, as sentences.
     labeled : bool
-        Whether the table's column with the target's name has the true labels.
+        Whether a column of the table with the target's name contains the true labels.
     """
 
     model: Any
@@ -38,7 +38,7 @@ class OpenedModel:
     labeled: bool = True
 
     def inputs_and_labels(self) -> tuple[Any, Any]:
-        """Return inputs and targets of the rows without a missing value; None if unknown."""
+        """Return the inputs and targets of the rows without missing values; None if unknown."""
         from quadric.tables._features import complete_rows, features, labels, unused_columns
 
         schema, source, y = self.schema, self.source, None
@@ -61,8 +61,9 @@ class OpenedModel:
 def open_model(path: Path, data: Path | None = None) -> OpenedModel:
     """Load a model file and open a table for it.
 
-    A model of `quadric train` knows its columns, and a bare Network may. If it does not, it uses
-    the numeric columns. Fails for other models, because they do not know their columns.
+    The file of a model trained with `quadric train` names its columns. That of a bare Network may
+    name them; otherwise, the numeric columns are used. Files of other models do not name their
+    columns, so they cannot be used with a table.
     """
     from quadric import model_file
     from quadric.network import Network
@@ -77,14 +78,14 @@ def open_model(path: Path, data: Path | None = None) -> OpenedModel:
         return OpenedModel(network, network.schema, source, network.notes, "target" in extra)
     if schema is None and source is not None:
         fail(
-            f"{path} does not name its columns, because it was not made by `quadric train`. Use "
-            "it in Python: quadric.load(...)."
+            f"{path} does not name its columns, because it was not created by `quadric train`. "
+            "Use it in Python: quadric.load(...)."
         )
     return OpenedModel(model, schema, source)
 
 
 def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether this is a schema of `quadric train` rather than the user's own data."""
+    """Whether this is a schema from `quadric train` rather than the user's own data."""
     return isinstance(value, dict) and {"columns", "target", "task"} <= set(value)
 
 
@@ -98,7 +99,7 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
     try:
         schema = Schema.from_dict(state)
         if different := _difference(schema, model):
-            raise ValueError(f"{different} differ from the model's")
+            raise ValueError(f"different {different}")
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"the table description in the model file does not fit the model ({error}). Train it "
@@ -108,7 +109,7 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
 
 
 def _difference(schema: Schema, model: Any) -> str:
-    """Return what differs between the schema and the model; empty if they agree."""
+    """Return what differs between the schema and the model, or an empty string if they agree."""
     first = model.steps[0][1] if hasattr(model, "steps") else model
     parts = getattr(first, "transformers_", [])
     encoded = {name for part, _, columns in parts if part == "categories" for name in columns}

@@ -27,14 +27,14 @@ def plot(
     ] = Path("model.png"),
     classes: Annotated[
         str | None,
-        typer.Option(help="With more than two inputs: two classes, such as versicolor,virginica."),
+        typer.Option(help="For more than two inputs: two classes, such as versicolor,virginica."),
     ] = None,
     image_shape: Annotated[
         str | None,
         typer.Option(help="If the inputs are pixels: rows x columns of the image, such as 8x8."),
     ] = None,
 ) -> None:
-    """Plot a classifier: its regions (two inputs), or slices of the boundary of two classes.
+    """Plot a classifier: its regions (two inputs) or slices of the boundary between two classes.
 
     With --image-shape, plot the eigenvectors of each class's Q as images.
     """

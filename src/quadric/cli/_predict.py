@@ -18,7 +18,9 @@ from quadric.cli._model_loading import open_model
 def predict(
     model: Annotated[
         Path,
-        typer.Argument(readable=False, help="A model file of `quadric train`, or of a Network."),
+        typer.Argument(
+            readable=False, help="A model file from `quadric train`, or a saved Network."
+        ),
     ],
     data: Annotated[
         Path, typer.Argument(readable=False, help="A CSV or Parquet file with the model's columns.")
@@ -36,18 +38,18 @@ def predict(
         bool,
         typer.Option(
             "--raw-csv",
-            help="Write text that looks like a spreadsheet formula without an apostrophe in front.",
+            help="Do not add an apostrophe in front of text that looks like a spreadsheet formula.",
         ),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON (needs -o).")
     ] = False,
 ) -> None:
-    """Predict every row of a table, in the same order.
+    """Make a prediction for every row of a table, in the same order.
 
     Columns are matched by name. A Network that was saved without column names uses the numeric
-    columns in their order. Files are read and written in batches, so they may be larger than
-    memory; the output file appears only when it is complete.
+    columns in table order. Files are read and written in batches, so they may be larger than
+    memory. The output file appears only when it is complete.
     """
     to_stdout = str(output) == "-"
     if to_stdout and as_json:

@@ -1,4 +1,4 @@
-"""`quadric reproduce`: the paper's results beside ours, as a table, JSON and a report."""
+"""`quadric reproduce`: compare the paper's results with ours in a table, JSON and a report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quadric.paper.experiments import Context, Experiment, Outcome
     from quadric.paper.experiments._experiment import Table as ResultTable
 
-MOST_ROWS = 60  # on the terminal; the report has all of them
+MOST_ROWS = 60  # shown on the terminal; the report has all rows
 
 ExperimentName = StrEnum(
     "ExperimentName",
@@ -43,54 +43,56 @@ ExperimentName = StrEnum(
 
 def reproduce(
     experiment: Annotated[
-        ExperimentName, typer.Argument(help="Which result; all of them by default.")
+        ExperimentName, typer.Argument(help="The result to reproduce; by default, all.")
     ] = ExperimentName.all,
     full: Annotated[
         bool,
         typer.Option(
             "--full/--quick",
-            help="All 180 cells of the MNIST table with 25 seeds, and the paper's numbers of "
-            "epochs; or, in about two minutes, 135 cells with 3 seeds.",
+            help="Full: all 180 cells of the MNIST table with 25 seeds and the paper's numbers of "
+            "epochs. Quick: 135 cells with 3 seeds, in about two minutes.",
         ),
     ] = False,
     out: Annotated[Path, typer.Option(help="The directory for the report.")] = Path("report"),
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Number of seeds for xor (50) and mnist (3 or 25).")
     ] = None,
-    first_seed: Annotated[int, typer.Option(min=0, max=2**62, help="The first seed of mnist.")] = 0,
+    first_seed: Annotated[int, typer.Option(min=0, max=2**62, help="First seed for mnist.")] = 0,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Directory of MNIST's four idx files (also QUADRIC_DATA).")
+        Path | None, typer.Option(help="Directory with MNIST's four idx files (or QUADRIC_DATA).")
     ] = None,
     store: Annotated[
         Path | None,
-        typer.Option(help="File of finished runs [default: runs.sqlite in --out]."),
+        typer.Option(help="File that stores finished runs [default: runs.sqlite in --out]."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Threads [default: all cores].")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads [default: all cores].")
+    ] = None,
     dask: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler for the runs of mnist.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     scaling: Annotated[
-        str, typer.Option(help="Pixels: centered (p/255 - 0.5) or unit (p/255).")
+        str, typer.Option(help="Pixel scaling: centered (p/255 - 0.5) or unit (p/255).")
     ] = "centered",
-    init: Annotated[str, typer.Option(help="Initial values, see Network.create.")] = "normal",
+    init: Annotated[str, typer.Option(help="Initialization; see Network.create.")] = "normal",
     init_scale: Annotated[
         float | None,
-        typer.Option(help="Standard deviation for normal (0.005); a factor for others (1)."),
+        typer.Option(help="Standard deviation for normal (0.005), or a factor for the others (1)."),
     ] = None,
     rate: Annotated[float, typer.Option(help="The learning rate.")] = 0.01,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per step.")] = 1,
     order: Annotated[
         str, typer.Option(help="Shuffle the images every epoch (new), or not (given).")
     ] = "new",
-    images: Annotated[str, typer.Option(help="Use the first N images, or N at random.")] = "first",
+    images: Annotated[str, typer.Option(help="Use the first N images, or a random N.")] = "first",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
 ) -> None:
     """Reproduce the paper's results, compare each with ours, and write a report.
 
     Finished runs of the MNIST table are kept: after Ctrl-C or a crash, the same command resumes.
-    The options from --scaling on are choices that the paper does not state; the defaults are those
-    that match its table.
+    The options from --scaling onward are choices that the paper does not specify. Their defaults
+    are the ones that match its table.
     """
     out = writable_directory(out)
     from joblib import cpu_count
@@ -168,7 +170,7 @@ def _end(problem: str, code: int) -> NoReturn:
 def _run(
     chosen: Mapping[str, Experiment], context: Context, store: Path, data_dir: Path | None
 ) -> Iterator[Outcome]:
-    """Run the experiments one after the other, with a progress bar on stderr."""
+    """Run the experiments one after another, with a progress bar on stderr."""
     from quadric.paper.sweep import Store
 
     stderr = make_console(stderr=True)
@@ -180,23 +182,23 @@ def _run(
         stderr.print(f"About {text} with {context.jobs} threads, less for runs already stored.")
     with contextlib.ExitStack() as stack:
         if any(experiment.needs_store for experiment in chosen.values()):
-            # opened first: a store that cannot be used is reported at once
+            # opened first, so that an unusable store is reported at once
             context = replace(context, store=stack.enter_context(Store(store)))
         for name, experiment in chosen.items():
-            if not stderr.is_terminal:  # a log: one line per experiment
+            if not stderr.is_terminal:  # one line per experiment in a log
                 stderr.print(f"{name} ...")
             with progress_bar(
                 name,
                 TaskProgressColumn(),
                 TimeElapsedColumn(),
-                TextColumn("left:"),
+                TextColumn("remaining:"),
                 TimeRemainingColumn(),
             ) as progress:
                 yield experiment.run(replace(context, progress=progress))
 
 
 def _images(data_dir: Path | None, stderr: Console) -> ImageData:
-    """Load MNIST or, with a warning, scikit-learn's digits if it cannot be downloaded."""
+    """Load MNIST; if it cannot be downloaded, warn and load scikit-learn's digits instead."""
     from quadric import datasets
 
     waiting = stderr.status("looking for MNIST") if stderr.is_terminal else contextlib.nullcontext()
@@ -206,14 +208,14 @@ def _images(data_dir: Path | None, stderr: Console) -> ImageData:
     except DatasetUnavailableError as error:
         stderr.print(
             f"MNIST is not available: {visible(str(error))}\nUsing scikit-learn's 8x8 digits "
-            "instead, labeled as such; they cannot be compared with the paper's numbers.",
+            "instead. The results are labeled accordingly and cannot be compared with the paper's.",
             style="yellow",
         )
         return datasets.digits()
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
-    """Return the outcome as values for JSON."""
+    """Return the outcome as JSON values."""
     return {
         "name": outcome.name,
         "title": outcome.title,
@@ -252,7 +254,7 @@ def _plain_table(results: ResultTable) -> Table:
 
 
 def _mnist_table(results: ResultTable) -> Table:
-    """Arrange the cells as in the paper: the three models side by side."""
+    """Arrange the cells as in the paper, with the three models side by side."""
     headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
     table = Table(
         *(Column(name, justify="right") for name in headings),

@@ -1,4 +1,4 @@
-"""`quadric train`: a model from a table."""
+"""`quadric train`: train a model on a table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def train(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The model file [default: the data's name with .quadric]."
+            "--output",
+            "-o",
+            help="The model file [default: the data file's name with the extension .quadric].",
         ),
     ] = None,
     hidden: Annotated[
@@ -49,18 +51,18 @@ def train(
         ),
     ] = None,
     kind: Annotated[
-        KindOption, typer.Option(help="Kind of the neurons in the last layer.")
+        KindOption, typer.Option(help="Kind of neurons in the last layer.")
     ] = KindOption.quadratic,
     task: Annotated[
         TaskOption | None,
         typer.Option(
             help="[default: regression if the target has fractions or more than 20 distinct "
-            "integers, else classification]."
+            "integers, otherwise classification]."
         ),
     ] = None,
     drop: Annotated[str | None, typer.Option(help="Columns to ignore, such as a,b.")] = None,
     categorical: Annotated[
-        str | None, typer.Option(help="Numeric columns that are categories, such as a,b.")
+        str | None, typer.Option(help="Numeric columns to treat as categories, such as a,b.")
     ] = None,
     max_categories: Annotated[
         int, typer.Option(min=2, help="Ignore text columns with more distinct values than this.")
@@ -71,7 +73,7 @@ def train(
     ] = 0.25,
     cv: Annotated[
         int | None,
-        typer.Option(min=2, max=100, help="Cross-validate with this number of folds instead."),
+        typer.Option(min=2, max=100, help="Use cross-validation with this many folds instead."),
     ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Read in batches, for files larger than memory.")
@@ -81,10 +83,10 @@ def train(
         typer.Option(min=1, help="With --stream: number of epochs [default: depends on the size]."),
     ] = None,
     buffer: Annotated[
-        int | None, typer.Option(min=1, help="With --stream: rows that are shuffled together.")
+        int | None, typer.Option(min=1, help="With --stream: number of rows shuffled together.")
     ] = None,
     checkpoint_every: Annotated[
-        int, typer.Option(min=1, help="With --stream: buffers between checkpoints.")
+        int, typer.Option(min=1, help="With --stream: number of buffers between checkpoints.")
     ] = 10,
     resume: Annotated[
         bool, typer.Option("--resume", help="With --stream: continue from the last checkpoint.")
@@ -94,7 +96,7 @@ def train(
     """Train a model on a table and compare it with two baselines.
 
     Numeric and categorical columns are detected, categories are one-hot encoded, and missing
-    values are imputed. Notes on stderr list columns that are not used and imputed values.
+    values are imputed. Notes on stderr list unused columns and imputed values.
     """
     widths = comma_separated(hidden)
     problems = {
@@ -153,7 +155,7 @@ def train(
                     progress=progress,
                 )
         else:
-            stderr.quiet = not stderr.is_terminal  # no progress in a log
+            stderr.quiet = not stderr.is_terminal  # no progress messages in a log
             trained = train_table(
                 source, options, settings, lambda text: stderr.print(f"{text} ...", style="dim")
             )

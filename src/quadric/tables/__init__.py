@@ -1,6 +1,6 @@
 """Models from tables: read CSV and Parquet files, infer a schema, train, score and predict.
 
-This package is the only one that imports Polars. It uses the estimators, never the command line.
+This is the only package that imports Polars. It uses the estimators but never the CLI.
 Start with `_training.train`; `streaming` trains on tables larger than memory.
 """
 

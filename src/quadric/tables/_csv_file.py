@@ -1,4 +1,4 @@
-"""CSV files in blocks of whole records."""
+"""CSV files, read in blocks of whole records."""
 
 import csv
 import io
@@ -15,8 +15,8 @@ from quadric._utils.text import first_applying
 from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
 
-BLOCK = 1 << 22  # bytes that are parsed at a time
-LARGEST_BLOCK = 1 << 26  # a record that is longer than this has an unclosed quote
+BLOCK = 1 << 22  # number of bytes parsed at a time
+LARGEST_BLOCK = 1 << 26  # a longer record must have an unclosed quote
 SEPARATORS = ",;\t|"
 FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -31,13 +31,13 @@ class CsvFile:
     ----------
     path : Path
     columns : tuple of str
-        A column without a name is called "column 3 (no name)".
+        Columns without a name are called "column 3 (no name)" and so on.
     unnamed : tuple of str
-        The columns without a name of their own.
+        The columns without a name in the file.
     separator : str
         The character between fields.
     header_size : int
-        The number of bytes in front of the first row.
+        The number of bytes before the first row.
     """
 
     path: Path
@@ -48,12 +48,12 @@ class CsvFile:
 
     @classmethod
     def open(cls, path: Path, start: bytes, stream: BinaryIO) -> Self:
-        """Read the header of a file that begins with `start`; `stream` has the rest."""
+        """Read the header of a file that begins with `start`; `stream` yields the rest."""
         _check_format(path, start)
         header = _read_header(path, start, stream)
         text = _decode(path, header).removeprefix("\ufeff")
         if "\r" in text.rstrip("\r\n") and "\n" not in text:
-            raise TableError(f"the lines of {path} end with CR. Save it with LF or CRLF line ends.")
+            raise TableError(f"{path} has CR line endings. Save it with LF or CRLF.")
         unquoted = re.sub(r'"[^"]*"', "", text)
         separator = max(SEPARATORS, key=lambda mark: (unquoted.count(mark), mark == ","))
         try:
@@ -85,10 +85,10 @@ class CsvFile:
                 rows, begin, rest = rows + len(frame), begin + end, block[end:]
 
     def _parse(self, block: bytes, rows: int, begin: int) -> pl.DataFrame:
-        """Parse whole records, which follow `rows` rows and begin at byte `begin`."""
+        """Parse whole records that follow `rows` rows and begin at byte `begin`."""
         if len(self.columns) == 1 and not block.strip():
             block = block.rstrip(b"\r\n")
-        # The first row has all fields: if every row were short, Polars would see fewer columns.
+        # A complete first row: if every row were short, Polars would see fewer columns.
         complete = self.separator.join(['""'] * len(self.columns)) + "\n"
         try:
             frame = pl.read_csv(
@@ -120,7 +120,7 @@ class CsvFile:
 
 
 def _check_format(path: Path, start: bytes) -> None:
-    """Raise TableError for an empty file, and for formats other than CSV in UTF-8."""
+    """Raise TableError for an empty file and for any format other than CSV in UTF-8."""
     place = start.find(b"\0")
     problems = {
         "is empty: its first line must contain the column names.": (
@@ -137,7 +137,7 @@ def _check_format(path: Path, start: bytes) -> None:
 
 
 def _read_header(path: Path, start: bytes, stream: BinaryIO) -> bytes:
-    """Return the line of column names; quoted names may contain line ends."""
+    """Return the line of column names; quoted names may contain line breaks."""
     while (found := FIRST_RECORD.match(start)) is None:
         if len(start) > LARGEST_BLOCK:
             raise TableError(f"the first line of {path} has an unclosed quote.")
@@ -148,7 +148,7 @@ def _read_header(path: Path, start: bytes, stream: BinaryIO) -> bytes:
 
 
 def _end_of_records(block: bytes) -> int:
-    """Return the end of the last complete record, 0 if there is none; a block begins unquoted."""
+    """Return the end of the last complete record, or 0; a block begins outside of quotes."""
     end, quotes = len(block), block.count(b'"')
     while (line := block.rfind(b"\n", 0, end)) >= 0:
         quotes -= block.count(b'"', line, end)
@@ -159,7 +159,7 @@ def _end_of_records(block: bytes) -> int:
 
 
 def _decode(path: Path, block: bytes, begin: int = 0) -> str:
-    """Return the text of bytes that begin at byte `begin` of the file."""
+    """Decode bytes that begin at byte `begin` of the file."""
     try:
         return block.decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Values of a batch of rows: missing ones, numbers and text; a model's inputs and targets."""
+"""Conversion of a batch of rows to a model's inputs and targets: missing values, numbers, text."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from quadric._utils.text import listed
 from quadric.errors import TableError
 from quadric.tables._schema import LARGEST, Schema
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lowercase
 TRUTH = {"true": 1.0, "false": 0.0}
 
 
 def clean(frame: pl.DataFrame) -> pl.DataFrame:
-    """Strip blanks from text and replace missing values, NaN included, by null."""
+    """Strip whitespace from text, and replace missing values, including NaN, with null."""
     text = pl.col(pl.String)
     return frame.with_columns(
         text.str.strip_chars(), pl.col(pl.Float64).fill_nan(None)
@@ -23,10 +23,10 @@ def clean(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def to_numbers(cleaned: pl.DataFrame) -> dict[str, pl.Series]:
-    """Convert the columns of text, booleans and numbers to Float64.
+    """Convert columns of text, booleans and numbers to Float64.
 
-    Text that is not a number becomes null; true and false, in any case, become 1 and 0. Columns
-    of other types, such as lists, are left out.
+    True and false, in upper or lower case, become 1 and 0; other text that is not a number becomes
+    null. Columns of other types, such as lists, are omitted.
     """
     usable = [
         name
@@ -57,18 +57,18 @@ def to_text(column: pl.Series) -> pl.Series:
 
 
 def check_size(name: str, values: Array, start: int) -> None:
-    """Raise TableError if a number is infinite or too large; `start` is the first row, from 0."""
+    """Raise TableError for infinite or huge numbers; `start` is the first row, counted from 0."""
     bad = np.abs(values) > LARGEST
     if bad.any():
         row = int(bad.argmax())
         raise TableError(
-            f"column {name!r} holds {values[row]:g} in row {start + row + 1}: numbers must be "
-            f"finite and at most {LARGEST:g} in size. Correct the value, or leave it empty."
+            f"column {name!r} contains {values[row]:g} in row {start + row + 1}: numbers must be "
+            f"finite and at most {LARGEST:g} in absolute value. Correct it, or leave it empty."
         )
 
 
 def unused_columns(schema: Schema, columns: Sequence[str]) -> list[str]:
-    """Return the columns that the model does not use; raise TableError if one is missing."""
+    """Return the columns not used by the model; raise TableError if one it needs is missing."""
     missing = [name for name in schema.names if name not in columns]
     if missing:
         word = "column" if len(missing) == 1 else "columns"
@@ -90,7 +90,7 @@ def features(schema: Schema, frame: pl.DataFrame, start: int = 0) -> pl.DataFram
 
 
 def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, Array]:
-    """Return the targets, and a mask of the rows that have one."""
+    """Return the targets and a mask of the rows that have one."""
     cleaned = clean(frame.select(schema.target))
     if schema.classes and isinstance(schema.classes[0], str):
         found, kind = to_text(cleaned[schema.target]), "U"
@@ -103,20 +103,20 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
 def labeled_rows(
     schema: Schema, frame: pl.DataFrame, start: int = 0
 ) -> tuple[pl.DataFrame, Array, Array]:
-    """Return inputs and targets of the rows with a target, and a mask of these rows."""
+    """Return the inputs and targets of the rows that have a target, and a mask of these rows."""
     X = features(schema, frame, start)
     y, present = labels(schema, frame, start)
     return (X if present.all() else X.filter(present)), y, present
 
 
 def complete_rows(X: pl.DataFrame) -> Array:
-    """Return a mask of the rows without a missing number; a missing category is a category."""
+    """Return a mask of the rows without missing numbers; missing categories are allowed."""
     masks = [column.is_not_null().to_numpy() for column in X if column.dtype == pl.Float64]
     return np.all([np.ones(len(X), dtype=bool), *masks], axis=0)
 
 
 def empty_rows(X: pl.DataFrame) -> Array:
-    """Return a mask of the rows without any value."""
+    """Return a mask of the rows in which all values are missing."""
     return X.select(pl.all_horizontal(pl.all().is_null()))[:, 0].to_numpy()
 
 

@@ -1,6 +1,6 @@
-"""Parquet files in batches of rows.
+"""Parquet files, read in batches of rows.
 
-A damaged file can end the process that reads it, so another process reads each file first.
+A damaged file can crash the process that reads it, so each file is first read in another process.
 """
 
 import json
@@ -22,7 +22,7 @@ LONGEST_REASON = 200
 
 
 def columns_and_rows(path: Path) -> tuple[tuple[str, ...], int]:
-    """Return the columns and the number of rows of a file after reading all of it elsewhere.
+    """Read a whole file in another process, and return its columns and its number of rows.
 
     Raises TableError if the file is damaged or cannot be read.
     """
@@ -31,7 +31,7 @@ def columns_and_rows(path: Path) -> tuple[tuple[str, ...], int]:
     limit = get_config()["max_memory"] or int(SHARE * available_bytes())
     try:
         done = subprocess.run(
-            # -P: modules beside the probe must not hide those of the standard library
+            # -P: modules next to the probe must not shadow the standard library
             [sys.executable, "-P", "-W", "ignore", PROBE, os.path.abspath(path), str(limit)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -72,9 +72,9 @@ def _damaged(path: Path, reason: str) -> TableError:
 
 
 def _no_answer(path: Path, done: subprocess.CompletedProcess[bytes]) -> TableError:
-    """Return the error for a probe that died, for instance because an allocation failed."""
+    """Return the error for a probe that crashed, for instance because an allocation failed."""
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    if done.returncode > 0 and lines:  # for instance, Polars cannot be imported
+    if done.returncode > 0 and lines:  # for instance, if Polars cannot be imported
         return TableError(f"cannot read {path}: {lines[-1][:LONGEST_REASON]}.")
     return TableError(
         f"{path} is a damaged Parquet file, or needs more memory than is available: the process "

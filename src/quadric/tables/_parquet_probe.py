@@ -1,9 +1,9 @@
-"""Script that reads a Parquet file and discards the rows, in a process of its own.
+"""Script that reads a Parquet file in its own process and discards the rows.
 
     python _parquet_probe.py FILE BYTES
 
 A damaged file can make the reader panic, lose rows silently, or abort the process. The script
-prints JSON: the columns and the number of rows, or the error. It limits its memory to BYTES where
+prints JSON: the columns and the number of rows, or the error. It limits its memory to BYTES if
 the system supports this. It imports nothing from quadric, so that it starts quickly.
 """
 
@@ -18,7 +18,7 @@ import polars as pl
 from polars import selectors
 
 ROWS_AT_ONCE = 20_000
-RESERVED = 2**31  # bytes of address space that threads reserve without using them
+RESERVED = 2**31  # bytes of address space that threads reserve without using
 READ_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
@@ -45,7 +45,7 @@ def probe(path: str) -> dict[str, Any]:
 def as_in_csv(frame: pl.DataFrame) -> pl.DataFrame:
     """Convert dates, times and categories to text, and floats to Float64.
 
-    Integers and decimals stay as they are, since a float cannot represent all of them.
+    Integers and decimals are left unchanged, because a float cannot represent all of them.
     """
     return frame.with_columns(
         selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String),

@@ -1,6 +1,6 @@
-"""Predictions for a table in batches, written to a file that appears complete or not at all.
+"""Predictions for a table, made in batches and written to a file that is never left incomplete.
 
-There is one prediction for every row of the table, in the same order.
+Every row of the table gets one prediction, in the same order.
 """
 
 import sys
@@ -26,25 +26,25 @@ from quadric.tables._table_network import TableNetwork
 ROWS_AT_ONCE = 20_000
 FORMULA = r"\A[=+\-@\t\r\n]"
 NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"
-NUMBERS_AT_ONCE = 2**24  # inputs of the network in one batch, dense
+NUMBERS_AT_ONCE = 2**24  # maximum number of entries in the dense input matrix of one batch
 
 
 @dataclass
 class Predicted:
-    """Counts of what was predicted.
+    """Counts for a table of predictions.
 
     Attributes
     ----------
     rows, empty : int
-        The number of rows, and of rows without a prediction.
+        The number of rows, and the number of rows without a prediction.
     imputes : bool
         Whether the model imputes missing values.
     formulas : int
-        The number of texts that are quoted, see `write_batches`.
+        The number of strings prefixed with an apostrophe; see `safe_for_spreadsheets`.
     unused : list of str
         Columns that the model does not use, except the target.
     missing, unknown : Counter
-        The numbers of missing values and of unknown categories by column.
+        The number of missing values and of unknown categories in each column.
     """
 
     rows: int = 0
@@ -56,7 +56,7 @@ class Predicted:
     unknown: Counter[str] = field(default_factory=Counter)
 
     def count(self, schema: Schema, X: pl.DataFrame) -> None:
-        """Add the rows, missing values and unknown categories of a batch."""
+        """Count the rows, missing values and unknown categories of a batch."""
         self.rows += len(X)
         for column in schema.columns:
             values = X[column.name].drop_nulls()
@@ -76,8 +76,8 @@ class Predicted:
                 for name, count in self.unknown.items()
             },
             f"Imputed missing values in {listed(missing, 8)}.": self.imputes and missing,
-            f"Predicted nothing for {counted(self.empty, 'row')} {reason}.": self.empty,
-            f"Put an apostrophe in front of {counted(self.formulas, 'text')} that a "
+            f"Made no prediction for {counted(self.empty, 'row')} {reason}.": self.empty,
+            f"Added an apostrophe in front of {counted(self.formulas, 'string')} that a "
             "spreadsheet would evaluate as a formula; --raw-csv turns this off.": self.formulas,
         }
         return [sentence for sentence, applies in sentences.items() if applies]
@@ -94,24 +94,26 @@ def predict(
 ) -> Predicted:
     """Write predictions for every row of a table.
 
-    The column has the target's name. If a network predicts several numbers, the columns are
-    'output 0', 'output 1' and so on. The prediction is empty for a row without any value and, for
-    a network, which imputes nothing, for a row with a missing number.
+    Predictions are written to a column named after the target. If a network predicts several
+    numbers, the columns are numbered: 'output 0', 'output 1' and so on. The prediction is empty
+    for a row in which all values are missing. A network does not impute values, so its prediction
+    is also empty for a row with a missing number.
 
     Parameters
     ----------
     model : estimator
         A pipeline or a `TableNetwork`.
     schema : Schema
-        The columns that it uses.
+        The columns that the model uses.
     source : Source
-        The table, see `open_table`.
+        The table; see `open_table`.
     path : Path or None
-        A CSV file, or a Parquet file if it ends with .parquet or .pq; None writes CSV to stdout.
+        The file to write: Parquet if its name ends with .parquet or .pq, otherwise CSV. None
+        writes CSV to stdout.
     proba : bool
         Whether to add a column 'probability of ...' for each class.
     raw_csv : bool
-        Whether to write text that looks like a formula unquoted, see `write_batches`.
+        Whether to write text to CSV unchanged instead of applying `safe_for_spreadsheets`.
 
     Returns
     -------
@@ -160,7 +162,7 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise TableError(
-            f"there would be two columns {name!r}, because the target has this name or two "
+            f"there would be two columns named {name!r}, because the target has this name or two "
             "classes look the same. Predict without --proba."
         )
     return pl.DataFrame(dict(zip(names, [model.classes_[P.argmax(axis=1)], *P.T], strict=True)))
@@ -171,8 +173,8 @@ def write_batches(
 ) -> int:
     """Write frames as CSV or, if the name ends with .parquet or .pq, as Parquet.
 
-    The frames go to a temporary file beside `path`, which is renamed at the end, so an older file
-    stays as it is if anything fails. Raises OSError if the file cannot be written.
+    The frames are written to a temporary file next to `path`, which is renamed at the end, so an
+    existing file is left unchanged if anything fails. Raises OSError if the file cannot be written.
 
     Parameters
     ----------
@@ -180,12 +182,12 @@ def write_batches(
         None writes CSV to stdout.
     frames : iterable of DataFrame
     raw_csv : bool
-        Whether CSV contains text unchanged, see `safe_for_spreadsheets`.
+        Whether to write text to CSV unchanged instead of applying `safe_for_spreadsheets`.
 
     Returns
     -------
     int
-        How many texts of a CSV file were changed.
+        The number of strings that were changed in a CSV file.
     """
     if path is None:
         return _write_csv(_print, frames, raw_csv)
@@ -199,8 +201,8 @@ def write_batches(
 def safe_for_spreadsheets(texts: pl.Series) -> tuple[pl.Series, int]:
     """Put an apostrophe in front of text that a spreadsheet would evaluate, such as '=1+1'.
 
-    This is text that begins with =, +, -, @, a tab or a line end, except numbers such as -1. Also
-    returns how many texts were changed.
+    This is text that begins with =, +, -, @, a tab or a line break, except numbers such as -1.
+    Also returns the number of strings that were changed.
     """
     formulas = texts.str.contains(FORMULA) & ~texts.str.contains(NUMBER)
     safe = texts.to_frame().select(pl.when(formulas).then("'" + pl.first()).otherwise(pl.first()))
@@ -223,7 +225,7 @@ def _write_csv(write: Callable[[str], object], frames: Iterable[pl.DataFrame], r
 
 
 def _print(text: str) -> None:
-    """Write to stdout; on a terminal, control characters are escaped."""
+    """Write to stdout, escaping control characters if it is a terminal."""
     if _is_terminal():
         text = "\n".join(map(visible, text.split("\n")))
     sys.stdout.write(text)
@@ -234,7 +236,7 @@ def _is_terminal() -> bool:
 
 
 def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
-    """Write with Polars' streaming engine, which asks for one frame at a time."""
+    """Write with Polars' streaming engine, which requests one frame at a time."""
     iterator = iter(frames)
     first = next(iterator)
     failures: list[BaseException] = []

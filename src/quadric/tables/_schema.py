@@ -1,6 +1,6 @@
 """Schema of a table: the columns that a model uses, their kinds, and the target.
 
-Schemas and other states are read from files as JSON values, whose fields are checked.
+Schemas and other states are read from files as JSON values, and their fields are checked.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from quadric._utils.text import counted, listed
 
-LARGEST = 1e100  # size of a number in a table: sums of squares over many rows must not overflow
+LARGEST = 1e100  # maximum absolute value in a table, so that sums of squares do not overflow
 Check = type | Callable[[Any], bool]
 
 
@@ -23,9 +23,9 @@ def expect(condition: bool, what: str) -> None:
 def check_fields(
     state: Any, fields: Mapping[str, Check], what: str, optional: Collection[str] = ()
 ) -> None:
-    """Raise ValueError unless `state` is a dict of these fields with valid values.
+    """Raise ValueError unless `state` is a dict with exactly these fields and valid values.
 
-    A field is checked by its type or by a function.
+    A field is checked against a type or by a function. Fields in `optional` may be missing.
     """
     expect(isinstance(state, dict), what)
     wrong = (set(fields) ^ set(state)) - set(optional)
@@ -38,12 +38,12 @@ def check_fields(
 
 
 def is_count(value: Any) -> bool:
-    """Whether this is a whole number from 0 to 2**53."""
+    """Whether the value is a whole number from 0 to 2**53."""
     return type(value) is int and 0 <= value <= 2**53
 
 
 def is_distinct_texts(value: Any) -> bool:
-    """Whether this is a list of distinct strings."""
+    """Whether the value is a list of distinct strings."""
     texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
     return texts and len(set(value)) == len(value)
 
@@ -83,7 +83,7 @@ class Column:
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
-        """Return one of the columns of `Schema.to_dict`; raise ValueError if it is not valid."""
+        """Return a column of `Schema.to_dict`; raise ValueError if it is not valid."""
         check_fields(state, COLUMN_FIELDS, "a column")
         is_category = state["kind"] == "category"
         expect(bool(state["categories"]) == is_category, f"column {state['name'][:80]!r}")
@@ -102,7 +102,7 @@ COLUMN_FIELDS: dict[str, Check] = {
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns that a model uses, and what it predicts.
+    """The columns that a model uses and what it predicts.
 
     Attributes
     ----------
@@ -112,17 +112,17 @@ class Schema:
         The name of the column to predict.
     task : {'classification', 'regression'}
     classes : tuple
-        The sorted classes, strings or integers; empty for regression.
+        The classes in sorted order, either strings or integers; empty for regression.
     class_counts : tuple of int
-        The number of rows of each class.
+        The number of rows in each class.
     left_out : dict
-        Each column that is not used, and the reason.
+        The unused columns, each with the reason.
     rows, missing_targets : int
-        The number of rows, and of those without a target, which are not used.
+        The number of rows, and the number of rows without a target, which are not used.
     target_mean, target_std : float
-        The moments of the target, for regression.
+        The mean and the standard deviation of the target, for regression.
     order : tuple of str
-        All columns except the target in the order of the table; empty in older model files.
+        All columns except the target, in the order of the table; empty in older model files.
     """
 
     columns: tuple[Column, ...]
@@ -148,13 +148,13 @@ class Schema:
         return [self.order.index(name) for name in self.names] if self.order else []
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
+        """Return the schema as JSON values."""
         state: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return state
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
-        """Return the schema of a `to_dict`; raise ValueError if the values are not consistent."""
+        """Return a schema from its `to_dict`; raise ValueError if the values are inconsistent."""
         check_fields(state, SCHEMA_FIELDS, "the schema", optional=("order",))
         columns = tuple(map(Column.from_dict, state["columns"]))
         lists = {name: tuple(state.get(name, ())) for name in ("classes", "class_counts", "order")}
@@ -173,16 +173,16 @@ class Schema:
         return schema
 
     def notes(self) -> list[str]:
-        """Return sentences about columns that are left out, ignored rows and imputed values."""
+        """Return sentences about unused columns, ignored rows and imputed values."""
         notes = [f"Column {name!r} is not used: {why}." for name, why in self.left_out.items()]
         if len(notes) > 12:
             notes = [*notes[:10], f"{len(notes) - 10} more columns are not used."]
         ignored = counted(self.missing_targets, "row")
         missing = [f"{one.name!r} ({one.missing})" for one in self.columns if one.missing]
         sentences = {
-            f"Ignored {ignored} without a value of {self.target!r}.": self.missing_targets,
-            f"Imputed missing values in {listed(missing, 8)}: numbers by the column's mean, "
-            "categories by a category of their own, 'missing'.": missing,
+            f"Ignored {ignored} without a value for {self.target!r}.": self.missing_targets,
+            f"Imputed missing values in {listed(missing, 8)}: numbers with the column's mean, "
+            "categories with a separate category, 'missing'.": missing,
         }
         return notes + [sentence for sentence, applies in sentences.items() if applies]
 
@@ -205,7 +205,7 @@ SCHEMA_FIELDS: dict[str, Check] = {
 
 
 def _are_classes(labels: Sequence[Any], task: str) -> bool:
-    """Whether there are two or more sorted strings or integers; none for regression."""
+    """Whether these are two or more sorted strings or integers, or none for regression."""
     if task == "regression":
         return not labels
     one_type = {type(label) for label in labels} in ({str}, {int})

@@ -1,6 +1,6 @@
-"""Schema inference: profile the columns of a table, then decide which a model uses, and how.
+"""Schema inference: profile the columns of a table, then decide which ones a model uses and how.
 
-A profile has counts, moments and distinct values, gathered batch by batch.
+A profile contains counts, moments and distinct values, collected batch by batch.
 """
 
 import re
@@ -30,8 +30,8 @@ from quadric.tables._schema import (
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 200
-FEW_INTEGERS = 20  # a target with at most this many distinct integers has classes
-MOSTLY = 0.9  # with this share of numbers, the other values are mistakes rather than text
+FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
+MOSTLY = 0.9  # above this share of numbers, the other values are mistakes rather than text
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
 DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
 
@@ -44,17 +44,17 @@ class ColumnProfile:
     ----------
     name : str
     most_values : int
-        How many distinct values are counted.
+        The maximum number of distinct values to count.
     type : {'text', 'number', 'boolean', 'other'}
         Every column of a CSV file is text.
     rows, missing : int
-        The number of rows, and of rows without a value.
+        The number of rows, and the number of rows without a value.
     numeric, booleans, dates : int
-        How many values can be read as such.
+        The number of values that can be read as numbers, booleans and dates.
     mean, m2 : float
-        The mean of the numbers, and their sum of squares about the mean.
+        The mean of the numbers and the sum of their squared deviations from it.
     varies : bool
-        Whether the numbers differ.
+        Whether there are at least two different numbers.
     first : float or None
         The first number.
     whole : bool
@@ -62,7 +62,7 @@ class ColumnProfile:
     values : dict or None
         The count of each distinct value; None if there are more than `most_values`.
     odd : (int, str) or None
-        Row and value of the first value that is not a number.
+        The first value that is not a number, preceded by its row.
     """
 
     name: str
@@ -93,7 +93,7 @@ class ColumnProfile:
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
-        """Return a profile from its attributes; raise ValueError if they are not consistent."""
+        """Return a profile from its attributes; raise ValueError if they are inconsistent."""
         check_fields(state, PROFILE_FIELDS, "a column's profile")
         profile = cls(**state)
         values, present = profile.values, profile.present
@@ -108,7 +108,7 @@ class ColumnProfile:
         return profile
 
     def add(self, column: pl.Series, numbers: pl.Series) -> None:
-        """Add the cleaned values of a batch, which are also given as numbers."""
+        """Add the cleaned values of a batch; `numbers` are the same values as numbers."""
         dtype, present = column.dtype, len(column) - column.null_count()
         self.type = {pl.String: "text", pl.Boolean: "boolean"}.get(dtype, "number")  # type: ignore[call-overload]
         values = numbers.to_numpy()  # NaN where the value is not a number
@@ -131,7 +131,7 @@ class ColumnProfile:
         self._count_values(column.drop_nulls())
 
     def _add_to_moments(self, values: Array) -> None:
-        """Update mean and m2 by Chan's formula."""
+        """Update the mean and m2 with Chan's formula."""
         n, mean = len(values), float(values.mean())
         total, difference = self.numeric + n, mean - self.mean
         self.m2 += float(((values - mean) ** 2).sum()) + difference**2 * self.numeric * n / total
@@ -185,20 +185,20 @@ def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame) -> Non
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The target, and what the user decides about the columns.
+    """The target and the user's choices about the columns.
 
     Parameters
     ----------
     target : str
         The column to predict.
     task : {'classification', 'regression'}, optional
-        By default, the target's values decide.
+        By default, inferred from the target's values.
     drop : sequence of str
-        Columns that are not used.
+        Columns to ignore.
     categorical : sequence of str
-        Columns of numbers that are categories.
+        Numeric columns to treat as categories.
     most_categories : int
-        Text with more distinct values is not used.
+        Text columns with more distinct values than this are not used.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class ColumnOptions:
     most_categories: int = MOST_CATEGORIES
 
     def new_profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
-        """Return empty profiles of a table's columns; raise TableError for an unknown name."""
+        """Return empty profiles for a table's columns; raise TableError for an unknown name."""
         for name in (self.target, *self.drop, *self.categorical):
             if name not in columns:
                 raise TableError(
@@ -230,7 +230,7 @@ class ColumnOptions:
 def infer_schema(
     profiles: Sequence[ColumnProfile], options: ColumnOptions, unnamed: Sequence[str] = ()
 ) -> Schema:
-    """Decide from the profiles which columns are inputs, their kinds, and the task."""
+    """Determine the inputs, their kinds and the task from the profiles."""
     by_name = {profile.name: profile for profile in profiles}
     target = by_name.pop(options.target)
     if not target.rows:
@@ -266,7 +266,7 @@ def _column(profile: ColumnProfile, kind: str) -> Column:
 def _kind(
     profile: ColumnProfile, options: ColumnOptions, unnamed: Sequence[str]
 ) -> tuple[str, str]:
-    """Return the kind of an input and an empty string, or the reason why it is left out."""
+    """Return the kind of an input and an empty string, or an empty string and why it is unused."""
     name, present = profile.name, profile.present
     forced = name in options.categorical
     numeric = profile.numeric == present and not forced
@@ -289,7 +289,7 @@ def _kind(
     if profile.numeric > MOSTLY * present and not forced:
         row, value = profile.odd or (0, "")
         raise TableError(
-            f"column {name!r} holds numbers except for "
+            f"column {name!r} contains numbers except for "
             f"{counted(present - profile.numeric, 'value')}; the first is {value!r} in row {row}. "
             "Correct them, or drop the column with --drop."
         )
@@ -300,11 +300,11 @@ def _kind(
 
 
 def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
-    """Return the task and the number of rows of each class."""
+    """Return the task and the number of rows in each class."""
     target, present = f"the target {profile.name!r}", profile.present
     numeric = profile.numeric == present and profile.booleans < present
     counts: dict[Any, int] | None = profile.values
-    # labels such as 007, or too large for a float, are names and stay as they are
+    # labels such as 007, or too large for a float, are names and are left unchanged
     if counts is not None and numeric and profile.whole and all(map(_is_plain_integer, counts)):
         texts, counts = counts, {}
         for text, count in texts.items():
@@ -316,8 +316,8 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
     row, value = profile.odd or (0, "")
     problems = {
         f"all values of {target} are missing.": not present,
-        f"{target} holds neither numbers nor text.": profile.type == "other",
-        f"regression needs a target of numbers, but {profile.name!r} holds {value!r} in "
+        f"{target} contains neither numbers nor text.": profile.type == "other",
+        f"regression needs a numeric target, but {profile.name!r} contains {value!r} in "
         f"row {row}.": regression and profile.numeric < present,
         f"{target} has only one value, so there is nothing to learn.": (
             regression and not profile.varies

@@ -1,4 +1,4 @@
-"""Scores of a model, a trivial model and a linear model on held-out rows."""
+"""Scores of a model, a trivial baseline and a linear baseline on held-out rows."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ METRIC = {"classification": "accuracy", "regression": "R²"}
 
 
 class Confusion:
-    """Counts of (true class, predicted class), added up batch by batch."""
+    """Counts of (true class, predicted class) pairs, accumulated batch by batch."""
 
     def __init__(self, classes: Sequence[Any]) -> None:
         self.classes = np.array(classes)
@@ -35,7 +35,7 @@ class Confusion:
 
 @dataclass
 class Residuals:
-    """Sums for R² and the mean absolute error, added up batch by batch."""
+    """Sums for R² and the mean absolute error, accumulated batch by batch."""
 
     count: int = 0
     squares: float = 0.0
@@ -56,29 +56,29 @@ class Residuals:
 
     @property
     def score(self) -> float:
-        """R²: 1 for perfect predictions, 0 for the mean."""
+        """R²: 1 for perfect predictions, 0 for predicting the mean."""
         return 1 - self.squares / self.m2 if self.m2 > 0 else float("nan")
 
 
 @dataclass(frozen=True)
 class Report:
-    """The scores of a trained model beside those of two baselines.
+    """The scores of a trained model and of two baselines.
 
     Attributes
     ----------
     metric : {'accuracy', 'R²'}
     how : str
-        The rows that the scores are computed on.
+        A description of the rows on which the scores are computed.
     scores : dict
         The score of the model and of each baseline; empty if no row was held out.
     trained, held_out : int
-        The number of rows that the saved model was and was not trained on.
+        The number of rows that the saved model was trained on, and the number held out.
     spread : dict or None
         The standard deviations of the scores over the folds of a cross-validation.
     confusion : list of list of int, or None
-        The confusion matrix of a classifier; a row for each true class.
+        The confusion matrix of a classifier, with one row per true class.
     mean_absolute_error : float or None
-        The error of a regressor.
+        The mean absolute error of a regressor.
     """
 
     metric: str
@@ -91,12 +91,12 @@ class Report:
     mean_absolute_error: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values; what does not apply is left out."""
+        """Return the report as JSON values, without the fields that do not apply."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Scores:
-    """Scores of the model and of the baselines, added up fold by fold."""
+    """Scores of the model and of the baselines, accumulated fold by fold."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

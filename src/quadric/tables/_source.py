@@ -16,31 +16,31 @@ from quadric.tables import _parquet_file as parquet
 from quadric.tables._csv_file import CsvFile
 
 CHANGES = {
-    "st_dev": "another file has taken its place",
-    "st_ino": "another file has taken its place",
-    "st_size": "its size is different",
+    "st_dev": "it was replaced by another file",
+    "st_ino": "it was replaced by another file",
+    "st_size": "its size changed",
     "st_mtime_ns": "its content was modified",
     "st_ctime_ns": "its content or its permissions were modified",
 }
 HASHED_BLOCK = 1 << 16  # bytes
-HASHED_BLOCKS = 64  # files of up to 4 MiB are hashed completely
+HASHED_BLOCKS = 64  # files of up to 4 MiB are hashed in full
 
 
 @dataclass(frozen=True)
 class Source:
-    """A table in a file: its columns are known, its rows are not read yet.
+    """A table in a file, whose columns are known but whose rows have not been read yet.
 
     Attributes
     ----------
     path : Path
     version : dict
-        The file's attributes when it was opened, see `file_version`; they must not change.
+        The file's attributes when it was opened, which must not change; see `file_version`.
     columns : tuple of str
-        A column without a name is called "column 3 (no name)".
+        Columns without a name are called "column 3 (no name)" and so on.
     frames : callable
         Returns an iterator over frames of rows.
     unnamed : tuple of str
-        The columns without a name of their own.
+        The columns without a name in the file.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class Source:
     unnamed: tuple[str, ...] = ()
 
     def batches(self, rows: int, start: int = 0) -> Iterator[pl.DataFrame]:
-        """Yield frames of `rows` rows, the last one shorter, beginning with row `start`.
+        """Yield frames of `rows` rows, beginning with row `start`; the last one may be shorter.
 
         Rows are counted from 0. Raises TableError if the file has changed since it was opened.
         """
@@ -70,7 +70,7 @@ class Source:
         return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(self.columns))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what identifies this version of the file, with a hash of samples of it."""
+        """Return what identifies this version of the file, including a hash of samples from it."""
         size = self.version["st_size"]
         offsets: Sequence[int] = range(0, size, HASHED_BLOCK)
         if len(offsets) > HASHED_BLOCKS:
@@ -94,14 +94,14 @@ class Source:
         }
 
     def _checked_frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the frames; the file's version is checked before each of them and at the end."""
+        """Yield the frames, checking the file's version before each of them and at the end."""
         check_unchanged(self.path, self.version)
         try:
             for frame in self.frames():
                 check_unchanged(self.path, self.version)
                 yield frame
         except (TableError, OSError) as error:
-            check_unchanged(self.path, self.version)  # a change explains the error
+            check_unchanged(self.path, self.version)  # a change would explain the error
             if isinstance(error, TableError):
                 raise
             raise _cannot_read(self.path, error) from None
@@ -109,7 +109,7 @@ class Source:
 
 
 def file_version(found: os.stat_result) -> dict[str, int]:
-    """Return the attributes of a file that show a change."""
+    """Return the attributes of a file that reveal a change."""
     return {name: getattr(found, name) for name in CHANGES}
 
 
@@ -128,12 +128,12 @@ def changed(path: Path, what: str) -> TableError:
     """Return the error for a file that changed between two reads."""
     return TableError(
         f"{path} changed while it was being read: {what}. Nothing was saved. Start again, without "
-        "--resume, when no other program writes to it."
+        "--resume, once no other program is writing to it."
     )
 
 
 def open_table(path: str | Path) -> Source:
-    """Open a CSV or Parquet file; its first bytes tell which it is.
+    """Open a CSV or Parquet file; the format is detected from its first bytes.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ def open_table(path: str | Path) -> Source:
     Raises
     ------
     TableError
-        If the file is missing, a pipe, empty, damaged or in another encoding, or if two columns
-        have the same name.
+        If the file is missing, empty, damaged, a pipe or not in UTF-8, or if two columns have the
+        same name.
     """
     path = Path(path)
     try:

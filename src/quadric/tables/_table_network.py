@@ -1,8 +1,8 @@
-"""A bare Network, such as one trained in torch, as a model of tables.
+"""A bare Network, such as one trained in PyTorch, as a model for tables.
 
-`quadric.save` may store what its columns are:
+`quadric.save` can store the names of its columns, classes and target:
 ``save(network, path, extra={"columns": [...], "classes": [...], "target": "species"})``. Without
-"columns", the inputs are the table's numeric columns in their order.
+"columns", the inputs are the table's numeric columns, in the order of the table.
 """
 
 from collections.abc import Mapping
@@ -22,33 +22,33 @@ ROWS_AT_ONCE = 20_000
 
 
 class TableNetwork:
-    """A Network with names of columns and classes, and the methods of a classifier.
+    """A Network with column and class names and the methods of a classifier.
 
     Parameters
     ----------
     network : Network
     extra : dict
-        The `extra` that was saved with it.
+        The `extra` that was saved with the network.
     source : Source, optional
-        The table to predict.
+        The table to make predictions for.
 
     Attributes
     ----------
     network_ : Network
     n_features_in_ : int
     classes_ : array or None
-        By default 0, 1, ...; None if the last activation does not give probabilities.
+        By default 0, 1, ...; None if the last activation does not yield probabilities.
     feature_names_in_ : list of str or None
         The input columns: those in `extra`, or else the table's numeric columns.
     target : str
         The name of the column of predictions.
     notes : list of str
-        Assumptions, in sentences.
+        Assumptions that were made, as sentences.
 
     Raises
     ------
     TableError
-        If `extra` or the table does not fit the network.
+        If `extra` or the table does not match the network.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class TableNetwork:
 
     @property
     def schema(self) -> Schema | None:
-        """The columns that the network uses; None if they are not known."""
+        """The columns that the network uses; None if they are unknown."""
         if self.feature_names_in_ is None:
             return None
         columns = tuple(Column(name, "number") for name in self.feature_names_in_)
@@ -98,7 +98,7 @@ class TableNetwork:
         return Schema(columns, self.target, "classification" if classes else "regression", classes)
 
     def predict(self, X: Any) -> Array:
-        """Return the classes, or the outputs, of shape (n_samples,) if there is only one."""
+        """Return the classes or the outputs, which have shape (n_samples,) if there is only one."""
         if self.classes_ is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
         outputs = self._outputs(X)
@@ -116,7 +116,7 @@ class TableNetwork:
         return self.network_.logits(np.asarray(X, dtype=np.float64))
 
     def _outputs(self, X: Any) -> Array:
-        rows = np.nan_to_num(np.asarray(X, dtype=np.float64))  # their predictions are left empty
+        rows = np.nan_to_num(np.asarray(X, dtype=np.float64))  # NaN rows get no prediction
         try:
             return self.network_.forward(rows)
         except ValueError:
@@ -149,7 +149,7 @@ def _numeric_columns(source: Source, n: int) -> list[str]:
 
 
 def _why_not_numeric(profile: ColumnProfile, source: Source) -> str:
-    """Return the reason why a column is not numeric; empty if it is."""
+    """Return why a column is not numeric, or an empty string if it is."""
     row, value = profile.odd or (0, "")
     return first_applying(
         {
@@ -164,7 +164,7 @@ def _why_not_numeric(profile: ColumnProfile, source: Source) -> str:
 def _distinct(
     extra: Mapping[str, Any], key: str, count: int, what: str, types: tuple[type, ...]
 ) -> list[Any] | None:
-    """Return a list of `count` distinct values of one type, or None if there is none."""
+    """Return a list of `count` distinct values of one type; None if `extra` has no such key."""
     value = extra.get(key)
     if value is None:
         return None

@@ -29,19 +29,19 @@ MISSING_CATEGORY = "missing"
 
 @dataclass(frozen=True)
 class Settings:
-    """The model to train, and how to test it.
+    """The model to train and how to test it.
 
     Parameters
     ----------
     hidden : tuple of int
-        The widths of hidden layers of linear neurons.
+        The widths of the hidden layers, which consist of linear neurons.
     kind : {'quadratic', 'reduced', 'linear'}
-        The neurons of the last layer.
+        The kind of neurons in the last layer.
     seed : int
     test_size : float
-        The share of rows that is held out.
+        The share of rows to hold out.
     cv : int, optional
-        The number of folds of a cross-validation, instead of a held-out split.
+        The number of folds for cross-validation, which replaces the held-out split.
     verbose : bool
         Whether the estimator reports its progress.
     """
@@ -61,13 +61,13 @@ class Trained:
     Attributes
     ----------
     model : Pipeline
-        Preprocessing and a `QuadraticClassifier` or `QuadraticRegressor`.
+        Preprocessing followed by a `QuadraticClassifier` or `QuadraticRegressor`.
     schema : Schema
-        The columns that it uses.
+        The columns that the model uses.
     report : Report
-        Its scores beside those of two baselines.
+        The scores of the model and of two baselines.
     notes : list of str
-        Columns that are left out, imputed values and warnings, in sentences.
+        Sentences about unused columns, imputed values and warnings.
     """
 
     model: Pipeline
@@ -91,7 +91,7 @@ def train(
     options : ColumnOptions
     settings : Settings
     tell : callable, optional
-        Called with a word or two at the beginning of each step.
+        Called with a short description at the beginning of each step.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def train(
 
 @contextmanager
 def warnings_added_to(notes: list[str]) -> Iterator[None]:
-    """Append the messages of user warnings to the notes, each of them once."""
+    """Append the messages of user warnings to the notes, without duplicates."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -127,10 +127,10 @@ def warnings_added_to(notes: list[str]) -> Iterator[None]:
 
 
 def preprocessing(schema: Schema) -> list[Any]:
-    """Return the unfitted steps in front of the estimator.
+    """Return the unfitted preprocessing steps that precede the estimator.
 
-    If all columns are numbers, the steps are affine, so that a model can be explained in the
-    user's units. With many categories the result is sparse (density below 0.3).
+    If all columns are numeric, the steps are affine, so that the model can be explained in the
+    user's units. With many categories, the result is sparse (density below 0.3).
     """
     number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
     numbers = [column.name for column in schema.columns if column.kind != "category"]
@@ -146,7 +146,7 @@ def preprocessing(schema: Schema) -> list[Any]:
 
 
 def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
-    """Return a classifier or regressor; without hidden layers it can be explained."""
+    """Return a classifier or regressor, which can be explained if it has no hidden layers."""
     kinds = ["linear"] * len(settings.hidden) + [settings.kind]
     make = QuadraticClassifier if schema.task == "classification" else QuadraticRegressor
     return make(settings.hidden, layer_kinds=kinds, random_state=settings.seed, **options)
@@ -154,7 +154,7 @@ def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
 
 @contextmanager
 def memory_limit_as_table_error() -> Iterator[None]:
-    """Replace the estimator's advice in a MemoryLimitError by options of the command line."""
+    """Replace the estimator's advice in a MemoryLimitError with command-line options."""
     try:
         yield
     except MemoryLimitError as error:
@@ -184,7 +184,7 @@ def _fit_and_score(
 
 
 def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
-    """Return pairs of rows to train on and rows held out, stratified by class."""
+    """Return pairs of training rows and held-out rows, stratified by class."""
     count, fewest, found = settings.cv, len(y), f"; there are {len(y)}"
     if count is None:
         return [_holdout(y, schema, settings)]
@@ -199,7 +199,7 @@ def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, A
 
 
 def _holdout(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array]:
-    """Return rows to train on and rows held out; at least one row per class is trained on."""
+    """Return training rows and held-out rows, with at least one training row per class."""
     rng = np.random.default_rng(settings.seed)
     groups = [np.flatnonzero(y == label) for label in schema.classes] or [np.arange(len(y))]
     counts = [min(round(settings.test_size * len(group)), len(group) - 1) for group in groups]
@@ -215,7 +215,7 @@ def _fit(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipel
 
 
 def _baselines(Z: Any, y: Array, schema: Schema) -> tuple[Any, Any]:
-    """Return the most frequent class or the mean, and a linear model, of preprocessed rows."""
+    """Return the most frequent class or the mean, and a linear model fitted to the rows Z."""
     if schema.task == "regression":
         return y.mean(), LinearRegression().fit(Z, y)
     labels, counts = np.unique(y, return_counts=True)

@@ -1,6 +1,6 @@
-"""Training on tables larger than memory, with checkpoints that a killed run resumes from.
+"""Training on tables larger than memory, with checkpoints from which a killed run resumes.
 
-Start with `_passes.train_stream`: three passes over the file, made of buffers of rows.
+Start with `_passes.train_stream`, which makes three passes over the file in buffers of rows.
 """
 
 from quadric.tables.streaming._checkpoint import Checkpoint, checkpoint_path

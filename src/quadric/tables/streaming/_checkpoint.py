@@ -26,9 +26,9 @@ STATE = "state"
 class Checkpoint:
     """The checkpoint of one run.
 
-    The format is that of model files: numbers and text, all of which is checked and nothing
-    executed. Only checkpoints are replaced or removed, never files of another process. Links are
-    not followed.
+    The format is that of model files: numbers and text, all of which are checked and none of which
+    are executed. Only checkpoints are replaced or removed, never files of another process. Links
+    are not followed.
 
     Parameters
     ----------
@@ -45,22 +45,24 @@ class Checkpoint:
     def begin(
         self, run: dict[str, Any], *, resume: bool
     ) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """Return the state and the arrays of an earlier checkpoint; None if there is none.
+        """Return the state and the arrays of an earlier checkpoint, or None if there is none.
 
         Parameters
         ----------
         run : dict
-            The data and the settings that a checkpoint must agree with.
+            The data and settings that a checkpoint must match.
         resume : bool
-            If false, an earlier checkpoint is not read; the first `save` replaces it.
+            If False, an earlier checkpoint is not read, and the first `save` replaces it.
 
         Raises
         ------
         TableError
-            If the file is not a checkpoint or, with `resume`, is damaged or of another run.
+            If the file is not a checkpoint or if, with `resume`, it is damaged or belongs to
+            another run.
         """
         plain = parse(canonical(run))
-        self._run = {name: plain[name] for name in run}  # errors name the first difference
+        # in the order of `run`, so that errors name the first difference
+        self._run = {name: plain[name] for name in run}
         self._tag = hashlib.sha256(canonical(run).encode()).hexdigest()[:8]
         found = self._found()
         if found is None:
@@ -68,12 +70,10 @@ class Checkpoint:
         regular = stat.S_ISREG(os.lstat(self.path).st_mode)
         if not regular or not container.has_key(self.path, FORM):
             what = (
-                "not a checkpoint of quadric"
-                if regular
-                else "a link, a directory, a device or a pipe"
+                "not a quadric checkpoint" if regular else "a link, a directory, a device or a pipe"
             )
             raise TableError(
-                f"{self.path} is {what}, so the checkpoint cannot be written there. Move it away, "
+                f"{self.path} is {what}, so the checkpoint cannot be written there. Move it, "
                 "or choose another output with -o."
             )
         stored = self._read() if resume else None
@@ -103,11 +103,11 @@ class Checkpoint:
             remove_leftovers(self.path, self._tag)
 
     def damaged(self, reason: object) -> TableError:
-        """Return the error for a state that is not valid."""
+        """Return the error for an invalid state."""
         return TableError(f"{self.path} is a damaged checkpoint ({reason}). {ADVICE}")
 
     def _found(self) -> tuple[int, ...] | None:
-        """Return what identifies the present file; None if there is none."""
+        """Return what identifies the current file, or None if there is none."""
         try:
             now = os.lstat(self.path)
         except FileNotFoundError:
@@ -137,14 +137,14 @@ class Checkpoint:
             if name not in run or name not in expected or run[name] != expected[name]:
                 raise TableError(
                     f"{self.path} belongs to another run: {name} was {repr(run.get(name))[:80]}, "
-                    f"and is now {repr(expected.get(name))[:80]}. Repeat the command of that run, "
+                    f"but is now {repr(expected.get(name))[:80]}. Repeat that run's command, "
                     "or start again without --resume."
                 )
         return described["state"], arrays
 
 
 def checkpoint_path(output: Path) -> Path:
-    """Return the path of a run's checkpoint: the output's with ".checkpoint", if short enough."""
+    """Return the checkpoint's path: the output path plus ".checkpoint", unless that is too long."""
     name = f"{output.name}.checkpoint"
     if len(os.fsencode(name)) > LONGEST_NAME:
         name = f"{hashlib.sha256(os.fsencode(output.name)).hexdigest()[:16]}.checkpoint"
@@ -152,5 +152,5 @@ def checkpoint_path(output: Path) -> Path:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that must not change, because results could differ in some bits."""
+    """Return the versions that must match, because results could otherwise differ in some bits."""
     return {"numpy": np.__version__, "quadric": quadric.__version__}

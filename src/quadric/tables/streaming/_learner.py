@@ -1,4 +1,4 @@
-"""Training of the model and the linear baseline on the same buffers of rows."""
+"""Training of a model and a linear baseline on the same buffers of rows."""
 
 import math
 from dataclasses import replace
@@ -20,7 +20,7 @@ from quadric.tables._training import (
 )
 from quadric.training import TrainingState
 
-RATE = 0.01  # initial rate, which decreases linearly to RATE * LAST_RATE
+RATE = 0.01  # initial learning rate, which decreases linearly to RATE * LAST_RATE
 LAST_RATE = 0.05
 NUMBERS = "numbers"
 RECORDS = ("loss", "seconds")  # arrays with one entry per epoch; the others have a fixed shape
@@ -32,8 +32,8 @@ class Learner:
     Parameters
     ----------
     schema : Schema
-        The result of the first pass. Its moments standardize the inputs and, for regression, the
-        targets, because Adam's steps have a fixed size.
+        The result of the first pass. Its moments are used to standardize the inputs and, for
+        regression, the targets, because Adam's steps have a fixed size.
     settings : Settings
     """
 
@@ -56,7 +56,7 @@ class Learner:
         return all("_state" in vars(estimator) for estimator in self.estimators.values())
 
     def learn(self, X: Any, y: Array, progress: float) -> None:
-        """Train on the rows in order; `progress` is the finished fraction of the whole run."""
+        """Train on the rows in order; `progress` is the fraction of the run completed so far."""
         if len(y):
             target = y if self.schema.classes else (y - self.center) / self.scale
             rate = RATE * max(LAST_RATE, 1 - progress)
@@ -72,7 +72,7 @@ class Learner:
                 raise KeyboardInterrupt
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays of a checkpoint; empty before training on the first row."""
+        """Return the arrays for a checkpoint; empty before training on the first row."""
         return {
             f"{name}.{key}": array
             for name, estimator in self.estimators.items()
@@ -81,7 +81,7 @@ class Learner:
         }
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Restore a state, from which training continues bit-identically.
+        """Restore a state; training continues bit for bit as if it had not been interrupted.
 
         Raises ValueError if these are not the arrays of such a state.
         """
@@ -93,7 +93,7 @@ class Learner:
             put_state(estimator, {key: arrays[f"{name}.{key}"] for key in state_of(estimator)})
 
     def finish(self) -> tuple[Pipeline, Pipeline]:
-        """Return the model and the baseline with preprocessing, in the units of the target."""
+        """Return pipelines for the model and the baseline, which predict in the target's units."""
         for estimator in self.estimators.values():
             estimator.set_params(learning_rate_init=RATE)
             if self.schema.task == "regression":
@@ -105,10 +105,10 @@ class Learner:
 
 
 def fitted_to_moments(schema: Schema) -> Pipeline:
-    """Return the steps, fitted to the moments and categories in the schema.
+    """Return the preprocessing steps, fitted to the moments and categories in the schema.
 
     They are fitted to a few rows with the same means, standard deviations and categories as the
-    whole table: mean + std and mean - std in turn, and every category at least once.
+    whole table: alternately mean + std and mean - std, and every category at least once.
     """
     rows = max([2, *(len(column.categories) + 1 for column in schema.columns)])
     rows += rows % 2
@@ -131,7 +131,7 @@ def state_of(estimator: Any) -> dict[str, Array]:
 
 
 def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
-    """Restore a state in a fitted estimator of the same shape; `partial_fit` continues from it.
+    """Restore the state of a fitted estimator of the same shape; `partial_fit` continues from it.
 
     Raises ValueError if a counter or a rate is out of range.
     """
@@ -143,7 +143,7 @@ def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
     for name, array in _parameters(estimator).items():
         array[...] = arrays[name]
     estimator._state = TrainingState.from_arrays(arrays, numbers)
-    estimator._set_attributes()  # model files store them, and no further training may follow
+    estimator._set_attributes()  # model files need them, even without further training
 
 
 def _parameters(estimator: Any) -> dict[str, Array]:

@@ -23,9 +23,9 @@ from quadric.tables._training import Settings, Trained, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
 
-STEPS = 3000  # of 200 rows: at least so many by default, in at most MOST_EPOCHS epochs
+STEPS = 3000  # default minimum number of steps of 200 rows, within at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
-BUFFER_NUMBERS = 2_000_000  # limits the memory of a buffer of a wide table
+BUFFER_NUMBERS = 2_000_000  # maximum number of values in a buffer, to limit memory for wide tables
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Stream:
     Parameters
     ----------
     buffer : int, optional
-        Rows that are shuffled together.
+        The number of rows that are shuffled together.
     epochs : int, optional
-        Passes over the rows; by default fewer for longer tables.
+        The number of passes over the rows; by default, fewer for longer tables.
     every : int
-        Buffers between two checkpoints.
+        The number of buffers between two checkpoints.
     """
 
     buffer: int | None = None
@@ -57,11 +57,11 @@ def train_stream(
     resume: bool = False,
     progress: Callable[[float, float | None, str], None] = lambda done, total, text: None,
 ) -> Trained:
-    """Train on a table while only a buffer of rows is in memory.
+    """Train on a table with only one buffer of rows in memory at a time.
 
-    All randomness follows from the seed and the buffer's number: a run that was killed and resumed
-    gives the same model, bit for bit, as one that was not. The caller removes the checkpoint after
-    saving the model.
+    All randomness is determined by the seed and the buffer's number, so a run that was killed and
+    resumed yields the same model, bit for bit, as an uninterrupted one. The caller removes the
+    checkpoint after saving the model.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ def train_stream(
     resume : bool
         Whether to continue from the checkpoint, if there is one.
     progress : callable, optional
-        Called with the rows done, the rows in all (None if unknown) and the name of the pass.
+        Called with the number of rows done, the total number of rows (None if unknown) and the
+        name of the pass.
 
     Returns
     -------
@@ -81,8 +82,8 @@ def train_stream(
     Raises
     ------
     TableError
-        If the table cannot be used or has changed since it was opened, or if the checkpoint is
-        damaged, belongs to another run, or is not a checkpoint.
+        If the table cannot be used or has changed since it was opened, or if the checkpoint file
+        is damaged, belongs to another run, or is not a checkpoint.
     """
     run = _Run(source, options, settings, stream, checkpoint, progress)
     stored = checkpoint.begin(run.identity(), resume=resume)
@@ -110,14 +111,14 @@ class _Run:
         return self.stream.buffer or max(500, min(50_000, by_width))
 
     def identity(self) -> dict[str, Any]:
-        """Return the data and settings that a checkpoint must agree with."""
+        """Return the data and settings that a checkpoint must match."""
         settings = asdict(self.settings)
         del settings["verbose"], settings["cv"]
         own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 4}
         return self.source.fingerprint() | asdict(self.options) | settings | own
 
     def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
-        """Return a learner and the number of buffers it has seen; a new run has no state."""
+        """Return a learner and the number of buffers seen; `state` is empty for a new run."""
         profiles = self.options.new_profiles(self.source.columns)
         try:
             if state.get("stage") == "second":
@@ -132,7 +133,7 @@ class _Run:
         return Learner(self.first_pass(profiles), self.settings), 0
 
     def _profiles_of(self, state: dict[str, Any], new: list[ColumnProfile]) -> list[ColumnProfile]:
-        """Return the profiles of a checkpoint of the first pass."""
+        """Return the profiles from a checkpoint of the first pass."""
         check_fields(state, {"stage": str, "profiles": list}, "the state")
         profiles = list(map(ColumnProfile.from_dict, state["profiles"]))
         expected = [(one.name, one.most_values) for one in new]
@@ -142,7 +143,7 @@ class _Run:
         return profiles
 
     def _learner_of(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
-        """Return the learner of a checkpoint of the second pass."""
+        """Return the learner from a checkpoint of the second pass."""
         check_fields(
             state,
             {"stage": str, "schema": dict, "buffers": is_count, "learned": bool},
@@ -160,13 +161,13 @@ class _Run:
         return learner, done
 
     def buffers_in_all(self, schema: Schema) -> int:
-        """The number of buffers of the second pass."""
+        """Return the total number of buffers in the second pass, over all epochs."""
         usable = (schema.rows - schema.missing_targets) * (1 - self.settings.test_size)
         by_size = min(MOST_EPOCHS, math.ceil(STEPS * 200 / max(usable, 1)))
         return (self.stream.epochs or max(1, by_size)) * math.ceil(schema.rows / self.rows)
 
     def first_pass(self, profiles: list[ColumnProfile]) -> Schema:
-        """Infer the schema; the profiles may have the first rows already."""
+        """Infer the schema; the profiles may already include the first rows."""
         for k, frame in enumerate(self.source.batches(self.rows, profiles[0].rows), start=1):
             profile_batch(profiles, frame)
             self.progress(profiles[0].rows, None, "first pass: moments and categories")
@@ -176,7 +177,7 @@ class _Run:
         return infer_schema(profiles, self.options, self.source.unnamed)
 
     def second_pass(self, learner: Learner, done: int) -> None:
-        """Train on shuffled buffers; the first `done` of them are learned already."""
+        """Train on shuffled buffers, skipping the first `done`, which have already been used."""
         schema, total = learner.schema, self.buffers_in_all(learner.schema)
         while done < total:
             epoch, skip = divmod(done, math.ceil(schema.rows / self.rows))
@@ -191,7 +192,7 @@ class _Run:
                     self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
 
     def third_pass(self, learner: Learner) -> tuple[Any, Report]:
-        """Score the model and the baselines on the rows held out."""
+        """Score the model and the baselines on the held-out rows."""
         if not learner.has_learned:
             raise TableError(
                 "no row is left to train on, because all rows with a target were held out. Use a "
@@ -211,9 +212,9 @@ class _Run:
         return model, scores.report(how, schema.rows - schema.missing_targets - count, count)
 
     def _buffers(self, schema: Schema, skip: int = 0) -> Iterator[tuple[int, Any, Array, Array]]:
-        """Yield number, inputs, targets and a mask of the rows held out, from buffer `skip` on.
+        """Yield each buffer's number, inputs, targets and mask of held-out rows, from `skip` on.
 
-        Raises TableError unless the rows are those of the first pass.
+        Raises TableError unless the rows are consistent with the first pass.
         """
         path, start = self.source.path, skip * self.rows
         for index, frame in enumerate(self.source.batches(self.rows, start), start=skip):
