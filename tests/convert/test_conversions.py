@@ -76,6 +76,7 @@ def test_a_converted_model_can_be_trained_further():
     assert history.loss[-1] < before / 2
 
 
+@pytest.mark.sample(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("steps", ["", "before", "after", "both", "pca"])

@@ -74,7 +74,7 @@ def test_scikit_learns_estimator_checks_pass(estimator, check):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(160)
+@pytest.mark.sample(60)
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(OTHERS, expected_failed_checks=excused)
 def test_scikit_learns_estimator_checks_pass_with_other_parameters(estimator, check):
@@ -481,6 +481,7 @@ def test_early_stopping_with_tiny_classes():
 # ---- quadratic logistic regression ---------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("data", [load_iris, load_wine, load_breast_cancer])
 @pytest.mark.parametrize("C", [0.1, 10.0])
@@ -736,7 +737,7 @@ def accuracies(model, X, y):
 @pytest.mark.slow
 def test_six_clusters_need_quadratic_neurons():
     results = {"quadratic": [], "linear": [], "linear, softmax": []}
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         (X, y), (X_new, y_new) = clusters(2000, rng), clusters(500, rng)
         for name, options in (

@@ -443,6 +443,36 @@ def test_a_damaged_or_full_cache_causes_no_failure(damage, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("damage", ["truncated", "nowhere to write"])
+def test_a_damaged_or_missing_cache_of_a_shared_loop_causes_no_failure(damage, tmp_path):
+    """The elementwise loop compiles fastest; all shared loops are cached in the same way."""
+    script = (
+        "import numpy as np, numba.core.caching as c\n"
+        + ("c.CacheImpl._locator_classes = []\n" if damage == "nowhere to write" else "")
+        + "from quadric.kernels._elementwise import apply\n"
+        "print(apply('logistic', np.zeros(3)).tolist())\n"
+    )
+
+    def run():
+        return subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=dict(os.environ) | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        ).stdout
+
+    assert run() == "[0.5, 0.5, 0.5]\n"
+    files = [path for path in tmp_path.rglob("*.nb*") if "elementwise" in path.name]
+    assert bool(files) == (damage == "truncated")
+    if damage == "truncated":
+        for path in files:
+            path.write_bytes(path.read_bytes()[:100])
+        assert run() == "[0.5, 0.5, 0.5]\n"
+
+
+@pytest.mark.sample(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_equations", "_sgd"])
 def test_the_cache_detects_an_edit_of_any_kernel_file(edited, tmp_path):
     """numba itself checks only the time and size of the function's own file."""

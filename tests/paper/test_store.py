@@ -203,6 +203,7 @@ def named(path, pid):
     return f"process {pid}" if place in Path("/proc/locks").read_text() else "another process"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "way", [the_same, relative, link, link_to_a_link, linked_directory, hard_link]

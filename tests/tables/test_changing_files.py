@@ -56,6 +56,7 @@ def remove(path):
     path.unlink()
 
 
+@pytest.mark.sample(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["first", "second", "third"])
 @pytest.mark.parametrize(
@@ -92,6 +93,7 @@ def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, n
     assert set(learned) <= there
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [cut, replace_it, remove])
 @pytest.mark.parametrize("stage", ["first", "second", "third"])

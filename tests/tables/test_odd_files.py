@@ -43,6 +43,7 @@ def check_odd_file(make, seed, directory):
     model.unlink()
 
 
+@pytest.mark.sample(20)
 @pytest.mark.slow
 @pytest.mark.parametrize("make", KINDS)
 def test_odd_files(make, tmp_path):

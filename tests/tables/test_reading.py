@@ -108,6 +108,7 @@ def decided(path, **options):
     return found
 
 
+@pytest.mark.sample(9)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "options"),

@@ -71,6 +71,7 @@ def test_streaming_regression_in_any_units(table):
     assert np.isfinite(reduced.report.scores["this model"])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "calls"), [("first", 1), ("first", 5), ("second", 3), ("second", 20), ("third", 2)]

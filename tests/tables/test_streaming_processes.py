@@ -139,7 +139,7 @@ def test_small_batches_at_constant_memory(monkeypatch):
     from quadric.estimators import _base as fitting
 
     monkeypatch.setattr(fitting, "KEPT_LOSSES", 100)
-    check_small_batches(2000, 2.0)
+    check_small_batches(1000, 2.0)
     model = QuadraticClassifier((), random_state=0)
     for _ in range(250):
         model.partial_fit(np.eye(2), [0, 1], classes=[0, 1])
@@ -169,7 +169,7 @@ def kill(count, rows):
 
 @pytest.mark.slow
 def test_killed_streams_give_the_same_bytes():
-    kill(1, 5000)
+    kill(1, 2500)
 
 
 @pytest.mark.full

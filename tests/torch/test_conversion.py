@@ -129,6 +129,7 @@ def test_forward_and_gradients_match_the_parity_fixture(case):
     assert_packed(to_network(module).layers, case["mean_gradients"], atol=1e-13)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_200_steps_of_sgd_match_the_parity_fixture(case):

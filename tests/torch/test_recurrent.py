@@ -552,6 +552,7 @@ def size(states):
     return states.square().mean((1, 2)).sqrt()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize(("n", "m"), SIZES)
@@ -583,6 +584,7 @@ def test_other_initial_values_vanish_or_explode():
     assert not rnn(x, h_0)[0].isfinite().all()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 def test_states_and_gradients_last_five_hundred_steps_in_layers(nonlinearity):

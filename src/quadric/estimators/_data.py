@@ -96,8 +96,9 @@ def warn_about_scales(X: Matrix, estimator_name: str) -> None:
             _, variance = mean_variance_axis(X, axis=0)
         else:
             mean = X.mean(axis=0, dtype=np.float64)
-            blocks = (X[rows] - mean for rows in gen_batches(len(X), ROWS))
-            variance = sum((block**2).sum(axis=0) for block in blocks) / len(X)
+            # one expression, so that no block is kept while the next one is computed
+            squares = (((X[rows] - mean) ** 2).sum(axis=0) for rows in gen_batches(len(X), ROWS))
+            variance = sum(squares) / len(X)
         spread = np.sqrt(variance)
     spread = spread[np.isfinite(spread) & (spread > 0)]
     if spread.size > 1 and spread.max() > LARGEST_SPREAD * spread.min():
