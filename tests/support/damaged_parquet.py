@@ -142,6 +142,8 @@ DAMAGES = (
 
 def read_all():
     """Read the paths on stdin and print a line of JSON for each; runs in the other process."""
+    import polars as pl
+
     from quadric.errors import TableError
     from quadric.tables import open_table
 
