@@ -72,7 +72,7 @@ def test_explain_in_the_users_units(place):
     assert result.returncode == 0, result.stderr
     assert "in your own units" in result.stdout
     assert "petal_width" in result.stdout
-    assert "on the 150 samples given" in result.stdout
+    assert "for the 150 samples given" in result.stdout
     found = json.loads(command("explain", place / "iris.quadric", "--json").stdout)
     assert [item["label"] for item in found["classes"]] == ["setosa", "versicolor", "virginica"]
     assert len(found["boundaries"]) == 3
@@ -92,7 +92,7 @@ def test_explain_with_categories_and_missing_values(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "colour_missing" in result.stdout or "smaller terms" in result.stdout
     assert "Ignored 12 rows with missing values" in result.stderr
-    assert "on the 108 samples given" in result.stdout
+    assert "for the 108 samples given" in result.stdout
 
 
 def test_plot(place, tmp_path):

@@ -108,7 +108,7 @@ def test_steps_that_are_not_affine(step):
     model.fit(X[:, :3], Y)
     explanation = explain(model, X[:, :3])
     assert explanation.space == "features"
-    assert "features that the preprocessing makes" in explanation.note
+    assert "features that the preprocessing computes" in explanation.note
     z = model.decision_function(X[:, :3])
     surface = boundary(model, 0, 1)
     np.testing.assert_allclose(surface.value(features), z[:, 0] - z[:, 1], atol=1e-6)
@@ -140,7 +140,7 @@ def test_after_a_hidden_layer():
     explanation = explain(model, X)
     assert explanation.space == "hidden"
     assert explanation.names == [f"h{i}" for i in range(1, 7)]
-    assert "behind a hidden layer there is no equation" in explanation.note
+    assert "After a hidden layer, a surface has no quadratic equation" in explanation.note
     hidden = np.tanh(
         model[0].transform(X) @ model[-1].network_.layers[0].W.T + model[-1].network_.layers[0].b
     )
@@ -253,7 +253,7 @@ def test_regressor_and_multilabel():
     labels = np.column_stack([Y == 0, Y > 0, X[:, 0] > 13]).astype(int)
     multi = QuadraticClassifier((), random_state=0).fit(StandardScaler().fit_transform(X), labels)
     assert not explain(multi).boundaries
-    with pytest.raises(ValueError, match="do not exclude each other"):
+    with pytest.raises(ValueError, match="not mutually exclusive"):
         boundary(multi, 0, 1)
 
 

@@ -482,7 +482,7 @@ def test_coefficients_and_points_that_do_not_fit_are_refused():
     q = Quadric(np.eye(2), [0, 0], -1)
     with pytest.raises(ValueError, match=r"X must have shape \(n_points, 2\)"):
         q.distance([[1, 2, 3]])
-    with pytest.raises(ValueError, match="different whole numbers below 2"):
+    with pytest.raises(ValueError, match="distinct integers below 2"):
         q.slice([0, 0], 0)
     with pytest.raises(ValueError, match="scale must not be zero"):
         q.transform([1, 0])

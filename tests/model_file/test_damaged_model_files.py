@@ -162,7 +162,7 @@ def _without_facts(model):
 
 
 FORGED_PIPELINES = {
-    "has no facts of its Pipeline": _without_facts,
+    "has no facts for its Pipeline": _without_facts,
     "steps of Pipeline must be a list of scikit-learn's steps": _insert(7),
     "StandardScaler is not fitted": _insert(_entry("StandardScaler", None)),
     "a list of named steps": _insert(_entry("FeatureUnion", {}, transformer_list=[])),

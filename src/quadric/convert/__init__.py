@@ -1,9 +1,9 @@
 """Exact conversions between networks of quadratic neurons and other models.
 
-May import `network`, `core` and `geometry`, and `pipelines` for scalers. Each module converts one
-family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic regression) and
-`_layers.py` (kinds of neurons). `_separation.py` builds a network from the smallest ellipsoids
-around classes.
+This package may import `network`, `core` and `geometry`, and `pipelines` for scalers. Each module
+converts one family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic
+regression) and `_layers.py` (kinds of neurons). `_separation.py` builds a network from the smallest
+ellipsoids around classes.
 """
 
 from quadric.convert._layers import Reduction, to_quadratic, to_reduced

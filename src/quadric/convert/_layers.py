@@ -1,4 +1,4 @@
-"""Conversions of layers: to quadratic neurons exactly, to the nearest reduced ones."""
+"""Conversions of layers: exactly to quadratic neurons, or to the nearest reduced neurons."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,8 +21,8 @@ class Reduction:
     model : Network or Reduced
         The converted model.
     error : array of shape (n_neurons,)
-        For each neuron, the Frobenius norm of the difference of the matrices
-        [[Q, w/2], [w'/2, b]]. It is zero if the neuron was a product of two affine functions.
+        For each neuron, the Frobenius norm of the change in the matrix [[Q, w/2], [w'/2, b]]. It is
+        zero if the neuron was a product of two affine functions.
     relative_error : array of shape (n_neurons,)
         The error divided by the norm of the original matrix.
     """
@@ -61,7 +61,7 @@ def to_reduced(model: Network | Layer, layer: int = -1) -> Reduction:
     """Convert one layer of a model to the nearest reduced neurons.
 
     The matrix [[Q, w/2], [w'/2, b]] of a product of two affine functions has at most one positive
-    and one negative eigenvalue. Keeping the largest and the lowest eigenvalue gives the nearest
+    and one negative eigenvalue. Keeping the largest and the smallest eigenvalue gives the nearest
     such matrix in the Frobenius norm. Linear neurons are converted exactly.
 
     Parameters

@@ -22,8 +22,8 @@ def from_qda(qda: Any) -> Network:
     """Convert a fitted QuadraticDiscriminantAnalysis to a network.
 
     The network has one quadratic layer with softmax, and can be trained further. The coefficients
-    of the neurons refer to the origin: center data whose distance from the origin is much larger
-    than their spread, because digits are lost otherwise.
+    of the neurons refer to the origin. If the data are much farther from the origin than from each
+    other, center them first; otherwise, digits are lost.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def from_gaussians(means: Any, covariances: Any, priors: Any = None) -> Network:
     covariances : array of shape (n_classes, n, n)
         Covariance of each class, symmetric and positive definite.
     priors : array of shape (n_classes,), optional
-        Positive prior probabilities, which are scaled to sum to 1. The default is equal ones.
+        Positive prior probabilities, which are scaled to sum to 1. By default, all priors are
+        equal.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def _network(means: Array, precisions: Array, log_determinants: Array, priors: A
 def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Network:
     """Convert ellipsoids to a network with one logistic neuron for each.
 
-    The output of a neuron is above 1/2 exactly inside its ellipsoid. Its pre-activation is
+    The output of a neuron is above 1/2 inside its ellipsoid and nowhere else. Its pre-activation is
     ``z = sharpness (1 - r^2)``, where r is 0 at the center and 1 on the surface.
 
     Parameters
@@ -113,7 +114,7 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
     ellipsoids : sequence of Quadric
         Ellipsoids of the same dimension.
     sharpness : float
-        Value of z at the center, which defines how steeply a neuron falls towards the surface.
+        Value of z at the center, which determines how steeply z falls toward the surface.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
     sharpness = checks.check_number("sharpness", sharpness, above=0)
     ellipsoids = list(ellipsoids)
     if not ellipsoids:
-        raise ValueError("ellipsoids must hold at least one. Got none.")
+        raise ValueError("ellipsoids must contain at least one ellipsoid. Got none.")
     factors = []
     for k, quadric in enumerate(ellipsoids):
         if not isinstance(quadric, Quadric) or not quadric.is_ellipsoid:
@@ -197,9 +198,9 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
 
 
 def _quadric(coefficients: Array, b: float, powers: Array) -> Quadric:
-    """The quadratic function with these coefficients of these monomials."""
+    """The quadratic function with these coefficients for these monomials."""
     n = powers.shape[1]
-    # each monomial is the product of two factors x_i, where x_n = 1 fills up lower degrees
+    # each monomial is the product of two factors x_i, where x_n = 1 pads monomials of lower degree
     padded = np.column_stack([powers, 2 - powers.sum(axis=1)])
     factors = np.repeat(np.tile(np.arange(n + 1), len(powers)), padded.ravel()).reshape(-1, 2)
     H = np.zeros((n + 1, n + 1))

@@ -32,7 +32,8 @@ class Separation:
     ellipsoids : list of Quadric
         The smallest ellipsoid around each class.
     network : Network
-        One logistic neuron per class. Its output is above 1/2 exactly inside the ellipsoid.
+        One logistic neuron per class. Its output is above 1/2 inside the ellipsoid and nowhere
+        else.
     overlapping : list of pairs of classes
         Classes whose ellipsoids intersect.
     intruding : list of pairs of classes
@@ -47,7 +48,7 @@ class Separation:
 
     @property
     def disjoint(self) -> bool:
-        """Whether no two ellipsoids intersect; the classes are then separated with certainty."""
+        """Whether no two ellipsoids intersect, which guarantees that the classes are separated."""
         return not self.overlapping
 
     @property
@@ -235,7 +236,7 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
                 return QuadricSeparation(None, 0.0, shares[0] + shares[1])
     raise ArithmeticError(
         "undecided: rounding errors are too large to confirm either a separating quadric or a "
-        "proof that there is none. The points are too close to the limit between both cases."
+        "proof that there is none. The points are too close to the boundary between the two cases."
     )
 
 

@@ -1,7 +1,7 @@
 """What a model has learned: quadrics of neurons, boundaries between classes, ranked terms.
 
-May import everything below `explain` in the architecture, such as `pipelines`, whose affine steps
-it undoes. Start with `_model.py`, which selects a layer and finds its quadrics (`quadrics`,
+This package may import everything below it in the architecture, such as `pipelines`, whose affine
+steps it undoes. Start with `_model.py`, which selects a layer and finds its quadrics (`quadrics`,
 `boundary`) in the coordinates of `_coordinates.py`. `_explanation.py` (`explain`) describes them.
 """
 

@@ -1,4 +1,4 @@
-"""The coordinates in which the surfaces of a layer are stated, and the user's data in them."""
+"""The coordinates in which a layer's surfaces are expressed, and the user's data in them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from quadric.pipelines._table import find
 
 @dataclass(frozen=True)
 class Space:
-    """The coordinates in which the surfaces of a layer are stated.
+    """The coordinates in which the surfaces of a layer are expressed.
 
     `kind` is 'inputs', 'features' (outputs of the last step that is not affine) or 'hidden' (the
     activations before the layer), and `note` describes this in a sentence. `maps` are the affine
     steps between the coordinates and the layer, in order. `reach` computes the coordinates of the
-    user's X. `typical` are the means and standard deviations that a scaler has learned, if one
-    follows the coordinates directly.
+    user's X. `typical` holds the means and standard deviations that a scaler has learned, if the
+    first step after the coordinates is a scaler.
     """
 
     kind: str
@@ -43,15 +43,15 @@ class Space:
     typical: tuple[Array, Array] | None = None
 
     def restate(self, surface: Quadric) -> Quadric:
-        """A surface in the layer's inputs, restated in the coordinates."""
+        """Express a surface over the layer's inputs in these coordinates."""
         try:
             with np.errstate(all="ignore"):
                 for step in reversed(self.maps):
                     surface = surface.preimage(step.A, step.t)
         except ValueError:  # a coefficient is not finite
             raise ValueError(
-                "the preprocessing scales features by such factors that the equations overflow in "
-                "the units of its inputs. Rescale the data before fit."
+                "the preprocessing scales features by such extreme factors that the equations "
+                "overflow in the units of its inputs. Rescale the data before fitting."
             ) from None
         return surface
 
@@ -68,7 +68,7 @@ def hidden_space(
     width = hidden.n_outputs
     note = (
         f"The equations are in h1 ... h{width}, the activations of the hidden layer before these "
-        "neurons: behind a hidden layer there is no equation of the second degree in the inputs."
+        "neurons. After a hidden layer, a surface has no quadratic equation in the inputs."
     )
     return Space("hidden", [f"h{i + 1}" for i in range(width)], note, (), reach)
 
@@ -82,8 +82,8 @@ def affine_space(
 ) -> Space:
     """The coordinates reached by undoing affine steps, as far back as possible.
 
-    `layers` are the linear layers between the steps and the explained layer. `names` are shown to
-    the user; `fitted_names` are those of the columns in `fit`.
+    `layers` are the linear layers between the steps and the explained layer. `names` are the names
+    shown to the user, and `fitted_names` are those of the columns passed to `fit`.
     """
     names = fitted_names if names is None else names
     maps = [AffineMap(layer.W.astype(float), layer.b.astype(float)) for layer in layers]
@@ -117,8 +117,8 @@ def affine_space(
     note = "The equations are in the model's inputs."
     if obstacle:
         note = (
-            f"The equations are in the {width} features that the preprocessing makes of the inputs "
-            f"({obstacle})."
+            f"The equations are in the {width} features that the preprocessing computes from the "
+            f"inputs ({obstacle})."
         )
     elif steps:
         undone = ", ".join(type(step).__name__ for step in steps)
@@ -128,7 +128,7 @@ def affine_space(
 
 
 def _used(maps: Sequence[AffineMap], n: int) -> Array:
-    """Whether the result of the maps depends on each of n coordinates."""
+    """For each of n coordinates, whether the result of the maps depends on it."""
     used = np.ones(len(maps[-1].t) if maps else n, dtype=bool)
     for step in reversed(maps):
         weights = step.A != 0
@@ -170,7 +170,7 @@ def _output_names(steps: Sequence[Any], names: Any) -> list[str] | None:
 
 
 def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]:
-    """Names of inputs where a step is affine, of outputs where it is not."""
+    """The names of inputs where a step is affine, and of outputs where it is not."""
     outputs = _output_names([step], names)
     if outputs is None:
         outputs = [f"z{i + 1}" for i in range(len(encoded.map.t))]
@@ -188,9 +188,9 @@ def _transformed(steps: Sequence[Any], X: Any) -> Any:
 
 
 def _in_order(X: Any, names: Sequence[str] | None) -> Any:
-    """The columns of a table in the order of `fit`, found by name.
+    """The columns of a table, found by name, in the order used in `fit`.
 
-    A column that is not in the table is empty: a ColumnTransformer may drop it anyway.
+    A column that the table lacks is left empty, because a ColumnTransformer may drop it anyway.
     """
     there = set(getattr(X, "columns", ()))
     if names is None or not there & set(names):
@@ -204,7 +204,7 @@ def _in_order(X: Any, names: Sequence[str] | None) -> Any:
 
 
 def _partly_encoded(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) -> Array:
-    """Columns of X where a step is affine, columns of its outputs where it is not."""
+    """The columns of X where a step is affine, and those of its outputs where it is not."""
     outputs = np.asarray(outputs, dtype=float)
     given = np.asarray(X, dtype=object)
     columns = [
@@ -215,9 +215,9 @@ def _partly_encoded(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) ->
 
 
 def _completed(X: Any, used: Array, fill: Array) -> Array:
-    """X as real numbers, missing ones replaced by `fill`.
+    """X as real numbers, with missing values replaced by `fill`.
 
-    An unused column may hold anything and becomes 0.
+    An unused column may contain anything and is set to 0.
     """
     if np.shape(X)[1:] != used.shape:
         return _real_numbers(X)  # the caller raises an error about the shape
@@ -228,7 +228,7 @@ def _completed(X: Any, used: Array, fill: Array) -> Array:
 
 
 def _real_numbers(values: Any, fill: Any = np.nan) -> Array:
-    """The values in float64, where `fill` replaces missing ones, including pandas' NA."""
+    """The values as float64, with missing ones (including pandas' NA) replaced by `fill`."""
     try:
         X = np.asarray(values, dtype=float)
     except TypeError:  # NA is not a number

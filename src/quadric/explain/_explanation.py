@@ -1,4 +1,4 @@
-"""Explanations of a model: for each class its equation, its kind, and its strongest terms."""
+"""Explanations of a model: the equation, kind and strongest terms of each class."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from quadric.explain._model import SelectedLayer, select_layer, subtract, tie
 from quadric.explain._terms import Moments, Term, rank_terms
 from quadric.geometry import Quadric
 
-MAX_TERMS = 12  # of an equation in the text
+MAX_TERMS = 12  # maximum number of terms in a printed equation
 MAX_PAIRS = 45
 
 
@@ -53,7 +53,7 @@ class ClassExplanation:
         Returns
         -------
         eigenvalues : array of shape (count,)
-            The eigenvalues, the largest magnitude first.
+            The eigenvalues, in order of decreasing magnitude.
         eigenvectors : array of shape (count, n)
             Their eigenvectors, one per row.
         """
@@ -64,14 +64,14 @@ class ClassExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The result of `explain`; print it, or use its attributes.
+    """The result of `explain`, which can be printed or used through its attributes.
 
     Parameters
     ----------
     title, note, score : str
         Descriptions of the model, of the coordinates, and of the score.
     space : {'inputs', 'features', 'hidden'}
-        The coordinates in which the equations are stated.
+        The coordinates in which the equations are expressed.
     names : list of str
         Names of the coordinates.
     ranked_by : str
@@ -95,7 +95,7 @@ class Explanation:
         return {item.label: item for item in self.classes}[label]
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the explanation to numbers, strings, lists and dicts, as for JSON.
+        """Convert the explanation to plain numbers, strings, lists and dicts, ready for JSON.
 
         Returns
         -------
@@ -121,8 +121,8 @@ class Explanation:
         return {**texts, "classes": classes, "boundaries": boundaries}
 
     def __str__(self) -> str:
-        effect = f"Effect: the standard deviation of a term about the mean, on {self.ranked_by}."
-        lines = [self.title, self.note, self.score, effect]
+        effect = "Effect: the standard deviation of a term after centering its features, for "
+        lines = [self.title, self.note, self.score, f"{effect}{self.ranked_by}."]
         for item in self.classes:
             lines += ["", f"{item.label}: {item.kind}", f"  {item.equation}"]
             for heading, wanted in (
@@ -152,22 +152,21 @@ def explain(
     top: int = 5,
     precision: int = 3,
 ) -> Explanation:
-    """Explain what a model has learned, by equations and ranked terms.
+    """Explain what a model has learned with equations and ranked terms.
 
     Parameters
     ----------
     model : Network, layer, fitted estimator, or Pipeline that ends with one
         The model.
     X : array of shape (n_samples, n_features), optional
-        Data on which to rank the terms, in the form that the model accepts. Without it the
-        features are assumed to be independent, with the means and scales that the pipeline's
-        scaler has learned.
+        Data on which to rank the terms, in the form that the model accepts. Without X, the features
+        are assumed to be independent, with the means and scales learned by the pipeline's scaler.
     names : sequence of str, optional
         Names of the features. The default is the names that the model was fitted with.
     layer : int, optional
         Index of the layer. The default is the last quadratic or reduced one.
     top : int
-        Number of terms of each sort to keep.
+        Number of terms of each type to keep.
     precision : int
         Number of significant digits in the equations.
 
@@ -178,8 +177,8 @@ def explain(
 
     Notes
     -----
-    With softmax only differences between classes matter, so the score of a class is its z minus
-    the mean z of all classes. Otherwise the score is the neuron's own z.
+    With softmax, only differences between classes matter, so the score of a class is its z minus
+    the mean z of all classes. Otherwise, the score is the neuron's own z.
     """
     top = checks.check_integer("top", top, at_least=1)
     selected = select_layer(model, layer, names)
@@ -220,17 +219,19 @@ def explain(
 
 def _title(selected: SelectedLayer) -> str:
     layer, space = selected.network.layers[selected.layer], selected.space
-    count = "1 neuron" if layer.n_outputs == 1 else f"{layer.n_outputs} neurons"
+    neurons = "neuron" if layer.n_outputs == 1 else "neurons"
     over = "hidden features" if space.kind == "hidden" else space.kind
-    return f"{selected.name}: {count} of kind {layer.kind} over {len(space.names)} {over}."
+    return (
+        f"{selected.name}: {layer.n_outputs} {layer.kind} {neurons} over {len(space.names)} {over}."
+    )
 
 
 def _moments(selected: SelectedLayer, X: Any) -> Moments:
     space, n = selected.space, len(selected.space.names)
     if X is None:
         mean, std = space.typical or (np.zeros(n), np.ones(n))
-        learned = "independent features as the scaler has learned them"
-        origin = learned if space.typical else "features of mean 0 and variance 1"
+        learned = "independent features with the means and scales learned by the scaler"
+        origin = learned if space.typical else "features with mean 0 and variance 1"
         return Moments.assumed(mean, std, f"{origin} (pass X to rank on data)")
     X = unmasked("X", X)
     try:
@@ -241,14 +242,14 @@ def _moments(selected: SelectedLayer, X: Any) -> Moments:
         raise ValueError(f"X must have shape (n_samples, {n}). Got {Z.shape} instead.")
     if not np.isfinite(Z).all():
         raise ValueError(
-            "X must be finite. Got an infinite or missing entry; drop the rows that hold one."
+            "X must be finite. Got an infinite or missing entry; drop the rows that contain one."
         )
     return Moments.of(Z)
 
 
 def _output_labels(selected: SelectedLayer, count: int) -> list[Any]:
     are_classes = selected.is_last and selected.classes is not None
-    # a single output is that of the second class
+    # a single output belongs to the second class
     return selected.labels[-count:] if are_classes else [f"neuron {k}" for k in range(count)]
 
 

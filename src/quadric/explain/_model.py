@@ -1,4 +1,4 @@
-"""The layer of a model to explain, and its quadrics: of each neuron, and of pairs of classes."""
+"""The layer of a model to explain, and the quadrics of its neurons and pairs of classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ def quadrics(model: Any, layer: int | None = None) -> list[Quadric]:
     ----------
     model : Network, layer, fitted estimator, or Pipeline that ends with one
         The model. Scalers and other affine steps of a pipeline are undone, so the surfaces are in
-        the user's own units. Behind a hidden layer they are in the hidden features.
+        the user's own units. After a hidden layer, they are in the hidden features.
     layer : int, optional
         Index of the layer. The default is the last quadratic or reduced one.
 
@@ -117,9 +117,9 @@ def quadrics(model: Any, layer: int | None = None) -> list[Quadric]:
 def boundary(model: Any, i: Any, j: Any) -> Quadric:
     """Find the surface where two classes tie.
 
-    With softmax, this surface and not z = 0 separates two classes. It is a quadric, because it is
-    the zero set of the difference of two neurons. With more than two classes, a third one may win
-    on parts of it.
+    With softmax, two classes are separated by this surface rather than by z = 0. It is a quadric,
+    because it is the zero set of the difference of two neurons. With more than two classes, a third
+    one may score higher on parts of it.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def boundary(model: Any, i: Any, j: Any) -> Quadric:
     selected = select_layer(model, -1)
     if not selected.chooses_a_class:
         last = selected.network.activations[-1]
-        what = "labels that do not exclude each other"
+        what = "labels that are not mutually exclusive"
         raise ValueError(
             f"model must choose one of several classes. This {selected.name} has "
             f"{what if selected.multilabel else f'{last!r} outputs'}; use quadrics(model)."
@@ -160,7 +160,7 @@ def tie(selected: SelectedLayer, i: int, j: int) -> Quadric:
 
 
 def subtract(a: Any, b: Any) -> Any:
-    """a - b, with zeros where only rounding errors are left."""
+    """a - b, with zeros where only rounding errors remain."""
     difference = np.asarray(a - b)
     size = float(np.abs(a).max() + np.abs(b).max())
     return np.where(np.abs(difference) <= CANCELLED * size, 0.0, difference)

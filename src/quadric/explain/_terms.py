@@ -16,7 +16,7 @@ class Term:
     Parameters
     ----------
     kind : {'squared', 'interaction', 'linear'}
-        Sort of the term.
+        Type of the term.
     features : tuple of int
         Indices of its one or two coordinates.
     names : tuple of str
@@ -25,7 +25,7 @@ class Term:
         Coefficient of x_i² or of x_i x_j (that is, 2 q_ij). For a linear term, the slope at the
         mean of the data.
     effect : float
-        Standard deviation of the term about the mean of the data: of q_ii (x_i - mean_i)², of
+        Standard deviation of the term after centering its features: of q_ii (x_i - mean_i)², of
         2 q_ij (x_i - mean_i)(x_j - mean_j), or of the slope times (x_i - mean_i). It is in units
         of z and does not depend on the units of the features.
     """
@@ -40,12 +40,12 @@ class Term:
         return self.names[0] + "²" if self.kind == "squared" else "·".join(self.names)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the term to numbers, strings and lists, as for JSON.
+        """Convert the term to plain numbers, strings and lists, ready for JSON.
 
         Returns
         -------
         dict
-            The text of the term, and its attributes.
+            The term as a string, and its attributes.
         """
         return {
             "term": str(self),
@@ -58,7 +58,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the data, on which terms are ranked.
+    """Moments of the data by which terms are ranked.
 
     `products` holds the standard deviations of (x_i - mean_i)(x_j - mean_j), and `origin`
     describes the data in words.

@@ -1,4 +1,4 @@
-"""Affine changes of coordinates x -> A x + t, among them those behind slices and outlines."""
+"""Affine changes of coordinates x -> A x + t, including those for slices and outlines."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -21,7 +21,7 @@ class AffineMap(NamedTuple):
 
     @classmethod
     def simplest(cls, A: Array, t: Array) -> Self:
-        """The map with an invertible diagonal matrix stored as a vector, any other as a matrix."""
+        """The map, with A stored as a vector if it is diagonal and invertible, else as a matrix."""
         diagonal = A if A.ndim == 1 else np.diag(A)
         if A.ndim == 1 or (A.shape[0] == A.shape[1] and not (A - np.diag(diagonal)).any()):
             return cls(diagonal.copy() if diagonal.all() else np.diag(diagonal), t)
@@ -78,12 +78,12 @@ class AffineMap(NamedTuple):
 
 
 def split_dims(dims: Sequence[int], n: int) -> tuple[list[int], list[int]]:
-    """The checked coordinates in `dims`, and the remaining ones of n."""
+    """The checked coordinates in `dims`, and the remaining ones of the n coordinates."""
     listed = [dims] if isinstance(dims, (int, np.integer)) else list(dims)
     kept = [checks.check_integer("dims", dim, at_least=0) for dim in listed]
     if not kept or len(set(kept)) < len(kept) or max(kept) >= n:
         raise ValueError(
-            f"dims must hold different whole numbers below {n}, at least one. Got {listed} instead."
+            f"dims must contain one or more distinct integers below {n}. Got {listed} instead."
         )
     return kept, [dim for dim in range(n) if dim not in kept]
 
@@ -98,7 +98,7 @@ def slice_map(kept: list[int], at: Array) -> AffineMap:
 def outline_map(
     Q: Array, gradient: Array, center: Array, kept: list[int], rest: list[int]
 ) -> AffineMap:
-    """The map that inserts, for kept coordinates about `center`, the rest where F is stationary.
+    """The map that completes kept coordinates about `center` by the rest where F is stationary.
 
     With x the kept coordinates and y the rest, both measured from `center`, this is
     ``y = -inv(Q_yy) (Q_yx x + g_y / 2)``, where g is the gradient at `center`.

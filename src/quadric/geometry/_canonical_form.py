@@ -14,7 +14,7 @@ from quadric._utils.arrays import Array
 
 STRAIGHT = 5e3  # the largest factor by which straight directions widen the tolerance
 EPS = float(np.finfo(np.float64).eps)
-MAX_QR = 100  # dimensions; above, the faster divide-and-conquer method computes eigenvalues
+MAX_QR = 100  # largest n for the QR method; above it, the faster divide-and-conquer is used
 # (n, axes met, axes not met): names for F(center) != 0, for F(center) = 0, and without a center
 KINDS: dict[tuple[int, int, int], tuple[str, ...]] = {
     (1, 1, 0): ("two points", "point"),
@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def met(self) -> tuple[int, int]:
-        """Number of axes on which a ray from the center meets the surface, and of the other axes.
+        """Number of axes on which a ray from the center meets the surface, and number of others.
 
         If the surface has no center or contains it, these are the larger and the smaller number
         of equal signs, because F = 0 and -F = 0 are the same surface.
@@ -110,7 +110,7 @@ class CanonicalForm:
 def canonical_form(
     Q: Array, w: Array, b: float, tolerance: float, known: Shape | None = None
 ) -> CanonicalForm:
-    """The canonical form of F at a tolerance.
+    """The canonical form of F for a given tolerance.
 
     `known` is the shape, if it has already been determined in better-scaled coordinates.
     """
@@ -160,7 +160,7 @@ def canonical_form(
 
     directions, flat = P.T.copy(), 0
     if slanted:
-        # rotate the flat directions such that w lies along the first of them
+        # rotate the flat directions so that w lies along the first of them
         flat = int(np.flatnonzero(~curved)[0])
         directions[~curved] = _basis_from(along[~curved]) @ directions[~curved]
         c[flat] = -level / slope  # down the slope to F = 0: the vertex
@@ -177,7 +177,7 @@ def canonical_form(
 
 
 def _eigh(Q: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors (as columns), accurate also for badly scaled matrices.
+    """Eigenvalues and eigenvectors (as columns), accurate even for badly scaled matrices.
 
     If large rows come first, LAPACK's tridiagonal QR method computes the small eigenvalues of a
     matrix D S D, with D diagonal and S well scaled, to nearly full relative accuracy.

@@ -1,12 +1,12 @@
-"""The arcs of a conic within a window, as points on the curve itself, not contours of a grid.
+"""The arcs of a conic within a window, as points on the curve rather than contours of a grid.
 
 From a point s of the curve, the line in direction d meets it once more, at
-``x(d) = s - (g'd / d'Qd) d``, where g is the gradient at s. As d turns by half a circle, x runs
-through the whole conic, whatever its kind. It goes to infinity where d'Qd = 0 and leaves the window
+``x(d) = s - (g'd / d'Qd) d``, where g is the gradient at s. As d turns through half a circle, x
+traces the whole conic, whatever its kind. It goes to infinity where d'Qd = 0 and leaves the window
 where the curve crosses one of the four sides. The arcs lie between these angles.
 
-The functions work in coordinates in which the window is centered at the origin and its diagonal is
-2 long.
+The functions work in coordinates in which the window is centered at the origin and its diagonal has
+length 2.
 """
 
 import itertools
@@ -81,7 +81,7 @@ def _pieces(conic: Quadric, window: Window, step: float) -> list[Array]:
 
 def _curve(conic: Quadric, window: Window, step: float) -> list[Array]:
     s = conic.nearest(np.zeros(2))
-    # turn in coordinates in which the curve is roughly round, so that angles are spread evenly
+    # use coordinates in which the curve is roughly round, so that angles are spread evenly
     form = conic._form
     with np.errstate(divide="ignore"):
         lengths = (
@@ -99,7 +99,7 @@ def _curve(conic: Quadric, window: Window, step: float) -> list[Array]:
             return s - ((e @ g) / (e**2 @ D))[..., None] * (e @ B.T)
 
     breaks = np.concatenate([_poles(D), _angles(_crossings(conic, window) - s, B, g)])
-    tangent = np.arctan2(-g[0], g[1])  # without breaks, the curve runs from s once around
+    tangent = np.arctan2(-g[0], g[1])  # without breaks, the curve runs once around from s
     breaks = np.unique(breaks % np.pi) if len(breaks) else np.array([tangent])
     return [
         _polish(conic, _sample(point, a, b, step))

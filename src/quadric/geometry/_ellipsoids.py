@@ -1,4 +1,4 @@
-"""Ellipsoids: the smallest one around points, and a test whether two of them intersect."""
+"""Ellipsoids: the smallest one around points, and a test of whether two of them intersect."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from quadric._utils.arrays import FLOAT64, Array, as_numbers
 from quadric.geometry._quadric import Quadric
 
 MAX_ITERATIONS = 100_000
-MAX_ROUNDING = 0.01  # of |F| at the center
+MAX_ROUNDING = 0.01  # relative to |F| at the center
 # half-length along directions in which the points do not spread (points in a plane, on a line, or a
 # single one), relative to the longest half-length, or to 1 for a single point
 THICKNESS = 1e-3
-MIN_SPREAD = 1e-6  # of the largest spread; thinner ellipsoids are numerically flat
+MIN_SPREAD = 1e-6  # relative to the largest spread; thinner ellipsoids are numerically flat
 
 
 def cholesky(name: str, matrix: Array) -> Array:
@@ -45,7 +45,7 @@ def ellipsoid(center: Any, shape: Any) -> Quadric:
 
 
 def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
-    """The ellipsoid of least volume that encloses all rows of X, by Khachiyan's algorithm.
+    """The ellipsoid of smallest volume around all rows of X, by Khachiyan's algorithm.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
 
     Notes
     -----
-    Khachiyan's coordinate ascent on the dual problem ``max log det sum_i u_i q_i q_i'``,
+    This is Khachiyan's coordinate ascent on the dual problem ``max log det sum_i u_i q_i q_i'``,
     q = (x, 1), with the away steps of M. Todd and A. Yildirim (2007), which make it converge
     linearly.
 
@@ -69,7 +69,7 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
     """
     X = as_numbers("X", X, FLOAT64)
     if X.ndim != 2 or not X.size:
-        raise ValueError(f"X must have shape (n_points, n), not empty. Got {X.shape} instead.")
+        raise ValueError(f"X must be non-empty, of shape (n_points, n). Got {X.shape} instead.")
     tolerance = checks.check_number("tolerance", tolerance, above=0, below=1)
     X = np.unique(X, axis=0)
     middle = (X.max(axis=0) + X.min(axis=0)) / 2
@@ -144,14 +144,14 @@ def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
         H = (H - factor * np.outer(Hq, Hq)) / (1 - step)
     center = u @ X
     spread = (X * u[:, None]).T @ X - np.outer(center, center)
-    # large enough for the farthest point
+    # scale the ellipsoid so that it reaches the farthest point
     solved = np.linalg.solve(spread, (X - center).T)
     farthest = float((solved * (X - center).T).sum(axis=0).max())
     return center, spread * farthest
 
 
 def _first_weights(X: Array) -> Array:
-    """Equal weights on the extreme points of n directions, each orthogonal to those before."""
+    """Equal weights on the extreme points of n directions, each orthogonal to the previous ones."""
     N, n = X.shape
     chosen: list[int] = []
     basis = np.zeros((0, n))

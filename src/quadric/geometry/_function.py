@@ -19,7 +19,7 @@ class QuadraticFunction:
         Q, w = as_numbers("Q", Q, FLOAT64), as_numbers("w", w, FLOAT64)
         if Q.ndim != 2 or Q.shape[0] != Q.shape[1] or not len(Q) or w.shape != Q.shape[:1]:
             raise ValueError(
-                "Q must have shape (n, n) and w shape (n,), n at least 1. "
+                "Q must have shape (n, n) and w shape (n,), with n at least 1. "
                 f"Got {Q.shape} and {w.shape} instead."
             )
         self.Q: Array = Q * 0.5 + Q.T * 0.5
@@ -101,10 +101,10 @@ class QuadraticFunction:
         latex : bool
             Whether to write LaTeX.
         max_terms : int, optional
-            Largest number of terms to show. The largest terms are shown, and the number of
-            omitted ones is appended.
+            Maximum number of terms. The largest terms are shown, and the number of omitted ones is
+            appended.
         sizes : array of shape (n,) or float
-            Typical sizes of the coordinates, which decide how large a term is.
+            Typical sizes of the coordinates, which determine how large a term is.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class QuadraticFunction:
             return self._preimage(AffineMap.simplest(A, -A @ shift))
         scale = as_vector("scale", scale, self.n_dims, FLOAT64)
         if not scale.all():
-            raise ValueError("scale must not be zero. Got a zero; leave out constant features.")
+            raise ValueError("scale must not be zero. Got a zero; omit constant features.")
         return self._preimage(AffineMap(1 / scale, -shift / scale))
 
     def _preimage(self, change: AffineMap) -> Self:

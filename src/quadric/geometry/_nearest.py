@@ -1,11 +1,11 @@
-"""The nearest point of a quadric, by the secular equation.
+"""The nearest point of a quadric, found with the secular equation.
 
 At the point x nearest to p, ``x - p`` is parallel to the gradient of F. Along the axes of Q the
 step d = x - p is ``d_i = -(nu/2) g_i / (1 + nu lambda_i)``, where g is the gradient at p. The
 nearest such x is the one for which ``I + nu Q`` has no negative eigenvalue (J. Moré,
 Generalizations of the trust region problem, 1993). In this range ``F(p + d)`` decreases strictly
-with nu, so its zero can be bracketed. If there is none (p is a center or a point of an axis: the
-"hard case"), nu is at the end of the range, and the rest of the step is taken along the axis whose
+with nu, so its zero can be bracketed. If there is none (the "hard case": p is a center or lies on
+an axis), nu is at the end of the range, and the rest of the step is taken along the axis whose
 eigenvalue defines that end.
 
 The range of nu is parametrized by r from 0 to infinity, such that

@@ -38,7 +38,7 @@ class Quadric(QuadraticFunction):
     Parameters
     ----------
     Q : array of shape (n, n)
-        Matrix of the quadratic form. It is replaced by (Q + Q')/2, which is the same function.
+        Matrix of the quadratic form. It is replaced by (Q + Q')/2, which defines the same function.
     w : array of shape (n,)
         Coefficients of the linear part.
     b : float
@@ -61,7 +61,7 @@ class Quadric(QuadraticFunction):
 
     @cached_property
     def _form(self) -> CanonicalForm:
-        """Axes in these coordinates; signs and center from the source."""
+        """The form with axes in these coordinates, and signs and center taken from the source."""
         if self._origin is None:
             return canonical_form(self.Q, self.w, self.b, self.tolerance)
         source, to_source = self._origin
@@ -159,8 +159,8 @@ class Quadric(QuadraticFunction):
         """
         if not self.is_ellipsoid:
             raise ValueError(
-                f"only an ellipsoid encloses points. Got a surface of kind {self.kind!r}; use the "
-                "sign of value(X) to distinguish its sides."
+                f"only an ellipsoid encloses points. Got {self.kind!r} instead; use the sign of "
+                "value(X) to distinguish the sides of the surface."
             )
         inside = np.asarray(self.value(X)) * (1 if self.signature[0] else -1) <= 0
         return bool(inside) if inside.ndim == 0 else inside
@@ -171,7 +171,7 @@ class Quadric(QuadraticFunction):
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points from which to measure, or a single point. They may be anywhere, also on the
+            Points from which to measure, or a single point. They may be anywhere, including on the
             surface.
 
         Returns
@@ -181,7 +181,7 @@ class Quadric(QuadraticFunction):
 
         Notes
         -----
-        The distance is Euclidean, and the result is exact also for centers and focal points. If
+        The distance is Euclidean, and the result is exact even for centers and focal points. If
         several points are nearest, one of them is returned.
         """
         if self.is_empty:
@@ -228,7 +228,7 @@ class Quadric(QuadraticFunction):
         return steps if touches else self._polish(X, steps)
 
     def _polish(self, X: Array, steps: Array) -> Array:
-        """The steps with their end moved onto the surface by Newton's method."""
+        """The steps with their end points moved onto the surface by Newton's method."""
         units = np.ones(self.n_dims)
         if self._origin is not None and self._origin[1].A.ndim == 1:
             units = 1 / self._origin[1].A ** 2
@@ -275,7 +275,7 @@ class Quadric(QuadraticFunction):
         return self._preimage(slice_map(kept, as_vector("at", at, self.n_dims, FLOAT64)))
 
     def project(self, dims: Sequence[int]) -> Self:
-        """Compute the outline of the surface, seen along all other coordinates.
+        """Compute the outline of the surface as seen along all other coordinates.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class Quadric(QuadraticFunction):
         -------
         Quadric
             The outline, a surface in the coordinates `dims`. A line of sight through a point of
-            the outline touches this surface.
+            the outline touches the original surface.
 
         Examples
         --------

@@ -17,8 +17,8 @@ from quadric.geometry._quadric import Quadric
 def surface_meshes(surface: Quadric, extent: float, around: Array | None = None) -> list[Array]:
     """Meshes of shape (3, rows, columns) that reach about `extent` from the center.
 
-    A surface that is straight in some directions is drawn, along these, near `around` (default:
-    the origin). A point, a line and an empty set have no meshes.
+    In directions in which the surface is straight, it is drawn near `around` (default: the origin).
+    A point, a line and an empty set have no meshes.
     """
     if surface.n_dims != 3:
         raise ValueError(
@@ -49,7 +49,7 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
 def _order_of_axes(form: CanonicalForm) -> Array:
     """Axes that meet the surface first, straight ones last.
 
-    The axis of a paraboloid, and the normal of a plane, comes last.
+    The axis of a paraboloid or the normal of a plane comes last.
     """
     if form.shape.slanted:
         return np.argsort(np.arange(3) == form.flat, kind="stable")
@@ -71,7 +71,7 @@ class _Axes(NamedTuple):
 
 
 class _Mesh(NamedTuple):
-    """The (first, last, number) of the parameters u and v, and the point that belongs to them."""
+    """The (first, last, number) of the parameters u and v, and the corresponding point."""
 
     ranges: Callable[[_Axes], tuple[Any, Any]]
     point: Callable[[_Axes, Array, Array], tuple[Any, Any, Any]]

@@ -1,4 +1,4 @@
-"""JSON with one spelling for each value, a strict parser, and the check that refuses a file."""
+"""JSON with a single representation of each value, a strict parser, and the check for bad files."""
 
 import json
 import math
@@ -8,8 +8,8 @@ from typing import Any
 from quadric.errors import ModelFileError
 
 DEEPEST = 64
-INT64 = range(-(2**63), 2**63)  # the integers that a model file holds
-# bytes per object of the parser, including the pointer to it
+INT64 = range(-(2**63), 2**63)  # the integers that a model file can hold
+# bytes per object that the parser creates, including the pointer to it
 LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 80, 57, 36
 KEY = re.compile(rb'"([^"\\]*)\\?":')
 
@@ -21,14 +21,14 @@ def expect(true: object, problem: str) -> None:
 
 
 def canonical(value: Any) -> str:
-    """The canonical text: sorted keys, no blanks, ASCII, shortest digits of floats."""
+    """The canonical text: sorted keys, no whitespace, ASCII only, shortest form of each float."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )
 
 
 def parse(text: str) -> Any:
-    """The value; ModelFileError for repeated keys, NaN, infinity or deep nesting."""
+    """Parse the text; raise ModelFileError for repeated keys, NaN, infinity or deep nesting."""
     try:
         value = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_no_constants, parse_float=_finite
@@ -44,10 +44,10 @@ def parse(text: str) -> Any:
 
 
 def memory_estimate(text: bytes) -> int:
-    """An upper estimate, without parsing, of the bytes that `parse` needs for its objects.
+    """An upper estimate, made without parsing, of the bytes that `parse` needs for its objects.
 
-    Each kind of object is counted by a character that it cannot be written without. Equal keys
-    share one object.
+    Each type of object is counted by a character that is always part of it. Equal keys share one
+    object.
     """
     keys = text.count(b":")
     texts = max(0, text.count(b'"') // 2 - keys)

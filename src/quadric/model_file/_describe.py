@@ -1,4 +1,4 @@
-"""A model as plain data: a description of JSON values, and named arrays."""
+"""A model as plain data: a description made of JSON values, and named arrays."""
 
 import inspect
 import math
@@ -22,7 +22,7 @@ from quadric.pipelines._table import UnknownStepError, find, split
 def describe(
     model: Any, extra: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The description and the tensors from which `rebuild` makes the same model."""
+    """The description and the tensors from which `rebuild` restores the model."""
     writer = _Writer(_network_or_estimator(model))
     description = {
         "extra": _plain_extra(extra),
@@ -55,18 +55,18 @@ def _network_or_estimator(model: Any) -> Any:
 def _plain_extra(extra: Any) -> dict[str, Any]:
     if extra is None:
         return {}
-    wanted = "extra must be a dict of JSON values (text, numbers, lists, dicts with text as keys)"
+    wanted = "extra must be a dict of JSON values (strings, numbers, lists, dicts with string keys)"
     expect(isinstance(extra, dict), f"{wanted}. Got {type(extra).__name__} instead.")
     try:
         plain: dict[str, Any] = parse(canonical(extra))
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{wanted}: {error}") from None
-    expect(_has_text_keys(extra), f"{wanted}: a key is not text.")
+    expect(_has_text_keys(extra), f"{wanted}: a key is not a string.")
     return plain
 
 
 def _has_text_keys(value: Any) -> bool:
-    """Whether every key is text; JSON writes other keys as text."""
+    """Whether every key is a string; JSON would convert other keys to strings."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _has_text_keys(value[key]) for key in value)
     return not isinstance(value, (list, tuple)) or all(map(_has_text_keys, value))
@@ -75,7 +75,7 @@ def _has_text_keys(value: Any) -> bool:
 class _Writer:
     """Collects the arrays of a model while it describes the model.
 
-    `last` is the Network or estimator of quadric in the model; a file has only one.
+    `last` is the Network or the quadric estimator in the model; a file contains only one.
     """
 
     def __init__(self, last: Any) -> None:
@@ -105,7 +105,7 @@ class _Writer:
         return self.fitted(value, path)
 
     def items(self, values: Sequence[Any], path: str) -> list[Any]:
-        # in (name, step, columns) the step's arrays are named by the tuple's place alone
+        # in (name, step, columns), the step's arrays are named after the tuple's position alone
         return [
             self.value(inner, path if hasattr(inner, "get_params") else f"{path}.{i}")
             for i, inner in enumerate(values)
@@ -138,7 +138,7 @@ class _Writer:
         return {"type": "network", "layers": layers}
 
     def fitted(self, model: Any, path: str) -> dict[str, Any]:
-        """An estimator or a step: its parameters, and the facts of its fit."""
+        """Describe an estimator or a step by its parameters and the facts from its fit."""
         known = self._known(model)
         names = known.of._get_param_names() if type(model) is known.of else ()
         given = {name: getattr(model, name) for name in names}
@@ -210,7 +210,7 @@ def _is_fitted(step: Any) -> bool:
 
 
 def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
-    """A parameter that is not stored must have its default, unless it has no effect."""
+    """Check that a parameter that is not stored has its default value, unless it has no effect."""
     signature = inspect.signature(known.of.__init__).parameters
     for name, value in parameters.items():
         stored = name in known.parameters or name in known.absent or name in RUNNING
@@ -221,13 +221,13 @@ def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
 
 
 def _expect_no_additions(model: Any) -> None:
-    """An attribute that the user has added would be lost."""
+    """Check that the user has added no attributes, because they would be lost."""
     parameters = type(model)._get_param_names()
     for name in vars(model):
         expect(
             name.startswith("_") or name.endswith("_") or name in parameters,
             f"this {type(model).__name__} has an attribute {name!r} that a model file does not "
-            f"store: if you have set it, `del model.{name}` first (notes go into `extra`).",
+            f"store: if you have set it, run `del model.{name}` first (notes belong in `extra`).",
         )
 
 

@@ -42,7 +42,7 @@ DERIVED = {
 
 
 def upgrade(value: Any) -> Any:
-    """The same description in format 2, changed in place to take no more memory."""
+    """Convert a description to format 2, in place so that it takes no more memory."""
     if isinstance(value, dict) and value.get("type") == "estimator":
         return _fitted(value)
     if isinstance(value, (dict, list)):
@@ -71,9 +71,9 @@ def _fitted(entry: Entry) -> Any:
 
 
 def _pairs(described: Entry) -> dict[str, Any]:
-    """A described dict with texts as keys."""
+    """The items of a described dict, whose keys must be strings."""
     pairs = dict(described["items"])
-    expect(all(isinstance(key, str) for key in pairs), "a name is not text")
+    expect(all(isinstance(key, str) for key in pairs), "a name is not a string")
     return pairs
 
 

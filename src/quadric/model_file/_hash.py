@@ -9,7 +9,7 @@ from quadric.model_file._canonical_json import canonical, expect
 
 
 def digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -> str:
-    """SHA-256 of the description and every tensor's name, dtype, shape and bytes."""
+    """SHA-256 of the description and of every tensor's name, dtype, shape and bytes."""
     found = hashlib.sha256(struct.pack("<Q", len(text)))
     found.update(text.encode("ascii"))
     for name in sorted(tensors):
@@ -21,7 +21,7 @@ def digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -
 
 
 def without_hash(text: str, claimed: Any) -> str:
-    """The text that was hashed. Writing the description again would take more memory."""
+    """The text that was hashed. Serializing the description again would take more memory."""
     before, found, after = text.partition(f'"hash":"{claimed}",')
     expect(found and text.isascii(), "its description is not canonical JSON")
     return before + after

@@ -1,4 +1,4 @@
-"""A model from its description and tensors; every name is looked up in a fixed table."""
+"""Rebuild a model from its description and tensors; all names are looked up in fixed tables."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, 
 
 
 def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
-    """The model that `describe` described; ModelFileError if there is none."""
+    """The model that `describe` described; ModelFileError if the description is invalid."""
     reader = _Reader(tensors)
     old = description["format"] == 1
     try:
@@ -43,7 +43,7 @@ def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any
 
 
 def _check_model(model: Any) -> None:
-    """Expect a Network, or an estimator of quadric, alone or at the end of a pipeline."""
+    """Expect a Network, or a quadric estimator that is alone or at the end of a pipeline."""
     steps, last = split(model)
     is_network, estimators = type(model) is Network, [known.of for known in ESTIMATORS.values()]
     expect(is_network or type(last) in estimators, f"it ends in {type(last).__name__}")
@@ -59,9 +59,9 @@ def _check_model(model: Any) -> None:
 
 
 class _Reader:
-    """Makes values from their descriptions, and records which tensors were used.
+    """Rebuilds values from their descriptions, and records which tensors were used.
 
-    A tensor may be used only once: a tensor that is named often would be copied as often.
+    A tensor may be used only once, because every use makes another copy.
     """
 
     def __init__(self, tensors: Mapping[str, Array]) -> None:
@@ -80,7 +80,7 @@ class _Reader:
         if entry is None or isinstance(entry, (bool, int, float, str)):
             return entry
         if isinstance(entry, list):
-            for i, inner in enumerate(entry):  # in place: a copy would take as much memory again
+            for i, inner in enumerate(entry):  # in place: a copy would double the memory
                 entry[i] = self.value(inner)
             return entry
         return READERS[entry["type"]](self, entry)
@@ -89,7 +89,7 @@ class _Reader:
         return {name: self.value(inner) for name, inner in entries.items()}
 
     def fitted(self, entry: Mapping[str, Any]) -> Any:
-        """An estimator or a step; all its attributes are checked or derived."""
+        """Rebuild an estimator or a step; all its attributes are checked or derived."""
         name = entry["class"]
         expect(
             isinstance(name, str) and name in CLASSES,
@@ -108,7 +108,7 @@ class _Reader:
             )
         expect(
             entry["facts"] is not None or name not in ("Pipeline", "FeatureUnion", *ESTIMATORS),
-            f"it has no facts of its {name}",
+            f"it has no facts for its {name}",
         )
         made = known.of(**known.absent, **self.values(entry["parameters"]))
         if hasattr(made, "_parameter_constraints"):  # FeatureUnion has none
@@ -139,7 +139,7 @@ def _restore(known: Known, made: Any, facts: Facts) -> None:
             made.feature_names_in_ = names
     if (output := facts.get("output")) is not None:
         facts.expect("output", output in OUTPUTS, f"one of {OUTPUTS}")
-        # not by set_output, which would also change the steps inside
+        # not with set_output, which would also change the inner steps
         made._sklearn_output_config = {"transform": output}
     if facts.unasked:
         raise FactError(f"{known.name} has no fitted attribute {min(facts.unasked)!r:.60}")

@@ -1,7 +1,7 @@
-"""A description and named arrays as the bytes of a safetensors file, with a hash, and back.
+"""Conversion of a description and named arrays to a hashed safetensors file, and back.
 
-Everything that a file declares is checked against the file's size before memory is allocated. The
-returned content has passed the hash.
+Everything that a file declares is checked against the file's size before memory is allocated.
+Content is returned only if it matches the hash.
 """
 
 import contextlib
@@ -34,18 +34,18 @@ Entries = dict[str, tuple[str, tuple[int, ...], int, int]]  # dtype, shape, begi
 
 @dataclass(frozen=True)
 class Form:
-    """A kind of file with this layout: model files and checkpoints.
+    """A type of file with this layout: model files or checkpoints.
 
     Attributes
     ----------
     name : str
-        The kind of file, for error messages.
+        The type of file, for error messages.
     key : str
         The metadata key of the description.
     fields : frozenset of str
         The fields of the description besides 'format' and 'hash'.
     advice : str
-        The next step for the user if the file cannot be loaded.
+        What the user can do if the file cannot be loaded.
     """
 
     name: str
@@ -68,7 +68,7 @@ MODEL = Form(
 def to_bytes(
     description: dict[str, Any], tensors: Mapping[str, Array], form: Form = MODEL
 ) -> bytes:
-    """The content of the file, which is the same whenever the same model is saved."""
+    """The content of the file; the same model always gives the same bytes."""
     from safetensors.numpy import save
 
     codes = {stored: code for code, stored in DTYPES.items()}
@@ -93,7 +93,7 @@ def to_bytes(
     (length,) = struct.unpack("<Q", content[:8])
     expect(
         _is_affordable(content[8 : 8 + length], len(content)),
-        "the description of the model has more lists, texts and numbers than the memory limit "
+        "the description of the model has more lists, strings and numbers than the memory limit "
         "for loading allows: is `extra` very large? Keep it in a separate file.",
     )
     return content
@@ -148,7 +148,7 @@ def has_key(path: FilePath, form: Form) -> bool:
 
 @contextlib.contextmanager
 def _opened(path: FilePath, form: Form) -> Iterator[BinaryIO]:
-    """Open a regular file; a ModelFileError inside gets the file's name and the form's advice."""
+    """Open a regular file, and add its name and the form's advice to any ModelFileError."""
     try:
         with open_regular(path) as stream:
             yield stream
@@ -192,7 +192,7 @@ def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], Ent
 
 
 def _entries(header: dict[str, Any], available: int) -> Entries:
-    """The checked declarations of the tensors, which fill the rest of the file exactly."""
+    """The checked declarations of the tensors, which must exactly fill the rest of the file."""
     entries: Entries = {}
     for name, entry in header.items():
         expect(NAME.fullmatch(name), f"a tensor has the name {name[:80]!r}")
@@ -203,7 +203,7 @@ def _entries(header: dict[str, Any], available: int) -> Entries:
         dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         expect(
             isinstance(dtype, str) and dtype in DTYPES,
-            f"tensor {name} has a dtype that the format does not have",
+            f"tensor {name} has a dtype that the format does not support",
         )
         expect(
             _sizes(shape) and len(shape) <= 3 and _sizes(offsets) and len(offsets) == 2,
@@ -212,7 +212,7 @@ def _entries(header: dict[str, Any], available: int) -> Entries:
         begin, end = offsets
         expect(
             end - begin == math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize,
-            f"tensor {name} has another size than its shape",
+            f"the size of tensor {name} does not match its shape",
         )
         entries[name] = (dtype, tuple(shape), begin, end)
     place = 0
@@ -236,7 +236,7 @@ def _check_format(description: dict[str, Any], form: Form) -> None:
     expect(
         number <= FORMAT,
         f"it has format {number}, and this version of quadric reads formats up to {FORMAT}: "
-        "it was written by a later version. Upgrade with pip install --upgrade quadric",
+        "it was written by a newer version. Upgrade with pip install --upgrade quadric",
     )
     fields = {"format", "hash", *form.fields}
     expect(

@@ -12,7 +12,8 @@ from quadric.model_file._safetensors import FORMAT, describe_file, read, to_byte
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
     """Write a model to a file.
 
-    The file is replaced in one step: after a crash, it is the old file or the new one.
+    The file is replaced atomically: after a crash, it is either the complete old file or the
+    complete new one.
 
     Parameters
     ----------
@@ -21,16 +22,16 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     path : str or path-like
         The file to write.
     extra : dict, optional
-        JSON values (text, numbers, lists, dicts with text as keys) to store with the model.
-        `info(path)["extra"]` returns them. The command line reads "columns", "classes" and
-        "target" for a Network.
+        JSON values (strings, numbers, lists, dicts with string keys) to store with the model.
+        `info(path)["extra"]` returns them. If the model is a Network, the command line uses the
+        keys "columns", "classes" and "target".
 
     Raises
     ------
     ModelFileError
         If the model contains something that a model file does not store.
     OSError
-        If the file cannot be written. An existing file is not changed.
+        If the file cannot be written. Any existing file is left unchanged.
 
     Examples
     --------
@@ -57,7 +58,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     except OSError as error:
         raise OSError(
             error.errno,
-            f"cannot save the model: {error.strerror}. An existing file is unchanged",
+            f"cannot save the model: {error.strerror}. Any existing file is left unchanged",
             os.fspath(path),
         ) from None
 
@@ -80,7 +81,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is damaged, is not a model file, or has a later format.
+        If the file is damaged, is not a model file, or has a newer format version.
     OSError
         If the file cannot be read.
     """
@@ -107,7 +108,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        If the header is damaged, or the file is not a model file or has a later format.
+        If the header is damaged, or the file is not a model file or has a newer format version.
 
     Examples
     --------

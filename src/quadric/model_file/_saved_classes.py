@@ -79,7 +79,7 @@ def _restore_records(model: Any, facts: Facts) -> None:
 
 
 def _expect_outputs(facts: Facts, network: Network, classes: Array, *, multilabel: bool) -> None:
-    """One output for two classes (or one), else one output for each class."""
+    """Expect one output for one or two classes, and otherwise one output per class."""
     m, last = network.n_outputs, network.activations[-1]
     counts = (1, 2) if m == 1 and not multilabel else (m,)
     facts.expect("the number of classes_", len(classes) in counts, " or ".join(map(str, counts)))

@@ -1,4 +1,4 @@
-"""Arrays and layers of models as the tensors of model files, and back.
+"""Conversion of a model's arrays and layers to the tensors of a model file, and back.
 
 A layer's tensors have the names and shapes of its parameters, with one exception: the triangles of
 a quadratic layer, `packed` of shape (n(n+1)/2, m), are stored as ``Q`` of shape (m, n(n+1)/2).
@@ -47,7 +47,7 @@ def encode_array(
     """
     entry: dict[str, Any] = {"type": "array", "tensor": name}
     if array.dtype == object and array.ndim == 1:
-        # texts in one tensor and their lengths in another; all other values are described
+        # strings in one tensor and their lengths in another; all other values are described
         texts = [v.encode("utf-8", "surrogatepass") if type(v) is str else b"" for v in array]
         tensors[name] = np.frombuffer(b"".join(texts), dtype=np.uint8)
         tensors[f"{name}.lengths"] = np.array([len(text) for text in texts], dtype="<i8")
@@ -83,7 +83,7 @@ def decode_array(
         return _decode_objects(tensor, take(f"{name}.lengths"), entry["others"], rebuild)
     if TEXT.fullmatch(dtype):
         return _decode_text(tensor, dtype, entry["length"])
-    expect(tensor.dtype == np.dtype(NUMBERS[dtype]), f"{name} has another dtype than {dtype}")
+    expect(tensor.dtype == np.dtype(NUMBERS[dtype]), f"the dtype of {name} is not {dtype}")
     array = np.array(tensor).view(dtype) if dtype == "uint64" else tensor.astype(dtype)
     expect(
         tensor.dtype.kind != "i" or np.array_equal(array.astype(np.int64), tensor),
@@ -113,10 +113,10 @@ def _decode_objects(
 ) -> Array:
     expect(
         content.dtype == np.uint8 and lengths.dtype == np.int64 and lengths.ndim == 1,
-        "an array of objects is not stored as texts and lengths",
+        "an array of objects is not stored as strings and lengths",
     )
     inside = not lengths.size or (lengths.min() >= 0 and lengths.max() <= content.size)
-    expect(inside and int(lengths.sum()) == content.size, "texts and their lengths do not agree")
+    expect(inside and int(lengths.sum()) == content.size, "strings and their lengths do not match")
     array, place, raw = np.empty(len(lengths), dtype=object), 0, content.data
     for i, length in enumerate(lengths):
         end = place + int(length)
@@ -125,7 +125,7 @@ def _decode_objects(
     for i, value in others:
         expect(
             type(i) is int and 0 <= i < len(array) and array[i] == "",
-            "an array has two values in the same place",
+            "an array has two values at the same index",
         )
         array[i] = rebuild(value)
     return array

@@ -1,8 +1,8 @@
 """Export models to ONNX, so that any ONNX runtime can run them without Python.
 
 `export` writes a model as one ONNX graph. Importing the package also calls `register`, which
-teaches skl2onnx to convert the estimators. The package imports `network`, `estimators` and
-`pipelines`, and is the only one that imports onnx and skl2onnx. Start reading at `_export.py`.
+registers the estimators with skl2onnx. The package imports `network`, `estimators` and `pipelines`,
+and is the only one that imports onnx and skl2onnx. Start reading at `_export.py`.
 """
 
 from importlib.util import find_spec

@@ -1,6 +1,6 @@
 """Export a model as one ONNX graph: preprocessing, network and outputs.
 
-`register` teaches skl2onnx the estimators, so that it converts any Pipeline around them.
+`register` registers the estimators with skl2onnx, which can then convert any Pipeline around them.
 """
 
 import json
@@ -32,10 +32,10 @@ from quadric.onnx._network import Outputs, add_logits, add_outputs, class_labels
 from quadric.onnx._operations import apply
 from quadric.pipelines._table import Steps, UnknownStepError, operations, split_network
 
-OLDEST_OPSET = 13  # the first with all operators that are used
+OLDEST_OPSET = 13  # the first with all the operators used here
 DEFAULT_OPSET = 17  # supported by most runtimes
 ML_OPSET = 3
-LARGEST = 2**31 - 1  # bytes of a protobuf message
+LARGEST = 2**31 - 1  # maximum size of a protobuf message, in bytes
 OUTPUT_NAMES = ("label", "probabilities", "variable", "outputs", "logits")
 CLASSIFIER_OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -85,7 +85,9 @@ def export(
     """
     newest = onnx.defs.onnx_opset_version()
     if type(opset) is not int or not OLDEST_OPSET <= opset <= newest:
-        raise ValueError(f"opset must be {OLDEST_OPSET} to {newest}. Got {opset!r} instead.")
+        raise ValueError(
+            f"opset must be an integer from {OLDEST_OPSET} to {newest}. Got {opset!r} instead."
+        )
     accepted = "a Network, a fitted quadric estimator, or a Pipeline that ends with one"
     steps, last, network = split_network(model, accepted)
     try:
@@ -95,7 +97,7 @@ def export(
     except UnicodeEncodeError as error:
         raise ValueError(
             f"ONNX stores text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
-            "class, category or column before fit."
+            "class, category or column before fitting."
         ) from None
     if proto.ByteSize() > LARGEST:
         raise ValueError(
@@ -122,16 +124,16 @@ def _build(
         except UnknownStepError as error:
             error = error.inside(name)
             raise TypeError(
-                f"step {error.path!r} cannot be exported: {error.reason}. Convert a Pipeline with "
-                "other steps with skl2onnx.to_onnx."
+                f"step {error.path!r} cannot be exported: {error.reason}. To convert a Pipeline "
+                "that contains such steps, use skl2onnx.to_onnx."
             ) from None
     every = [operation for inside in found.values() for operation in inside]
     inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
     refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
     if refused:
         raise ValueError(
-            f"column {refused[0]!r} cannot be an input, whose name must not be empty or one of "
-            f"{', '.join(OUTPUT_NAMES)}. Rename it before fit."
+            f"column {refused[0]!r} cannot be an input: the name of an input must not be empty or "
+            f"one of {', '.join(OUTPUT_NAMES)}. Rename the column before fitting."
         )
     for name, inside in found.items():
         try:
@@ -184,7 +186,7 @@ def _value_info(name: str, dtype: Any, shape: Sequence[int]) -> Any:
 
 
 def register() -> None:
-    """Register the estimators with skl2onnx; importing `quadric.onnx` does this.
+    """Register the estimators with skl2onnx; importing `quadric.onnx` does this automatically.
 
     The classifiers have the options 'zipmap' (True, False or 'columns'), 'output_class_labels' and
     'nocl' (class numbers instead of class names), as documented by skl2onnx.

@@ -1,4 +1,4 @@
-"""A builder for ONNX graphs, and the features on their way through the preprocessing."""
+"""A builder for ONNX graphs, and the features that pass through the preprocessing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,18 +22,18 @@ from quadric.pipelines._operations import (
     width_after,
 )
 
-GENERALITY = ("int64", "float", "string")  # a column that is used twice takes the later kind
+GENERALITY = ("int64", "float", "string")  # a column that is used twice gets the later of its kinds
 ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
 
 
 def element_type(dtype: Any) -> int:
-    """Return ONNX's code of a NumPy dtype; every kind of text is STRING."""
+    """Return ONNX's code for a NumPy dtype, which is STRING for any type of text."""
     text = np.dtype(dtype).kind in "OUT"
     return int(TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def unique_names(reserved: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that numbers names which are reserved or already used."""
+    """Return a function that appends a number to names that are reserved or already used."""
     used = set(reserved)
 
     def unique_name(wish: str) -> str:
@@ -98,7 +98,7 @@ class Graph:
         return tensors[0] if len(tensors) == 1 else self.add("Concat", *tensors, axis=1)
 
     def in_float64(self) -> Self:
-        """Return a view of the graph that adds nodes which compute in float64."""
+        """Return a view of the graph through which nodes that compute in float64 are added."""
         return replace(self, dtype=np.dtype(np.float64))  # shares the lists and the names
 
 
@@ -113,8 +113,9 @@ class FeatureBlock:
     tensor : str
         Name of the tensor.
     kind : {'float', 'string', 'int64', None}
-        'float' is the graph's dtype, and 'int64' a column of categories. None is a column that no
-        step uses; the graph has no such tensor. Only blocks of floats are wider than 1.
+        'float' stands for the graph's dtype, and 'int64' for a column of categories. None stands
+        for a column that no step uses; the graph has no such tensor. Only blocks of floats are
+        wider than 1.
     width : int
         Number of columns.
     complete : bool
@@ -177,8 +178,9 @@ def declare_inputs(
 ) -> tuple[Signature, Features]:
     """Return the inputs of the graph, and the features that they make up.
 
-    The input is one matrix if all columns are numbers. But if `fit` was given named columns and a
-    ColumnTransformer drops some of them, which may be text, each used column is its own input.
+    The input is one matrix if all columns are numeric. However, if `fit` was given named columns
+    and a ColumnTransformer drops some of them, which may be text, each used column is its own
+    input.
     """
     n = len(names)
     kinds = _kinds_before(operations, ["float"] * width_after(operations, n))
@@ -187,7 +189,7 @@ def declare_inputs(
         return {"X": (graph.dtype, (n,))}, [FeatureBlock("X", "float", n)]
     dtypes = {"string": np.dtype(object), "int64": np.dtype(np.int64), "float": graph.dtype}
     columns = [FeatureBlock(name, kind) for name, kind in zip(names, kinds, strict=True)]
-    # unused columns stay in the list, so that indices refer to the same columns as in the table
+    # unused columns remain in the list, so that indices refer to the same columns as in the table
     return {c.tensor: (dtypes[c.kind], (1,)) for c in columns if c.kind is not None}, columns
 
 
@@ -215,7 +217,7 @@ def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
 
 
 def _combined(parts: Iterable[tuple[Any, Kinds]], n: int) -> Kinds:
-    """Return the most general kind that the parts need of each of n columns, or None."""
+    """Return, for each of n columns, the most general kind that the parts need, or None."""
     kinds: Kinds = [None] * n
     for columns, needed in parts:
         for i, kind in zip(columns, needed, strict=True):

@@ -40,14 +40,14 @@ def add_outputs(graph: Graph, model: Any, z: str, labels: Array | None = None) -
 
 
 def class_labels(model: Any) -> Array:
-    """Return the classes as text or int64, the two types of ONNX labels."""
+    """Return the classes as strings or int64, the two label types of ONNX."""
     classes = np.asarray(model.classes_)
     if all(isinstance(value, str) for value in classes):
         return classes.astype(object)
     if not all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes):
         raise TypeError(
-            f"classes must be all text or all whole numbers. Got {classes!r}; convert them before "
-            "fit."
+            f"classes must be all strings or all integers. Got {classes!r}; convert them before "
+            "fitting."
         )
     return classes.astype(np.int64)
 
@@ -111,7 +111,7 @@ def _probabilities(graph: Graph, model: Any, z: str) -> str:
         return graph.cast(graph.add("Not", graph.add("Greater", z, graph.constant(np.inf))))
     if model.network_.n_outputs == 1:
         # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate where one of them is tiny.
-        # Clipping keeps an infinite z, which float32 reaches before float64, from giving NaN.
+        # Clipping keeps an infinite z, which float32 reaches before float64, from producing NaN.
         halves = graph.add("Mul", z, graph.constant([[-0.5, 0.5]]))
         bound = float(np.finfo(graph.dtype).max) / 4
         z = graph.add("Clip", halves, graph.constant(-bound), graph.constant(bound))

@@ -78,7 +78,7 @@ def _clip(graph: Graph, operation: Clip, x: str) -> str:
 def _bin(graph: Graph, operation: Bin, x: str) -> str:
     """Count the edges that are not above x."""
     most = max(1, *(len(edges) for edges in operation.edges))
-    # padded with NaN, which no x reaches
+    # padded with NaN, to which no x compares as greater or equal
     edges = np.array(
         [np.pad(row, (0, most - len(row)), constant_values=np.nan) for row in operation.edges]
     )
@@ -90,7 +90,7 @@ def _bin(graph: Graph, operation: Bin, x: str) -> str:
 
 
 def _rounded_up(values: Array, dtype: Any) -> Array:
-    """Round up to `dtype`: an x of this dtype is >= the result exactly where it is >= values."""
+    """Round up to `dtype`: for any x of this dtype, x >= result if and only if x >= values."""
     rounded = values.astype(dtype)
     above = np.nextafter(rounded, np.array(np.inf, dtype=dtype))
     return np.where(rounded < values, above, rounded).astype(dtype)
@@ -154,13 +154,13 @@ def _indicate(graph: Graph, operation: Indicate, features: Features) -> Features
 
 
 def _numbers_together(graph: Graph, features: Features) -> Features:
-    """Concatenate numbers, and keep columns of text separate."""
+    """Concatenate numeric columns, and keep text columns separate."""
     kinds = {block.kind for block in features}
     if "string" not in kinds:
         return [as_matrix(graph, features)]
     if len(kinds) > 1:
         raise TypeError(
-            "SimpleImputer is given columns of text and of numbers. Use one imputer for each."
+            "SimpleImputer was given both text and numeric columns. Use one imputer for each."
         )
     return features
 
@@ -182,7 +182,7 @@ def _one_hot(graph: Graph, operation: OneHot, features: Features) -> Features:
 
 
 def _one_hot_column(graph: Graph, column: FeatureBlock, known: Categories) -> Features:
-    """Encode one column; unknown values give zeros, since a graph cannot raise an error."""
+    """Encode one column; unknown values become zeros, because a graph cannot raise an error."""
     n, unknown = len(known.values), -1 if known.unknown is None else int(known.unknown)
     equal = FeatureBlock(graph.cast(_is_category(graph, column, known)), "float", n)
     kept = np.flatnonzero(known.codes >= 0)
@@ -199,7 +199,7 @@ def _one_hot_column(graph: Graph, column: FeatureBlock, known: Categories) -> Fe
 
 
 def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
-    """Replace categories by their codes, and unknown values that scikit-learn rejects by NaN."""
+    """Replace categories with their codes, and unknown values rejected by scikit-learn with NaN."""
     found = []
     for column, known in zip(as_columns(graph, features), operation.columns, strict=True):
         equal = graph.cast(_is_category(graph, column, known))
@@ -213,7 +213,7 @@ def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
 
 
 def _is_category(graph: Graph, column: FeatureBlock, known: Categories) -> str:
-    """Return a tensor of shape (batch, categories): whether the value is this category."""
+    """Return a tensor of shape (batch, n_categories) that marks the category of each value."""
     values = np.asarray(known.values)
     missing = np.array([is_missing(value) for value in values])
     if kind_of_values(values) == "string":
@@ -236,18 +236,18 @@ def _is_category(graph: Graph, column: FeatureBlock, known: Categories) -> str:
 def _texts(column: FeatureBlock, values: Array, missing: Array) -> list[str]:
     """Return the categories as ONNX represents them."""
     if column.kind != "string":
-        raise TypeError("an encoder compares text with a column of numbers.")
+        raise TypeError("an encoder compares text with a numeric column.")
     texts = [MISSING_TEXT if gone else str(v) for v, gone in zip(values, missing, strict=True)]
     if texts.count(MISSING_TEXT) > (0 if column.complete else 1):
         raise ValueError(
             "an encoder distinguishes several kinds of missing or empty text, but ONNX represents "
-            "all of them by an empty string. Replace them by one value before fit."
+            "all of them by an empty string. Replace them with a single value before fitting."
         )
     return texts
 
 
 def _equals_text(graph: Graph, column: FeatureBlock, texts: Sequence[str]) -> str:
-    """Return a tensor of shape (batch, texts): whether the value is this text."""
+    """Return a tensor of shape (batch, n_strings) that marks the string equal to each value."""
     index = graph.add(
         "LabelEncoder",
         column.tensor,

@@ -1,4 +1,4 @@
-"""The scikit-learn steps that quadric supports, each as a few neutral operations.
+"""The scikit-learn steps that quadric supports, each expressed as a few generic operations.
 
 `_table` lists the steps. An entry has three parts: the `operations` of a fitted step, the `facts`
 that define it, and a function that restores it from these facts. `explain` composes operations,

@@ -1,4 +1,4 @@
-"""Composition of affine steps to one map, and surfaces in the inputs of these steps."""
+"""Composition of affine steps into one map, and surfaces expressed in the steps' inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class NotAffineError(TypeError):
 
 @dataclass(frozen=True)
 class PartlyAffine:
-    """A ColumnTransformer or FeatureUnion with affine and other branches.
+    """A ColumnTransformer or FeatureUnion with affine and non-affine branches.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
 
 
 def fill_values(steps: Sequence[Any]) -> Array:
-    """The values that replace missing values of each column in the steps; NaN for none."""
+    """The values with which the steps replace missing values in each column; NaN for none."""
     found = [operations(step) for step in steps]
     every = [operation for inside in found for operation in inside]
     return fill_after(every, _n_inputs(steps[0], found[0]))

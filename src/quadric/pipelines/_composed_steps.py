@@ -26,7 +26,7 @@ def is_step(step: Any) -> bool:
 
 
 def named_steps(length: int) -> Rules:
-    """The rules for a list of named steps, as tuples of this length."""
+    """The rules for a list of named steps, given as tuples of this length."""
     return {
         "a list of named steps": lambda steps: (
             isinstance(steps, list)
@@ -52,7 +52,7 @@ def expect_input_names(facts: Facts, step: Any, names: Any) -> None:
     facts.expect(
         "feature_names_in_",
         known is None or names is None or list(known) == list(names),
-        "the names of the columns that the step gets",
+        "the names of the columns that the step receives",
     )
 
 
@@ -113,7 +113,7 @@ class Part(NamedTuple):
         return zeros if self.has_estimator else self.step
 
     def given_matches(self, names: list[str]) -> bool:
-        """Whether the columns as the user gave them have the part's indices."""
+        """Whether the columns as the user gave them match the part's indices."""
         if isinstance(self.given, (str, int, np.integer)):
             return False  # one column as a vector, which no supported step accepts
         try:

@@ -1,4 +1,4 @@
-"""Encoders: categories and bins of single columns as numbers."""
+"""Encoders, which turn the categories or bins of each column into numbers."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ CATEGORIES: Rules = {
         sum(value is None for value in values) <= 1 and all_different(_present(values))
     ),
 }
-# The categories that the user gave, for another `fit`.
+# The categories that the user gave, needed if the step is fitted again.
 GIVEN: Rules = {
     "'auto' or a list": lambda given: isinstance(given, list),
     "a list of lists": lambda given: all(
@@ -76,12 +76,12 @@ EDGES: Rules = {
 
 
 def _infrequent(step: Any) -> list[Array | None]:
-    """For each column, the indices of its infrequent categories, which count as one; or None."""
+    """For each column, the indices of its infrequent categories, which form one group, or None."""
     return getattr(step, "_infrequent_indices", None) or [None] * len(step.categories_)
 
 
 def _grouped(count: int, infrequent: Array | None) -> tuple[Array, int]:
-    """The code of each category, where infrequent ones share the last; the number of codes."""
+    """The code of each category, where infrequent ones share the last code; the number of codes."""
     if infrequent is None:
         return np.arange(count), count
     frequent = np.ones(count, dtype=bool)
@@ -117,7 +117,7 @@ def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
 
 
 def _restore_infrequent(step: Any, facts: Facts, missing: dict[int, int]) -> None:
-    """Group the infrequent categories; `missing` has the indices of NaN, which is never one."""
+    """Group the infrequent categories; NaN, whose indices `missing` has, is never infrequent."""
     infrequent = facts.get("infrequent")
     step._infrequent_enabled = infrequent is not None
     if infrequent is None:

@@ -1,4 +1,4 @@
-"""SimpleImputer, with the indicators of missing values."""
+"""SimpleImputer, with its indicators of missing values."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ Rules = Mapping[str, Callable[[Any], object]]
 
 
 class FactError(ValueError):
-    """Raised for a value that no fitted step has; the message has no full stop."""
+    """Raised for a value that no fitted step has; the message does not end with a period."""
 
 
 def is_vector(value: Any, kinds: str) -> bool:
@@ -30,7 +30,7 @@ def is_vector(value: Any, kinds: str) -> bool:
 
 
 def is_increasing(values: Array) -> bool:
-    """Whether every value is above the one before (np.diff wraps around if unsigned)."""
+    """Whether every value is above the previous one (np.diff wraps around for unsigned dtypes)."""
     return bool((values[1:] > values[:-1]).all())
 
 
@@ -49,7 +49,7 @@ def are_numbers(values: Iterable[Any]) -> bool:
 
 
 def attributes(*names: str) -> Callable[[Any], dict[str, Any]]:
-    """A function that returns those of the attributes that a step has."""
+    """A function that returns whichever of these attributes a step has."""
     return lambda step: {name: getattr(step, name) for name in names if hasattr(step, name)}
 
 
@@ -93,7 +93,7 @@ class Facts:
         return value
 
     def require(self, name: str, rules: Rules) -> Any:
-        """The value of this name, if it passes all rules."""
+        """The value with this name, if it passes all rules."""
         return self.check(name, self.get(name), rules)
 
     def count(self, name: str, least: int = 0) -> int:
@@ -112,7 +112,7 @@ class Facts:
         )
 
     def number(self, name: str) -> Any:
-        """A finite number, of its own type."""
+        """A finite number, with its type unchanged."""
         return self.require(
             name,
             {
@@ -142,7 +142,7 @@ class Facts:
         nan: bool = False,
         whole: bool = False,
     ) -> Array:
-        """A vector of n finite numbers of at least `least`; with `nan`, entries may be NaN."""
+        """A vector of n finite numbers, at least `least`; with `nan`, entries may also be NaN."""
         return self.check(
             name,
             self.array(name, 1, "iu" if whole else "f"),
@@ -244,7 +244,7 @@ class KnownStep(Known):
     ----------
     operations : callable(fitted step) -> list of Operation
     typical : callable(fitted step) -> (means, standard deviations) or None
-        Location and spread of the inputs, where a scaler stores them.
+        Location and spread of the inputs, if the step is a scaler that stores them.
     """
 
     operations: Callable[[Any], list[Operation]]

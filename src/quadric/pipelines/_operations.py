@@ -53,10 +53,10 @@ class Select:
 
 @dataclass(frozen=True)
 class Impute:
-    """Replace missing values by the column's entry of `fill`.
+    """Replace missing values with the column's entry in `fill`.
 
-    `missing` is the value that counts as missing. It can be NaN, None, a number or a string.
-    If it is not NaN or None, a NaN in the input stays as it is.
+    `missing` is the value that counts as missing. It can be NaN, None, a number or a string. If it
+    is not NaN or None, a NaN in the input is left unchanged.
     """
 
     missing: Any
@@ -65,7 +65,7 @@ class Impute:
 
 @dataclass(frozen=True)
 class Indicate:
-    """1 where a value is missing, else 0."""
+    """1 where a value is missing, and 0 elsewhere."""
 
     missing: Any
 
@@ -93,7 +93,7 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Ordinal:
-    """Replace every value by the code of its category.
+    """Replace every value with the code of its category.
 
     The output of each column is one number.
     """
@@ -145,7 +145,7 @@ class Beside:
     n: int
 
     def split(self, values: Any) -> list[tuple[Branch, Any]]:
-        """The branches, each with its part of the values, one for each output column."""
+        """The branches, each with its part of the values (one value per output column)."""
         ends = accumulate(branch.width for branch in self.branches)
         return [
             (b, values[end - b.width : end]) for b, end in zip(self.branches, ends, strict=True)
@@ -221,7 +221,7 @@ def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
 
 
 def fill_after(operations: Sequence[Operation], n: int, last: Array | None = None) -> Array:
-    """The values that replace missing values of each of n columns in the operations.
+    """The values with which the operations replace missing values in each of n columns.
 
     `last` has the values that replace those still missing after the operations.
     """

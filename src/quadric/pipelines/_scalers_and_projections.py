@@ -1,4 +1,4 @@
-"""Scalers and power transforms, which treat each column by itself, and projections (PCA, SVD)."""
+"""Scalers and power transforms, which treat each column separately, and projections (PCA, SVD)."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
 
-# about the square root of the smallest number: `fit` never computes a smaller scale, which would
-# overflow on any data
+# about the square root of the smallest positive number; `fit` never computes a smaller scale, and
+# such a scale would overflow on any data
 SMALLEST_SCALE = 1e-162
-MOST_ITERATIONS = 10_000  # of a solver, if the restored step is fitted again
-LONGEST = 1.001  # an entry of a unit vector, rounded
+MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
+LONGEST = 1.001  # bound on an entry of a unit vector, with rounding errors
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
@@ -36,7 +36,7 @@ def _standard(step: Any) -> list[Operation]:
 
 
 def _restore_standard(step: Any, facts: Facts) -> int:
-    """`scale_` is not computed from `var_`: versions differ in which columns they call constant."""
+    """Restore `scale_` from the file, not from `var_`: versions differ on what is constant."""
     n = facts.count("n_features_in_", 1)
     step.mean_ = None if facts.get("mean_") is None else facts.vector("mean_", n, nan=True)
     facts.expect("mean_", not step.with_mean or step.mean_ is not None, "a vector")

@@ -111,7 +111,7 @@ def _restore_selected(step: Any, facts: Facts) -> int:
 
 
 def _if_some_are_selected(step: Any, facts: Facts, n: int) -> int:
-    """Return n, the number of input columns; FactError if the step selects none of them."""
+    """Return n, the number of input columns; raise FactError if the step selects none of them."""
     try:
         some = step._get_support_mask().any()
     except (TypeError, ValueError, AttributeError):  # required p-values are missing

@@ -44,7 +44,7 @@ class UnknownStepError(TypeError):
     Attributes
     ----------
     path : str
-        The names of the steps that lead to it, joined by '__'.
+        The names of the steps that lead to the step, joined by '__'.
     reason : str
     """
 
@@ -147,7 +147,7 @@ def _named_operations(
             raise error.inside(name) from None
     if weight is not None:
         m = width_after(found, n)
-        zeros = np.broadcast_to(0.0, m)  # takes no memory, whatever m a file claims
+        zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
         found.append(Affine(np.broadcast_to(float(weight), m), zeros, zeros))
     return tuple(found)
 
@@ -156,7 +156,7 @@ def _named_operations(
 
 
 def _restore_pipeline(step: Any, facts: Facts) -> int:
-    """Check the steps, which are all that a pipeline has. The last may be an estimator."""
+    """Check the steps, which fully define a pipeline. The last may be an estimator."""
     facts.check("steps", step.steps, named_steps(2))
     inner = [s for _, s in step.steps if not passes(s)]
     facts.expect("steps", not any(drops(s) for s in inner), "a list of steps without 'drop'")
@@ -266,7 +266,7 @@ def _union_inputs(transformers: Steps) -> int | None:
 
 def _function(step: Any) -> list[Operation]:
     if step.func is not None:
-        raise UnknownStepError(f"FunctionTransformer holds Python code: {step.func!r}")
+        raise UnknownStepError(f"FunctionTransformer contains Python code: {step.func!r}")
     return []
 
 

@@ -2,7 +2,7 @@
 
 Functions that draw one plot take an `ax` and return it; functions that draw several return a
 figure. The package may import everything below it in the architecture; the curves and meshes
-themselves come from `quadric.geometry`. Start with `_quadrics.py` and `_regions.py`.
+themselves come from `quadric.geometry`. Start with `_quadrics.py` and `_classifier.py`.
 """
 
 from quadric._utils.extras import require

@@ -1,4 +1,4 @@
-"""Plots of a fitted classifier: regions of two inputs, slices of a boundary of more, images."""
+"""Plots of a fitted classifier: regions for two inputs, slices for more inputs, and images."""
 
 import io
 import itertools
@@ -213,7 +213,7 @@ def plot_classifier(
     chosen = _pair(selected.labels, pair)
     notes = []
     if len(selected.labels) > 2 and not pair:
-        notes = [f"Drawn: where {chosen[0]} and {chosen[1]} tie; choose others with --classes a,b."]
+        notes = [f"Shown: where {chosen[0]} and {chosen[1]} tie; choose others with --classes a,b."]
     points, colors, at = None, None, None if space.typical is None else space.typical[0]
     if X is not None:
         shown = slice(None) if y is None else np.isin(y, chosen)
@@ -231,7 +231,7 @@ def plot_classifier(
 def plot_image_classifier(
     model: Any, shape: tuple[int, int], places: list[int] | None = None, columns: int = 0
 ) -> Figure:
-    """The eigenvectors of each class as images; `places` are the inputs among the columns."""
+    """The eigenvectors of each class as images; `places` are the columns of the inputs."""
     all_pixels = places and columns == shape[0] * shape[1]
     return plot_eigenvectors(model, shape, pixels=places if all_pixels else None)
 
@@ -275,7 +275,7 @@ def _pair(labels: list[Any], pair: list[str] | None) -> tuple[Any, Any]:
 def plot_eigenvectors(
     model: Any, shape: tuple[int, int], count: int = 4, *, pixels: Sequence[int] | None = None
 ) -> Figure:
-    """Draw the eigenvectors of Q with the largest eigenvalues, one row per class.
+    """Draw the eigenvectors of Q with the eigenvalues largest in magnitude, one row per class.
 
     An input that resembles an eigenvector, or its negative, raises the score of the class if the
     eigenvalue is positive (+) and lowers it if the eigenvalue is negative (-).
@@ -289,7 +289,7 @@ def plot_eigenvectors(
     count : int
         Number of eigenvectors per class.
     pixels : sequence of int, optional
-        Index of the pixel that each input is, counted row by row. The default is all pixels in
+        Index of each input's pixel, counted row by row. By default, the inputs are all pixels in
         order.
 
     Returns

@@ -40,17 +40,17 @@ def plot_conic(
     linewidth: float = 2.0,
     label: str | None = None,
 ) -> Axes:
-    """Draw a conic by arcs whose points satisfy the equation up to rounding.
+    """Draw a conic as arcs whose points satisfy the equation up to rounding errors.
 
     Parameters
     ----------
     conic : Quadric
-        A quadric of two dimensions; use `Quadric.slice` for one of more dimensions.
+        A quadric in two dimensions; use `Quadric.slice` for one in more dimensions.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. The default creates new ones.
+        Axes to draw on. By default, new axes are created.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. The default is the part that `ax` shows, or the surroundings of
-        the curve.
+        Part of the plane to draw. By default, it is the part that `ax` shows, or the surroundings
+        of the curve.
     color : str
         Color of the lines.
     linestyle : str or tuple
@@ -98,7 +98,7 @@ def surroundings(conic: Quadric) -> Window:
     if not (np.isfinite(window).all() and window[0] < window[1] and window[2] < window[3]):
         raise ValueError(
             f"the conic cannot be drawn: its center ({x:.3g}, {y:.3g}) and its size {reach:.3g} do "
-            "not define a window. Pass window, or rescale the data before fit."
+            "not define a window. Pass window, or rescale the data before fitting."
         )
     return window
 
@@ -117,17 +117,17 @@ def plot_surface(
     alpha: float = 0.55,
     names: Sequence[str] | None = None,
 ) -> Any:
-    """Draw a quadric of three dimensions by a mesh whose vertices lie on it.
+    """Draw a quadric in three dimensions as a mesh whose vertices lie on it.
 
     Parameters
     ----------
     surface : Quadric
-        A quadric of three dimensions.
+        A quadric in three dimensions.
     ax : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
-        Axes to draw on. The default creates new ones.
+        Axes to draw on. By default, new axes are created.
     extent : float, optional
-        Distance from the center up to which to draw. The default fits the part that `ax` shows,
-        or the surface.
+        Distance from the center up to which to draw. The default is chosen to fit the part that
+        `ax` shows, or the surface.
     color : str, optional
         Color of the surface.
     alpha : float
@@ -186,24 +186,24 @@ def plot_slice(
     Parameters
     ----------
     surface : Quadric
-        A quadric of three dimensions or more.
+        A quadric in three or more dimensions.
     dims : sequence of two int
         Coordinates of the plane.
     at : array of shape (n,), optional
-        A point of the plane. The default is the mean of X, or the center of the surface.
+        A point in the plane. The default is the mean of X, or the center of the surface.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. The default creates new ones.
+        Axes to draw on. By default, new axes are created.
     names : sequence of str, optional
         Names of all coordinates.
     X : array of shape (n_samples, n), optional
         Points to project onto the plane.
     y : array of shape (n_samples,), optional
-        Class of each point, which decides its color.
+        Class of each point, which determines its color.
     outline : bool
-        Whether to draw, dashed, the outline of the whole surface seen along the other
+        Whether to draw, as a dashed line, the outline of the whole surface as seen along the other
         coordinates, if it has one.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. The default surrounds X, or the conic.
+        Part of the plane to draw. By default, it surrounds X or the conic.
 
     Returns
     -------
@@ -250,9 +250,9 @@ def plot_slices(
     Parameters
     ----------
     surface : Quadric
-        A quadric of three dimensions or more.
+        A quadric in three or more dimensions.
     at : array of shape (n,), optional
-        A point of all planes. The default is the mean of X, or the center of the surface.
+        A point in all planes. The default is the mean of X, or the center of the surface.
     pairs : sequence of pairs of int, optional
         Coordinates of each plane. The default is the six pairs with the strongest terms
         q_ij x_i x_j.

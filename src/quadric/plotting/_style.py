@@ -1,4 +1,4 @@
-"""What all plots share: colors, markers, axes, windows, and the points of labeled data."""
+"""What all plots have in common: colors, markers, axes, windows, and the points of labeled data."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def get_ax(ax: Axes | None, *, space: bool = False) -> Any:
 
 
 def show_window(ax: Any, window: Window) -> None:
-    """Show the window; inverted axes stay inverted."""
+    """Show the window; inverted axes remain inverted."""
     ax.set_xlim(*(window[1::-1] if ax.xaxis_inverted() else window[:2]))
     ax.set_ylim(*(window[:1:-1] if ax.yaxis_inverted() else window[2:]))
 
@@ -68,7 +68,7 @@ def plot_points(
     y : array of shape (n_samples,)
         Class of each point.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. The default creates new ones.
+        Axes to draw on. By default, new axes are created.
     size : float
         Size of the markers, as in `Axes.scatter`.
     classes : sequence, optional

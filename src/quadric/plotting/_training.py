@@ -28,9 +28,9 @@ def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -
     Parameters
     ----------
     history : History, or fitted estimator with `loss_curve_`
-        The course of training.
+        The record of training.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. The default creates new ones.
+        Axes to draw on. By default, new axes are created.
     label : str
         Name of the loss.
 
@@ -85,9 +85,9 @@ def animate(
     y : array of shape (n_samples,)
         Class of each point.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. The default surrounds X.
+        Part of the plane to draw. By default, it surrounds X.
     titles : sequence of str, optional
-        Titles of the frames. The default counts the epochs.
+        Titles of the frames. By default, they count the epochs.
     interval : int
         Milliseconds between two frames.
 
@@ -98,7 +98,8 @@ def animate(
 
     Examples
     --------
-    Collect the neurons after every epoch, then ``animation.save("learning.gif")``:
+    Collect the neurons after every epoch. To save the animation, call
+    ``animation.save("learning.gif")``.
 
     >>> from quadric import Network, datasets
     >>> from quadric.explain import quadrics
