@@ -376,7 +376,7 @@ def one(*modules):
         (one(nn.LogSoftmax(dim=1)), "the LogSoftmax at '1' .* pass activation='softmax'"),
         (one(nn.ReLU(), nn.Tanh()), "the Tanh at '2' must come after a layer.*'relu' at '1'"),
         (one(nn.ReLU(), nn.Dropout(), nn.ReLU()), "the ReLU at '3' must come after a layer"),
-        (lambda: nn.Sequential(nn.Tanh(), nn.Linear(2, 2)), "the Tanh at '0'.* None is before"),
+        (lambda: nn.Sequential(nn.Tanh(), nn.Linear(2, 2)), "the Tanh at '0'.* There is none"),
         (one(nn.Softmax(dim=1), nn.Linear(2, 2)), "last activation. At '1' it .* Linear at '2'"),
         (one(nn.Softmax(dim=0)), "the Softmax at '1' must run over the neurons.* Got dim=0"),
         (one(nn.Flatten()), "the Flatten at '1' must come before"),

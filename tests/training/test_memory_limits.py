@@ -74,7 +74,7 @@ def test_classes_count_toward_the_limit(limit):
     small.partial_fit(X[:500], y[:500] % 100, classes=np.arange(5000))
     with pytest.raises(MemoryLimitError, match="20,000 samples"):
         small.partial_fit(X, y)
-    with pytest.raises(MemoryLimitError, match="the answers for 20,000 samples, 40,000 bytes each"):
+    with pytest.raises(MemoryLimitError, match="predictions for 20,000 samples, 40,000 bytes each"):
         small.predict_proba(X)
     assert small.predict(X).shape == (20_000,)  # predictions without probabilities are small
     limit(None)

@@ -1,4 +1,4 @@
-"""The mathematics of a layer: activations, losses, layers, initial values, packed triangles.
+"""The mathematics of layers: activations, losses, layers, initial values and packed triangles.
 
 Start with `_layers`. The package may import `quadric.kernels` and `quadric._utils`.
 """

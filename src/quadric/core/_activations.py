@@ -29,7 +29,7 @@ def _softmax(z: Array) -> Array:
     return e
 
 
-# Used if numba may not compile (NUMBA_DISABLE_JIT).
+# Used if numba is not allowed to compile (NUMBA_DISABLE_JIT).
 _NUMPY: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "logistic": lambda z: 1 / (1 + np.exp(-z)),

@@ -39,8 +39,8 @@ def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
     The inputs are assumed to be independent and standard normal, and the weights to be independent
     with mean zero:
 
-    - linear: E z^2 = n var(w). Glorot's compromise between forward and backward is
-      var(w) = 2/(n + m).
+    - linear: E z^2 = n var(w). Glorot's compromise between the forward and the backward
+      pass is var(w) = 2/(n + m).
     - quadratic: the linear part contributes n var(w). In a'Q a = sum_i q_ii a_i^2 +
       sum_{i<j} 2 q_ij a_i a_j, all terms are uncorrelated; E a_i^4 = 3 and E a_i^2 a_j^2 = 1
       give var(q) (3 n + 4 n(n-1)/2) = var(q) n (2n + 1). Each part contributes one half:
@@ -77,9 +77,9 @@ def _glorot(kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 
 def _identity(
     kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 0.0
 ) -> Parameters:
-    """Set Q to the identity for every neuron, and draw W and b from N(0, scale^2).
+    """Set Q to the identity for every neuron and draw W and b from N(0, scale^2).
 
-    By default, W and b are zero. Linear and reduced layers have no Q; they use 'glorot'.
+    By default, W and b are zero. Linear and reduced layers have no Q and use 'glorot'.
     """
     if kind != "quadratic":
         return _glorot(kind, n, m, rng)
@@ -93,8 +93,8 @@ def _relinear(
 ) -> Parameters:
     """Make the layer equal to a linear layer with the values of 'glorot'.
 
-    Quadratic: Q = 0. Reduced: U = 0 and c = 1, so that v2 = 1. With these
-    values, the outputs of deep quadratic networks neither vanish nor explode at the start.
+    Quadratic: Q = 0. Reduced: U = 0 and c = 1, so that v2 = 1. With these values, the outputs of
+    deep quadratic networks neither vanish nor explode at the start.
     """
     parameters = _glorot("linear", n, m, rng, scale)
     if kind == "quadratic":
@@ -121,7 +121,7 @@ def draw_layers(
     rng: np.random.Generator,
     dtype: np.dtype[Any],
 ) -> list[Layer]:
-    """Draw new layers for n inputs; `shapes` are the (kind, neurons) of each layer."""
+    """Draw new layers for n inputs; `shapes` holds (kind, neurons) for each layer."""
     layers: list[Layer] = []
     given = {} if scale is None else {"scale": scale}
     for kind, m in shapes:

@@ -20,7 +20,7 @@ class Layer(ABC):
 
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
-    weights: ClassVar[tuple[str, ...]]  # the fields under an L2 penalty: all but the biases
+    weights: ClassVar[tuple[str, ...]]  # the fields under an L2 penalty: all except the biases
     W: Array
     b: Array
 
@@ -28,7 +28,7 @@ class Layer(ABC):
         W = np.asarray(unmasked("W", parameters["W"]))
         if W.ndim != 2 or 0 in W.shape:
             raise ValueError(
-                f"W must have shape (neurons, inputs), neither zero. Got {W.shape} instead."
+                f"W must have shape (neurons, inputs), both nonzero. Got {W.shape} instead."
             )
         dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         for name, shape in self.shapes(W.shape[1], W.shape[0]).items():
@@ -37,7 +37,7 @@ class Layer(ABC):
             setattr(self, name, value)
 
     def __init_subclass__(cls) -> None:
-        """Copy the docstrings of the abstract methods, which the kinds do not repeat."""
+        """Copy the docstrings of the abstract methods, so that subclasses need not repeat them."""
         for name in ("forward", "backward", "shifted"):
             vars(cls)[name].__doc__ = getattr(Layer, name).__doc__
 
@@ -50,7 +50,7 @@ class Layer(ABC):
 
     @classmethod
     def of(cls, **arrays: Array) -> Self:
-        """Return a layer that holds these arrays themselves, unchecked."""
+        """Return a layer that holds the given arrays, without copying or checking them."""
         layer = cls.__new__(cls)
         layer.__dict__.update(arrays)
         return layer
@@ -62,7 +62,7 @@ class Layer(ABC):
         elif isinstance(getattr(type(self), name, None), property):
             super().__setattr__(name, value)
         else:
-            raise AttributeError(f"a {self.kind} layer has {', '.join(self.fields)}; not {name}")
+            raise AttributeError(f"a {self.kind} layer has {', '.join(self.fields)}, but no {name}")
 
     @property
     def n_inputs(self) -> int:
@@ -78,7 +78,7 @@ class Layer(ABC):
 
     @property
     def n_parameters(self) -> int:
-        """The number of parameters, all of them independent."""
+        """The number of independent parameters."""
         return sum(array.size for array in self.arrays().values())
 
     def arrays(self) -> dict[str, Array]:
@@ -97,7 +97,7 @@ class Layer(ABC):
             )
 
     def penalty(self) -> float:
-        """Return half the sum of squares of the weights, biases excluded."""
+        """Return half the sum of squares of the weights, excluding the biases."""
         arrays = [self.__dict__[name].astype(np.float64, copy=False) for name in self.weights]
         return sum(float(np.vdot(array, array)) / 2 for array in arrays)
 
@@ -139,9 +139,9 @@ class Layer(ABC):
         Returns
         -------
         gradients : Layer
-            A layer of the same kind that holds dL/dW in the place of W, and so on.
+            A layer of the same kind that holds dL/dW in place of W, and so on.
         d_input : array of shape (n_samples, n_inputs) or None
-            The derivatives dL/dX; None without `inputs`.
+            The derivatives dL/dX; None if `inputs` is False.
         """
 
     @abstractmethod
@@ -203,7 +203,7 @@ class Quadratic(Layer):
     b : array of shape (m,)
         The biases.
     Q : array of shape (m, n, n), optional
-        An unsymmetric Q is replaced by (Q + Q')/2, which is the same function.
+        A nonsymmetric Q is replaced by (Q + Q')/2, which defines the same function.
     packed : array of shape (n(n+1)/2, m), optional
         The entries q_ij with i <= j, in place of Q. Exactly one of the two is required.
 
@@ -211,8 +211,8 @@ class Quadratic(Layer):
     -----
     A neuron has n(n+1)/2 + n + 1 parameters. The layer stores `packed`. `Q` is built from it on
     request, as a read-only array; assign a whole array to change it. In a layer of gradients,
-    `packed` holds the derivatives by the independent entries, delta_k M(a), where M(a) is 2 a a'
-    with its diagonal halved, and `Q` holds the same as symmetric matrices.
+    `packed` holds the derivatives with respect to the independent entries, delta_k M(a), where M(a)
+    is 2 a a' with its diagonal halved, and `Q` holds the same values as symmetric matrices.
     """
 
     kind = "quadratic"
@@ -236,7 +236,7 @@ class Quadratic(Layer):
     def Q(self, value: Any) -> None:
         m, n = self.W.shape
         Q = _checked("Q", value, (m, n, n), self.dtype)
-        half = Q * self.dtype.type(0.5)  # halved first, so that the sum cannot overflow
+        half = Q * self.dtype.type(0.5)  # halve first, so that the sum cannot overflow
         self.packed[...] = quadratic_form.pack(half + half.transpose(0, 2, 1))
 
     def forward(self, X: Matrix) -> tuple[Array, Any]:
@@ -321,7 +321,7 @@ def parameters(layers: Iterable[Layer]) -> list[Array]:
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return the value as a finite array of that shape and dtype."""
+    """Return the value as a finite array of the given shape and dtype."""
     array = np.asarray(unmasked(name, value))
     if array.shape != shape or array.dtype.kind not in "fiub":
         raise ValueError(

@@ -16,7 +16,7 @@ from quadric.core._activations import ACTIVATIONS, exp
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss: its value and delta = dL/dz, the activations it supports, and a check of targets."""
+    """A loss: its value and delta = dL/dz, the activations it supports, and a target check."""
 
     value_and_delta: Callable[[str, Array, Array], tuple[Array, Array]]
     activations: tuple[str, ...]
@@ -30,7 +30,7 @@ class Loss:
 def _binary_cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
     """-sum_p [y ln(yhat) + (1 - y) ln(1 - yhat)], where -ln(yhat) = ln(1 + exp(-z)).
 
-    One exponential, e = exp(-|z|) <= 1, serves the value and yhat = logistic(z).
+    The value and yhat = logistic(z) share one exponential, e = exp(-|z|) <= 1.
     """
     size, positive = np.abs(z), z >= 0
     e = exp(-size)
@@ -87,9 +87,9 @@ LOSSES: dict[str, Loss] = {
 
 
 def accuracy(z: Array, Y: Array, weight: Array | None = None) -> float:
-    """Return the share of rows whose largest logit is at the largest target.
+    """Return the fraction of rows in which the largest logit belongs to the largest target.
 
-    For a single output, logit and target must lie on the same side of 0 and 0.5.
+    With a single output, a row counts if the logit exceeds 0 exactly when the target exceeds 0.5.
     """
     if z.shape[1] == 1:
         right = (z[:, 0] > 0) == (Y[:, 0] > 0.5)
@@ -104,7 +104,7 @@ def infer_loss(last_activation: str) -> str:
 
 
 def check_loss(name: str | None, last_activation: str) -> str:
-    """Return the name of the loss (None: inferred) if it supports the last layer's activation."""
+    """Return the name of the loss, inferred if None, if it supports the last activation."""
     if name is None:
         return infer_loss(last_activation)
     check_choice("loss", name, LOSSES)

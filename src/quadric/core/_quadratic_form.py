@@ -52,7 +52,7 @@ def unpack(packed: Array) -> Array:
 
 @lru_cache(maxsize=8)
 def _places(n: int) -> tuple[Array, Array]:
-    """Positions of the triangle's entries in a matrix, and of the matrix's in the triangle."""
+    """Positions of the triangle's entries in a matrix, and of the matrix's entries in it."""
     rows, columns = np.triu_indices(n)
     of_matrix = np.empty((n, n), dtype=np.intp)
     of_matrix[rows, columns] = of_matrix[columns, rows] = np.arange(len(rows))
@@ -88,9 +88,9 @@ def packed_gradient(X: Array, dz: Array) -> Array:
 
 
 def _prepared(X: Array, *others: Array) -> list[Array]:
-    """X with contiguous rows, between which there may be gaps, and the others contiguous.
+    """Return X with contiguous rows, possibly with gaps between them, and the others contiguous.
 
-    All are float32 if it can represent all of them, float64 otherwise.
+    All are float32 if that can represent all of them, and float64 otherwise.
     """
     single = np.result_type(np.float32, X, *others) == np.float32
     dtype = np.dtype(np.float32 if single else np.float64)
@@ -119,7 +119,7 @@ class PythonThreads:
     """Up to `count()` Python threads.
 
     New threads are started for each call, which takes about 50 µs. No thread outlives a call, so
-    forked processes work.
+    forking is safe.
     """
 
     worth = 2**22  # multiplications per thread, which take about 200 µs

@@ -1,7 +1,7 @@
 """The forward and backward pass of a stack of layers.
 
-Losses and gradients are sums over blocks of rows, added in the order of the rows. One block bounds
-the memory, and the result does not depend on where a block is computed.
+Losses and gradients are sums over blocks of rows, added in the order of the rows. The size of
+a block bounds the memory, and the result does not depend on where a block is computed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from quadric.core._layers import Layer, parameters
 from quadric.core._losses import LOSSES, Loss, infer_loss
 
 BLOCK_ROWS = 1536
-BLOCK_NUMBERS = 2**21  # per array of a block: wide layers get fewer rows at once
+BLOCK_NUMBERS = 2**21  # per array of a block, so wide layers process fewer rows at once
 
 
 def block_rows(width: int) -> int:
@@ -58,8 +58,8 @@ class Stack:
     def logit_blocks(self, X: Matrix, *, finite: bool = True) -> Iterator[tuple[slice, Array]]:
         """Yield a slice of rows and the logits of these rows, block by block.
 
-        With `finite`, raise ValueError if a pre-activation of any layer is not finite: a later
-        layer could turn it into NaN, or into a probability.
+        With `finite`, raise ValueError if a pre-activation of any layer is not finite, because a
+        later layer could turn it into NaN or into a probability.
         """
         for rows in self._blocks(X.shape[0]):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -96,8 +96,8 @@ class Stack:
     ) -> tuple[float, list[Layer]]:
         """Return the mean over samples of weight times loss, and its gradients.
 
-        With `finite`, raise ValueError if a pre-activation is not finite. Training leaves this
-        out: the loss shows it.
+        With `finite`, raise ValueError if a pre-activation is not finite. Training does not
+        need this check, because the loss reveals it.
         """
         total = 0.0
         sums: list[Layer] = []

@@ -41,7 +41,7 @@ from quadric.training import (
     train,
 )
 
-KEPT_LOSSES = 10_000  # of `partial_fit`, which may be called any number of times
+KEPT_LOSSES = 10_000  # by `partial_fit`, which may be called any number of times
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Problem:
     """What a network learns: targets and their weights, loss, last activation and score.
 
     `encode(dtype)` returns the targets, shape (n_samples, n_outputs). They may be much larger than
-    y, so memory is checked before it is called. `score(logits, targets, weights)` is for early
-    stopping, which holds out a part of every class if `stratify`. If `standardize`, 'lbfgs' sees
-    targets of variance 1, so that the penalty does not depend on their unit.
+    y, so memory is checked before it is called. `score(logits, targets, weights)` is used for early
+    stopping, which holds out a part of every class if `stratify` is true. If `standardize` is true,
+    'lbfgs' receives targets of variance 1, so that the penalty does not depend on their unit.
     """
 
     encode: Callable[[np.dtype[Any]], Array]
@@ -90,7 +90,7 @@ if_stochastic = available_if(_solver_is_stochastic)
 class QuadraticNetworkEstimator(NetworkParameters):
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
-    _y_dtype: ClassVar[Any] = None  # y is converted to it
+    _y_dtype: ClassVar[Any] = None  # the dtype to which y is converted
 
     @property
     def coefs_(self) -> list[Array]:
@@ -131,7 +131,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
         X : array or sparse matrix of shape (n_samples, n_features)
             The samples.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
-            The targets: classes, an array of 0 and 1 for multi-label, or numbers.
+            The targets: classes, an array of 0 and 1 for multi-label data, or numbers.
         sample_weight : array of shape (n_samples,), default=None
             The weights of the samples; all 1 if None.
 
@@ -178,10 +178,10 @@ class QuadraticNetworkEstimator(NetworkParameters):
 
     @abstractmethod
     def _problem(self, data: _data.FitData, *, anew: bool, incremental: bool) -> Problem:
-        """Encode the targets; `anew` if the call starts with a new network."""
+        """Encode the targets; `anew` is true if the call starts with a new network."""
 
     def _plan(self, X: Matrix, problem: Problem, *, anew: bool, incremental: bool) -> _Plan:
-        """Choose solver and candidates, or check that the last network can be trained further."""
+        """Choose a solver and candidates, or check that the last network can be trained further."""
         if incremental and self.early_stopping:
             raise ValueError("partial_fit does not support early_stopping=True")
         rng, (n_samples, n_inputs) = check_random_state(self.random_state), X.shape
@@ -232,7 +232,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
         )
 
     def _minimize(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
-        """Run L-BFGS, after a choice among the candidates."""
+        """Choose among the candidates, then run L-BFGS."""
         options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
         among, used = plan.candidates, 0
         if not worth_choosing(among, len(samples), options):
@@ -260,7 +260,8 @@ class QuadraticNetworkEstimator(NetworkParameters):
             if problem.standardize:
                 _data.scale_outputs(self.network_.layers[-1], scale, mean)
         self.n_iter_ += used
-        if self._state.history.exhausted and self.solver == "lbfgs":  # for 'auto', it is a budget
+        # with solver='auto', the limits are a budget, and reaching them is no failure
+        if self._state.history.exhausted and self.solver == "lbfgs":
             warn_not_converged(
                 f"lbfgs failed to converge after {self.n_iter_} iteration(s): increase max_iter "
                 f"({self.max_iter}) or max_fun ({self.max_fun}), or scale the data."
@@ -276,10 +277,10 @@ class QuadraticNetworkEstimator(NetworkParameters):
 
             def validate() -> float:
                 z = Stack(self.network_.layers, self.network_.activations).logits(held.X)
-                # logits that are not finite have the worst score
+                # non-finite logits get the worst score
                 return problem.score(z, held.Y, held.weight) if np.isfinite(z).all() else -np.inf
 
-        for candidate in plan.candidates:  # there is one, or none in a warm start
+        for candidate in plan.candidates:  # one, or none on a warm start
             self.network_ = self._build(candidate, samples, problem, plan)
             self._alpha = candidate.alpha
         options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
@@ -295,7 +296,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
     def _build(
         self, candidate: Candidate, samples: Samples, problem: Problem, plan: _Plan
     ) -> Network:
-        """Draw a new network; all candidates draw from the same seed."""
+        """Draw a new network; all candidates use the same seed."""
         rng, n = np.random.default_rng(plan.seed), samples.X.shape[1]
         layers = draw_layers(n, candidate.layers, init=self.init, rng=rng, dtype=plan.dtype)
         return Network(layers, [self.activation] * (len(layers) - 1) + [problem.last])

@@ -27,16 +27,16 @@ from quadric.estimators._prediction import ClassPredictions
 class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEstimator):
     """A classifier whose last layer is quadratic: a drop-in replacement for `MLPClassifier`.
 
-    Parameters and fitted attributes have the names and meanings of
-    `sklearn.neural_network.MLPClassifier` where it has them. Quadratic neurons square their inputs:
-    put a `StandardScaler` in front.
+    Parameters and fitted attributes that `sklearn.neural_network.MLPClassifier` also has have the
+    same names and meanings here. Quadratic neurons square their inputs, so put a `StandardScaler`
+    in front.
 
     Parameters
     ----------
     hidden_layer_sizes : sequence of int, int or 'auto', default='auto'
-        The widths of the hidden layers; () is a single layer. 'auto' chooses between a single
+        The widths of the hidden layers; () means a single layer. 'auto' chooses between a single
         quadratic layer and 32 hidden neurons on held-out samples if the solver is 'lbfgs' and there
-        are at most 32 features; otherwise it is 32 hidden neurons.
+        are at most 32 features; otherwise it means 32 hidden neurons.
     activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
         The activation of the hidden layers.
     layer_kinds : 'auto', a kind, or a sequence of kinds, default='auto'
@@ -46,16 +46,16 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         'auto' is softmax with cross-entropy for more than two classes, and a sigmoid otherwise.
         'binary_cross_entropy' is one sigmoid per class, as in the paper.
     init : {'relinear', 'glorot', 'normal', 'identity'}, default='relinear'
-        The initial values. 'relinear' starts as a network of linear layers, 'glorot' keeps the
+        The initial values. 'relinear' starts as a network of linear layers, 'glorot' preserves the
         variance of the inputs, 'normal' draws small numbers and 'identity' starts with Q = I.
     dtype : {'float32', 'float64'} or None, default=None
-        The dtype of the parameters; None is the dtype of the data.
+        The dtype of the parameters; None means the dtype of the data.
     solver : {'auto', 'lbfgs', 'adam', 'sgd'}, default='auto'
         'auto' is 'lbfgs' for up to 20 000 samples. It is 'adam' for more, for `partial_fit`, and if
         `batch_size` is a number or `early_stopping` is set. 'sgd' with batch_size=1 and momentum=0
         is the paper's algorithm, in a compiled loop.
     alpha : float or 'auto', default='auto'
-        L2 penalty on the weights (on Q: its independent entries), divided by the sum of sample
+        L2 penalty on the weights (for Q, on its independent entries), divided by the sum of sample
         weights in the batch. Biases are not penalized. 'auto' chooses among a few values on
         held-out samples if the solver is 'lbfgs', whose batch is all of the data; otherwise it is
         0.0001.
@@ -70,11 +70,11 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     shuffle : bool, default=True
         Whether 'sgd' and 'adam' visit the samples in a new order in every epoch.
     max_iter : int, default=100
-        The largest number of iterations of 'lbfgs', or of epochs.
+        The maximum number of iterations of 'lbfgs', or of epochs of 'sgd' and 'adam'.
     random_state : int, RandomState or None, default=None
         Determines the initial values, the held-out samples and the order of the samples.
     tol : float, default=1e-4
-        Training stops if the loss, or the validation score, does not improve by more.
+        Training stops when the loss or the validation score no longer improves by at least `tol`.
     verbose : bool, default=False
         Whether to report progress on stderr: rich's progress bar on a terminal if rich is
         installed, plain lines otherwise.
@@ -90,15 +90,15 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     beta_1, beta_2, epsilon : float
         The parameters of 'adam'; by default 0.9, 0.999 and 1e-8.
     n_iter_no_change : int, default=10
-        The number of epochs without improvement by `tol` after which training stops.
+        The number of epochs without an improvement of at least `tol` after which training stops.
     max_fun : int, default=15000
-        The largest number of evaluations of the loss in 'lbfgs'.
+        The maximum number of evaluations of the loss by 'lbfgs'.
     on_divergence : {'recover', 'raise'}, default='recover'
         An epoch of 'sgd' or 'adam' diverges if a value is not finite, or if the mean loss exceeds
         ten times the loss of the same samples at the start of the call. 'recover' restores the last
         good epoch, lowers the learning rate and warns; 'raise' raises `DivergenceError`.
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes, multiplied by `sample_weight`. 'balanced' counts samples by their
+        Weights of the classes, multiplied by `sample_weight`. 'balanced' counts each sample by its
         weight.
 
     Attributes
@@ -163,7 +163,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
                 "'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y) "
                 "and pass the resulting weights as the class_weight parameter."
             )
-        check_inputs(X)  # these two before any attribute is set
+        check_inputs(X)  # check both before any attribute is set
         unmasked("y", y)
         if _check_partial_fit_first_call(self, unmasked("classes", classes)):
             self._label_binarizer = LabelBinarizer()
@@ -172,7 +172,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         return self._fit(X, y, sample_weight, incremental=True)
 
     def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
-        """Encode one column for two classes or one class, otherwise one for each class or label."""
+        """Encode y as one column for one or two classes, otherwise one per class or label."""
         y = data.y
         check_classification_targets(y)
         self._check_classes(y, anew=anew, incremental=incremental)

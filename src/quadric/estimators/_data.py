@@ -23,14 +23,14 @@ from quadric.training import (
     converted_bytes,
 )
 
-# For `validate_data`: any sparse format becomes CSR, integers become float64.
+# For `validate_data`: any sparse format becomes CSR, and integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 LARGEST_SPREAD = 1e3
-ROWS = 1000  # compared or squared at once: X may be large compared with the memory
+ROWS = 1000  # compared or squared at once, because X may be large relative to the memory
 
 
 class FitData(NamedTuple):
-    """Validated data, and the bytes that validating them has allocated."""
+    """Validated data, and the number of bytes that the validation allocated."""
 
     X: Matrix
     y: Array
@@ -59,7 +59,7 @@ def check_fit_data(
 
 
 def check_inputs(X: Any) -> Any:
-    """Return X; raise an error for a masked array, or for sparse indices out of range.
+    """Return X; raise an error if it is a masked array or has sparse indices out of range.
 
     Call it before scikit-learn's validation, which may convert X.
     """
@@ -67,13 +67,13 @@ def check_inputs(X: Any) -> Any:
     if sparse.issparse(X):
         check_indices("X", X)
     elif getattr(X, "dtype", None) not in (np.float32, np.float64):
-        size = 8 * math.prod(getattr(X, "shape", ()) or (0,))  # lists are larger than their array
+        size = 8 * math.prod(getattr(X, "shape", ()) or (0,))  # lists take more than their array
         check_limit(size, "X as an array of float64", "Pass an array of float32, or fewer rows.")
     return X
 
 
 def with_class_weight(class_weight: Any, y: Array, sample_weight: Array | None) -> Array | None:
-    """Multiply sample weights by class weights; 'balanced' counts samples by their weight."""
+    """Multiply sample weights by class weights; 'balanced' counts each sample by its weight."""
     if class_weight is None:
         return sample_weight
     if class_weight != "balanced":
@@ -110,7 +110,7 @@ def warn_about_scales(X: Matrix, estimator_name: str) -> None:
 
 
 def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) -> Samples:
-    """Return validated data for `train`: C-contiguous or canonical CSR, of one dtype."""
+    """Return validated data for `train`: C-contiguous or canonical CSR, all of one dtype."""
     X = as_csr("X", X, dtype) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=dtype)
     if weight is not None:
         weight = np.asarray(weight, dtype=dtype)
@@ -182,7 +182,7 @@ def merge_repeated(samples: Samples) -> Samples:
 
 
 def _sparse_keys(X: Matrix, Y: Array) -> Array:
-    """Return bytes for each row that are equal if and only if x and y are."""
+    """Return a key for each row; two keys are equal if and only if x and y are."""
     keys, Y = np.empty(len(Y), dtype=object), Y + 0.0
     for i in range(len(Y)):
         row = slice(X.indptr[i], X.indptr[i + 1])
@@ -196,13 +196,13 @@ def _sparse_keys(X: Matrix, Y: Array) -> Array:
 def standardize(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
     """Return samples with targets of mean 0 and variance 1, and the targets' mean and scale.
 
-    A reduced layer is a product and cannot represent a mean: its targets are only scaled.
+    A reduced layer is a product and cannot represent a mean, so its targets are only scaled.
     """
     Y, weight = samples.Y, samples.weight
     mean = np.average(Y, axis=0, weights=weight)
     if last.kind == "reduced":
         mean = np.zeros_like(mean)
-    largest = np.abs(Y - mean).max(axis=0)  # divided by first, so that no square overflows
+    largest = np.abs(Y - mean).max(axis=0)  # divide by it first, so that no square overflows
     largest[~(largest > 0)] = 1.0
     scale = np.sqrt(np.average(((Y - mean) / largest) ** 2, axis=0, weights=weight)) * largest
     scale[~(scale > 0)] = 1.0
@@ -230,9 +230,10 @@ def check_lbfgs(
     standardize: bool = False,
     pairs: int = 10,
 ) -> None:
-    """Check a run of L-BFGS, after a choice if there are several shapes.
+    """Check the memory for an L-BFGS run, after a choice if there are several shapes.
 
-    `drawn` is the memory for drawing initial values; targets may be `standardize`d.
+    `drawn` is the memory for drawing initial values, and `standardize` tells whether the targets
+    are standardized.
     """
     shape, N = max(shapes, key=lambda one: one.n_parameters), sizes.n_samples
     own = sum(one.n_parameters for one in shapes) * shape.itemsize + drawn
@@ -256,13 +257,13 @@ def check_epochs(
     drawn: int,
     early_stopping: bool,
 ) -> None:
-    """Check epochs of 'sgd', 'adam' or 'per sample', the compiled loop."""
+    """Check the memory for epochs of 'sgd', 'adam' or 'per sample' (the compiled loop)."""
     own = shape.n_parameters * shape.itemsize + drawn
     held = _cast_bytes(X, shape, sizes) + sizes.Y + (2 * sizes.all if early_stopping else 0)
     check_training(shape, sizes, held + max(own, shape.solver_bytes(solver, X, batch_size)))
 
 
 def _cast_bytes(X: Matrix, shape: Architecture, sizes: SampleSizes) -> int:
-    """Return the size of X if it must be converted for a network of this shape."""
+    """Return the size of X if it must be converted for a network of this shape, else 0."""
     dense = not sparse.issparse(X) and X.dtype.itemsize == shape.itemsize
     return 0 if dense and X.flags.c_contiguous else sizes.X

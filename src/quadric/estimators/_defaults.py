@@ -23,7 +23,7 @@ BATCH_SIZE = 200
 LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
 STOCHASTIC_ALPHA = 1e-4
 GROWTH = 10.0  # an epoch diverges if its loss exceeds this many times the loss at the start
-# With 'lbfgs', shape and penalty are chosen among these on held-out samples (see `select`).
+# With 'lbfgs', the shape and the penalty are chosen on held-out samples (see `select`).
 SINGLE_LAYER_ALPHAS: tuple[float, ...] = (0.1, 1.0, 10.0)
 HIDDEN_ALPHAS: tuple[float, ...] = (1.0, 5.0, 25.0)
 ROUNDS = (15, 25)  # iterations per candidate
@@ -38,7 +38,7 @@ FRACTION = Interval(Real, 0, 1, closed="left")
 
 @dataclass(eq=False, repr=False)
 class NetworkParameters(BaseEstimator):
-    """The parameters that classifier and regressor share; `QuadraticClassifier` documents them.
+    """The parameters of both classifier and regressor; `QuadraticClassifier` documents them.
 
     They are dataclass fields, so that scikit-learn finds them in the signature of the generated
     ``__init__``, and every name and default value is written once.
@@ -117,7 +117,7 @@ def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
     """Return the widths of the hidden layers, or None if 'auto' chooses them."""
     given, kinds = parameters.hidden_layer_sizes, parameters.layer_kinds
     if isinstance(given, str):
-        # kinds for each layer fix the number of layers
+        # a kind for each layer fixes the number of layers
         return None if isinstance(kinds, str) and kinds == "auto" else HIDDEN
     sizes = given if isinstance(given, (list, tuple)) else np.atleast_1d(np.asarray(given))
     for size in sizes:
@@ -129,7 +129,7 @@ def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
 def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tuple[str, int]]:
     """Return (kind, neurons) of each layer for the parameter `layer_kinds`.
 
-    'auto' is linear hidden layers and a quadratic output.
+    'auto' means linear hidden layers and a quadratic output layer.
     """
     sizes, kinds = [*hidden, n_outputs], given
     if isinstance(kinds, str):
@@ -181,7 +181,7 @@ def batch_size_for(parameters: NetworkParameters, n_samples: int) -> int:
 def training_options(
     parameters: NetworkParameters, solver: str, n_samples: int, *, incremental: bool
 ) -> Options:
-    """Return the parameters as options of `train`; `l2` follows when alpha is known."""
+    """Return the parameters as options of `train`; `l2` is set later, once alpha is known."""
     batch_size = batch_size_for(parameters, n_samples)
     if batch_size > n_samples and solver != "lbfgs":
         warn_user(
@@ -220,7 +220,7 @@ def worth_choosing(among: Sequence[Candidate], n_samples: int, options: Options)
 
 
 def _shares(n_candidates: int, options: Options) -> tuple[int, int]:
-    """Return the evaluations per candidate in each round; a round gets a quarter of them all."""
+    """Return the evaluations per candidate in each round; a round gets a quarter of the total."""
     assert options.max_evaluations is not None
     return options.max_evaluations // (4 * n_candidates), options.max_evaluations // 8
 
@@ -232,14 +232,14 @@ def select(
     options: Options,
     rng: np.random.RandomState,
 ) -> tuple[Candidate, Network, int, int]:
-    """Choose shape and penalty on held-out samples, within the time of one L-BFGS fit.
+    """Choose the shape and the penalty on held-out samples, within the time of one L-BFGS fit.
 
     Every candidate is trained for a few iterations on three quarters of the data. The two with the
     smallest loss on the last quarter continue. A round takes at most a quarter of the iterations
     (for each candidate) and of the evaluations (for all candidates together).
 
-    Returns the winner, its network as far as it is trained, and the iterations and evaluations
-    that were used.
+    Returns the winner, its partly trained network, and the numbers of iterations and evaluations
+    used.
     """
     n_samples, evaluations = len(samples), 0
     order = rng.permutation(n_samples)

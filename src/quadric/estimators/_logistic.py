@@ -28,7 +28,7 @@ from quadric.network import Network
 from quadric.training import Architecture, Options, SampleSizes, TrainingState, train
 
 LOSS_NAMES = {"multinomial": "cross_entropy", "one-vs-rest": "binary_cross_entropy"}
-LBFGS_PAIRS = 20  # more memory than usual: fewer passes over the data
+LBFGS_PAIRS = 20  # more than usual: more memory, but fewer passes over the data
 SHARED = (
     "tol",
     "max_iter",
@@ -60,10 +60,10 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
         'lbfgs' finds the optimum. 'sgd' performs the paper's updates, one sample at a time; it
         penalizes q_ij instead of 2 q_ij, and stops near the optimum.
     tol : float, default=1e-4
-        'lbfgs' stops when no entry of the gradient of the mean loss is larger. 'sgd' stops when the
-        loss has not improved by more for ten epochs.
+        'lbfgs' stops when no entry of the gradient of the mean loss is larger than `tol`. 'sgd'
+        stops when the loss has not improved by at least `tol` for ten epochs.
     max_iter : int, default=1000
-        Iterations of 'lbfgs', epochs of 'sgd'.
+        The maximum number of iterations of 'lbfgs', or of epochs of 'sgd'.
     fit_intercept : bool, default=True
         Whether to fit an intercept; 'sgd' always does.
     class_weight : dict, 'balanced' or None, default=None
@@ -90,7 +90,7 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
     network_ : Network
         The same model as a network of one layer.
     n_iter_, n_features_in_ : int
-        Iterations or epochs, and number of features.
+        Number of iterations or epochs, and number of features.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
         return neuron.Q
 
     def _fit_lbfgs(self, data: FitData, Y: Array) -> None:
-        """Minimize mean loss + |v|^2 / (2 C total weight), v being the monomials' coefficients."""
+        """Minimize mean loss + |v|^2 / (2 C total weight); v holds the monomials' coefficients."""
         (_, n), m = data.X.shape, Y.shape[1]
         loss = "binary_cross_entropy" if m == 1 else LOSS_NAMES[self.loss]
         last = "softmax" if loss == "cross_entropy" else "logistic"
@@ -206,7 +206,7 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
             )
 
     def _fit_sgd(self, data: FitData) -> None:
-        """Fit a single layer by the paper's algorithm."""
+        """Fit a single layer with the paper's algorithm."""
         if not self.fit_intercept:
             raise ValueError("fit_intercept=False needs solver='lbfgs'. Got solver='sgd'.")
         total = float(len(data.y) if data.weight is None else np.sum(data.weight))

@@ -12,11 +12,11 @@ from quadric.training import Epoch, Options, TrainingState
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100
-WORSE = 1.01  # times the loss at the start: more than the noise of the last epoch
+WORSE = 1.01  # times the loss at the start, which exceeds the noise of the last epoch
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line of the stack outside of quadric and scikit-learn."""
+    """Issue a warning at the innermost line of the stack outside quadric and scikit-learn."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         ("quadric.", "sklearn.")

@@ -15,12 +15,12 @@ from quadric.training import Architecture, check_answers, converted_bytes, matri
 
 
 def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:
-    """Return answer(z) for the rows of new data, z being the logits of a fitted estimator.
+    """Return answer(z) for the rows of new data, where z are a fitted estimator's logits.
 
-    Rows are processed in blocks: no array is larger than X or the result.
+    Rows are processed in blocks, so that no array is larger than X or the result.
 
-    Values of X that are not finite show in the first layer's z, because every input meets every
-    neuron and infinity times zero is not a number. X itself is searched only if z is not finite.
+    Non-finite values of X show up in the first layer's z, because every neuron multiplies every
+    input by a weight, and infinity times zero is NaN. X itself is searched only if z is not finite.
     """
     check_is_fitted(estimator)
     given = check_inputs(X)
@@ -28,7 +28,7 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     network, answers = estimator.network_, None
     shape, allocated = Architecture.of(network.layers), converted_bytes(given, X)
     allocated += matrix_bytes(X, network.dtype.itemsize) if sparse.issparse(X) else 0
-    check_answers(shape, X.shape[0], 0, allocated)  # their size is known after the first block
+    check_answers(shape, X.shape[0], 0, allocated)  # size unknown before the first block
     inputs = as_csr("X", X, network.dtype) if sparse.issparse(X) else X
     try:
         for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):
@@ -66,7 +66,7 @@ class ClassPredictions:
         return predict_from_logits(self, X, decide)
 
     def predict(self, X: Any) -> Array:
-        """Predict the classes, shape (n_samples,); for multi-label an array of 0 and 1."""
+        """Predict the classes, shape (n_samples,), or an array of 0 and 1 for multi-label data."""
 
         def choose(z: Array) -> Array:
             if self._is_multilabel:

@@ -15,8 +15,7 @@ from quadric.estimators._prediction import predict_from_logits
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
     """A regressor whose last layer is quadratic, for use in place of `MLPRegressor`.
 
-    Quadratic neurons square their inputs: put a
-    `StandardScaler` in front.
+    Quadratic neurons square their inputs, so put a `StandardScaler` in front.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
 max_iter, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, \
 validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, max_fun, \
 on_divergence : see `QuadraticClassifier`
-        Training. If the solver is 'lbfgs', the penalty `alpha` refers to targets of variance 1.
+        Training. If the solver is 'lbfgs', the penalty `alpha` applies to targets of variance 1.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Conversion between `quadric.Network` and torch modules: same function, same numbers."""
+"""Conversion between `quadric.Network` and torch modules with the same function and numbers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 ACTIVATION_NAMES: dict[type[nn.Module], str] = {
     nn.Identity: "identity",
-    nn.Dropout: "identity",  # in prediction, as the next two
+    nn.Dropout: "identity",  # in prediction, like the next two
     nn.Dropout1d: "identity",
     nn.AlphaDropout: "identity",
     nn.Sigmoid: "logistic",
@@ -31,7 +31,7 @@ ACTIVATION_NAMES: dict[type[nn.Module], str] = {
     nn.Softmax: "softmax",
 }
 HINTS = {
-    nn.BatchNorm1d: " Fold it into the layer before: torch.nn.utils.fusion.fuse_linear_bn_eval.",
+    nn.BatchNorm1d: " Fold it into the preceding layer: torch.nn.utils.fusion.fuse_linear_bn_eval.",
     nn.LogSoftmax: " Leave it out, and pass activation='softmax'.",
 }
 
@@ -42,7 +42,7 @@ class NetworkModule(nn.Module):
     Parameters
     ----------
     layers : sequence of `Linear`, `Quadratic`, `Reduced`
-        The layers in their order.
+        The layers, in order.
     activations : sequence of str
         One for each layer: 'identity', 'logistic', 'tanh', 'relu', and on the last layer also
         'softmax', over the last dimension.
@@ -78,8 +78,8 @@ def from_network(network: core.Network) -> NetworkModule:
     -------
     Module
         A module of the same dtype with `layers`, `activations` and a method `logits`. Its
-        `state_dict` has the names of the network's layers: layers.0.W, .b, .packed (Q, shape
-        (n(n+1)/2, m)), .U, .c.
+        `state_dict` uses the parameter names of the network's layers: layers.0.W, .b, .packed (Q,
+        shape (n(n+1)/2, m)), .U, .c.
 
     Examples
     --------
@@ -118,14 +118,14 @@ def to_network(module: nn.Module, *, activation: str | None = None) -> core.Netw
         `torch.nn.Linear`, `Linear`, `Quadratic` and `Reduced`, with Sigmoid, Tanh, ReLU, Identity,
         Dropout (ignored), Softmax at the end, and Flatten at the start.
     activation : str, default=None
-        The last activation, for a module that returns logits, as for torch's cross_entropy:
-        ``activation="softmax"``.
+        The last activation, for a module that returns logits. For a module trained with torch's
+        cross_entropy, pass ``activation="softmax"``.
 
     Returns
     -------
     quadric.Network
-        A network with copies of the parameters. float32 and float64 stay as they are; other dtypes
-        become float32. Parameters that the module lacks (bias=False, linear=False) are zero.
+        A network with copies of the parameters. float32 and float64 are kept; other dtypes become
+        float32. Parameters that the module lacks (bias=False, linear=False) are zero.
 
     Raises
     ------
@@ -168,7 +168,7 @@ class _Stage(NamedTuple):
 
 
 def _stages(module: nn.Module) -> list[_Stage]:
-    """Return the layers and their activations; ValueError for what a Network does not support."""
+    """Return the layers with their activations; raise ValueError for what is not supported."""
     stages: list[_Stage] = []
     for place, part in _parts(module, ""):
         before = stages[-1] if stages else None
@@ -184,7 +184,7 @@ def _stages(module: nn.Module) -> list[_Stage]:
         if name == "identity":
             continue
         if before is None:
-            raise ValueError(f"{_shown(place, part)} must come after a layer. None is before it.")
+            raise ValueError(f"{_shown(place, part)} must come after a layer. There is none.")
         if before.activation != "identity":
             raise ValueError(
                 f"{_shown(place, part)} must come after a layer. It comes after the activation "
@@ -197,11 +197,11 @@ def _stages(module: nn.Module) -> list[_Stage]:
 
 
 def _parts(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module | str]]:
-    """Yield the dotted names and modules in execution order; activations of ours as strings."""
+    """Yield dotted names and modules in execution order; a NetworkModule's activations as str."""
     if has_hooks(module, backward=False):
         raise ValueError(
             f"{_shown(place, module)} has forward hooks, which a Network cannot run: remove them "
-            "first (handle.remove(); for weight_norm and others, make the weights plain)."
+            "first (handle.remove(); for weight_norm and the like, make the weights plain)."
         )
     prefix = f"{place}." if place else ""
     if isinstance(module, NetworkModule) and not has_own_forward(module, NetworkModule):
@@ -234,7 +234,7 @@ def _activation(module: nn.Module, place: str, *, first: bool) -> str:
     if "forward" in vars(module) or type(module) not in ACTIVATION_NAMES:
         hint = HINTS.get(type(module), " Pass the part of the model that consists of these.")
         raise ValueError(
-            f"{shown} is not supported by Network. Supported are Linear, Quadratic and Reduced "
+            f"{shown} is not supported by Network, which supports Linear, Quadratic and Reduced "
             "layers, Sigmoid, Tanh, ReLU, and Softmax at the end, in a torch.nn.Sequential." + hint
         )
     if isinstance(module, nn.Softmax) and module.dim not in (1, -1):

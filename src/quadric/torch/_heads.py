@@ -1,4 +1,4 @@
-"""Replace the last linear layer of a network by a quadratic or reduced one."""
+"""Replace the last linear layer of a network with a quadratic or reduced one."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ READERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 def replace_head(
     model: nn.Module, kind: str = "quadratic", *, name: str | None = None
 ) -> nn.Module:
-    """Replace a network's last `torch.nn.Linear` by a layer that starts as the same function.
+    """Replace a network's last `torch.nn.Linear` with a layer that starts as the same function.
 
     Quadratic: z = x'Q x + W x + b with Q = 0. Reduced: z = (W x + b)(U x + c) with U = 0, c = 1.
-    W and b are copies of those of the Linear. The new layer has its device, dtype, training mode
-    and requires_grad.
+    W and b are copied from the Linear. The new layer has the same device, dtype, training mode and
+    requires_grad.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def replace_head(
         The kind of the new layer.
     name : str, default=None
         The dotted name of the Linear, as in ``model.named_modules()``; by default, the last one in
-        their order. If the same module is used at several places, it is replaced at each of them.
+        their order. If the same module is used in several places, it is replaced in each of them.
 
     Returns
     -------
@@ -43,11 +43,11 @@ def replace_head(
     ------
     ValueError
         If there is no such Linear, or if replacing it would lose something: hooks, tied or
-        parametrized weights, an overridden forward. The message names the next step.
+        parametrized weights, an overridden forward. The message says what to do.
 
     Notes
     -----
-    The parameters are new objects. Create the optimizer, and wrap or compile the model, afterwards.
+    The parameters are new objects. Create the optimizer, and wrap or compile the model, afterward.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _find(model: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
 
 
 def _check_linear(head: nn.Linear, shown: str) -> None:
-    """Raise ValueError, with the next step, if a layer with the same weights is not the same."""
+    """Raise ValueError with a remedy if a layer with the same weights would behave differently."""
     problems = [
         (
             is_lazy(head.weight),
@@ -143,7 +143,7 @@ def _is_hooked(tensor: Tensor) -> bool:
 
 
 def _check_surroundings(model: nn.Module, head: nn.Linear, shown: str) -> None:
-    """Raise ValueError, with the next step, if another module of the model needs this Linear."""
+    """Raise ValueError with a remedy if another module of the model needs this Linear."""
     own = [tensor for tensor in (head.weight, head.bias) if tensor is not None]
     for place, module in model.named_modules():
         if isinstance(module, nn.parallel.DistributedDataParallel):
@@ -154,7 +154,7 @@ def _check_surroundings(model: nn.Module, head: nn.Linear, shown: str) -> None:
         if isinstance(module, READERS) and any(child is head for child in module.children()):
             raise ValueError(
                 f"{shown} belongs to a {type(module).__name__}, which reads its weight instead of "
-                "calling it: put a Linear behind that module, or choose another Linear with "
+                "calling it: put a Linear after that module, or choose another Linear with "
                 "the argument name."
             )
         for key, tensor in module._parameters.items():
@@ -176,7 +176,7 @@ def _same_function(head: nn.Linear, kind: str) -> Quadratic | Reduced:
             f"a quadratic head of {n:,} inputs and {m:,} neurons has {entries:,} entries of Q; it",
             "Use kind='reduced', or put a Linear with fewer neurons in front of the head.",
         )
-    # On the meta device nothing is drawn: the global random state does not change.
+    # Nothing is drawn on the meta device, so the global random state does not change.
     layer = MODULES[kind](n, m, device="meta", dtype=weight.dtype)
     if head.bias is None:
         layer.b = None
@@ -209,7 +209,7 @@ def has_hooks(module: nn.Module, *, backward: bool) -> bool:
 
 
 def check_has_values(name: str, tensor: Tensor) -> None:
-    """Raise ValueError, with the next step, unless the values of a parameter can be copied."""
+    """Raise ValueError with a remedy unless the values of a parameter can be copied."""
     problems = [
         (is_lazy(tensor), "has no shape yet: run a batch through the model first"),
         (

@@ -49,18 +49,18 @@ class _Layer(nn.Module):
         scale: float | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Draw new initial values, by the rules of `quadric.Network.create`.
+        """Draw new initial values, following the rules of `quadric.Network.create`.
 
         Parameters
         ----------
         init : {'glorot', 'relinear', 'normal', 'identity'}, default='glorot'
-            'glorot' keeps the variance of the input. 'relinear' starts as a linear layer. 'normal'
-            draws every parameter from N(0, scale^2). 'identity' starts with Q = I.
+            'glorot' preserves the variance of the input. 'relinear' starts as a linear layer.
+            'normal' draws every parameter from N(0, scale^2). 'identity' starts with Q = I.
         scale : float, default=None
             Standard deviation of 'normal' (0.005 if None), and of W and b of 'identity' (0 if
-            None); a factor of the weights for the others.
+            None). For the others, a factor by which the weights are multiplied.
         generator : torch.Generator, default=None
-            The source of random numbers; None is torch's global one.
+            The source of random numbers; None means torch's global one.
         """
         check_choice("init", init, INITIAL_VALUES)
         for name, parameter in self.named_parameters(recurse=False):
@@ -79,7 +79,7 @@ class _Layer(nn.Module):
         return glorot_variances(kind, self.in_features, self.out_features)
 
     def _finish(self, init: str) -> None:
-        """Complete the initial values where a kind of layer has special ones."""
+        """Adjust the initial values where a kind of layer needs special ones."""
 
     def extra_repr(self) -> str:
         sizes = f"in_features={self.in_features}, out_features={self.out_features}"
@@ -119,7 +119,7 @@ class Quadratic(_Layer):
     bias, linear : bool, default=True
         Whether the layer has b and W.
     device, dtype : as in `torch.nn.Linear`
-        Where the parameters are stored, and how.
+        The device and dtype of the parameters.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Quadratic(_Layer):
         The independent entries q_ij, i <= j, of all Q_k, row by row: (1,1), (1,2), ..., (1,n),
         (2,2), ... Optimizers and weight decay act on these.
     Q : Tensor of shape (m, n, n)
-        The symmetric matrices, a differentiable function of `packed`. Assigning copies the values.
+        The symmetric matrices, a differentiable function of `packed`. Assignment copies the values.
     W, b : Parameters of shapes (m, n) and (m,), or None
 
     Examples
@@ -168,7 +168,7 @@ class Quadratic(_Layer):
             raise RuntimeError(
                 "Q of a sharded layer is not available, because no process holds all of it: call "
                 "unshard() on the module that was passed to fully_shard first, and reshard() "
-                "afterwards."
+                "afterward."
             )
         return functional.unpack(self.packed)
 
@@ -182,14 +182,14 @@ class Quadratic(_Layer):
 
     def _variances(self, init: str) -> dict[str, float]:
         variances = super()._variances(init)
-        if "Q" in variances:  # without W, Q supplies W's half as well
+        if "Q" in variances:  # without W, Q also supplies W's half of the variance
             variances["packed"] = variances.pop("Q") * (1 if self.W is not None else 2)
         return variances
 
     def _finish(self, init: str) -> None:
         if init == "identity":
             self.packed.copy_(self._with_diagonal(1, rest=0))
-        if init == "normal":  # like (Q + Q')/2 of independent numbers
+        if init == "normal":  # distributed like (Q + Q')/2 for independent entries
             self.packed.mul_(self._with_diagonal(1, rest=math.sqrt(0.5)))
 
     def _with_diagonal(self, diagonal: float, *, rest: float) -> Tensor:
@@ -214,7 +214,7 @@ class Reduced(_Layer):
     bias : bool, default=True
         Whether the layer has b and c.
     device, dtype : as in `torch.nn.Linear`
-        Where the parameters are stored, and how.
+        The device and dtype of the parameters.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ MODULES: dict[str, Any] = {module.kind: module for module in (Linear, Quadratic,
 def is_sharded(tensor: Any) -> bool:
     """Whether a tensor is a DTensor, as the parameters under `fully_shard` (FSDP2) are.
 
-    The class itself is not imported: it would load torch.distributed.
+    The class itself is not imported, because that would load torch.distributed.
     """
     return hasattr(tensor, "full_tensor")
 

@@ -2,10 +2,10 @@
 
 There are two implementations, which agree up to rounding:
 
-- compiled loops, which need no full matrices and save no intermediates: for ordinary tensors on
-  the CPU. They read and write memory by its address, and are those of
-  `quadric.kernels._quadratic_form`;
-- torch operations on unpacked matrices: for other devices and dtypes, for second derivatives, and
+- compiled loops, for ordinary tensors on the CPU. They need no full matrices and save no
+  intermediates. They are the loops of `quadric.kernels._quadratic_form`, which access memory by
+  address.
+- torch operations on unpacked matrices, for other devices and dtypes, for second derivatives, and
   under torch.func, compilers, tracers, dispatch modes and forward-mode differentiation.
 """
 
@@ -34,7 +34,8 @@ def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
 class _QuadraticForm(Function):
     """The form with its gradients; only x and P are saved, whatever the implementation.
 
-    A checkpoint compares what its two passes save, and a dispatch mode may be active in only one.
+    Checkpointing compares what its two passes save, and a dispatch mode may be active in only one
+    of them.
     """
 
     @staticmethod
@@ -128,7 +129,7 @@ def can_take(*tensors: Tensor) -> bool:
         return False
     try:
         return all(map(_is_plain, tensors)) and _loops() is not None
-    except RuntimeError:  # tensors of vmap have no address
+    except RuntimeError:  # vmap's tensors have no address
         return False
 
 
@@ -182,7 +183,7 @@ def _batch(x: Tensor, m: int) -> Any:
 
 
 def _check(x: Tensor, **tensors: Tensor) -> None:
-    """Raise RuntimeError for wrong shapes or dtypes: hooks may replace saved tensors."""
+    """Raise RuntimeError for wrong shapes or dtypes, because hooks may replace saved tensors."""
     (B, n), m = x.shape, next(iter(tensors.values())).shape[1]
     for name, tensor in tensors.items():
         shape = (n * (n + 1) // 2, m) if name == "P" else (B, m)
@@ -205,9 +206,9 @@ def _loops() -> Any:
 class _OpenMP:
     """The OpenMP threads of torch, run through GOMP_parallel.
 
-    Other threads would compete with them: after their work, OpenMP's threads occupy their cores for
-    a while, waiting for more. All of them are used each time, because OpenMP ends and starts
-    threads when their number changes; those without a share of the work return at once.
+    Other threads would compete with them, because OpenMP's threads occupy their cores for a while
+    after their work, waiting for more. All of them are used each time, because OpenMP ends and
+    starts threads when their number changes. Those without a share of the work return at once.
     """
 
     parallel: Any

@@ -14,11 +14,11 @@ from quadric.torch._layers import Quadratic
 
 NONLINEARITIES = {"tanh": torch.tanh, "relu": torch.relu}
 
-INPUT_VARIANCE = 1e-4  # of W_x x in one step, for inputs of unit variance
+INPUT_VARIANCE = 1e-4  # variance of W_x x in one step, for inputs of unit variance
 
 
 class QuadraticRNNCell(nn.Module):
-    """h'_k = g(u'Q_k u + w_k'u + b_k), u = [x, h]: `torch.nn.RNNCell` of quadratic neurons.
+    """h'_k = g(u'Q_k u + w_k'u + b_k), u = [x, h]: `torch.nn.RNNCell` with quadratic neurons.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class QuadraticRNNCell(nn.Module):
     nonlinearity : {'tanh', 'relu'}, default='tanh'
         The activation g.
     device, dtype : as in `torch.nn.RNNCell`
-        Where the parameters are stored, and how.
+        The device and dtype of the parameters.
 
     Attributes
     ----------
@@ -38,23 +38,23 @@ class QuadraticRNNCell(nn.Module):
 
     Notes
     -----
-    With the initial values, the state and its gradient last for hundreds of steps:
+    With the initial values, the state and its gradient persist for hundreds of steps:
 
     - W_h is orthogonal, and Q and b are 0. Because |g(z)| <= |z| and 0 <= g' <= 1, a step cannot
-      increase the norm of a gradient, nor that of the state except by the contribution of the
-      input. A random Q would multiply the state by a function of the input in every step; inputs
-      of constant sign would make it grow exponentially, and products of the state with itself
-      grow even faster. A decay that prevents this forgets. Q has a nonzero gradient from the first
-      step on.
-    - W_x is normal with variance 0.0001/n: inputs of unit variance add about 0.01 to each neuron in
-      a step. tanh then stays where its slope is close to 1: states settle at about 0.1, and after
-      500 steps a few hundredths of a gradient are left.
-    - For 'relu', W_h is the identity. A rotation would make half of a non-negative state negative,
-      and lose it, in every step.
+      increase the norm of a gradient, and it can increase the norm of the state only by the
+      contribution of the input. A random Q would multiply the state by a function of the input in
+      every step; inputs of constant sign would make it grow exponentially, and products of the
+      state with itself would grow even faster. A decay that prevents this would also erase the
+      state. Q has a nonzero gradient from the first step.
+    - W_x is normal with variance 0.0001/n, so that inputs of unit variance add about 0.01 to each
+      neuron in a step. tanh then stays where its slope is close to 1: states settle at about 0.1,
+      and after 500 steps a few percent of a gradient remain.
+    - For 'relu', W_h is the identity. A rotation would make half of a non-negative state negative
+      in every step, and that half would be lost.
 
-    Training can leave this region within a few steps. The more neurons, the smaller the learning
-    rate must be: examples/torch_parity.py uses Adam with 0.01 for up to 8 neurons and 0.003 for 16
-    or 32.
+    Training can leave this region within a few steps. The more neurons there are, the smaller the
+    learning rate must be: examples/torch_parity.py uses Adam with a learning rate of 0.01 for up to
+    8 neurons and 0.003 for 16 or 32.
 
     Examples
     --------
@@ -88,13 +88,13 @@ class QuadraticRNNCell(nn.Module):
         Parameters
         ----------
         generator : torch.Generator, default=None
-            The source of random numbers; None is torch's global one.
+            The source of random numbers; None means torch's global one.
         """
         n, m, neurons = self.input_size, self.hidden_size, self.neurons
         assert neurons.W is not None
         neurons.packed.zero_()
         neurons.W[:, :n].normal_(0, math.sqrt(INPUT_VARIANCE / n), generator=generator)
-        # torch has no orthogonal initial values in half precision
+        # torch cannot draw orthogonal matrices in half precision
         dtype = torch.promote_types(neurons.W.dtype, torch.float32)
         W_h = torch.empty(m, m, dtype=dtype, device=neurons.W.device)
         if self.nonlinearity == "relu":
@@ -149,32 +149,32 @@ def _check_state(name: str, h: Tensor, shape: tuple[int, ...], x: Tensor) -> Non
     if h.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
         raise RuntimeError(
             f"{name} must have the dtype of the input, {x.dtype}. Got {h.dtype}: "
-            f"convert it, {name}.to({x.dtype})."
+            f"convert it with {name}.to({x.dtype})."
         )
 
 
 class QuadraticRNN(nn.Module):
-    """h_t = g(u'Q_k u + w_k'u + b_k), u = [x_t, h_(t-1)]: `torch.nn.RNN` of quadratic neurons.
+    """h_t = g(u'Q_k u + w_k'u + b_k), u = [x_t, h_(t-1)]: `torch.nn.RNN` with quadratic neurons.
 
     Parameters
     ----------
     input_size, hidden_size : int
         Number n of inputs and number m of neurons per layer and direction.
     num_layers : int, default=1
-        Every layer but the first reads the states of the layer before it.
+        Number of layers. Each one except the first reads the states of the layer before it.
     nonlinearity : {'tanh', 'relu'}, default='tanh'
         The activation g.
     bias : bool, default=True
         Whether the neurons have b.
     batch_first : bool, default=False
         Whether batched inputs and outputs have shape (B, T, ...) instead of (T, B, ...). The
-        states `h_0` and `h_n` do not change.
+        shapes of the states `h_0` and `h_n` do not change.
     dropout : float, default=0.0
-        The probability with which, in training, states are set to zero between two layers.
+        The probability that a state is set to zero between two layers, in training.
     bidirectional : bool, default=False
         Whether every layer also reads the sequence backwards, with separate neurons.
     device, dtype : as in `torch.nn.RNN`
-        Where the parameters are stored, and how.
+        The device and dtype of the parameters.
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ class QuadraticRNN(nn.Module):
         Parameters
         ----------
         generator : torch.Generator, default=None
-            The source of random numbers; None is torch's global one.
+            The source of random numbers; None means torch's global one.
         """
         for cell in self.cells:
             cell.reset_parameters(generator)  # type: ignore[operator]
@@ -247,14 +247,15 @@ class QuadraticRNN(nn.Module):
         x : Tensor of shape (T, n), (T, B, n) or, with `batch_first`, (B, T, n); or PackedSequence
             The sequences.
         h_0 : Tensor of shape (L, m) or (L, B, m), default=None
-            The initial states, L = num_layers, or twice that if `bidirectional`. Zeros if None.
+            The initial states, where L is num_layers, or twice that if `bidirectional`; zeros if
+            None.
 
         Returns
         -------
         output : Tensor or PackedSequence
             Like x, with m features, or 2m if `bidirectional`.
         h_n : Tensor
-            The final states, of the shape of h_0.
+            The final states, with the shape of h_0.
         """
         if isinstance(x, PackedSequence):
             rows, h_n = self._run(x.data, x.batch_sizes.tolist(), h_0, x.sorted_indices)
@@ -291,7 +292,7 @@ class QuadraticRNN(nn.Module):
         if rows.dtype != dtype and not torch.is_autocast_enabled(rows.device.type):
             raise ValueError(
                 f"input must have the dtype of the weights, {dtype}. Got {rows.dtype}: "
-                f"convert it, x.to({dtype}), or use torch.autocast."
+                f"convert it with x.to({dtype}), or use torch.autocast."
             )
         shape = (len(self.cells), sizes[0], self.hidden_size)
         if h_0 is None:
@@ -325,8 +326,8 @@ class QuadraticRNN(nn.Module):
 def _states(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[list[Tensor], Tensor]:
     """Return the states after each step, and the last state of each sequence.
 
-    The sequences are sorted by length, the longest first: a step has rows for the first of them,
-    and the others keep their state.
+    The sequences are sorted by length, longest first. A step has rows only for the first of them;
+    the others keep their state.
     """
     states = []
     for x in steps:

@@ -52,7 +52,7 @@ def quadratic(
     _check(x, n, packed=(packed, (n * (n + 1) // 2, m)), W=(W, (m, n)), b=(b, (m,)))
     rows = x if x.ndim == 2 else x.reshape(-1, n)
     z = quadratic_form(rows, packed)
-    if x.ndim != 2:  # before the sums, so that the result is not a view, of which FSDP warns
+    if x.ndim != 2:  # before the sums, so that the result is not a view, about which FSDP warns
         z = z.reshape(*x.shape[:-1], m)
     if W is not None:
         z = z + linear(x, W, b)  # if Q is 0, this is bit-identical to torch.nn.Linear
@@ -93,7 +93,7 @@ def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None)
 def pack(Q: Tensor) -> Tensor:
     """Pack matrices into their upper triangles.
 
-    Matrices that are not symmetric are replaced by (Q + Q')/2, which is the same quadratic form.
+    Nonsymmetric matrices are replaced by (Q + Q')/2, which defines the same quadratic form.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _check(x: Tensor, n: int, **parameters: tuple[Tensor | None, tuple[int, ...]
     """Raise RuntimeError, as torch does, if shapes, dtypes or devices do not match."""
     if x.ndim == 0 or x.shape[-1] != n:
         raise RuntimeError(
-            f"expected an input of shape (..., {n}), {n} being the layer's in_features. "
+            f"expected an input of shape (..., {n}), where {n} is the layer's in_features. "
             f"Got {tuple(x.shape)} instead."
         )
     for name, (tensor, shape) in parameters.items():
@@ -166,7 +166,7 @@ def _check(x: Tensor, n: int, **parameters: tuple[Tensor | None, tuple[int, ...]
         if tensor.dtype != x.dtype:
             raise RuntimeError(
                 f"expected input and {name} of the same dtype. Got {x.dtype} and {tensor.dtype}: "
-                f"convert one, x.to({tensor.dtype}), or use torch.autocast."
+                f"convert one with x.to({tensor.dtype}), or use torch.autocast."
             )
         if tensor.device != x.device:
             raise RuntimeError(

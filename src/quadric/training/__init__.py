@@ -1,8 +1,8 @@
-"""Training of layers on arrays; all other packages train with `train`.
+"""Training of layers on arrays. All other packages train through `train`.
 
 `train` runs epochs with one of two steppers, `PerSample` (the compiled loop) or `MiniBatch` (the
 equations of the layers), or minimizes the objective with L-BFGS. `_run` holds the data of a run,
-among them `Options` and `TrainingState`, and `_memory_needs` estimates its memory.
+including `Options` and `TrainingState`, and `_memory_needs` estimates its memory.
 """
 
 from quadric.training._memory_needs import (

@@ -12,12 +12,12 @@ from quadric.training._run import FailedEpochError, Options, Samples, TrainingSt
 
 RECOVERIES = 12  # maximum number of times that the rate is lowered
 LOWER_BY = 10.0
-MOST_ROWS = 1000  # for the network's loss at the start and at the end
-SMALL_LOSS = 1e-3  # the smallest reference, so that tiny losses may grow
+MOST_ROWS = 1000  # samples used for the network's loss at the start and at the end
+SMALL_LOSS = 1e-3  # the smallest reference loss, so that tiny losses may grow
 
 
 class Watch:
-    """The divergence rule of one call of `train`.
+    """The divergence rule of one call to `train`.
 
     If ``options.growth`` is set, the loss of an epoch is compared with the larger of two losses at
     the start: the loss of the network on up to 1000 samples, and the loss of zero logits on all
@@ -26,7 +26,7 @@ class Watch:
     Parameters
     ----------
     l2 : float
-        The factor of the penalty in the losses that the stepper reports.
+        The coefficient of the L2 penalty in the losses that the stepper reports.
     """
 
     def __init__(

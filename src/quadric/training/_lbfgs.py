@@ -14,7 +14,7 @@ from quadric.training._run import Epoch, Options, Samples, TrainingState, square
 
 
 class _OutOfEvaluationsError(Exception):
-    """Raised to stop within a line search, after which SciPy would check the limit."""
+    """Raised to stop within a line search; SciPy checks the limit only after it."""
 
 
 def run_lbfgs(
@@ -141,7 +141,7 @@ def _spread(layers: Sequence[Layer], value: Callable[[Layer, str], Any]) -> Arra
 
 
 def _penalty_diagonal(layers: Sequence[Layer], penalty: str) -> Array:
-    """The factor of each squared entry in the penalty: 1, 4 for a coefficient 2 q_ij, or 0."""
+    """Coefficient of each squared entry in the penalty: 1, 0, or 4 where 2 q_ij is penalized."""
 
     def entry(layer: Layer, name: str) -> Any:
         if name == "packed" and penalty == "monomials":
@@ -154,8 +154,8 @@ def _penalty_diagonal(layers: Sequence[Layer], penalty: str) -> Array:
 def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
     """Approximate square root of the curvature of the objective in each parameter.
 
-    The curvature is the mean square of dz/dtheta, divided by 4, plus the penalty. The mean squares
-    of the inputs of later layers are taken as 1.
+    The curvature is the mean square of dz/dtheta, divided by 4, plus the penalty. The inputs
+    of later layers are assumed to have a mean square of 1.
     """
     with np.errstate(over="ignore"):
         entries = squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)

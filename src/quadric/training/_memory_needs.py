@@ -1,6 +1,6 @@
-"""Estimates of the memory that training needs, made from shapes before anything is allocated.
+"""Estimates of the memory that training needs, computed from shapes before allocating anything.
 
-The estimates are upper bounds of what `tests/support/memory_process.py` measures, within 20 %.
+The estimates are upper bounds, within 20%, on what `tests/support/memory_process.py` measures.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
 from quadric.training._divergence import MOST_ROWS
 from quadric.training._run import Options, Samples
 
-COPIES = 9  # of all parameters by 'adam' and 'sgd', temporaries included
-LBFGS_COPIES = 25  # in float64; each correction pair adds two
-PADDING = 64  # bytes: the compiled loop pads the neurons of a layer to a multiple
-PER_SAMPLE = 100  # bytes: labels, weights, orders
+COPIES = 9  # of all parameters, made by 'adam' and 'sgd', including temporaries
+LBFGS_COPIES = 25  # the same for 'lbfgs', in float64; each correction pair adds two
+PADDING = 64  # bytes; the compiled loop pads rows of neurons to a multiple of this
+PER_SAMPLE = 100  # bytes for labels, weights and orders
 KEPT = 2**26  # bytes that the allocator may keep after they are freed
 
 
@@ -59,9 +59,9 @@ class Architecture:
         return rows * numbers * self.itemsize
 
     def solver_bytes(self, solver: str, X: Matrix, batch_size: int = 1, pairs: int = 10) -> int:
-        """Return the bytes that 'lbfgs', 'adam', 'sgd' or 'per sample' needs beside the samples."""
+        """Return the bytes that 'lbfgs', 'adam', 'sgd' or 'per sample' needs beyond the samples."""
         p, s, block = self.n_parameters, self.itemsize, self.block_bytes(X.shape[0])
-        if solver == "lbfgs":  # which also squares X
+        if solver == "lbfgs":  # L-BFGS also squares X
             return max((LBFGS_COPIES + 2 * pairs) * 8 * p + block, matrix_bytes(X, 8))
         # rows copied at once: those of a batch, or those that `Watch` evaluates
         most = batch_size if sparse.issparse(X) else max(batch_size, MOST_ROWS)
@@ -73,7 +73,7 @@ class Architecture:
         return (5 * padded + 5 * p) * s + block + rows + _compressed_bytes(X, s)
 
     def drawing_bytes(self, init: str) -> int:
-        """Return the bytes for drawing: float64 first and, where Q is drawn, whole matrices."""
+        """Return the bytes for drawing in float64, with full matrices where Q is drawn."""
         s = self.itemsize
         of_layers = (
             m * n * n * (8 + 5 * s) + 40 * n * n
@@ -86,7 +86,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class SampleSizes:
-    """Bytes of the samples as the solver takes them, and of X before a conversion."""
+    """Sizes in bytes of the samples that the solver takes, and of a converted copy of X, if any."""
 
     n_samples: int
     X: int
@@ -112,7 +112,7 @@ def _compressed_bytes(X: Matrix, itemsize: int) -> int:
     if sparse.issparse(X):
         return 0
     count = int(np.count_nonzero(X))
-    # an entry with its column, and the column once more as SciPy stores it
+    # each entry, its column, and the column again as SciPy stores it
     return count * (itemsize + 4 + 8) if count <= X.size // 2 else 0
 
 
@@ -129,15 +129,15 @@ def converted_bytes(given: Any, X: Matrix) -> int:
 
 
 def _with_freed(needed: int) -> int:
-    """Return the bytes needed, plus what the allocator keeps of memory that was freed."""
+    """Return the bytes needed, plus the freed memory that the allocator may keep."""
     return needed + min(needed // 2, KEPT)
 
 
 def check_answers(network: Architecture, n_samples: int, each: int, converted: int) -> None:
-    """Raise MemoryLimitError if outputs of `each` bytes per sample and a block do not fit."""
+    """Raise MemoryLimitError if a block and outputs of `each` bytes per sample do not fit."""
     check_limit(
         _with_freed(n_samples * each + network.block_bytes(n_samples, arrays=2) + converted),
-        f"the answers for {n_samples:,} samples, {each:,} bytes each,",
+        f"the predictions for {n_samples:,} samples, {each:,} bytes each,",
         "Pass fewer samples at a time.",
     )
 
@@ -187,7 +187,7 @@ def _check_network(network: Architecture, needed: int, purpose: str) -> None:
     remedy = "Make this layer smaller (hidden_layer_sizes), or select features first."
     if kind == "quadratic":
         remedy = (
-            "Two ways out: make this layer 'reduced' (layer_kinds; 2n + 2 parameters per neuron "
+            "Either make this layer 'reduced' (layer_kinds; 2n + 2 parameters per neuron "
             "instead of n(n+1)/2), or put a smaller layer in front of it (hidden_layer_sizes)."
         )
     numbers = _n_parameters(kind, n, m)

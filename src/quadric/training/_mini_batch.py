@@ -12,15 +12,15 @@ from quadric.training._run import FailedEpochError, Options, Samples, TrainingSt
 class MiniBatch:
     """A stepper that updates the layers' own arrays, one batch at a time.
 
-    The gradient of a batch is the sum over its samples, each times its weight, divided by the
-    number of samples, and `l2` counts in proportion to their mean weight: a weight is the size of a
-    step. With ``options.by_weight``, sum and penalty are divided by the batch's sum of weights
+    The gradient of a batch is the weighted sum over its samples, divided by the number of samples,
+    and `l2` is multiplied by their mean weight. A sample's weight therefore scales its step. With
+    ``options.by_weight``, the sum and the penalty are divided by the batch's sum of weights
     instead, as in scikit-learn's networks.
 
     Attributes
     ----------
     l2 : float
-        Factor of the penalty in the loss that `run_epoch` returns.
+        Coefficient of the L2 penalty in the loss that `run_epoch` returns.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class MiniBatch:
         """Do nothing: the layers themselves are trained."""
 
     def run_epoch(self, order: Array, rate: float) -> float:
-        """Take one step for each batch of `order`; return the mean loss, penalty included."""
+        """Take one step for each batch of `order`; return the mean loss, including the penalty."""
         total, size = 0.0, self.options.batch_size
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for start in range(0, len(order), size):
@@ -53,7 +53,7 @@ class MiniBatch:
         return total / len(order) + self.stack.penalty(self.l2)
 
     def _step(self, rows: Array, rate: float) -> float:
-        """Take one step; return the mean loss of the batch before it."""
+        """Take one step and return the batch's mean loss before the step."""
         batch, l2 = self.samples.take(rows), self.options.l2
         weight, mean_weight = batch.weight, 1.0
         if weight is not None:
@@ -94,7 +94,7 @@ class MiniBatch:
                 parameter += v
 
     def _adam(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
-        """Adam (Kingma and Ba, 2015)."""
+        """Take an Adam step (Kingma and Ba, 2015)."""
         state, beta_1, beta_2 = self.state, self.options.beta_1, self.options.beta_2
         means, squares = self._remembered("mean", theta), self._remembered("square", theta)
         state.steps += 1
@@ -108,7 +108,7 @@ class MiniBatch:
             parameter -= number(rate) * mean / (np.sqrt(square) + number(self.options.epsilon))
 
     def _remembered(self, name: str, theta: Sequence[Array]) -> list[Array]:
-        """Return the arrays ``name.0``, ``name.1``, ... of the optimizer, zeros at first."""
+        """Return the arrays ``name.0``, ``name.1``, ... of the optimizer, initially zero."""
         memory = self.state.memory
         for i, parameter in enumerate(theta):
             if f"{name}.{i}" not in memory:
@@ -117,7 +117,7 @@ class MiniBatch:
 
 
 def _clip(grads: Sequence[Layer], most: float) -> None:
-    """Shorten the gradient in place if its norm is larger than `most`."""
+    """Scale the gradient down in place if its norm is larger than `most`."""
     norm = np.sqrt(sum(_squares(grad) for grad in grads))
     if norm > most:
         for array in parameters(grads):

@@ -1,4 +1,4 @@
-"""Epochs of one sample at a time: layers packed for the compiled loop, and the loop's stepper."""
+"""Per-sample epochs: layers packed for the compiled loop, and the stepper that runs it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -29,11 +29,11 @@ LOSS_CODES = {
     "cross_entropy": _layout.CROSS_ENTROPY,
     "squared_error": _layout.SQUARED_ERROR,
 }
-WORTH_COMPRESSING = 10_000  # entries; loading the compiled functions costs more for fewer
+WORTH_COMPRESSING = 10_000  # entries; with fewer, loading the compiled functions costs more
 
 
 class _Space:
-    """Hands out consecutive stretches of a buffer that is allocated at the end."""
+    """Hands out consecutive sections of a buffer that is allocated at the end."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self.size = dtype, 0
@@ -48,7 +48,7 @@ class _Space:
         return start
 
     def allocate(self) -> Array:
-        """Return zeros that begin on a page, so that no load crosses a cache line."""
+        """Return zeros that start at a page boundary, so that no load crosses a cache line."""
         page = 4096 // self.dtype.itemsize
         raw = np.zeros(self.size + page, dtype=self.dtype)
         start = -(raw.ctypes.data // self.dtype.itemsize) % page
@@ -63,11 +63,11 @@ class PackedLayers:
     theta, scale : arrays
         The parameters. Those under the L2 penalty are stored first, divided by ``scale[0]``.
     work : array
-        Values of the sample at hand, such as its activations.
+        Values of the current sample, such as its activations.
     memory : `kernels._layout.Memory`
-        All buffers, as the compiled loop takes them.
+        All buffers, in the form that the compiled loop takes.
     table : structured array
-        One record for each layer, see `kernels._layout`.
+        One record for each layer; see `kernels._layout`.
     folds_offset : bool
         Whether the offset is folded into the first layer, which is then linear or reduced.
     """
@@ -85,7 +85,7 @@ class PackedLayers:
             row["pad"] = theta.padded(layer.n_outputs)
             for name in layer.weights:
                 row[name] = theta.reserve(_n_rows(layer, name) * int(row["pad"]))
-        if self.folds_offset:  # u and r are parts of the weights, and shrink with them
+        if self.folds_offset:  # u and r are parts of the weights and shrink with them
             for name in (f"{weight}_{part}" for weight in first.weights for part in "ur"):
                 self.table[0][name] = theta.reserve(first.n_outputs)
         n_penalized = theta.size
@@ -112,7 +112,7 @@ class PackedLayers:
             if l > 0:
                 row["x"], row["where"] = self.table[l - 1]["a"], 0
             if l > 0 and layer.kind == "quadratic":
-                # a row of monomials may run over its end by less than a register
+                # writing a row of monomials may overrun its end by less than a register
                 monomials = _n_rows(layer, "packed") + work.unit
                 sizes |= {"V": layer.n_inputs * pad, "monomials": monomials}
             for name, size in sizes.items():
@@ -159,20 +159,20 @@ class PackedLayers:
 
 
 def _n_rows(layer: Layer, name: str) -> int:
-    """Return the number of stored rows of a parameter: numbers per neuron."""
+    """Return the number of stored rows of a parameter, which is its size per neuron."""
     return layer.arrays()[name].size // layer.n_outputs
 
 
 class PerSample:
     """A stepper that trains a packed copy of the layers; `publish` copies it back.
 
-    With ``options.resume`` it continues on the packed copy in `state`, bit for bit.
+    With ``options.resume``, it continues bit-identically from the packed copy in `state`.
 
     Attributes
     ----------
     l2 : float
-        Factor of the penalty in the loss that `run_epoch` returns: a sample's step has the size
-        of its weight.
+        Coefficient of the L2 penalty in the loss that `run_epoch` returns. It includes the mean
+        sample weight, because a sample's weight scales its step.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class PerSample:
         self.packed.read_into(self.stack.layers)
 
     def run_epoch(self, order: Array, rate: float) -> float:
-        """One compiled pass over the samples; returns the mean loss, penalty included."""
+        """Run one compiled pass over the samples; return the mean loss, including the penalty."""
         packed, options = self.packed, self.options
         loss = LOSS_CODES[self.stack.loss_name]
         clip = math.inf if options.clip is None else float(options.clip)
@@ -253,14 +253,14 @@ def _resumed(stack: Stack, offset: Array | None, state: TrainingState) -> Packed
 
 
 def _read_only(array: Array) -> Array:
-    """A read-only view: numba compiles for read-only arrays once, whatever the user passed."""
+    """Return a read-only view, so that numba compiles only once, whatever the user passed."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def _as_rows(X: Matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """(indptr, indices, data) as the compiled loop takes them; dense rows have no indptr."""
+    """Return (indptr, indices, data) for the compiled loop; dense rows have only data."""
     if sparse.issparse(X):
         return (
             np.ascontiguousarray(X.indptr, dtype=np.int64),
@@ -271,7 +271,7 @@ def _as_rows(X: Matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
 
 
 def _compress(X: Array) -> Matrix:
-    """A dense matrix that is mostly zeros as CSR; any other as it is.
+    """Convert a dense matrix that is mostly zeros to CSR; return any other unchanged.
 
     Finding the non-zeros again for every sample of every epoch costs as much as the step itself.
     """

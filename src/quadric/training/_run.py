@@ -47,12 +47,12 @@ class Options:
     ----------
     solver : {'sgd', 'adam', 'lbfgs'}
     epochs : int
-        Passes over the samples; iterations of 'lbfgs'.
+        Number of passes over the samples, or of iterations of 'lbfgs'.
     learning_rate : float
         The rate before `schedule` and damping are applied.
     schedule : {'constant', 'invscaling', 'adaptive'}
         'invscaling' is learning_rate / (samples seen + 1)**power_t. 'adaptive' divides the rate by
-        5 when the other schedules stop.
+        5 when the other schedules would stop training.
     batch_size : int
         Samples per batch. 'sgd' with one sample per batch and no momentum runs in the compiled
         loop.
@@ -62,14 +62,14 @@ class Options:
         Whether q_ij or the coefficient of x_i x_j (q_ii and 2 q_ij) is penalized; 'monomials' is
         for 'lbfgs' only.
     by_weight : bool
-        Divide loss and penalty by the batch's sum of sample weights, as scikit-learn's networks
-        do. Otherwise a sample's weight scales its step.
+        Divide the loss and the penalty by the batch's sum of sample weights, as scikit-learn's
+        networks do. Otherwise a sample's weight scales its step.
     momentum, nesterov, beta_1, beta_2, epsilon
         Parameters of 'sgd' and 'adam'.
     clip : float or None
-        The maximum norm of the gradient of a step, without the penalty.
+        The maximum norm of the gradient of a step, excluding the penalty.
     shuffle : bool
-        Draw a new order for every epoch.
+        Draw a new order of the samples for every epoch.
     tol : float
         'lbfgs' stops when no entry of the gradient is larger than `tol`. The others count the
         consecutive epochs that do not improve the loss or the score by at least `tol`.
@@ -88,7 +88,7 @@ class Options:
         Undo a diverged epoch and lower the rate, instead of raising DivergenceError.
     growth : float or None
         An epoch has diverged if its loss exceeds `growth` times the loss of the same samples at
-        the start. With None, only values that are not finite count as divergence.
+        the start. If None, only non-finite values count as divergence.
     """
 
     solver: str = "sgd"
@@ -129,14 +129,14 @@ class Epoch:
     Attributes
     ----------
     index : int
-        Counted from 0.
+        The index of the epoch, starting from 0.
     loss : float
         The mean loss of the samples, each computed before its own step, plus the penalty at the
         end of the epoch.
     validation_score : float or None
-        The score on the validation data; None without validation data.
+        The score on the validation data, or None if there is none.
     seconds : float
-        The duration of the epoch without validation.
+        The duration of the epoch, excluding validation.
     """
 
     index: int
@@ -147,7 +147,7 @@ class Epoch:
 
 @dataclass
 class History:
-    """The finished epochs of one call of `Network.fit`.
+    """The finished epochs of one call to `Network.fit`.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class History:
     n_samples : int
         Number of samples per epoch.
     stopped : bool
-        Whether a callback requested to stop.
+        Whether a callback asked to stop.
     exhausted : bool
         Whether a stopping rule was set and the epochs or evaluations ran out before it applied.
     """
@@ -182,7 +182,7 @@ class History:
 
 @dataclass(eq=False)
 class FailedEpochError(Exception):
-    """An epoch computed a number that is not finite, or its loss is far above the reference."""
+    """An epoch computed a non-finite number, or its loss is far above the reference."""
 
     sample: int | None = None
     layer: int | None = None
@@ -204,20 +204,20 @@ class TrainingState:
     samples : int
         Samples seen in all calls.
     damping : float
-        A factor on every rate, lowered by divergences.
+        A factor applied to every rate; each divergence lowers it.
     rate : float or None
         The current rate of the 'adaptive' schedule.
     memory : dict of arrays
-        Velocities, or Adam's means and squares, or the weights of the compiled loop (`theta`
+        Velocities, Adam's means and squares, or the weights of the compiled loop (`theta`
         times `scale`, which rounds differently from the layers' own arrays).
     steps : int
-        Number of steps of Adam (t).
+        Number of Adam steps (t).
     best_loss, best_score : float
         Best loss and best validation score of this fit, used by the stopping rule.
     best_weights : list of Layer or None
         The layers at the best validation score.
     no_improvement : int
-        Consecutive epochs without an improvement by `tol`.
+        Number of consecutive epochs without an improvement of at least `tol`.
     loss_at_start, loss_at_end : float or None
         The objective on the samples that the divergence rule uses.
     """

@@ -1,4 +1,4 @@
-"""Train a stack of layers: choose stepper or L-BFGS, and run the epochs."""
+"""Train a stack of layers: choose a stepper or L-BFGS, and run the epochs."""
 
 import time
 from collections.abc import Callable
@@ -22,10 +22,10 @@ class Stepper(Protocol):
 
     @property
     def l2(self) -> float:
-        """Factor of the penalty in the losses that `run_epoch` returns."""
+        """Coefficient of the L2 penalty in the losses that `run_epoch` returns."""
 
     def run_epoch(self, order: Array, rate: float) -> float:
-        """Visit the samples in that order; return the mean loss, penalty included."""
+        """Visit the samples in the given order and return the mean loss, including the penalty."""
 
     def snapshot(self) -> None:
         """Save the current parameters."""
@@ -55,10 +55,10 @@ def train(
     samples : Samples
     options : Options
     state : TrainingState
-        Updated in place. With ``options.resume`` the optimizer continues where the last call
+        Updated in place. With ``options.resume``, the optimizer continues where the last call
         stopped.
     rng : Generator or RandomState
-        Draws the order of the samples; 'lbfgs' needs none.
+        Used to shuffle the samples; not needed for 'lbfgs'.
     validate : callable, optional
         Returns the validation score; called after every epoch.
     callback : callable(Epoch), optional
@@ -96,10 +96,11 @@ def train(
 
 
 def _suitable_threads(stack: Stack, batch: int) -> AbstractContextManager[None]:
-    """Return a context that limits BLAS to one thread, unless one pass over a batch is much work.
+    """Return a context that limits BLAS to one thread, unless a pass over a batch is expensive.
 
-    NumPy and SciPy each bring a BLAS. In a loop that calls both for a few milliseconds at a time,
-    their threads compete for the processor: six times slower on two cores.
+    NumPy and SciPy each ship their own BLAS. In a loop that calls both for a few milliseconds at a
+    time, their threads compete for the processor, which makes the loop six times slower on two
+    cores.
     """
     numbers = sum(array.size for array in parameters(stack.layers))
     several = batch == 0 or batch * numbers > WORTH_SEVERAL_THREADS
@@ -118,8 +119,8 @@ def run_epochs(
     """Run the epochs of `watch.options` and record them in `watch.state`.
 
     `make_stepper` makes another stepper after a divergence. However training ends, the layers hold
-    the parameters of a finished epoch: of the best one if there are a stopping rule and a
-    validation score, of the last one otherwise.
+    the parameters of a completed epoch: the best one if there is both a stopping rule and a
+    validation score, otherwise the last one.
     """
     options, state = watch.options, watch.state
     n_samples = state.history.n_samples
@@ -144,7 +145,8 @@ def run_epochs(
             state.samples += n_samples
             if validate is not None or callback is not None:
                 stepper.publish()
-                published = True  # keeps what a callback writes into the network
+                # do not publish again: that would overwrite a callback's changes to the network
+                published = True
             score = None if validate is None else validate()
             epoch = Epoch(state.epochs, loss, score, seconds)
             state.add(epoch, watch.stack, options)
