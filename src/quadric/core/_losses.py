@@ -87,7 +87,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def accuracy(z: Array, Y: Array, weight: Array | None = None) -> float:
-    """Return the fraction of rows in which the largest logit belongs to the largest target.
+    """Return the fraction of rows whose largest logit and largest target are in the same column.
 
     With a single output, a row counts if the logit exceeds 0 exactly when the target exceeds 0.5.
     """
@@ -104,7 +104,7 @@ def infer_loss(last_activation: str) -> str:
 
 
 def check_loss(name: str | None, last_activation: str) -> str:
-    """Return the name of the loss, inferred if None, if it supports the last activation."""
+    """Return the name of the loss (inferred if None) if it supports the last activation."""
     if name is None:
         return infer_loss(last_activation)
     check_choice("loss", name, LOSSES)

@@ -27,9 +27,9 @@ from quadric.estimators._prediction import ClassPredictions
 class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEstimator):
     """A classifier whose last layer is quadratic: a drop-in replacement for `MLPClassifier`.
 
-    Parameters and fitted attributes that `sklearn.neural_network.MLPClassifier` also has have the
-    same names and meanings here. Quadratic neurons square their inputs, so put a `StandardScaler`
-    in front.
+    Parameters and fitted attributes shared with `sklearn.neural_network.MLPClassifier` have the
+    same names and meanings. Quadratic neurons square their inputs, so put a `StandardScaler` in
+    front.
 
     Parameters
     ----------

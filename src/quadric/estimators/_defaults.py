@@ -23,7 +23,7 @@ BATCH_SIZE = 200
 LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
 STOCHASTIC_ALPHA = 1e-4
 GROWTH = 10.0  # an epoch diverges if its loss exceeds this many times the loss at the start
-# With 'lbfgs', the shape and the penalty are chosen on held-out samples (see `select`).
+# With 'lbfgs', the shape and one of these penalties are chosen on held-out samples (`select`).
 SINGLE_LAYER_ALPHAS: tuple[float, ...] = (0.1, 1.0, 10.0)
 HIDDEN_ALPHAS: tuple[float, ...] = (1.0, 5.0, 25.0)
 ROUNDS = (15, 25)  # iterations per candidate

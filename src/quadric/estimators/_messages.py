@@ -12,7 +12,7 @@ from quadric.training import Epoch, Options, TrainingState
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100
-WORSE = 1.01  # times the loss at the start, which exceeds the noise of the last epoch
+WORSE = 1.01  # times the loss at the start; above the noise of the last epoch
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

@@ -28,7 +28,7 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     network, answers = estimator.network_, None
     shape, allocated = Architecture.of(network.layers), converted_bytes(given, X)
     allocated += matrix_bytes(X, network.dtype.itemsize) if sparse.issparse(X) else 0
-    check_answers(shape, X.shape[0], 0, allocated)  # size unknown before the first block
+    check_answers(shape, X.shape[0], 0, allocated)  # an answer's size is not known yet
     inputs = as_csr("X", X, network.dtype) if sparse.issparse(X) else X
     try:
         for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):

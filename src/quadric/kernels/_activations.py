@@ -51,7 +51,7 @@ def _expm1_and_power(x):
 
 @inline
 def exp(x):
-    """exp(x), to about one unit in the last place; arguments out of range are clamped."""
+    """exp(x), accurate to about one unit in the last place; out-of-range arguments are clamped."""
     e, power = _expm1_and_power(x)
     return multiply_add(e, power, power)
 
@@ -62,7 +62,7 @@ def activate(code, z):
     one = splat(1.0, z)
     if code == LOGISTIC:
         return one / (one + exp(splat(0.0, z) - z))
-    if code == TANH:  # expm1(2z) / (expm1(2z) + 2), without cancellation at small z
+    if code == TANH:  # expm1(2z) / (expm1(2z) + 2), without cancellation for small z
         e, power = _expm1_and_power(z + z)
         e = multiply_add(e, power, power - one)
         return e / (e + splat(2.0, z))

@@ -1,7 +1,7 @@
-"""Forward pass, backward pass and update of one layer of any kind, block by block of neurons.
+"""Forward pass, backward pass and update of one layer of any kind, one block of neurons at a time.
 
 Blocks are two registers wide while they fit into the padded row, then one. `col` is the first
-neuron of a block. `zero` is a block of zeros, whose type gives the width.
+neuron of a block. `zero` is a block of zeros whose type determines the width.
 """
 
 from quadric.kernels._activations import activate, times_slope
@@ -134,7 +134,7 @@ def backward_first(memory, layer, scale):
 
 @block
 def _update_block(memory, layer, inputs, rates, col, zero):
-    """Take an SGD step of the block's parameters."""
+    """Take an SGD step on the block's parameters."""
     theta, work = memory.theta, memory.work
     d = load(work, (layer.v2 if layer.kind == REDUCED else layer.delta) + col, zero)
     update_affine(theta, first_map(layer), inputs, rates, col, d)
@@ -149,7 +149,7 @@ def _update_block(memory, layer, inputs, rates, col, zero):
 
 @inline
 def update(memory, layer, inputs, rates):
-    """Take an SGD step of the layer's parameters."""
+    """Take an SGD step on the layer's parameters."""
     wide, narrow = zeros(memory.theta, 2), zeros(memory.theta, 1)
     if layer.monomials >= 0:
         write_monomials(memory.work, layer, inputs.x, narrow)
@@ -163,7 +163,7 @@ def update(memory, layer, inputs, rates):
 
 @inline
 def squared_gradient(work, layer, inputs):
-    """Return the squared norm of the gradient by the layer's independent parameters."""
+    """Return the squared norm of the gradient for the layer's independent parameters."""
     x2, x4 = 2.0 * inputs.offset_dot + inputs.offset_square, 0.0
     for p in range(inputs.size):
         x = inputs.x[p]

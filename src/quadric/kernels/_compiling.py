@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import binding
 from numba import types
 
-# No `nnan`, no `ninf`: with them a compiled isfinite is always true.
+# `nnan` and `ninf` are omitted: with them, a compiled isfinite is always true.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 
 OPTIONS: Any = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
@@ -42,7 +42,7 @@ CACHE_ERRORS = (
 
 @functools.cache
 def _sources() -> str:
-    """Return a digest of all files of this package: compiled functions call those of others."""
+    """Return a digest of all files of this package, because functions call those in other files."""
     files = sorted(Path(__file__).parent.iterdir())
     texts = [file.read_bytes() for file in files if file.suffix == ".py"]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
@@ -51,9 +51,9 @@ def _sources() -> str:
 def for_cache(function: FunctionType, signature: str) -> FunctionType:
     """Return the function under a name that no other version of it has in numba's cache.
 
-    numba alone keeps all signatures of a function, for all processors, in files that processes
-    write without a lock, so that one process may load the code of another. It also detects changes
-    in the function's own file only, by time and size.
+    By itself, numba keeps all signatures of a function, for all processors, in files that processes
+    write without a lock, so one process may load the code of another. It also detects changes only
+    in the function's own file, by time and size.
     """
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     digest = hashlib.sha256(repr((_sources(), machine, signature)).encode()).hexdigest()
@@ -108,7 +108,7 @@ class SharedLoop:
 
     All threads call the same function with the address of the same int64 array. It holds a counter
     from which they take tickets, the number of tickets, and the other arguments of the loop. The
-    type of the address gives the dtype of the numbers.
+    type of the address determines the dtype of the numbers.
     """
 
     def __init__(self, function):
@@ -116,7 +116,7 @@ class SharedLoop:
         self.compiled = {}  # by dtype
 
     def __call__(self, dtype, team, tickets, *numbers):
-        """Run the loop; `team(function, arguments)` makes several threads call that address."""
+        """Run the loop; `team(function, arguments)` makes several threads call it."""
         if dtype not in self.compiled:
             self.compiled[dtype] = self._compile(dtype)
         call, address = self.compiled[dtype]

@@ -22,13 +22,13 @@ from quadric.kernels._layout import LOGISTIC, TANH
 EXP = -1
 FUNCTIONS = {"exp": EXP, "logistic": LOGISTIC, "tanh": TANH}
 
-# Places of the arguments after the counter and the number of tickets, which is one.
+# Positions of the arguments after the counter and the number of tickets, which is 1.
 SIZE, FUNCTION, SOURCE, RESULT = 2, 3, 4, 5
 
 
 @inline
 def _exp_or_zero(z):
-    """exp(z), and 0 where it is too small for a normal number."""
+    """exp(z), or 0 where it is too small for a normal number."""
     limit = splat(708.0, z) if is_double(z) else splat(87.0, z)
     return where_positive(z + limit, exp(z))
 
@@ -49,7 +49,7 @@ def _apply(like):
 
 
 def apply(name: str, z: np.ndarray) -> np.ndarray:
-    """Return the function of every number in a float32 or float64 array."""
+    """Apply the named function to every number in a float32 or float64 array."""
     size, lanes = z.size, UNIT_BYTES // z.itemsize
     source = z.ravel()
     if size < lanes:

@@ -1,11 +1,11 @@
 """The equations of one block of neurons: W x + b, x'Qx + w'x, and their updates.
 
-A linear layer has one affine map, a reduced layer two. Of a quadratic layer, the first layer of a
-network visits the pairs of listed inputs, which may be sparse. A hidden layer has all of its
-inputs: it runs along the stored triangle, and keeps V = Q x for the backward pass and the monomials
-M(x) for the update.
+A linear layer has one affine map, and a reduced layer has two. A quadratic layer that is the first
+layer of a network visits the pairs of listed inputs, which may be sparse. A later quadratic layer
+has all of its inputs. It runs along the stored triangle, and keeps V = Q x for the backward pass
+and the monomials M(x) for the update.
 
-`col` is the first neuron of the block. `zero` is a block of zeros, whose type gives the width.
+`col` is the first neuron of the block. `zero` is a block of zeros whose type determines the width.
 """
 
 from collections import namedtuple
@@ -17,7 +17,7 @@ from quadric.kernels._layout import Inputs, pair_row
 # ---- affine maps ---------------------------------------------------------------------------
 
 
-# Where an affine map is stored in `theta`, see `_layout.LAYER`.
+# Where an affine map is stored in `theta`; see `_layout.LAYER`.
 AffineMap = namedtuple("AffineMap", "weights bias u r pad")
 
 
@@ -35,7 +35,7 @@ def second_map(layer):
 
 @inline
 def weighted_rows(rows, pad, inputs, zero):
-    """sum_i x_i row_i: four rows per pass, so that no product waits for the previous one."""
+    """sum_i x_i row_i, four rows per pass, so that no product waits for the previous one."""
     where, x = inputs.where, inputs.x
     s0, s1, s2, s3 = zero, zero, zero, zero
     p = 0
@@ -127,8 +127,8 @@ def update_pairs(theta, layer, inputs, col, step):
 def quadratic_with_V(memory, layer, x, col, zero):
     """sum_i x_i (w_i + V_i), where V_i = sum_j q_ij x_j is kept for the backward pass.
 
-    Two rows of the triangle per pass: every q_ij that is loaded serves V_i and V_j, and V_j is
-    loaded and stored once for both rows.
+    A pass processes two rows of the triangle. Each loaded q_ij is used for both V_i and V_j, and
+    V_j is loaded and stored once for both rows.
     """
     n, pad, theta = layer.n_in, layer.pad, memory.theta
     w, v = advance(theta, layer.W + col), advance(memory.work, layer.V + col)
@@ -171,7 +171,7 @@ def write_monomials(work, layer, x, zero):
     n, p = layer.n_in, layer.monomials
     for i in range(n):
         xi = x[i]
-        # the last store may reach beyond the row: the next row overwrites it
+        # the last store may extend beyond the row; the next row overwrites the excess
         for j in range(i, n, lane_count(zero)):
             store(work, p + j - i, load(x, j, zero) * splat(xi + xi, zero))
         work[p] = xi * xi
@@ -180,7 +180,7 @@ def write_monomials(work, layer, x, zero):
 
 @inline
 def update_all_pairs(memory, layer, col, step):
-    """q_ij += M(x)_ij step, in one run along the triangle."""
+    """q_ij += M(x)_ij step, in one pass along the triangle."""
     n, pad = layer.n_in, layer.pad
     rows, monomials = (
         advance(memory.theta, layer.packed + col),

@@ -1,8 +1,8 @@
 """Lanes: a block of numbers held in SIMD registers, and the operations on it.
 
-The compiler alone vectorizes short loops badly, because it must assume that all arrays overlap. The
-kernels therefore write their registers out. Inside them, memory is addresses and offsets: arrays
-would be reference-counted at every call.
+By itself, the compiler vectorizes short loops badly, because it must assume that all arrays
+overlap. The kernels therefore use registers explicitly. Inside them, memory is accessed by address
+and offset, because arrays would be reference-counted at every call.
 """
 
 import operator
@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-UNIT_BYTES = 64  # of one register: blocks and paddings are counted in this unit
+UNIT_BYTES = 64  # of one register; blocks and padding are measured in this unit
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
@@ -27,7 +27,7 @@ class Lanes(types.Type):
 
     @property
     def vector(self):
-        """LLVM's type of the block."""
+        """The LLVM type of the block."""
         single = self.dtype == types.float32
         return ir.VectorType(ir.FloatType() if single else ir.DoubleType(), self.count)
 
@@ -75,13 +75,13 @@ def addresses(typingctx, group):
 
 @intrinsic
 def address(typingctx, number, like):
-    """The address `number`, of numbers of the dtype that `like` points at."""
+    """The address `number` as a pointer to the dtype that `like` points to."""
     return like(types.int64, like), _emit(lambda build, at, to: build.inttoptr(at, to.type))
 
 
 @intrinsic
 def integers(typingctx, address):
-    """The same address, of int64."""
+    """The same address as a pointer to int64."""
     return types.CPointer(types.int64)(address), _emit(
         lambda build, at: build.bitcast(at, I64.as_pointer())
     )
@@ -95,7 +95,7 @@ def advance(typingctx, address, count):
 
 @intrinsic
 def take_ticket(typingctx, counter):
-    """counter[0], which is then incremented atomically: no two threads get the same."""
+    """counter[0], which is incremented atomically, so that no two threads get the same ticket."""
     return types.int64(counter), _emit(
         lambda build, at: build.atomic_rmw("add", at, I64(1), "monotonic")
     )
@@ -106,7 +106,7 @@ def take_ticket(typingctx, counter):
 
 @intrinsic(prefer_literal=True)
 def zeros(typingctx, address, units):
-    """A block of `units` padding units, all zero, of the dtype that `address` points at."""
+    """A block of `units` padding units, all zero, of the dtype that `address` points to."""
     count = units.literal_value * UNIT_BYTES * 8 // address.dtype.bitwidth
     lanes = Lanes(address.dtype, count)
     return lanes(address, units), _emit(lambda *_: lanes.vector(None))
@@ -114,13 +114,13 @@ def zeros(typingctx, address, units):
 
 @intrinsic
 def lane_count(typingctx, block):
-    """The number of lanes of the block, known when compiling."""
+    """The number of lanes of the block, known at compile time."""
     return types.intp(block), _emit(lambda *_: I64(block.count))
 
 
 @intrinsic
 def is_double(typingctx, block):
-    """Whether the lanes are float64, known when compiling."""
+    """Whether the lanes are float64, known at compile time."""
     return types.boolean(block), _emit(lambda *_: I1(int(block.dtype == types.float64)))
 
 
@@ -196,25 +196,25 @@ def _reduction(name, start):
 
 @intrinsic
 def nearest_integer(typingctx, block):
-    """The nearest whole number of each lane."""
+    """The whole number nearest to each lane."""
     return block(block), _elementwise("rint")
 
 
 @intrinsic
 def larger(typingctx, left, right):
-    """The larger one of each pair of lanes."""
+    """The larger of each pair of lanes."""
     return left(left, right), _elementwise("maxnum")
 
 
 @intrinsic
 def smaller(typingctx, left, right):
-    """The smaller one of each pair of lanes."""
+    """The smaller of each pair of lanes."""
     return left(left, right), _elementwise("minnum")
 
 
 @intrinsic
 def multiply_add(typingctx, x, y, z):
-    """x * y + z, in one instruction where the machine has it."""
+    """x * y + z, in one instruction where the machine supports it."""
     return x(x, x, x), _elementwise("fmuladd")
 
 
@@ -232,7 +232,7 @@ def product(typingctx, block):
 
 @intrinsic
 def power_of_two(typingctx, k):
-    """2**k for lanes that hold whole numbers, by writing the exponent's bits."""
+    """2**k for lanes that hold whole numbers, computed by writing the exponent's bits."""
     bits, mantissa, bias = (32, 23, 127) if k.dtype == types.float32 else (64, 52, 1023)
     whole = ir.VectorType(ir.IntType(bits), k.count)
 
@@ -245,7 +245,7 @@ def power_of_two(typingctx, k):
 
 @intrinsic
 def unless_nan(typingctx, x, block):
-    """block, but x where x is NaN: comparisons such as `larger` lose it."""
+    """`block`, but x where x is NaN, because comparisons such as `larger` lose NaN."""
     return block(x, block), _emit(
         lambda build, x, other: build.select(build.fcmp_unordered("uno", x, x), x, other)
     )

@@ -2,8 +2,8 @@
 
 Every inner loop runs over whole SIMD registers of neurons. Parameters are therefore stored
 input-major, in rows of ``pad`` numbers: one for each of the m neurons, then zeros up to a multiple
-of one register. Every array starts at such a multiple. As an example, a reduced layer with a folded
-input offset (layer 0), then a quadratic layer (layer 1)::
+of one register. Every array starts at such a multiple. For example, a reduced layer with a folded
+input offset (layer 0), followed by a quadratic layer (layer 1)::
 
     theta   | W   U   | W   Q   | u r u r   || b   c   | b       |
             | layer 0 | layer 1 | of layer 0|| layer 0 | layer 1 |
@@ -25,9 +25,9 @@ input offset (layer 0), then a quadratic layer (layer 1)::
 - A sparse sample touches only the rows of its non-zero features.
 - Q is stored as its upper triangle, a row for each pair i <= j: half the memory of the square, and
   symmetric by construction.
-- The inputs of a layer are a list of (index, value), see `Inputs`: the non-zero features of the
-  sample for the first layer, all activations of the layer below for the others.
-- With an L2 penalty the weights are ``scale`` times what is stored. A step multiplies one number
+- The inputs of a layer are a list of (index, value) (see `Inputs`): the non-zero features of the
+  sample for the first layer, and all activations of the layer below for the others.
+- With an L2 penalty, the weights are ``scale`` times what is stored. A step multiplies one number
   instead of every weight, so that rows of zero inputs are not touched.
 - With an input offset o, the weights of a linear or reduced first layer are ``W = W~ + u o'``, and
   ``r = W~ o`` is kept. ``x = s + o`` then costs as much as the sparse ``s``.
@@ -40,14 +40,14 @@ import numpy as np
 from quadric.kernels._compiling import inline
 from quadric.kernels._lanes import advance
 
-# Compiled code uses codes for names.
+# Compiled code uses integer codes in place of names.
 LINEAR, QUADRATIC, REDUCED = range(3)
 IDENTITY, LOGISTIC, TANH, RELU, SOFTMAX = range(5)
 BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR = range(3)
 DENSE, CSR = range(2)
 NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
 
-# One layer is a row of the table. Places are counted in numbers; -1 means no such array.
+# Each layer is a row of the table. Positions are counted in numbers; -1 means no such array.
 LAYER = np.dtype(
     [
         ("kind", np.int64),  # LINEAR, QUADRATIC or REDUCED
@@ -55,7 +55,7 @@ LAYER = np.dtype(
         ("n_in", np.int64),  # n, the number of inputs
         ("n_out", np.int64),  # m, the number of neurons
         ("pad", np.int64),  # length of a stored row: m, rounded up to whole registers
-        # places in `theta`
+        # positions in `theta`
         ("W", np.int64),  # n rows
         ("b", np.int64),  # 1 row
         ("packed", np.int64),  # Q, quadratic: n (n + 1) / 2 rows
@@ -65,16 +65,16 @@ LAYER = np.dtype(
         ("W_r", np.int64),  # folded offset, 1 row: r = W~ o
         ("U_u", np.int64),  # the same for U
         ("U_r", np.int64),
-        # places in `work`
+        # positions in `work`
         ("x", np.int64),  # inputs: the sample's, or the activations of the layer below
         ("z", np.int64),  # pad numbers
         ("a", np.int64),  # pad numbers: a = g(z)
         ("delta", np.int64),  # pad numbers: dL/dz
-        ("v1", np.int64),  # reduced, pad numbers: W x + b; after the backward pass delta v1
-        ("v2", np.int64),  # reduced, pad numbers: U x + c; after the backward pass delta v2
+        ("v1", np.int64),  # reduced, pad numbers: W x + b; after the backward pass, delta v1
+        ("v2", np.int64),  # reduced, pad numbers: U x + c; after the backward pass, delta v2
         ("V", np.int64),  # quadratic and not first, n rows: V_i = sum_j q_ij x_j
         ("monomials", np.int64),  # quadratic and not first, n (n + 1) / 2 numbers: M(x)
-        # place in `where`
+        # position in `where`
         ("where", np.int64),  # indices of the inputs
     ],
     align=True,
@@ -99,19 +99,19 @@ class SampleArrays(NamedTuple):
     indices: Any  # CSR: columns
     data: Any  # CSR: values; DENSE: rows, one after the other
     Y: Any  # targets, a row for each sample
-    weights: Any  # weights of samples, which multiply the learning rate
+    weights: Any  # sample weights, which multiply the learning rate
     offset_use: Any  # NO_OFFSET, ADDED_TO_INPUTS or FOLDED_INTO_WEIGHTS
     offset: Any  # o, added to every input
     offset_dots: Any  # FOLDED_INTO_WEIGHTS: o's of each sample s
 
 
 class Step(NamedTuple):
-    """The loss that a step minimizes, and its size."""
+    """The loss that a step minimizes, and the size of the step."""
 
     loss: Any  # BINARY_CROSS_ENTROPY, CROSS_ENTROPY or SQUARED_ERROR
     rate: Any  # learning rate
     l2: Any  # L2 penalty
-    clip: Any  # largest norm of a gradient; infinite: no clipping
+    clip: Any  # maximum norm of a gradient; infinite for no clipping
 
 
 class Inputs(NamedTuple):
@@ -125,7 +125,7 @@ class Inputs(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Factors of a gradient before it is added to the stored parameters."""
+    """Factors by which a gradient is multiplied before it is added to the stored parameters."""
 
     weights: Any  # -rate / scale
     biases: Any  # -rate

@@ -1,4 +1,4 @@
-"""The loss of a sample, its derivative by z, and the sum of losses over samples."""
+"""The loss of a sample, its derivative with respect to z, and the sum of losses over samples."""
 
 import math
 from collections import namedtuple
@@ -19,7 +19,8 @@ from quadric.kernels._lanes import (
 )
 from quadric.kernels._layout import BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR
 
-# A loss, value - log(likelihood): likelihoods are multiplied, so that one logarithm serves many.
+# A loss is value - log(likelihood). Likelihoods are multiplied, so that many losses share one
+# logarithm.
 LossTerms = namedtuple("LossTerms", "value likelihood")
 
 

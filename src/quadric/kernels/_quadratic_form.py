@@ -1,6 +1,6 @@
-"""z_k = x'Q_k x of a batch and its gradients, for arrays that are given by their addresses.
+"""z_k = x'Q_k x of a batch and its gradients, for arrays given by their addresses.
 
-`_quadratic_form_loops` has the loops and their description.
+`_quadratic_form_loops` contains and describes the loops.
 """
 
 from collections.abc import Callable

@@ -3,13 +3,13 @@ r"""The loops of the quadratic form: z_k = x'Q_k x of a batch and its gradients.
 `packed` P has a row for each pair i <= j with the q_ij of m neurons (see `core._quadratic_form`).
 Nothing is unpacked, and no intermediate is kept for the backward pass. Each loop does half of the
 multiplications that full matrices need, and is built like a matrix product: six sums of one block
-of lanes each stay in registers, while one number of Q (or of D) is multiplied with a block of x.
+of lanes each stay in registers, while one number of Q (or of D) is multiplied by a block of x.
 
 `values`           columns c = (i, k), lanes are samples:
                        u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
 `input_gradient`   columns are pairs (i, j), lanes are samples:
                        a_ij = sum_k q_ijk dz_k,    dx_i = 2 sum_j a_ij x_j
-                   up to three neurons: u_c as above, dx_i += dz_k u_c, dx_j += q_ijk x_i dz_k
+                   for up to three neurons: u_c as above, dx_i += dz_k u_c, dx_j += q_ijk x_i dz_k
 `packed_gradient`  columns c = (i, k), lanes are inputs j, sums over samples:
                        D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
 
@@ -22,10 +22,10 @@ How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks
 
 Inputs are first copied to tiles: [tile][input][lane] for `values` and `input_gradient`, where a
 lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. Blocks
-of columns, WIDTH and CHUNK keep what is used again in the processor's caches.
+of columns, WIDTH and CHUNK keep data that is used again in the processor's caches.
 
-Threads share the work by tickets. The results do not depend on the number of threads: every entry
-is computed within one ticket, in the same order.
+Threads share the work by tickets. The results do not depend on the number of threads, because every
+entry is computed within one ticket, in the same order.
 """
 
 from collections import namedtuple
@@ -52,12 +52,12 @@ UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1
 COLUMNS = 6
 WIDTH = 256  # samples in tiles at once
 CHUNK = 256  # samples in panels at once
-APART = CHUNK + 8  # numbers between rows of CHUNK samples: a power of two would collide in caches
+APART = CHUNK + 8  # numbers between rows of CHUNK samples; a power of two causes cache conflicts
 J_BLOCK = 128  # inputs j at once
-FEW = 3  # neurons, up to which the loop for few neurons is faster
+FEW = 3  # the most neurons for which the loop for few neurons is faster
 
 
-# The arguments, int64 each: B samples of n inputs, which are `stride` numbers apart, and m neurons;
+# The arguments, all int64: B samples of n inputs, which are `stride` numbers apart, and m neurons;
 # `group` rows of a triangle at once; `room` numbers of `memory` for each ticket. The rest are
 # addresses. `packed_gradient` writes P; the gradients read z, which then holds dz.
 Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx")
@@ -68,7 +68,7 @@ Tiles = namedtuple("Tiles", "count x z dx spare")
 
 @inline
 def _arguments(like):
-    """The arguments at an address whose type gives the dtype of the numbers."""
+    """The arguments at an address whose type determines the dtype of the numbers."""
     given = integers(like)
     return Arguments(
         given,
@@ -102,7 +102,7 @@ def _take_tickets(like, compute):
 
 @inline
 def _share(ticket, tickets, count, unit):
-    """The part of range(count) that belongs to the ticket, in whole units but for the last."""
+    """The part of range(count) that belongs to the ticket, in whole units except for the last."""
     units = (count + unit - 1) // unit
     first, last = ticket * units // tickets, (ticket + 1) * units // tickets
     return first * unit, min(last * unit, count)
@@ -138,7 +138,7 @@ def _six(zero):
 
 @inline
 def _add_products(sums, numbers, x):
-    """Add to six sums the block x, times six numbers."""
+    """Add the block x, multiplied by each of six numbers, to six sums."""
     a, b, c, d, e, f = numbers
     return (
         multiply_add(splat(a, x), x, sums[0]),
@@ -175,13 +175,13 @@ def _store_six(to, sums, lanes):
 
 @inline
 def _row_of(c, columns, m):
-    """The row, within its group, of a column c = (i, k); of the last one, where c is none."""
+    """The row of column c = (i, k) within its group; past the last column, the last row."""
     return min(c, columns - 1) // m
 
 
 @inline
 def _neuron_of(c, columns, m):
-    """The neuron of a column; m, which is none, where c is no column."""
+    """The neuron of column c; past the last column, m, which is no neuron."""
     return c % m if c < columns else m
 
 
@@ -189,7 +189,8 @@ def _neuron_of(c, columns, m):
 def _copy_columns(P, group, first, j1, n, copy):
     """copy[j - first, o] = q_ijk for the columns c + o = (i, k) of a group (c, columns, i0, m).
 
-    An entry on the diagonal is halved and one below it is 0. Past the last column it is repeated.
+    Entries on the diagonal are halved and those below it are 0. Past the end, the last column is
+    repeated.
     """
     c, columns, i0, m = group
     for o in range(COLUMNS):
@@ -270,7 +271,7 @@ def _values_of_share(given, ticket):
 
 @SharedLoop
 def values(like):
-    """z, shape (B, m); a ticket is for some of the samples."""
+    """z, shape (B, m); each ticket covers some of the samples."""
     _take_tickets(like, _values_of_share)
 
 
@@ -291,7 +292,7 @@ def _add_pairs(given, tiles, zero):
                 x_i, dx_i = load(xt, i * lanes, zero), load(dxt, i * lanes, zero)
                 for j in range(max(i, j0), j1, COLUMNS):
                     q, rest = advance(row, j * m), j1 - j
-                    # past the block, its last pair is computed again and not used
+                    # past the block, its last pair is computed again and discarded
                     o1, o2 = min(1, rest - 1) * m, min(2, rest - 1) * m
                     o3, o4 = min(3, rest - 1) * m, min(4, rest - 1) * m
                     o5 = min(5, rest - 1) * m
@@ -304,13 +305,13 @@ def _add_pairs(given, tiles, zero):
                         a_p, at = load(found, p * lanes, zero), (j + p) * lanes
                         store(dxt, at, multiply_add(a_p, x_i, load(dxt, at, zero)))
                         dx_i = multiply_add(a_p, load(xt, at, zero), dx_i)
-                # overwrites what the pair (i, i) stored there, which so counts once
+                # overwrites what the pair (i, i) stored there, so that it counts only once
                 store(dxt, i * lanes, dx_i)
 
 
 @inline
 def _start_column(D, x, dz, lanes, o, group, zero):
-    """D_o = x_i dz_k for the column c + o = (i, k) of a group, 0 if it is none."""
+    """D_o = x_i dz_k for the column c + o = (i, k) of a group, or 0 past its end."""
     c, columns, i0, m = group
     product = zero
     if c + o < columns:
@@ -382,7 +383,7 @@ def _input_gradient_of_share(given, ticket):
 
 @SharedLoop
 def input_gradient(like):
-    """dL/dx, shape (B, n), from dL/dz; a ticket is for some of the samples."""
+    """dL/dx, shape (B, n), from dL/dz; each ticket covers some of the samples."""
     _take_tickets(like, _input_gradient_of_share)
 
 
@@ -391,7 +392,7 @@ def input_gradient(like):
 
 @inline
 def _rows_of_ticket(ticket, tickets, n, group):
-    """The rows i, in whole groups, of about an equal share of the pairs."""
+    """The rows i of a ticket, in whole groups, with about an equal share of the pairs."""
     first, last, pairs = n, n, n * (n + 1) // 2
     for i in range(0, n, group):
         before = pair_row(i, n) + i
@@ -427,7 +428,7 @@ def _to_columns(rows, stride, count, n, columns):
 
 @inline
 def _store_row(found, o, row, start, ends, is_first):
-    """dq_ijk for the j of one panel, from the o-th block of `found`; `row` is that of (i, k)."""
+    """dq_ijk for the j of one panel, from the o-th block of `found`; `row` belongs to (i, k)."""
     i, n, m, lanes = ends
     what, to = advance(found, o * lanes), advance(row, start * m)
     if start > i and start + lanes <= n:
@@ -481,5 +482,5 @@ def _packed_gradient_of_share(given, ticket):
 
 @SharedLoop
 def packed_gradient(like):
-    """dL/dP from dL/dz; a ticket is for some of the rows i."""
+    """dL/dP from dL/dz; each ticket covers some of the rows i."""
     _take_tickets(like, _packed_gradient_of_share)

@@ -1,7 +1,8 @@
 """One epoch of per-sample SGD: one compiled function per dtype, for every architecture.
 
-It takes arrays and numbers, updates in place and returns numbers. The loop uses no string, no
-allocation and no Python object. `_layout` describes the memory, `_blocks` computes one layer.
+It takes arrays and numbers, updates the arrays in place and returns numbers. The loop uses no
+strings, allocations or Python objects. `_layout` describes the memory, and `_blocks` computes one
+layer.
 """
 
 import math
@@ -19,7 +20,7 @@ class EpochResult(NamedTuple):
     """The result of an epoch."""
 
     loss_sum: Any
-    position: Any  # in the order of samples, of the first non-finite z; -1 if there is none
+    position: Any  # within the order of samples, of the first non-finite z; -1 if there is none
     layer: Any  # of the first non-finite z; -1 if there is none
 
 
@@ -55,7 +56,7 @@ def sgd_epoch(memory, table, samples, order, step):
     """Take one SGD step for each of the samples in `order`; stop at the first non-finite z.
 
     memory   `Memory`, updated in place. scale[0] is not reset at the end of an epoch, so that two
-             half epochs and one whole epoch are bit-identical
+             half epochs and one whole epoch give bit-identical results
     table    one `LAYER` record for each layer
     samples  `SampleArrays`
     order    indices of samples

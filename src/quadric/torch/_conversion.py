@@ -184,7 +184,9 @@ def _stages(module: nn.Module) -> list[_Stage]:
         if name == "identity":
             continue
         if before is None:
-            raise ValueError(f"{_shown(place, part)} must come after a layer. There is none.")
+            raise ValueError(
+                f"{_shown(place, part)} must come after a layer. There is none before it."
+            )
         if before.activation != "identity":
             raise ValueError(
                 f"{_shown(place, part)} must come after a layer. It comes after the activation "

@@ -73,7 +73,7 @@ class Architecture:
         return (5 * padded + 5 * p) * s + block + rows + _compressed_bytes(X, s)
 
     def drawing_bytes(self, init: str) -> int:
-        """Return the bytes for drawing in float64, with full matrices where Q is drawn."""
+        """Return the bytes for drawing in float64 first, with full matrices where Q is drawn."""
         s = self.itemsize
         of_layers = (
             m * n * n * (8 + 5 * s) + 40 * n * n
