@@ -73,9 +73,9 @@ class Separation:
 
     def __str__(self) -> str:
         if self.disjoint:
-            outcome = "No two ellipsoids meet: the separation is certain."
+            outcome = "No two ellipsoids intersect, so the separation is certain."
         elif self.separates:
-            outcome = "Ellipsoids meet, but no given point is in the wrong one."
+            outcome = "Some ellipsoids intersect, but no given point is in the wrong one."
         else:
             outcome = "Not separated: points of one class lie in the ellipsoid of another."
         lines = [f"{len(self.classes)} classes, one ellipsoid around each.", outcome]
@@ -119,7 +119,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     >>> result = separate([[0, 0], [1, 0], [0, 1], [5, 5], [6, 5], [5, 6]], list("aaabbb"))
     >>> print(result)
     2 classes, one ellipsoid around each.
-    No two ellipsoids meet: the separation is certain.
+    No two ellipsoids intersect, so the separation is certain.
     """
     X, y = _labeled(X, y)
     checks.check_number("sharpness", sharpness, above=0)

@@ -98,7 +98,7 @@ def slice_map(kept: list[int], at: Array) -> AffineMap:
 def outline_map(
     Q: Array, gradient: Array, center: Array, kept: list[int], rest: list[int]
 ) -> AffineMap:
-    """The map that completes kept coordinates about `center` by the rest where F is stationary.
+    """The map from the kept coordinates, about `center`, to the points where F is stationary.
 
     With x the kept coordinates and y the rest, both measured from `center`, this is
     ``y = -inv(Q_yy) (Q_yx x + g_y / 2)``, where g is the gradient at `center`.

@@ -169,7 +169,7 @@ class _Writer:
             return find(model)
         except UnknownStepError as error:
             raise ModelFileError(
-                f"{error.reason}. Apply it to the data beforehand, and save the rest."
+                f"{error.reason}. Apply this step to the data beforehand, and save the rest."
             ) from None
 
     def _attributes(self, values: Mapping[str, Any], path: str, owner: str) -> dict[str, Any]:
@@ -250,5 +250,5 @@ def _not_saved(value: Any) -> NotSavedError:
             f"a {kind}, which a model file does not store: use an integer or None instead"
         )
     if callable(value):
-        return NotSavedError("a function, which a model file does not store: it would be code")
+        return NotSavedError("a function, which a model file does not store, because it is code")
     return NotSavedError(f"or contains a {kind}, which a model file does not store: {value!r:.60}")
