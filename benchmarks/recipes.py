@@ -61,8 +61,8 @@ def main() -> None:
         "difference in percentage points. Each variant changes only the settings in its name.\n\n"
         "| variant | within 2 σ | within 3 σ or 1 point | median difference |\n|---|---|---|---|\n"
         + "\n".join(lines)
-        + "\n\nThe default was chosen by comparing variants with the same table in this way. It is "
-        "a fit and does not prove what the authors did.\n"
+        + "\n\nThe default was chosen by comparing variants against this table in the same way. "
+        "It was fitted to the paper's table and does not prove what the authors did.\n"
     )
 
 

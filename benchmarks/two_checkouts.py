@@ -1,9 +1,9 @@
-"""Run one benchmark in two checkouts of this repository, in turns.
+"""Run one benchmark in two checkouts of this repository, alternating between them.
 
 A benchmark module defines a class `Worker`. Each checkout gets a process that imports quadric from
 its own src/, creates a `Worker` of the benchmark (always from this checkout) and calls its methods
-on request. Requests and answers are pickles in pipes. The parent asks one process at a time, so
-the runs are interleaved and a waiting process uses no CPU time.
+on request. Requests and answers are pickled and sent through pipes. The parent asks one process at
+a time, so the runs are interleaved and a waiting process uses no CPU time.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def parse_arguments(description: str, *, threads: int | None) -> argparse.Namesp
 
 
 def start(benchmark: str, options: argparse.Namespace) -> list[Checkout]:
-    """Print the header; return the processes of this checkout and of the other one, if any."""
+    """Print the header; return the processes for this checkout and for the other one, if any."""
     paths = [HERE] if options.against is None else [HERE, options.against]
     print(header(options.threads, *paths), flush=True)
     return [Checkout(path, benchmark, options.threads) for path in paths]
@@ -92,9 +92,9 @@ def start(benchmark: str, options: argparse.Namespace) -> list[Checkout]:
 def in_turns(
     checkouts: list[Checkout], methods: tuple[str, ...], rounds: int
 ) -> list[dict[str, list[float]]]:
-    """Return the seconds of each method in every round, for each checkout.
+    """Return the seconds that each method took in every round, for each checkout.
 
-    A round calls every method in every checkout. The checkouts alternate in running first.
+    A round calls every method in every checkout. The checkouts take turns going first.
     """
     found: list[dict[str, list[float]]] = [{method: [] for method in methods} for _ in checkouts]
     for turn in range(rounds):
@@ -105,7 +105,7 @@ def in_turns(
 
 
 def median_ratio(above: list[float], below: list[float]) -> float:
-    """Return the median of above / below over the rounds; other load slows both in a round."""
+    """Return the median of above / below over the rounds. Other load slows both within a round."""
     return median(a / b for a, b in zip(above, below, strict=True))
 
 

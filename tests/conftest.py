@@ -15,11 +15,6 @@ settings.register_profile("thorough", settings.get_profile("checks"), max_exampl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
 
 
-def pytest_xdist_auto_num_workers():
-    """One more than there are cores, because some tests wait for other processes."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
 @pytest.fixture
 def small_files(monkeypatch, tmp_path):
     """Replace MNIST's files by small ones; use no download source and not the user's cache."""

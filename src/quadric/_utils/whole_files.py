@@ -89,9 +89,9 @@ def temporary_name(target: Path, tag: str = "") -> Path:
 
 
 def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
-    """Remove temporary files of a target and tag that are at least `age` seconds old.
+    """Remove the temporary files for a target and tag that are at least `age` seconds old.
 
-    A file that also has its final name already is removed at any age.
+    A file that already has its final name as well is removed regardless of its age.
     """
     for path, found in leftovers(target, tag):
         old = found.st_nlink > 1 or time.time() - found.st_mtime >= age
@@ -101,7 +101,7 @@ def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
 
 
 def leftovers(target: Path, tag: str = "") -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the temporary files of a target and tag, each with its status."""
+    """Yield the temporary files for a target and tag, each with its status."""
     digits = "[0-9a-f]" * (16 - len(tag))
     for path in list(target.parent.glob(f".quadric-{_digest(target)}-{tag}{digits}.part")):
         with contextlib.suppress(OSError):

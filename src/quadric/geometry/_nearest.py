@@ -34,8 +34,8 @@ def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touch
     value, gradient : arrays of shape (N,) and (N, n)
         F and its gradient at the points p.
     touches : bool
-        Whether F has zeros but never changes its sign (a point, a double plane). The nearest zero
-        is then the minimum of F.
+        Whether F has zeros but never changes sign (a point, a double plane). The nearest zero is
+        then the nearest extremum of F.
     """
     d = np.zeros_like(gradient)
     if touches:
@@ -109,7 +109,7 @@ def _solve_secular(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
 
 
 def _hard_steps(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
-    """Steps for r = infinity: the gradient vanishes where kappa = 0, and any step is stationary."""
+    """Steps for r = infinity: the gradient has no component along axes with kappa = 0."""
     free = kappa == 0
     d = np.zeros_like(g)
     d[:, ~free] = -g[:, ~free] / (2 * kappa[~free])

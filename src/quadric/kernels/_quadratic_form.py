@@ -19,8 +19,9 @@ class Batch(NamedTuple):
 
     `x` is the address of the first sample; the next one is `stride` numbers further on. All other
     addresses that the functions take are those of contiguous arrays of the same dtype: P and dP of
-    shape (n(n+1)/2, m), z and dz of shape (B, m), dx of shape (B, n). At most `threads` share the
-    work; ``run(function, arguments)`` makes all of them call the function at that address.
+    shape (n(n+1)/2, m), z and dz of shape (B, m), dx of shape (B, n). At most `threads` threads
+    share the work; ``run(function, arguments)`` makes all of them call the function at the address
+    `function`.
     """
 
     dtype: str
@@ -56,7 +57,7 @@ def write_packed_gradient(batch: Batch, dz: int, dP: int) -> None:
 
 
 def _run(loop: Any, batch: Batch, parts: int, room: int, *addresses: int) -> None:
-    """Run the loop, shared among at most `parts` threads with `room` numbers of memory each."""
+    """Run the loop, shared among at most `parts` threads, each with memory for `room` numbers."""
     dtype, B, n, m, x, stride, threads, run = batch
     tickets = max(1, min(parts, threads))
     unit = UNIT_BYTES // np.dtype(dtype).itemsize

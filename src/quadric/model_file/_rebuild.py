@@ -103,7 +103,7 @@ class _Reader:
             )
             expect(
                 parameter in known.of._get_param_names(),
-                f"it gives {name} a parameter {parameter!r:.60}, which the installed version of "
+                f"it gives {name} the parameter {parameter!r:.60}, which the installed version of "
                 "scikit-learn does not have",
             )
         expect(

@@ -1,4 +1,4 @@
-"""Feature selectors, which return some of their columns unchanged."""
+"""Feature selectors, which return some of the input columns unchanged."""
 
 from typing import Any, ClassVar, Self
 

@@ -196,7 +196,7 @@ def _check(x: Tensor, **tensors: Tensor) -> None:
 
 @cache
 def _loops() -> Any:
-    """Return the module of the loops, or None if NUMBA_DISABLE_JIT is set."""
+    """Return the module that contains the loops, or None if NUMBA_DISABLE_JIT is set."""
     from quadric.kernels import _compiling, _quadratic_form  # imports numba
 
     return _quadratic_form if _compiling.ALLOWED else None
@@ -206,8 +206,8 @@ def _loops() -> Any:
 class _OpenMP:
     """The OpenMP threads of torch, run through GOMP_parallel.
 
-    Other threads would compete with them, because OpenMP's threads occupy their cores for a while
-    after their work, waiting for more. All of them are used each time, because OpenMP ends and
+    Other threads would compete with them, because OpenMP's threads keep their cores busy for a
+    while after finishing. All of them are used each time, because OpenMP ends and
     starts threads when their number changes. Those without a share of the work return at once.
     """
 
