@@ -95,6 +95,7 @@ def test_explain_with_categories_and_missing_values(tmp_path):
     assert "for the 108 samples given" in result.stdout
 
 
+@pytest.mark.slow
 def test_plot(place, tmp_path):
     result = command("plot", place / "iris.quadric", "-o", "a.png", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -61,6 +61,7 @@ def _frame(path):
     return frame.select(NAMES), frame["species"].to_numpy()
 
 
+@pytest.mark.slow
 def test_train_json_and_options(place, tmp_path):
     options = "-t species --cv 3 --hidden 6,5 --kind reduced --drop sepal_width --json --seed 3"
     arguments = ["train", place / "iris.csv", *options.split(), "-o", tmp_path / "a.quadric"]

@@ -39,6 +39,7 @@ def away_from_kinks(net, X):
 DEPTHS = [(1, HIDDEN[0]), *((depth, hidden) for depth in (2, 3) for hidden in HIDDEN)]
 
 
+@pytest.mark.slow
 @pytest.mark.sample(20)
 @pytest.mark.parametrize(("depth", "hidden"), DEPTHS)
 @pytest.mark.parametrize(("loss", "last"), ENDS)

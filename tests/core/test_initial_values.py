@@ -11,6 +11,7 @@ def layer(kind, n, m, **options):
     return Network.create(n, [(kind, m, "identity")], rng=0, **options).layers[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 3, 40])
 def test_glorot_keeps_the_variance(kind, n):

@@ -39,7 +39,6 @@ PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
 
 # ---- scikit-learn's checks -----------------------------------------------------------------
 
-DEFAULTS = [QuadraticClassifier(), QuadraticRegressor(), QuadraticLogisticRegression()]
 OTHERS = [
     QuadraticClassifier(solver="adam", max_iter=50),
     QuadraticClassifier(solver="sgd", hidden_layer_sizes=(10,), learning_rate_init=0.05),
@@ -68,8 +67,15 @@ def excused(estimator):
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks train on badly scaled data
-@parametrize_with_checks(DEFAULTS)
+@parametrize_with_checks([QuadraticClassifier()])
 def test_scikit_learns_estimator_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([QuadraticRegressor(), QuadraticLogisticRegression()])
+def test_scikit_learns_estimator_checks_pass_for_other_estimators(estimator, check):
     check(estimator)
 
 
@@ -215,6 +221,7 @@ def test_data_frames_keep_their_column_names(estimator, library):
         model.predict(frame[["b", "a", "c", "d"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [

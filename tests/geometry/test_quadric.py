@@ -99,6 +99,7 @@ def test_there_are_seventeen_quadrics_in_space():
     assert len({kind for kind, example in SPACE.items() if any(example[0])}) == 17
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "diagonal", "w", "b"), EXAMPLES)
 @given(
     seed=st.integers(0, 2**32 - 1),

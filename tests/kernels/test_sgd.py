@@ -62,6 +62,7 @@ def per_sample(net, X, Y):
 # ---- the same parameters as two other implementations --------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.sample(36)
 @pytest.mark.parametrize("l2", [0.0, 0.02])
 @pytest.mark.parametrize("form", ["dense", "csr", "csr with offset"])

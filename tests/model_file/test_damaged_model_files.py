@@ -134,6 +134,7 @@ def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
     assert peak < 10 * path.stat().st_size + 2**19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["{},", '"a":1000,', '"ab",'])
 def test_a_header_of_many_small_pieces_is_not_parsed(text, network_file):
     header, body = mutated_model_files.split(network_file.read_bytes())

@@ -60,6 +60,7 @@ def test_predictions_are_bit_identical_in_another_process(saved):
         assert_same_bits(answers(model, X), there)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_saving_again_gives_the_same_bytes(saved, name, tmp_path):
     model, X, path = saved[name]
@@ -71,6 +72,7 @@ def test_saving_again_gives_the_same_bytes(saved, name, tmp_path):
     assert_same_bits(answers(model, X), answers(loaded, X))  # saving has changed neither
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("network")])
 def test_a_loaded_estimator_keeps_parameters_attributes_and_methods(saved, name):
     model, X, path = saved[name]

@@ -109,6 +109,7 @@ def test_graphs_agree_with_forward_for_every_layer_and_activation(kind, hidden, 
     np.testing.assert_allclose(out["logits"], net.logits(X), **tight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layers",
     [
@@ -168,6 +169,7 @@ ENDINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [load_digits, load_wine])
 @pytest.mark.parametrize(("loss", "hidden"), ENDINGS)
 @pytest.mark.parametrize("trained", FLOATS)

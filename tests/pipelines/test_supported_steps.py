@@ -89,6 +89,7 @@ def test_exported_models_predict_the_same(case, dtype):
     np.testing.assert_allclose(out["probabilities"], model.predict_proba(X), atol=atol)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_loaded_models_predict_the_same_and_can_be_refitted(case, tmp_path):
     name, model, X = case

@@ -245,6 +245,7 @@ def originals(tmp_path_factory):
     return damaged_checkpoints.Originals(tmp_path_factory.mktemp("originals"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", damaged_checkpoints.DAMAGES, ids=lambda one: one.__name__)
 def test_damaged_checkpoints(originals, damage):
     for seed in range(3):

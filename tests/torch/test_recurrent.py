@@ -458,6 +458,7 @@ def test_state_dict_holds_the_parameters_of_the_neurons():
     assert names == ["cells.0.neurons.packed", "cells.0.neurons.W"]
 
 
+@pytest.mark.slow
 def test_vmap_over_an_ensemble_matches_a_loop():
     ensemble = [
         randomize(QuadraticRNN(3, 4, 2, bidirectional=True, **DOUBLE), seed=i) for i in range(3)

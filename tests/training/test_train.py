@@ -354,6 +354,7 @@ def damaged(X, bad, form=sparse.csr_matrix):
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_matrix])
 @pytest.mark.parametrize("bad", [4, -1, 10**8])
 @pytest.mark.parametrize(
