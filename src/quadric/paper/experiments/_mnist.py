@@ -253,7 +253,8 @@ def _panels(
         ax.grid(alpha=0.25)
     if paper:
         axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
-    figure.supxlabel(x[0], fontsize=10)
+    for ax in axes[-1]:
+        ax.set_xlabel(x[0])
     figure.supylabel(y[0], fontsize=10)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
