@@ -34,6 +34,14 @@ def add(store, seed=0):
     return store.add(QUICK, "data", Task(5, 4, "linear", seed), RESULT, HERE)
 
 
+def content_or_status(path):
+    """Return the bytes of a file, or what identifies a link, a pipe or a directory."""
+    if path.is_file():
+        return path.read_bytes()
+    status = os.lstat(path)  # without the time of access, which looking at a link may change
+    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
+
+
 def names(directory):
     return sorted(file.name for file in directory.iterdir())
 
@@ -564,11 +572,11 @@ SETTINGS = "PRAGMA writable_schema = ON"
 def test_other_files_are_refused_and_not_changed(make, message, read_only, path, monkeypatch):
     monkeypatch.chdir(path.parent)
     make(path)
-    before = path.read_bytes() if path.is_file() else os.lstat(path)
+    before = content_or_status(path)
     with pytest.raises(StoreError, match=message) as caught:
         Store(path, read_only=read_only)
     assert "\n" not in str(caught.value)
-    assert before == (path.read_bytes() if path.is_file() else os.lstat(path))
+    assert content_or_status(path) == before
     assert names(path.parent) == ["runs.sqlite"]
 
 
