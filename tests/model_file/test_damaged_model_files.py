@@ -61,7 +61,7 @@ def test_a_file_cannot_choose_a_class_outside_the_table(network_file):
             forged = {"type": kind, "class": name, "parameters": {}, facts: {}}
             content = {**description, "model": forged, "format": number}
             network_file.write_bytes(container.to_bytes(content, tensors))
-            with pytest.raises(ModelFileError, match="describes no model"):
+            with pytest.raises(ModelFileError, match="does not describe a valid model"):
                 load(network_file)
 
 

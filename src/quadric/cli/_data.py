@@ -49,10 +49,15 @@ def list_(
     print_table(
         Table(*headings, title="Data sets in files", title_justify="left"),
         (
-            (name, "not found")
-            if where is None
-            else (name, visible(where), f"{size / 1e6:.1f} MB", "yes" if verified else "no")
-            for name, where, size, verified, _ in map(dict.values, rows)
+            (row["name"], "not found")
+            if row["where"] is None
+            else (
+                row["name"],
+                visible(row["where"]),
+                f"{row['size'] / 1e6:.1f} MB",
+                "yes" if row["verified"] else "no",
+            )
+            for row in rows
         ),
     )
     for problem in filter(None, (row["problem"] for row in rows)):

@@ -33,10 +33,10 @@ def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any
         # files of format 1 also hold arrays that are now derived
         expect(old or not unused, f"the tensor {min(unused, default='')} is not used")
     except (ModelFileError, FactError) as error:
-        raise ModelFileError(f"the file describes no model: {error}.") from None
+        raise ModelFileError(f"the file does not describe a valid model: {error}.") from None
     except INVALID as error:
         raise ModelFileError(
-            f"the file describes no model: {type(error).__name__}, {error}. "
+            f"the file does not describe a valid model: {type(error).__name__}, {error}. "
             f"It was written with the versions {description.get('versions')!r:.120}."
         ) from None
     return model

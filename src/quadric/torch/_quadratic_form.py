@@ -189,7 +189,7 @@ def _check(x: Tensor, **tensors: Tensor) -> None:
         shape = (n * (n + 1) // 2, m) if name == "P" else (B, m)
         if tuple(tensor.shape) != shape or tensor.dtype != x.dtype:
             raise RuntimeError(
-                f"expected {name} of shape {shape} and {x.dtype}, like x. "
+                f"expected {name} of shape {shape} and the dtype of x, {x.dtype}. "
                 f"Got shape {tuple(tensor.shape)} and {tensor.dtype}."
             )
 
