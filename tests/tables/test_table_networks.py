@@ -55,7 +55,7 @@ def test_several_classes(tmp_path, last, dtype):
     network = net(4, last, dtype=dtype)
     P = network.forward(X)
     found, said = run(tmp_path, network)
-    assert "The inputs are the table's numeric columns in their order: 'a', 'b', 'c'." in said
+    assert "The inputs are the table's numeric columns, in table order: 'a', 'b', 'c'." in said
     assert found.columns == ["class"]
     assert found["class"].to_list() == P.argmax(axis=1).tolist()
     found, _ = run(tmp_path, network, "--proba")

@@ -471,7 +471,7 @@ def test_a_converted_model_predicts_from_the_shell(iris):
         "predict", "bare.quadric", "iris.csv", "-o", "bare.csv", "--proba", cwd=directory
     )
     assert result.returncode == 0, result.stderr
-    assert "The inputs are the table's numeric columns in their order: 'sepal_" in result.stderr
+    assert "The inputs are the table's numeric columns, in table order: 'sepal_" in result.stderr
     assert "does not use: 'species'" in result.stderr
     found = np.genfromtxt(directory / "bare.csv", delimiter=",", skip_header=1)
     assert (found[:, 0] == P.argmax(axis=1)).all()

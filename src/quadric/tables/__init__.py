@@ -1,6 +1,6 @@
-"""Models from tables: read CSV and Parquet files, infer a schema, train, score and predict.
+"""Models for tables: read CSV and Parquet files, infer a schema, train, score and predict.
 
-This is the only package that imports Polars. It uses the estimators but never the CLI.
+This is the only package that imports Polars. It depends on the estimators, but not on the CLI.
 Start with `_training.train`; `streaming` trains on tables larger than memory.
 """
 

@@ -16,7 +16,7 @@ from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
 
 BLOCK = 1 << 22  # number of bytes parsed at a time
-LARGEST_BLOCK = 1 << 26  # a longer record must have an unclosed quote
+LARGEST_BLOCK = 1 << 26  # a longer record is assumed to have an unclosed quote
 SEPARATORS = ",;\t|"
 FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -31,9 +31,9 @@ class CsvFile:
     ----------
     path : Path
     columns : tuple of str
-        Columns without a name are called "column 3 (no name)" and so on.
+        The column names. Unnamed columns are called "column 3 (no name)" and so on.
     unnamed : tuple of str
-        The columns without a name in the file.
+        Those of the `columns` that have no name in the file.
     separator : str
         The character between fields.
     header_size : int
@@ -88,7 +88,7 @@ class CsvFile:
         """Parse whole records that follow `rows` rows and begin at byte `begin`."""
         if len(self.columns) == 1 and not block.strip():
             block = block.rstrip(b"\r\n")
-        # A complete first row: if every row were short, Polars would see fewer columns.
+        # Prepend a complete row: if every row were short, Polars would see too few columns.
         complete = self.separator.join(['""'] * len(self.columns)) + "\n"
         try:
             frame = pl.read_csv(
@@ -148,7 +148,7 @@ def _read_header(path: Path, start: bytes, stream: BinaryIO) -> bytes:
 
 
 def _end_of_records(block: bytes) -> int:
-    """Return the end of the last complete record, or 0; a block begins outside of quotes."""
+    """Return the end of the last complete record, or 0; the block must begin outside quotes."""
     end, quotes = len(block), block.count(b'"')
     while (line := block.rfind(b"\n", 0, end)) >= 0:
         quotes -= block.count(b'"', line, end)
@@ -159,7 +159,7 @@ def _end_of_records(block: bytes) -> int:
 
 
 def _decode(path: Path, block: bytes, begin: int = 0) -> str:
-    """Decode bytes that begin at byte `begin` of the file."""
+    """Decode a block that begins at byte `begin` of the file."""
     try:
         return block.decode()
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ import polars as pl
 from polars import selectors
 
 ROWS_AT_ONCE = 20_000
-RESERVED = 2**31  # bytes of address space that threads reserve without using
+RESERVED = 2**31  # bytes of address space that threads reserve but do not use
 READ_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 

@@ -246,7 +246,7 @@ def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
             yield first
             yield from iterator
         except BaseException as error:
-            failures.append(error)  # Polars would wrap it
+            failures.append(error)  # kept because Polars wraps it in another error
             raise
 
     try:

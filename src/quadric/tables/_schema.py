@@ -1,6 +1,6 @@
 """Schema of a table: the columns that a model uses, their kinds, and the target.
 
-Schemas and other states are read from files as JSON values, and their fields are checked.
+Schemas and other stored states are read from files as JSON values, whose fields are checked.
 """
 
 import json
@@ -83,7 +83,7 @@ class Column:
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
-        """Return a column of `Schema.to_dict`; raise ValueError if it is not valid."""
+        """Return a column from its dict in `Schema.to_dict`; raise ValueError if it is invalid."""
         check_fields(state, COLUMN_FIELDS, "a column")
         is_category = state["kind"] == "category"
         expect(bool(state["categories"]) == is_category, f"column {state['name'][:80]!r}")
@@ -116,7 +116,7 @@ class Schema:
     class_counts : tuple of int
         The number of rows in each class.
     left_out : dict
-        The unused columns, each with the reason.
+        The unused columns, each with the reason why it is not used.
     rows, missing_targets : int
         The number of rows, and the number of rows without a target, which are not used.
     target_mean, target_std : float

@@ -31,14 +31,14 @@ from quadric.tables._schema import (
 MOST_CATEGORIES = 50
 MOST_CLASSES = 200
 FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
-MOSTLY = 0.9  # above this share of numbers, the other values are mistakes rather than text
+MOSTLY = 0.9  # above this share of numbers, the other values are considered mistakes, not text
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
 DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
 
 
 @dataclass
 class ColumnProfile:
-    """The profile of one column; `profile_batch` adds rows.
+    """The profile of one column, to which `profile_batch` adds rows.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class ColumnProfile:
     values : dict or None
         The count of each distinct value; None if there are more than `most_values`.
     odd : (int, str) or None
-        The first value that is not a number, preceded by its row.
+        The row and the text of the first value that is not a number.
     """
 
     name: str
@@ -108,7 +108,7 @@ class ColumnProfile:
         return profile
 
     def add(self, column: pl.Series, numbers: pl.Series) -> None:
-        """Add the cleaned values of a batch; `numbers` are the same values as numbers."""
+        """Add the cleaned values of a batch; `numbers` holds them converted to numbers."""
         dtype, present = column.dtype, len(column) - column.null_count()
         self.type = {pl.String: "text", pl.Boolean: "boolean"}.get(dtype, "number")  # type: ignore[call-overload]
         values = numbers.to_numpy()  # NaN where the value is not a number
@@ -266,7 +266,7 @@ def _column(profile: ColumnProfile, kind: str) -> Column:
 def _kind(
     profile: ColumnProfile, options: ColumnOptions, unnamed: Sequence[str]
 ) -> tuple[str, str]:
-    """Return the kind of an input and an empty string, or an empty string and why it is unused."""
+    """Return an input's kind and "", or "" and the reason why the column is not used."""
     name, present = profile.name, profile.present
     forced = name in options.categorical
     numeric = profile.numeric == present and not forced
@@ -304,7 +304,7 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
     target, present = f"the target {profile.name!r}", profile.present
     numeric = profile.numeric == present and profile.booleans < present
     counts: dict[Any, int] | None = profile.values
-    # labels such as 007, or too large for a float, are names and are left unchanged
+    # labels such as 007, and integers too large for a float, are left unchanged as strings
     if counts is not None and numeric and profile.whole and all(map(_is_plain_integer, counts)):
         texts, counts = counts, {}
         for text, count in texts.items():

@@ -36,11 +36,11 @@ class Source:
     version : dict
         The file's attributes when it was opened, which must not change; see `file_version`.
     columns : tuple of str
-        Columns without a name are called "column 3 (no name)" and so on.
+        The column names. Unnamed columns are called "column 3 (no name)" and so on.
     frames : callable
         Returns an iterator over frames of rows.
     unnamed : tuple of str
-        The columns without a name in the file.
+        Those of the `columns` that have no name in the file.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class Source:
         return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(self.columns))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what identifies this version of the file, including a hash of samples from it."""
+        """Return values that identify this version of the file, including a hash of samples."""
         size = self.version["st_size"]
         offsets: Sequence[int] = range(0, size, HASHED_BLOCK)
         if len(offsets) > HASHED_BLOCKS:
@@ -94,7 +94,7 @@ class Source:
         }
 
     def _checked_frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the frames, checking the file's version before each of them and at the end."""
+        """Yield the frames, checking the file's version before each one and at the end."""
         check_unchanged(self.path, self.version)
         try:
             for frame in self.frames():
@@ -109,7 +109,7 @@ class Source:
 
 
 def file_version(found: os.stat_result) -> dict[str, int]:
-    """Return the attributes of a file that reveal a change."""
+    """Return the file attributes that reveal a change."""
     return {name: getattr(found, name) for name in CHANGES}
 
 
@@ -128,12 +128,12 @@ def changed(path: Path, what: str) -> TableError:
     """Return the error for a file that changed between two reads."""
     return TableError(
         f"{path} changed while it was being read: {what}. Nothing was saved. Start again, without "
-        "--resume, once no other program is writing to it."
+        "--resume, once no other program is writing to the file."
     )
 
 
 def open_table(path: str | Path) -> Source:
-    """Open a CSV or Parquet file; the format is detected from its first bytes.
+    """Open a CSV or Parquet file, whose format is detected from its first bytes.
 
     Parameters
     ----------

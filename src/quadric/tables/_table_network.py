@@ -39,7 +39,7 @@ class TableNetwork:
     classes_ : array or None
         By default 0, 1, ...; None if the last activation does not yield probabilities.
     feature_names_in_ : list of str or None
-        The input columns: those in `extra`, or else the table's numeric columns.
+        The input columns: those named in `extra` or, by default, the table's numeric columns.
     target : str
         The name of the column of predictions.
     notes : list of str
@@ -85,7 +85,7 @@ class TableNetwork:
             self.feature_names_in_ = _numeric_columns(source, n)
             self.notes.append(
                 "The model file does not name its columns. The inputs are the table's numeric "
-                f"columns in their order: {listed(map(repr, self.feature_names_in_))}."
+                f"columns, in table order: {listed(map(repr, self.feature_names_in_))}."
             )
 
     @property
@@ -98,7 +98,7 @@ class TableNetwork:
         return Schema(columns, self.target, "classification" if classes else "regression", classes)
 
     def predict(self, X: Any) -> Array:
-        """Return the classes or the outputs, which have shape (n_samples,) if there is only one."""
+        """Return the classes or the outputs; a single output has shape (n_samples,)."""
         if self.classes_ is not None:
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
         outputs = self._outputs(X)
@@ -142,7 +142,7 @@ def _numeric_columns(source: Source, n: int) -> list[str]:
         raise TableError(
             f"the network has {n} inputs, but {source.path} has {len(found)} numeric columns"
             f"{': ' if found else ''}{listed(map(repr, found))}{rest}. Use a table with only the "
-            "inputs, in their order, or save the network with the names of its columns: "
+            "inputs, in the right order, or save the network with the names of its columns: "
             'quadric.save(network, path, extra={"columns": [...]}).'
         )
     return found

@@ -1,4 +1,4 @@
-"""Training on tables larger than memory, with checkpoints from which a killed run resumes.
+"""Training on tables larger than memory, with checkpoints from which a killed run can resume.
 
 Start with `_passes.train_stream`, which makes three passes over the file in buffers of rows.
 """

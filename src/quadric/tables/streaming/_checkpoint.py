@@ -26,9 +26,9 @@ STATE = "state"
 class Checkpoint:
     """The checkpoint of one run.
 
-    The format is that of model files: numbers and text, all of which are checked and none of which
-    are executed. Only checkpoints are replaced or removed, never files of another process. Links
-    are not followed.
+    The format is that of model files: it contains only numbers and text, all of which are checked
+    and none of which are executed. Only checkpoints are replaced or removed, and never a file that
+    another process has written in the meantime. Links are not followed.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Checkpoint:
             another run.
         """
         plain = parse(canonical(run))
-        # in the order of `run`, so that errors name the first difference
+        # keep the order of `run`, so that errors name the first difference
         self._run = {name: plain[name] for name in run}
         self._tag = hashlib.sha256(canonical(run).encode()).hexdigest()[:8]
         found = self._found()
@@ -107,7 +107,7 @@ class Checkpoint:
         return TableError(f"{self.path} is a damaged checkpoint ({reason}). {ADVICE}")
 
     def _found(self) -> tuple[int, ...] | None:
-        """Return what identifies the current file, or None if there is none."""
+        """Return values that identify the current file, or None if there is none."""
         try:
             now = os.lstat(self.path)
         except FileNotFoundError:
@@ -129,7 +129,7 @@ class Checkpoint:
             expect(STATE in arrays and arrays[STATE].dtype == np.uint8, "its state")
             described = parse(arrays.pop(STATE).tobytes().decode("ascii"))
             check_fields(described, {"run": dict, "state": dict}, "its state")
-        except ValueError as error:  # in the encoding, the JSON, or its values
+        except ValueError as error:  # invalid encoding, JSON or values
             raise self.damaged(error) from None
         run = described["run"] | {"versions": description["versions"]}
         expected = self._run | {"versions": _versions()}
@@ -152,5 +152,5 @@ def checkpoint_path(output: Path) -> Path:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that must match, because results could otherwise differ in some bits."""
+    """Return the versions that must match for a resumed run to be bit-identical."""
     return {"numpy": np.__version__, "quadric": quadric.__version__}

@@ -42,7 +42,7 @@ class Learner:
         self.preprocess = fitted_to_moments(schema)
         # the output of a reduced neuron is a product, so finish() cannot add a mean to it
         self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
-        self.scale = schema.target_std or 1.0  # the variance of tiny numbers underflows to 0
+        self.scale = schema.target_std or 1.0  # the variance of tiny numbers can underflow to 0
         adam = {"solver": "adam", "shuffle": False, "learning_rate_init": RATE, "tol": 0.0}
         linear = replace(settings, hidden=(), kind="linear")
         self.estimators = {
@@ -81,9 +81,10 @@ class Learner:
         }
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Restore a state; training continues bit for bit as if it had not been interrupted.
+        """Restore a state, so that training continues as if it had never been interrupted.
 
-        Raises ValueError if these are not the arrays of such a state.
+        The continued training is bit-identical. Raises ValueError if the arrays are not those of a
+        valid state.
         """
         # training on one artificial row creates networks with the right shapes
         row = np.zeros((1, len(self.preprocess.get_feature_names_out())))
@@ -131,7 +132,7 @@ def state_of(estimator: Any) -> dict[str, Array]:
 
 
 def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
-    """Restore the state of a fitted estimator of the same shape; `partial_fit` continues from it.
+    """Restore the state of a fitted estimator of the same shape, so that `partial_fit` continues.
 
     Raises ValueError if a counter or a rate is out of range.
     """
@@ -155,7 +156,7 @@ def _parameters(estimator: Any) -> dict[str, Array]:
 
 
 def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
-    """Raise ValueError unless the given arrays can be a later state of the expected ones."""
+    """Raise ValueError unless the given arrays could be a later state of the expected ones."""
     if different := sorted(set(expected) ^ set(given)):
         raise ValueError(f"the array {different[0]} is missing or unknown")
     for name, array in given.items():
@@ -179,7 +180,7 @@ def check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
 
 
 def _checked_number(name: str, value: float, *, is_integer: bool) -> Any:
-    """Return a counter or a rate; NaN stands for None."""
+    """Return a counter or a rate if it is in range; NaN stands for None."""
     if is_integer and 0 <= value < 2**53 and value == int(value):
         return int(value)
     if name == "rate" and math.isnan(value):

@@ -23,7 +23,7 @@ from quadric.tables._training import Settings, Trained, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
 
-STEPS = 3000  # default minimum number of steps of 200 rows, within at most MOST_EPOCHS epochs
+STEPS = 3000  # by default, at least this many steps of 200 rows, but at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
 BUFFER_NUMBERS = 2_000_000  # maximum number of values in a buffer, to limit memory for wide tables
 
@@ -212,7 +212,7 @@ class _Run:
         return model, scores.report(how, schema.rows - schema.missing_targets - count, count)
 
     def _buffers(self, schema: Schema, skip: int = 0) -> Iterator[tuple[int, Any, Array, Array]]:
-        """Yield each buffer's number, inputs, targets and mask of held-out rows, from `skip` on.
+        """Yield the number, inputs, targets and held-out mask of each buffer, starting at `skip`.
 
         Raises TableError unless the rows are consistent with the first pass.
         """
