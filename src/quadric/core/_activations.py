@@ -29,7 +29,7 @@ def _softmax(z: Array) -> Array:
     return e
 
 
-# Used if numba is not allowed to compile (NUMBA_DISABLE_JIT).
+# Used when numba must not compile anything (NUMBA_DISABLE_JIT).
 _NUMPY: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "logistic": lambda z: 1 / (1 + np.exp(-z)),
@@ -57,6 +57,6 @@ ACTIVATIONS: dict[str, Activation] = {
     "logistic": Activation(partial(_apply, "logistic"), lambda a: a * (1 - a)),
     "tanh": Activation(partial(_apply, "tanh"), lambda a: 1 - a * a),
     "relu": Activation(lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(a.dtype)),
-    # softmax couples the neurons of a layer, so only the last layer can have it
+    # softmax couples the neurons of a layer, so only the last layer can use it
     "softmax": Activation(_softmax, None),
 }

@@ -34,7 +34,7 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...], variance: float) 
 
 
 def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
-    """The variances of the weights for which a layer preserves the variance of its input.
+    """Return the weight variances with which a layer preserves the variance of its input.
 
     The inputs are assumed to be independent and standard normal, and the weights to be independent
     with mean zero:
@@ -42,11 +42,12 @@ def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
     - linear: E z^2 = n var(w). Glorot's compromise between the forward and the backward
       pass is var(w) = 2/(n + m).
     - quadratic: the linear part contributes n var(w). In a'Q a = sum_i q_ii a_i^2 +
-      sum_{i<j} 2 q_ij a_i a_j, all terms are uncorrelated; E a_i^4 = 3 and E a_i^2 a_j^2 = 1
-      give var(q) (3 n + 4 n(n-1)/2) = var(q) n (2n + 1). Each part contributes one half:
-      var(w) = 1/(2n), var(q) = 1/(2n(2n + 1)), so that E z^2 = 1.
+      sum_{i<j} 2 q_ij a_i a_j, all terms are uncorrelated. Because E a_i^4 = 3 and
+      E a_i^2 a_j^2 = 1, the quadratic part contributes var(q) (3 n + 4 n(n-1)/2) =
+      var(q) n (2n + 1). With var(w) = 1/(2n) and var(q) = 1/(2n(2n + 1)), each part contributes
+      one half, so that E z^2 = 1.
     - reduced: given a, v1 and v2 are independent with variance var(w)|a|^2, so E z^2 =
-      var(w)^2 E|a|^4 = var(w)^2 n (n + 2): var(w) = var(u) = 1/sqrt(n(n + 2)).
+      var(w)^2 E|a|^4 = var(w)^2 n (n + 2), which is 1 for var(w) = var(u) = 1/sqrt(n(n + 2)).
     """
     if kind == "quadratic":
         return {"W": 1 / (2 * n), "Q": 1 / (2 * n * (2 * n + 1))}
@@ -58,7 +59,7 @@ def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
 def _glorot(kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
     """Draw weights that preserve the variance of the input, and set the biases to zero.
 
-    `scale` multiplies the weights (default 1).
+    The weights are multiplied by `scale`.
     """
     shapes, variances = LAYERS[kind].shapes(n, m), glorot_variances(kind, n, m)
     parameters = {
@@ -91,7 +92,7 @@ def _identity(
 def _relinear(
     kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 1.0
 ) -> Parameters:
-    """Make the layer equal to a linear layer with the values of 'glorot'.
+    """Make the layer equivalent to a linear layer that is initialized with 'glorot'.
 
     Quadratic: Q = 0. Reduced: U = 0 and c = 1, so that v2 = 1. With these values, the outputs of
     deep quadratic networks neither vanish nor explode at the start.
@@ -121,7 +122,7 @@ def draw_layers(
     rng: np.random.Generator,
     dtype: np.dtype[Any],
 ) -> list[Layer]:
-    """Draw new layers for n inputs; `shapes` holds (kind, neurons) for each layer."""
+    """Draw new layers, the first with n inputs; `shapes` holds (kind, neurons) of each."""
     layers: list[Layer] = []
     given = {} if scale is None else {"scale": scale}
     for kind, m in shapes:

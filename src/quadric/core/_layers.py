@@ -14,13 +14,13 @@ from quadric.core import _quadratic_form as quadratic_form
 class Layer(ABC):
     """Named parameter arrays of fixed shape and dtype, and the equations that use them.
 
-    Assigning to a parameter copies the values into its array. The shape must fit and the values
-    must be finite.
+    Assigning to a parameter copies the values into its array. The shape must match and the
+    values must be finite.
     """
 
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
-    weights: ClassVar[tuple[str, ...]]  # the fields under an L2 penalty: all except the biases
+    weights: ClassVar[tuple[str, ...]]  # the penalized fields: all except the biases
     W: Array
     b: Array
 
@@ -118,7 +118,7 @@ class Layer(ABC):
         z : array of shape (n_samples, n_outputs)
             The pre-activations.
         cache : object
-            Passed on to `backward`.
+            Intermediate values that `backward` needs.
         """
 
     @abstractmethod
@@ -132,7 +132,7 @@ class Layer(ABC):
         delta : array of shape (n_samples, n_outputs)
             The derivatives dL/dz.
         cache : object
-            The second result of `forward`.
+            The `cache` that `forward` returned.
         inputs : bool, default=True
             Whether to compute dL/dX.
 

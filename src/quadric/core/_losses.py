@@ -52,7 +52,7 @@ def _cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
 def _squared_error(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
     """1/2 sum_p (yhat - y)^2."""
     g = ACTIVATIONS[activation]
-    assert g.slope is not None  # softmax does not support this loss
+    assert g.slope is not None  # this loss does not support softmax
     a = g.function(z)
     residual = a - y
     return 0.5 * np.einsum("bp,bp->b", residual, residual), residual * g.slope(a)
@@ -89,7 +89,7 @@ LOSSES: dict[str, Loss] = {
 def accuracy(z: Array, Y: Array, weight: Array | None = None) -> float:
     """Return the fraction of rows whose largest logit and largest target are in the same column.
 
-    With a single output, a row counts if the logit exceeds 0 exactly when the target exceeds 0.5.
+    With a single output, a row counts if logit > 0 and target > 0.5 are both true or both false.
     """
     if z.shape[1] == 1:
         right = (z[:, 0] > 0) == (Y[:, 0] > 0.5)

@@ -52,7 +52,7 @@ def unpack(packed: Array) -> Array:
 
 @lru_cache(maxsize=8)
 def _places(n: int) -> tuple[Array, Array]:
-    """Positions of the triangle's entries in a matrix, and of the matrix's entries in it."""
+    """Positions of a triangle's entries in the matrix, and of the matrix's in the triangle."""
     rows, columns = np.triu_indices(n)
     of_matrix = np.empty((n, n), dtype=np.intp)
     of_matrix[rows, columns] = of_matrix[columns, rows] = np.arange(len(rows))

@@ -26,13 +26,13 @@ def block_rows(width: int) -> int:
 
 
 def columns_needed(kind: str, n: int, m: int) -> int:
-    """Number of columns of the widest array that a layer with n inputs and m neurons makes."""
-    return max(n, m) if kind == "quadratic" else m  # a quadratic layer makes sparse inputs dense
+    """Number of columns of the widest array that a layer with n inputs and m neurons creates."""
+    return max(n, m) if kind == "quadratic" else m  # a quadratic layer converts X to dense
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Layers, the activation of each, and the loss of the last one.
+    """A sequence of layers, their activations, and the loss of the last layer.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Stack:
         """Yield a slice of rows and the logits of these rows, block by block.
 
         With `finite`, raise ValueError if a pre-activation of any layer is not finite, because a
-        later layer could turn it into NaN or into a probability.
+        later layer could turn it into NaN or into a plausible probability.
         """
         for rows in self._blocks(X.shape[0]):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -82,7 +82,7 @@ class Stack:
         return z
 
     def mean_loss(self, z: Array | None, Y: Array, weight: Array | None = None) -> float:
-        """Return the mean over samples of weight times loss; None stands for logits of zero."""
+        """Return the mean over samples of weight times loss; with z=None, all logits are zero."""
         values = np.empty(len(Y), dtype=Y.dtype)
         for rows in _slices(len(Y), block_rows(Y.shape[1])):
             logits = np.zeros_like(Y[rows]) if z is None else z[rows]
@@ -97,7 +97,7 @@ class Stack:
         """Return the mean over samples of weight times loss, and its gradients.
 
         With `finite`, raise ValueError if a pre-activation is not finite. Training does not
-        need this check, because the loss reveals it.
+        need this check, because the loss reveals such values.
         """
         total = 0.0
         sums: list[Layer] = []

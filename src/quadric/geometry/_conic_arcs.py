@@ -1,6 +1,6 @@
 """The arcs of a conic within a window, as points on the curve rather than contours of a grid.
 
-From a point s of the curve, the line in direction d meets it once more, at
+The line through a point s of the curve in direction d meets the curve once more, at
 ``x(d) = s - (g'd / d'Qd) d``, where g is the gradient at s. As d turns through half a circle, x
 traces the whole conic, whatever its kind. It goes to infinity where d'Qd = 0 and leaves the window
 where the curve crosses one of the four sides. The arcs lie between these angles.
@@ -99,7 +99,7 @@ def _curve(conic: Quadric, window: Window, step: float) -> list[Array]:
             return s - ((e @ g) / (e**2 @ D))[..., None] * (e @ B.T)
 
     breaks = np.concatenate([_poles(D), _angles(_crossings(conic, window) - s, B, g)])
-    tangent = np.arctan2(-g[0], g[1])  # without breaks, the curve runs once around from s
+    tangent = np.arctan2(-g[0], g[1])  # without breaks, x runs once around, from s back to s
     breaks = np.unique(breaks % np.pi) if len(breaks) else np.array([tangent])
     return [
         _polish(conic, _sample(point, a, b, step))

@@ -11,7 +11,7 @@ from quadric.geometry._quadric import Quadric
 MAX_ITERATIONS = 100_000
 MAX_ROUNDING = 0.01  # relative to |F| at the center
 # half-length along directions in which the points do not spread (points in a plane, on a line, or a
-# single one), relative to the longest half-length, or to 1 for a single point
+# single point), relative to the longest half-length (to 1 for a single point)
 THICKNESS = 1e-3
 MIN_SPREAD = 1e-6  # relative to the largest spread; thinner ellipsoids are numerically flat
 
@@ -99,7 +99,7 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
         short = float((found.value(X) + rounding).max())
         if short <= 0:
             return found
-        factor *= 1 + 2 * short + 1e-12  # enclose points that rounding has put outside
+        factor *= 1 + 2 * short + 1e-12  # enclose points that rounding has left outside
     raise ValueError(
         "rounding errors are too large for an ellipsoid around these points. Got points that are "
         "much farther from the origin than from each other; subtract their mean first."

@@ -26,11 +26,11 @@ class QuadraticFunction:
         self.w: Array = w.copy()
         scalar = isinstance(b, np.ndarray) and b.size == 1
         self.b = checks.check_number("b", b.item() if scalar else b)
-        if tolerance is None:  # about a hundred rounding errors, which add up in many dimensions
+        if tolerance is None:  # about 100 eps; rounding errors add up in many dimensions
             tolerance = max(2e-14, len(w) * float(np.finfo(FLOAT64).eps))
         self.tolerance = checks.check_number("tolerance", tolerance, at_least=0, below=1)
         self.Q.flags.writeable = self.w.flags.writeable = False
-        # (source, map): F(x) = source(map(x)). The source is stated in well-scaled coordinates, so
+        # (source, map): F(x) = source(map(x)). The source uses well-scaled coordinates, so
         # values, kind and center are computed there. The map is onto.
         self._origin: tuple[Self, AffineMap] | None = None
 
@@ -190,12 +190,12 @@ class QuadraticFunction:
         return self._preimage(AffineMap(1 / scale, -shift / scale))
 
     def _preimage(self, change: AffineMap) -> Self:
-        """`preimage` in one step from the source of this surface."""
+        """Compute the preimage in one step, from the source of this surface."""
         source = self
         if self._origin is not None:
             source, to_source = self._origin
             change = to_source.after(change)
-        if not change.is_onto:  # a section, which is a surface of its own
+        if not change.is_onto:  # a section, which becomes the new source
             section, change = change.split()
             source = source._substitute(section)
         image = source._substitute(change)

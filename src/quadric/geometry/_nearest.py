@@ -9,7 +9,7 @@ an axis), nu is at the end of the range, and the rest of the step is taken along
 eigenvalue defines that end.
 
 The range of nu is parametrized by r from 0 to infinity, such that
-``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` keeps its digits at both ends. With a negative
+``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` is accurate at both ends. With a negative
 eigenvalue, L is the size of the lowest one, ``nu = r/(1+r)/L`` and ``kappa_i = 1 + lambda_i/L``.
 Otherwise L is the largest eigenvalue, ``nu = r/L`` and ``kappa_i = lambda_i/L``.
 """

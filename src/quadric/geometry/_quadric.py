@@ -45,7 +45,7 @@ class Quadric(QuadraticFunction):
         Constant term.
     tolerance : float, optional
         Relative accuracy of the coefficients Q, w and b: a quantity that a change of this size
-        could make zero counts as zero. The default is about a hundred rounding errors; pass a
+        could make zero counts as zero. The default is about 100 times the machine epsilon; pass a
         larger value for rounded or measured coefficients.
 
     Examples
@@ -247,7 +247,7 @@ class Quadric(QuadraticFunction):
         return f"<Quadric, {self.kind} in {self.n_dims} dimensions>"
 
     def slice(self, dims: Sequence[int], at: Any = None) -> Self:
-        """Intersect the surface with a plane along coordinate axes.
+        """Intersect the surface with a plane parallel to coordinate axes.
 
         Parameters
         ----------

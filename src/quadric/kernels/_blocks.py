@@ -1,7 +1,7 @@
 """Forward pass, backward pass and update of one layer of any kind, one block of neurons at a time.
 
-Blocks are two registers wide while they fit into the padded row, then one. `col` is the first
-neuron of a block. `zero` is a block of zeros whose type determines the width.
+Blocks are two registers wide as long as they fit into the padded row, then one register wide. `col`
+is the first neuron of a block. `zero` is a block of zeros whose type determines the width.
 """
 
 from quadric.kernels._activations import activate, times_slope
@@ -75,7 +75,7 @@ def forward(memory, layer, inputs, scale):
 def _backward_block(memory, layer, d_input, n, scale, col, zero):
     """Add the block's share of dL/dx to d_input[:n].
 
-    v1 and v2 of a reduced layer become delta v1 and delta v2, which its update needs.
+    For a reduced layer, v1 and v2 are replaced by delta v1 and delta v2, which the update needs.
     """
     work, pad = memory.work, layer.pad
     w = advance(memory.theta, layer.W + col)

@@ -42,18 +42,18 @@ CACHE_ERRORS = (
 
 @functools.cache
 def _sources() -> str:
-    """Return a digest of all files of this package, because functions call those in other files."""
+    """Return a digest of all files of this package, because functions call others across files."""
     files = sorted(Path(__file__).parent.iterdir())
     texts = [file.read_bytes() for file in files if file.suffix == ".py"]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
 
 
 def for_cache(function: FunctionType, signature: str) -> FunctionType:
-    """Return the function under a name that no other version of it has in numba's cache.
+    """Return the function under a name that is unique to this version of it in numba's cache.
 
     By itself, numba keeps all signatures of a function, for all processors, in files that processes
     write without a lock, so one process may load the code of another. It also detects changes only
-    in the function's own file, by time and size.
+    in the function's own file, by modification time and size.
     """
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     digest = hashlib.sha256(repr((_sources(), machine, signature)).encode()).hexdigest()

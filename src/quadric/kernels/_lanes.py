@@ -245,7 +245,7 @@ def power_of_two(typingctx, k):
 
 @intrinsic
 def unless_nan(typingctx, x, block):
-    """`block`, but x where x is NaN, because comparisons such as `larger` lose NaN."""
+    """`block`, but x where x is NaN, because functions such as `larger` drop NaN."""
     return block(x, block), _emit(
         lambda build, x, other: build.select(build.fcmp_unordered("uno", x, x), x, other)
     )

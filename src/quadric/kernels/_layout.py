@@ -25,12 +25,12 @@ input offset (layer 0), followed by a quadratic layer (layer 1)::
 - A sparse sample touches only the rows of its non-zero features.
 - Q is stored as its upper triangle, a row for each pair i <= j: half the memory of the square, and
   symmetric by construction.
-- The inputs of a layer are a list of (index, value) (see `Inputs`): the non-zero features of the
-  sample for the first layer, and all activations of the layer below for the others.
-- With an L2 penalty, the weights are ``scale`` times what is stored. A step multiplies one number
-  instead of every weight, so that rows of zero inputs are not touched.
+- The inputs of a layer are a list of (index, value) pairs (see `Inputs`): the non-zero features of
+  the sample for the first layer, and all activations of the layer below for the others.
+- With an L2 penalty, the weights are ``scale`` times the stored values. A step multiplies one
+  number instead of every weight, so that rows of zero inputs are not touched.
 - With an input offset o, the weights of a linear or reduced first layer are ``W = W~ + u o'``, and
-  ``r = W~ o`` is kept. ``x = s + o`` then costs as much as the sparse ``s``.
+  ``r = W~ o`` is kept. A dense ``x = s + o`` then costs no more than the sparse ``s``.
 """
 
 from typing import Any, NamedTuple
@@ -47,7 +47,8 @@ BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR = range(3)
 DENSE, CSR = range(2)
 NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
 
-# Each layer is a row of the table. Positions are counted in numbers; -1 means no such array.
+# Each layer is a row of the table. Positions count numbers, not bytes; -1 means that there is no
+# such array.
 LAYER = np.dtype(
     [
         ("kind", np.int64),  # LINEAR, QUADRATIC or REDUCED
@@ -85,8 +86,8 @@ class Memory(NamedTuple):
     """The buffers of a stack of layers, as arrays or as addresses; updated in place."""
 
     theta: Any  # parameters
-    scale: Any  # one number: the first n_penalized parameters are scale[0] times what is stored
-    n_penalized: Any  # number of parameters under the L2 penalty
+    scale: Any  # one number: the first n_penalized parameters are scale[0] times theta
+    n_penalized: Any  # number of parameters that the L2 penalty includes
     work: Any  # values of the current sample
     where: Any  # indices of inputs
 

@@ -18,7 +18,7 @@ class Batch(NamedTuple):
     """B samples of n numbers each, for m neurons.
 
     `x` is the address of the first sample; the next one is `stride` numbers further on. All other
-    addresses that the functions take are those of contiguous arrays of the same dtype: P and dP of
+    addresses passed to the functions are those of contiguous arrays of the same dtype: P and dP of
     shape (n(n+1)/2, m), z and dz of shape (B, m), dx of shape (B, n). At most `threads` threads
     share the work; ``run(function, arguments)`` makes all of them call the function at the address
     `function`.

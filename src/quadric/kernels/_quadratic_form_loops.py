@@ -2,8 +2,8 @@ r"""The loops of the quadratic form: z_k = x'Q_k x of a batch and its gradients.
 
 `packed` P has a row for each pair i <= j with the q_ij of m neurons (see `core._quadratic_form`).
 Nothing is unpacked, and no intermediate is kept for the backward pass. Each loop does half of the
-multiplications that full matrices need, and is built like a matrix product: six sums of one block
-of lanes each stay in registers, while one number of Q (or of D) is multiplied by a block of x.
+multiplications that full matrices need, and is organized like a matrix product: six sums of one
+block of lanes each stay in registers, while a number of Q (or of D) is multiplied by a block of x.
 
 `values`           columns c = (i, k), lanes are samples:
                        u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
@@ -21,8 +21,9 @@ How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks
     v       \|........|........|
 
 Inputs are first copied to tiles: [tile][input][lane] for `values` and `input_gradient`, where a
-lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. Blocks
-of columns, WIDTH and CHUNK keep data that is used again in the processor's caches.
+lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. The
+blocks of columns, WIDTH and CHUNK are small enough that data stays in the caches until it is used
+again.
 
 Threads share the work by tickets. The results do not depend on the number of threads, because every
 entry is computed within one ticket, in the same order.
@@ -54,7 +55,7 @@ WIDTH = 256  # samples in tiles at once
 CHUNK = 256  # samples in panels at once
 APART = CHUNK + 8  # numbers between rows of CHUNK samples; a power of two causes cache conflicts
 J_BLOCK = 128  # inputs j at once
-FEW = 3  # the most neurons for which the loop for few neurons is faster
+FEW = 3  # largest number of neurons for which the loop for few neurons is faster
 
 
 # The arguments, all int64: B samples of n inputs, which are `stride` numbers apart, and m neurons;
@@ -62,7 +63,7 @@ FEW = 3  # the most neurons for which the loop for few neurons is faster
 # addresses. `packed_gradient` writes P; the gradients read z, which then holds dz.
 Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx")
 
-# Up to WIDTH samples in `count` tiles: their inputs, z or dz, and dx; `spare` memory for the rest.
+# Up to WIDTH samples in `count` tiles: their inputs, z or dz, and dx; `spare` is scratch memory.
 Tiles = namedtuple("Tiles", "count x z dx spare")
 
 
@@ -181,7 +182,7 @@ def _row_of(c, columns, m):
 
 @inline
 def _neuron_of(c, columns, m):
-    """The neuron of column c; past the last column, m, which is no neuron."""
+    """The neuron of column c; past the last column, m, which is not a neuron."""
     return c % m if c < columns else m
 
 
@@ -428,7 +429,7 @@ def _to_columns(rows, stride, count, n, columns):
 
 @inline
 def _store_row(found, o, row, start, ends, is_first):
-    """dq_ijk for the j of one panel, from the o-th block of `found`; `row` belongs to (i, k)."""
+    """Store dq_ijk for the j of one panel, from block o of `found`; `row` belongs to (i, k)."""
     i, n, m, lanes = ends
     what, to = advance(found, o * lanes), advance(row, start * m)
     if start > i and start + lanes <= n:

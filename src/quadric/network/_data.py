@@ -1,4 +1,4 @@
-"""Outputs, gradients and validation score of a network for data that users pass."""
+"""Outputs, gradients and validation score of a network for the user's data."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from quadric.training import Architecture, Samples, check_answers, check_backwar
 
 
 def checked_inputs(stack: Stack, X: Any) -> Matrix:
-    """Return X as an array or CSR matrix of the stack's dtype, if a copy would fit in memory."""
+    """Return X as an array or CSR matrix of the stack's dtype; raise if a copy would not fit."""
     first, dtype = stack.layers[0], stack.layers[0].dtype
     if sparse.issparse(X) or getattr(X, "dtype", None) != dtype:
         size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize

@@ -29,7 +29,7 @@ class WorstEntry:
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """The worst entry of every parameter, named as in files: 'layers.0.W', ..."""
+    """The worst entry of every parameter, named as in model files: 'layers.0.W', ..."""
 
     entries: tuple[WorstEntry, ...]
 

@@ -21,7 +21,7 @@ class Network:
     ----------
     layers : sequence of Layer
         `Linear`, `Quadratic` or `Reduced` layers of one dtype. Each has as many inputs as the
-        previous layer has neurons. The network keeps these objects.
+        previous layer has neurons. The network uses these objects, not copies.
     activations : sequence of str
         One for each layer: 'identity', 'logistic', 'tanh' or 'relu'; on the last layer also
         'softmax'.
@@ -217,7 +217,7 @@ class Network:
         momentum, beta_1, beta_2, epsilon : float
             Momentum of 'sgd'; parameters of 'adam'.
         nesterov : bool
-            Use Nesterov's momentum.
+            Whether to use Nesterov momentum.
         clip : float, optional
             The maximum norm of a step's gradient, excluding the penalty.
         tol : float
@@ -233,7 +233,7 @@ class Network:
         Returns
         -------
         History
-            Losses, validation scores and seconds of the epochs.
+            The losses, validation scores and durations of the epochs.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Network:
         Notes
         -----
         Arguments are checked before anything changes. If training ends early (divergence, an error
-        in `callback` or `score`, Ctrl-C), the network is as it was after the last finished epoch.
+        in `callback` or `score`, Ctrl-C), the network keeps the state of the last finished epoch.
         """
         stack, validate = self._stack(loss), None
         samples = data.checked_samples(stack, X, Y, sample_weight, offset)

@@ -1,6 +1,7 @@
 """Estimates of the memory that training needs, computed from shapes before allocating anything.
 
-The estimates are upper bounds, within 20%, on what `tests/support/memory_process.py` measures.
+The estimates are upper bounds on the memory that `tests/support/memory_process.py` measures, and
+exceed it by at most 20%.
 """
 
 from collections.abc import Sequence
@@ -73,7 +74,7 @@ class Architecture:
         return (5 * padded + 5 * p) * s + block + rows + _compressed_bytes(X, s)
 
     def drawing_bytes(self, init: str) -> int:
-        """Return the bytes for drawing in float64 first, with full matrices where Q is drawn."""
+        """Return the bytes for drawing initial values: in float64, and as full matrices for Q."""
         s = self.itemsize
         of_layers = (
             m * n * n * (8 + 5 * s) + 40 * n * n
@@ -86,7 +87,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class SampleSizes:
-    """Sizes in bytes of the samples that the solver takes, and of a converted copy of X, if any."""
+    """Sizes in bytes of the solver's samples, and of a converted copy of X, if there is one."""
 
     n_samples: int
     X: int
@@ -134,7 +135,7 @@ def _with_freed(needed: int) -> int:
 
 
 def check_answers(network: Architecture, n_samples: int, each: int, converted: int) -> None:
-    """Raise MemoryLimitError if a block and outputs of `each` bytes per sample do not fit."""
+    """Raise MemoryLimitError if a block and `each` bytes per sample do not fit in memory."""
     check_limit(
         _with_freed(n_samples * each + network.block_bytes(n_samples, arrays=2) + converted),
         f"the predictions for {n_samples:,} samples, {each:,} bytes each,",
@@ -143,13 +144,13 @@ def check_answers(network: Architecture, n_samples: int, each: int, converted: i
 
 
 def check_backward(network: Architecture, n_samples: int, converted: int) -> None:
-    """Raise MemoryLimitError if gradients and a block of rows do not fit."""
+    """Raise MemoryLimitError if the gradients and a block of rows do not fit in memory."""
     own = 3 * network.n_parameters * network.itemsize + network.block_bytes(n_samples)
     _check_network(network, _with_freed(own + converted), "its gradients")
 
 
 def check_creation(network: Architecture, init: str) -> None:
-    """Raise MemoryLimitError if a new network does not fit."""
+    """Raise MemoryLimitError if a new network does not fit in memory."""
     _check_network(network, network.drawing_bytes(init), "creating it")
 
 
@@ -182,7 +183,7 @@ def check_training(network: Architecture, samples: SampleSizes, needed: int) -> 
 
 
 def _check_network(network: Architecture, needed: int, purpose: str) -> None:
-    """Raise MemoryLimitError that names the largest layer and how to make it smaller."""
+    """Check the limit; the error names the largest layer and suggests how to make it smaller."""
     l, (kind, n, m) = max(enumerate(network.sizes), key=lambda item: _n_parameters(*item[1]))
     remedy = "Make this layer smaller (hidden_layer_sizes), or select features first."
     if kind == "quadratic":

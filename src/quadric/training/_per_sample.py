@@ -29,7 +29,7 @@ LOSS_CODES = {
     "cross_entropy": _layout.CROSS_ENTROPY,
     "squared_error": _layout.SQUARED_ERROR,
 }
-WORTH_COMPRESSING = 10_000  # entries; with fewer, loading the compiled functions costs more
+WORTH_COMPRESSING = 10_000  # entries; with fewer, loading the compiled functions is not worthwhile
 
 
 class _Space:
@@ -65,7 +65,7 @@ class PackedLayers:
     work : array
         Values of the current sample, such as its activations.
     memory : `kernels._layout.Memory`
-        All buffers, in the form that the compiled loop takes.
+        All buffers, in the form that the compiled loop expects.
     table : structured array
         One record for each layer; see `kernels._layout`.
     folds_offset : bool
@@ -137,7 +137,7 @@ class PackedLayers:
             array[...] = (rows if name == "packed" else rows.T).reshape(array.shape)
 
     def holds(self, stack: Stack) -> bool:
-        """Return whether the layers are equal to what `read_into` would write."""
+        """Return whether the layers hold the values that `read_into` would write."""
         copies = stack.snapshot()
         self.read_into(copies)
         pairs = zip(parameters(copies), parameters(stack.layers), strict=True)

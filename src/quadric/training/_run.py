@@ -12,7 +12,7 @@ from quadric.core import Layer, Stack
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs, targets, sample weights and a constant that is added to every input."""
+    """Inputs, targets, sample weights, and an offset that is added to every row of the inputs."""
 
     X: Matrix
     Y: Array
@@ -74,7 +74,7 @@ class Options:
         'lbfgs' stops when no entry of the gradient is larger than `tol`. The others count the
         consecutive epochs that do not improve the loss or the score by at least `tol`.
     n_iter_no_change : float or None
-        Training stops after more than this number of such epochs. None disables this rule.
+        Training stops when the number of such epochs exceeds this. None disables this rule.
         If it is set and there is a validation score, the weights of the best epoch are kept.
     max_evaluations : int or None
         Maximum number of evaluations of the objective ('lbfgs').
@@ -231,7 +231,7 @@ class TrainingState:
     rate: float | None = None
     memory: dict[str, Array] = field(default_factory=dict)
     steps: int = 0
-    packed: Any = None  # the compiled loop's buffer around memory["theta"] and ["scale"]
+    packed: Any = None  # the compiled loop's buffers; memory["theta"] and ["scale"] are two of them
     best_loss: float = np.inf
     best_score: float = -np.inf
     best_weights: list[Layer] | None = None
