@@ -408,7 +408,7 @@ def test_a_lazy_layer_without_parameters_is_refused():
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
 def test_weights_computed_by_a_hook_are_refused():
     """They are from the last forward pass and may be outdated."""
-    with pytest.raises(ValueError, match=r"'0' has forward hooks.* make the weights plain"):
+    with pytest.raises(ValueError, match=r"'0' has forward hooks.* make the weights ordinary"):
         to_network(nn.Sequential(weight_norm(nn.Linear(2, 2))))
 
 

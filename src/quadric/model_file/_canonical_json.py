@@ -1,4 +1,4 @@
-"""JSON with a single representation of each value, a strict parser, and the check for bad files."""
+"""Canonical JSON, with one representation of each value; a strict parser; the check of files."""
 
 import json
 import math
@@ -44,7 +44,7 @@ def parse(text: str) -> Any:
 
 
 def memory_estimate(text: bytes) -> int:
-    """An upper estimate, made without parsing, of the bytes that `parse` needs for its objects.
+    """An upper estimate, computed without parsing, of the bytes that `parse` needs.
 
     Each type of object is counted by a character that is always part of it. Equal keys share one
     object.
@@ -63,7 +63,7 @@ def memory_estimate(text: bytes) -> int:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
-    expect(len(made) == len(pairs), "the description has a key twice")
+    expect(len(made) == len(pairs), "the description contains a repeated key")
     return made
 
 

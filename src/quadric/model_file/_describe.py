@@ -138,7 +138,7 @@ class _Writer:
         return {"type": "network", "layers": layers}
 
     def fitted(self, model: Any, path: str) -> dict[str, Any]:
-        """Describe an estimator or a step by its parameters and the facts from its fit."""
+        """Describe an estimator or a step by its parameters and the facts learned in `fit`."""
         known = self._known(model)
         names = known.of._get_param_names() if type(model) is known.of else ()
         given = {name: getattr(model, name) for name in names}

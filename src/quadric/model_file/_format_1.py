@@ -42,7 +42,7 @@ DERIVED = {
 
 
 def upgrade(value: Any) -> Any:
-    """Convert a description to format 2, in place so that it takes no more memory."""
+    """Convert a description to format 2, in place, so that it needs no extra memory."""
     if isinstance(value, dict) and value.get("type") == "estimator":
         return _fitted(value)
     if isinstance(value, (dict, list)):

@@ -114,7 +114,7 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
         text, description, entries = _read_header(stream, form)
         view = memoryview(stream.read())
         size = max((end for *_, end in entries.values()), default=0)
-        expect(len(view) == size, "it changed while it was read")
+        expect(len(view) == size, "it changed while it was being read")
         claimed = description.pop("hash")
         parts = {n: (d, s, view[a:b]) for n, (d, s, a, b) in entries.items()}
         expect(
@@ -172,7 +172,7 @@ def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], Ent
     )
     raw = stream.read(length)
     expect(raw[:1] == b"{", f"it is not a {form.name}: it does not start like a safetensors file")
-    expect(_is_affordable(raw, size), "its header has more small pieces than that of a model")
+    expect(_is_affordable(raw, size), "its header contains more objects than that of a model")
     try:
         header: dict[str, Any] = parse(raw.decode("utf-8"))
     except UnicodeDecodeError:

@@ -55,7 +55,7 @@ def encode_array(
         described = [[i, describe(value, f"{name}.{i}")] for i, value in others]
         return {**entry, "dtype": "object", "others": described}
     if array.ndim == 2 and not array.flags.c_contiguous and array.strides[0] < array.strides[1]:
-        array, entry["transposed"] = array.T, True  # products depend on the order in memory
+        array, entry["transposed"] = array.T, True  # the memory order affects rounding
     if array.dtype.kind == "U" and array.ndim == 1:
         array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
         tensors[name] = np.frombuffer(array.tobytes(), dtype=np.uint8)

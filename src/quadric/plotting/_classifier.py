@@ -275,7 +275,7 @@ def _pair(labels: list[Any], pair: list[str] | None) -> tuple[Any, Any]:
 def plot_eigenvectors(
     model: Any, shape: tuple[int, int], count: int = 4, *, pixels: Sequence[int] | None = None
 ) -> Figure:
-    """Draw the eigenvectors of Q with the eigenvalues largest in magnitude, one row per class.
+    """Draw the eigenvectors of Q whose eigenvalues are largest in magnitude, one row per class.
 
     An input that resembles an eigenvector, or its negative, raises the score of the class if the
     eigenvalue is positive (+) and lowers it if the eigenvalue is negative (-).

@@ -181,7 +181,7 @@ def plot_slice(
     outline: bool = False,
     window: Window | None = None,
 ) -> Axes:
-    """Draw the conic in which a plane along two coordinates intersects a surface.
+    """Draw the conic in which a plane parallel to two coordinate axes intersects a surface.
 
     Parameters
     ----------

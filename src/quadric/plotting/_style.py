@@ -30,7 +30,7 @@ def dashes_of(k: int) -> Any:
 
 
 def plain(name: Any) -> str:
-    r"""A user's name, escaped so that matplotlib does not read it as mathematics.
+    r"""A name from the user, escaped so that matplotlib does not parse it as mathematics.
 
     >>> print(plain("$a$"))
     \$a\$
@@ -39,7 +39,7 @@ def plain(name: Any) -> str:
 
 
 def get_ax(ax: Axes | None, *, space: bool = False) -> Any:
-    """The given axes, or new ones made by pyplot."""
+    """The given axes, or new ones created by pyplot."""
     if ax is not None:
         if space and getattr(ax, "name", "") != "3d":
             raise ValueError("ax must be three-dimensional: figure.add_subplot(projection='3d').")

@@ -91,14 +91,14 @@ def gradients_qnn(
     y : array of shape (m,)
         Its target.
     loss : str
-        A loss of `Network.fit`.
+        Name of the loss, as in `Network.fit`.
 
     Returns
     -------
     loss : float
         The loss of the sample.
     gradients : list of dict
-        The arrays of each layer, by the names of its parameters.
+        The gradients of each layer, by the names of its parameters.
     """
     cache = forward(layers, activations, x)
     grads: list[Parameters] = []
@@ -140,7 +140,7 @@ def train_qnn(
     activations : sequence of str, optional
         One per layer; logistic by default.
     loss : str
-        A loss of `Network.fit`.
+        Name of the loss, as in `Network.fit`.
     l2 : float
         Every step also shrinks the weights, but not the biases, by the factor 1 - eta l2.
     order : sequence of int, optional

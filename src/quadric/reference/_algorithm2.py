@@ -62,7 +62,7 @@ def backward(
 def update(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
-    """b takes delta . v2 and c takes delta . v1; Algorithm 2 prints them the other way around."""
+    """Update b with delta . v2 and c with delta . v1; Algorithm 2 prints them swapped."""
     if v2 is None:
         layer["b"] = layer["b"] - eta * delta
         layer["W"] = layer["W"] - np.outer(eta * delta, a)
@@ -93,14 +93,14 @@ def gradients_rpqnn(
     y : array of shape (m,)
         Its target.
     loss : str
-        A loss of `Network.fit`.
+        Name of the loss, as in `Network.fit`.
 
     Returns
     -------
     loss : float
         The loss of the sample.
     gradients : list of dict
-        The arrays of each layer, by the names of its parameters.
+        The gradients of each layer, by the names of its parameters.
     """
     cache = forward(layers, activations, x)
     grads: list[Parameters] = []
@@ -149,7 +149,7 @@ def train_rpqnn(
     activations : sequence of str, optional
         One per layer; logistic by default.
     loss : str
-        A loss of `Network.fit`.
+        Name of the loss, as in `Network.fit`.
     l2 : float
         Every step also shrinks the weights, but not the biases, by the factor 1 - eta l2.
     order : sequence of int, optional

@@ -21,7 +21,7 @@ def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:
 def update_rpqnn(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
-    """Algorithm 2: b takes delta . v1 and c takes delta . v2. They are swapped."""
+    """Algorithm 2: b is updated with delta . v1 and c with delta . v2. They are swapped."""
     before = dict(layer)
     update(layer, delta, v1, v2, a, eta)
     if v2 is not None:  # Algorithm 2 has no linear layers
@@ -58,7 +58,7 @@ def delta_expansion(
 def delta_with_upper_triangular_Q(
     layer: Parameters, delta: Array, a: Array, z_below: Array, activation: str
 ) -> Array:
-    """Section V: the whole coefficient is in q_ij, i < j, and q_ji = 0.
+    """Section V: q_ij with i < j holds the whole coefficient, and q_ji = 0.
 
     z is still correct, but [W' + 2V']delta with V = a'Q is not: an asymmetric Q needs the sum of
     a'Q and Q a instead of twice a'Q.

@@ -1,4 +1,4 @@
-"""Conversion between `quadric.Network` and torch modules with the same function and numbers."""
+"""Conversion between `quadric.Network` and equivalent torch modules with the same parameters."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 ACTIVATION_NAMES: dict[type[nn.Module], str] = {
     nn.Identity: "identity",
-    nn.Dropout: "identity",  # in prediction, like the next two
+    nn.Dropout: "identity",  # in evaluation mode, like the next two
     nn.Dropout1d: "identity",
     nn.AlphaDropout: "identity",
     nn.Sigmoid: "logistic",
@@ -168,7 +168,7 @@ class _Stage(NamedTuple):
 
 
 def _stages(module: nn.Module) -> list[_Stage]:
-    """Return the layers with their activations; raise ValueError for what is not supported."""
+    """Return the layers with their activations; raise ValueError for unsupported modules."""
     stages: list[_Stage] = []
     for place, part in _parts(module, ""):
         before = stages[-1] if stages else None
@@ -203,7 +203,8 @@ def _parts(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module | str
     if has_hooks(module, backward=False):
         raise ValueError(
             f"{_shown(place, module)} has forward hooks, which a Network cannot run: remove them "
-            "first (handle.remove(); for weight_norm and the like, make the weights plain)."
+            "first (handle.remove(); for weight_norm and the like, make the weights "
+            "ordinary parameters)."
         )
     prefix = f"{place}." if place else ""
     if isinstance(module, NetworkModule) and not has_own_forward(module, NetworkModule):

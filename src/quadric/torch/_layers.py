@@ -256,7 +256,7 @@ def is_sharded(tensor: Any) -> bool:
 
 
 def _shard_like(parameter: Any, whole: Tensor) -> Tensor:
-    """Return `whole`, sharded as the parameter is; all processes take the values of rank 0."""
+    """Return `whole`, sharded as the parameter is; all processes use the values of rank 0."""
     if not is_sharded(parameter):
         return whole
     from torch.distributed.tensor import distribute_tensor

@@ -207,8 +207,8 @@ class _OpenMP:
     """The OpenMP threads of torch, run through GOMP_parallel.
 
     Other threads would compete with them, because OpenMP's threads keep their cores busy for a
-    while after finishing. All of them are used each time, because OpenMP ends and
-    starts threads when their number changes. Those without a share of the work return at once.
+    while after finishing. All of them are used each time, because OpenMP ends and starts threads
+    when their number changes. Those without a share of the work return at once.
     """
 
     parallel: Any
