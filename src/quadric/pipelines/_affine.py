@@ -45,7 +45,7 @@ class PartlyAffine:
     Attributes
     ----------
     map : AffineMap
-        From the coordinates to the step's outputs.
+        The map from the coordinates to the step's outputs.
     origins : list of (source, index)
         The source of each coordinate: ('input', column) or ('output', column) of the step.
     """
@@ -110,7 +110,7 @@ def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
 
 
 def fill_values(steps: Sequence[Any]) -> Array:
-    """The values with which the steps replace missing values in each column; NaN for none."""
+    """The values with which the steps replace missing values in each column, or NaN."""
     found = [operations(step) for step in steps]
     every = [operation for inside in found for operation in inside]
     return fill_after(every, _n_inputs(steps[0], found[0]))
@@ -123,7 +123,7 @@ def _n_inputs(step: Any, found: Sequence[Operation]) -> int:
 
 
 def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> AffineMap:
-    """Compose the operations into one map; `last` replaces missing values after them."""
+    """Compose the operations into one map; `last` has the values that later fill missing ones."""
     whole = _identity(n)
     for i, operation in enumerate(found):
         n = width_after([operation], n)
@@ -132,7 +132,7 @@ def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> A
 
 
 def _map_of(operation: Operation, fill: Array) -> AffineMap:
-    """One operation as a map; `fill` replaces missing values after it."""
+    """One operation as a map; `fill` has the values that later fill missing ones."""
     match operation:
         case Affine(A=A, t=t):
             missing = np.isnan(t)  # columns without values in `fit`

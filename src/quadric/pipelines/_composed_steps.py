@@ -47,7 +47,7 @@ def named_steps(length: int) -> Rules:
 
 
 def expect_input_names(facts: Facts, step: Any, names: Any) -> None:
-    """The feature names of a step must be the names of its input columns."""
+    """Check that the feature names of a step are the names of its input columns."""
     known = getattr(step, "feature_names_in_", None)
     facts.expect(
         "feature_names_in_",
@@ -59,7 +59,7 @@ def expect_input_names(facts: Facts, step: Any, names: Any) -> None:
 def expect_plain_options(facts: Facts, step: Any) -> None:
     """Check `transformer_weights` and `verbose_feature_names_out`.
 
-    A name format with other fields or widths can fail, or produce names of any length.
+    A name format that contains other fields, or widths, could fail or produce names of any length.
     """
     weights, form = step.transformer_weights, step.verbose_feature_names_out
     valid = weights is None or (isinstance(weights, dict) and are_numbers(weights.values()))
@@ -108,7 +108,7 @@ class Part(NamedTuple):
         return hasattr(self.step, "get_params")
 
     def stand_in(self) -> Any:
-        """A step with outputs of the same width."""
+        """A step with the same number of output columns."""
         zeros = FunctionTransformer(lambda X: np.zeros((len(X), self.width)))
         return zeros if self.has_estimator else self.step
 
@@ -139,7 +139,7 @@ def column_indices(columns: Any, names: list[str]) -> list[int]:
             return [names.index(columns)]
         case slice(start=str()) | slice(stop=str()):
             start = None if columns.start is None else names.index(columns.start)
-            stop = None if columns.stop is None else names.index(columns.stop) + 1  # included
+            stop = None if columns.stop is None else names.index(columns.stop) + 1  # inclusive
             return list(range(len(names))[start : stop : columns.step])
         case slice():
             return list(range(len(names))[columns])

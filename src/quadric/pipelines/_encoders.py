@@ -31,13 +31,13 @@ def _is_nan(value: Any) -> bool:
 
 
 def _present(values: Array) -> Array:
-    """The categories without a NaN at the end and without None."""
+    """The categories, except for None and a NaN at the end."""
     values = values[:-1] if _is_nan(values[-1]) else values
     return values[np.fromiter((value is not None for value in values), bool, len(values))]
 
 
 LISTED: Rules = {"a list of arrays": lambda value: isinstance(value, list) and value}
-# The encoders search in the categories of a column, which must be sorted and distinct.
+# The encoders search the categories of a column, which must therefore be sorted and distinct.
 CATEGORIES: Rules = {
     "a list of arrays": lambda values: is_vector(values, "OUbiuf") and values.size,
     "increasing, with NaN at the end": lambda values: (
@@ -51,7 +51,7 @@ CATEGORIES: Rules = {
         sum(value is None for value in values) <= 1 and all_different(_present(values))
     ),
 }
-# The categories that the user gave, needed if the step is fitted again.
+# The categories given by the user, which are needed if the step is fitted again.
 GIVEN: Rules = {
     "'auto' or a list": lambda given: isinstance(given, list),
     "a list of lists": lambda given: all(
@@ -81,7 +81,7 @@ def _infrequent(step: Any) -> list[Array | None]:
 
 
 def _grouped(count: int, infrequent: Array | None) -> tuple[Array, int]:
-    """The code of each category, where infrequent ones share the last code; the number of codes."""
+    """The codes of the categories and their number; infrequent categories share the last code."""
     if infrequent is None:
         return np.arange(count), count
     frequent = np.ones(count, dtype=bool)
@@ -111,13 +111,13 @@ def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
             "a list with an entry for each column",
         )
         for given, values in zip(step.categories, step.categories_, strict=True):
-            if values.dtype.kind in "biuf":  # `fit` refuses numbers in another order
+            if values.dtype.kind in "biuf":  # `fit` rejects unsorted numbers
                 facts.check("categories", np.asarray(given), CATEGORIES)
     return {i: len(values) - 1 for i, values in enumerate(step.categories_) if _is_nan(values[-1])}
 
 
 def _restore_infrequent(step: Any, facts: Facts, missing: dict[int, int]) -> None:
-    """Group the infrequent categories; NaN, whose indices `missing` has, is never infrequent."""
+    """Group the infrequent categories; NaN, at the indices in `missing`, is never infrequent."""
     infrequent = facts.get("infrequent")
     step._infrequent_enabled = infrequent is not None
     if infrequent is None:
@@ -160,7 +160,7 @@ def _one_hot(step: Any) -> list[Operation]:
 
 
 def _restore_one_hot(step: Any, facts: Facts) -> int:
-    """Derive the other attributes with the methods of the class."""
+    """Derive the other attributes with the class's own methods."""
     _restore_categories(step, facts)
     _restore_infrequent(step, facts, {})
     facts.expect("feature_name_combiner", step.feature_name_combiner == "concat", "'concat'")
@@ -181,7 +181,7 @@ def _ordinal(step: Any) -> list[Operation]:
         codes = _grouped(present, infrequent)[0].astype(float)
         if present < len(values):
             codes = np.append(codes, float(step.encoded_missing_value))
-        codes = codes.astype(step.dtype).astype(float)  # a small dtype may not hold them all
+        codes = codes.astype(step.dtype).astype(float)  # a small dtype may round them
         columns.append(Categories(values, codes, unknown))
     return [Ordinal(tuple(columns))]
 

@@ -25,12 +25,12 @@ class FactError(ValueError):
 
 
 def is_vector(value: Any, kinds: str) -> bool:
-    """Whether a value is an array of one dimension with a dtype of one of these kinds."""
+    """Whether a value is a one-dimensional array whose `dtype.kind` is one of these letters."""
     return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
 
 
 def is_increasing(values: Array) -> bool:
-    """Whether every value is above the previous one (np.diff wraps around for unsigned dtypes)."""
+    """Whether every value exceeds the previous one (np.diff wraps around for unsigned dtypes)."""
     return bool((values[1:] > values[:-1]).all())
 
 
@@ -87,7 +87,7 @@ class Facts:
             raise FactError(f"{name} of {self.owner} must be {expected}")
 
     def check(self, name: str, value: Any, rules: Rules) -> Any:
-        """Return the value if it passes all rules, which map an expectation to its predicate."""
+        """Return the value if it passes all rules; each maps what is expected to a predicate."""
         for expected, holds in rules.items():
             self.expect(name, holds(value), expected)
         return value
@@ -129,7 +129,7 @@ class Facts:
                 f"an array with {ndim} dimensions": lambda value: (
                     isinstance(value, np.ndarray) and value.ndim == ndim
                 ),
-                f"of a dtype of kind {' or '.join(kinds)}": lambda array: array.dtype.kind in kinds,
+                f"of dtype.kind {' or '.join(kinds)}": lambda array: array.dtype.kind in kinds,
             },
         )
 
@@ -142,7 +142,7 @@ class Facts:
         nan: bool = False,
         whole: bool = False,
     ) -> Array:
-        """A vector of n finite numbers, at least `least`; with `nan`, entries may also be NaN."""
+        """A vector of n finite numbers >= `least`; with `nan`, entries may also be NaN."""
         return self.check(
             name,
             self.array(name, 1, "iu" if whole else "f"),
@@ -154,7 +154,7 @@ class Facts:
         )
 
     def matrix(self, name: str) -> Array:
-        """A matrix of finite numbers that is not empty."""
+        """A nonempty matrix of finite numbers."""
         return self.check(
             name,
             self.array(name, 2),
@@ -170,7 +170,7 @@ class Facts:
         if is_vector(value, "iuf"):
             return self.vector(name, n, least=0, whole=value.dtype.kind in "iu")
         self.expect(name, self.number(name) > 0, "positive")  # not an integer for weighted samples
-        return value  # partial_fit continues with a value of this type
+        return value  # with its type, which partial_fit preserves
 
     def feature_names(self, n: int) -> Array | None:
         """The names of the n input columns, or None."""
@@ -217,7 +217,7 @@ class Known:
         Sets the attributes of `fit` on an object that has only its parameters. Returns the number
         of input columns. Raises FactError or another ValueError.
     absent : dict
-        Required parameters of the class that `restore` sets from the facts.
+        Placeholders for required parameters of the class, which `restore` sets from the facts.
     """
 
     path: str

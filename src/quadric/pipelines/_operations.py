@@ -1,7 +1,7 @@
 """Preprocessing as data: the operations that describe every supported step.
 
 Each operation maps columns to columns. `width_after` returns the number of output columns.
-`missing_after` and `fill_after` follow missing values through operations.
+`missing_after` and `fill_after` track missing values through operations.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from quadric._utils.arrays import Array
 class Affine:
     """z = A (u - center) + shift; a vector A stands for a diagonal matrix.
 
-    The center is a separate field because subtracting it first loses no digits in float32.
+    The center is a separate field, because subtracting it first preserves precision in float32.
     """
 
     A: Array
@@ -42,10 +42,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class Select:
-    """Keep some of n columns.
-
-    The indices are increasing.
-    """
+    """Keep the columns at these indices, which are increasing, out of n columns."""
 
     indices: Array
     n: int
@@ -103,7 +100,7 @@ class Ordinal:
 
 @dataclass(frozen=True)
 class Bin:
-    """Count the inner `edges` of the column that are not above the value.
+    """Replace every value with the number of inner `edges` of its column that do not exceed it.
 
     With a `dtype`, the value is rounded to this dtype first.
     """
@@ -117,8 +114,7 @@ class Power:
     """A power transform.
 
     The method is 'yeo-johnson' or 'box-cox'. `lambdas` has the exponent of each column, as in
-    scikit-learn's PowerTransformer, without the standardization that may follow. That is a
-    separate `Affine`.
+    scikit-learn's PowerTransformer. The standardization that may follow is a separate `Affine`.
     """
 
     method: str
@@ -127,7 +123,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Branch:
-    """Operations on the columns at some indices."""
+    """Operations on the columns at the given indices."""
 
     columns: Sequence[int] | Array
     operations: "tuple[Operation, ...]"
@@ -145,7 +141,7 @@ class Beside:
     n: int
 
     def split(self, values: Any) -> list[tuple[Branch, Any]]:
-        """The branches, each with its part of the values (one value per output column)."""
+        """The branches, each with its share of the values (one value per output column)."""
         ends = accumulate(branch.width for branch in self.branches)
         return [
             (b, values[end - b.width : end]) for b, end in zip(self.branches, ends, strict=True)
@@ -154,7 +150,7 @@ class Beside:
 
 Operation = Affine | Clip | Select | Impute | Indicate | OneHot | Ordinal | Bin | Power | Beside
 
-# The number of input columns. The operations that are not listed take any number.
+# The number of input columns. Operations that are not listed accept any number.
 N_INPUTS: dict[type, Callable[[Any], int]] = {
     Affine: lambda operation: len(operation.center),
     Select: lambda operation: operation.n,
@@ -165,7 +161,7 @@ N_INPUTS: dict[type, Callable[[Any], int]] = {
     Power: lambda operation: len(operation.lambdas),
     Beside: lambda operation: operation.n,
 }
-# The number of output columns. The operations that are not listed return as many as they take.
+# The number of output columns. Operations that are not listed return as many as they receive.
 N_OUTPUTS: dict[type, Callable[[Any], int]] = {
     Affine: lambda operation: len(operation.shift),
     Select: lambda operation: len(operation.indices),
@@ -175,7 +171,10 @@ N_OUTPUTS: dict[type, Callable[[Any], int]] = {
 
 
 def width_after(operations: Sequence[Operation], n: int) -> int:
-    """The number of output columns for n input columns; ValueError if the operations do not fit."""
+    """Return the number of output columns for n input columns.
+
+    Raises ValueError if an operation expects a different number of columns.
+    """
     for operation in operations:
         kind = type(operation)
         if kind in N_INPUTS and N_INPUTS[kind](operation) != n:
@@ -186,7 +185,7 @@ def width_after(operations: Sequence[Operation], n: int) -> int:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, or not equal to itself as NaN and pandas' NaT are."""
+    """Whether a value is None or, like NaN and pandas' NaT, not equal to itself."""
     if value is None:
         return True
     try:
@@ -223,7 +222,7 @@ def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
 def fill_after(operations: Sequence[Operation], n: int, last: Array | None = None) -> Array:
     """The values with which the operations replace missing values in each of n columns.
 
-    `last` has the values that replace those still missing after the operations.
+    `last` has the values that replace any values still missing after the operations.
     """
     fill = np.full(n, np.nan)
     match operations:

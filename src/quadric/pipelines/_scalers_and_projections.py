@@ -9,11 +9,11 @@ from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
 
-# about the square root of the smallest positive number; `fit` never computes a smaller scale, and
-# such a scale would overflow on any data
+# About the square root of the smallest positive number. `fit` never computes a smaller scale, which
+# would overflow for any data.
 SMALLEST_SCALE = 1e-162
 MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
-LONGEST = 1.001  # bound on an entry of a unit vector, with rounding errors
+LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
@@ -36,7 +36,7 @@ def _standard(step: Any) -> list[Operation]:
 
 
 def _restore_standard(step: Any, facts: Facts) -> int:
-    """Restore `scale_` from the file, not from `var_`: versions differ on what is constant."""
+    """Restore `scale_` from the file; scikit-learn's versions derive it from `var_` differently."""
     n = facts.count("n_features_in_", 1)
     step.mean_ = None if facts.get("mean_") is None else facts.vector("mean_", n, nan=True)
     facts.expect("mean_", not step.with_mean or step.mean_ is not None, "a vector")
@@ -217,7 +217,7 @@ SCALERS_AND_PROJECTIONS = [
             step.center_ if step.with_centering else None,
             step.scale_ if step.with_scaling else None,
         ),
-        typical=lambda step: (  # 1.35 is the quartile range of the normal distribution
+        typical=lambda step: (  # 1.35: interquartile range of the standard normal
             (step.center_, step.scale_ / 1.35)
             if step.with_scaling and step.with_centering
             else None

@@ -60,7 +60,7 @@ class UnknownStepError(TypeError):
 def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     """The named steps of a model in order, and its final estimator.
 
-    The steps of inner pipelines are listed one by one; 'passthrough' is left out.
+    The steps of inner pipelines are listed one by one; 'passthrough' is omitted.
     """
     if not _is_pipeline(model):
         return [], model
@@ -78,7 +78,7 @@ def _flat(name: str, step: Any) -> list[tuple[str, Any]]:
 def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
     """The named steps of a model, its final estimator, and the network in it.
 
-    Raises TypeError if there is no network; `accepted` lists what a model may be.
+    Raises TypeError if there is no network. `accepted` lists the accepted models for the message.
     """
     steps, last = split(model)
     network = getattr(last, "network_", last)
@@ -93,7 +93,7 @@ def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any
 
 
 def find(step: Any) -> KnownStep:
-    """The entry of a step in the table; UnknownStepError if it has none."""
+    """Return the entry of a step in the table; raise UnknownStepError if it has none."""
     of, name = type(step), type(step).__name__
     known = STEPS.get(name)
     if of.__module__.startswith("sklearn.") and known is not None and has_known_score(step):
@@ -120,7 +120,10 @@ def operations(step: Any) -> list[Operation]:
 
 
 def width(steps: Sequence[Any], n: int) -> int:
-    """The number of output columns for n input columns; ValueError if the steps do not fit."""
+    """Return the number of output columns for n input columns.
+
+    Raises ValueError if a step expects a different number of columns.
+    """
     for step in steps:
         expected = getattr(step, "n_features_in_", n)
         if expected != n:
@@ -138,7 +141,7 @@ def _is_pipeline(step: Any) -> bool:
 def _named_operations(
     steps: Steps, n: int = 0, weight: float | None = None
 ) -> tuple[Operation, ...]:
-    """The operations of named steps on n columns, and the multiplication by a weight."""
+    """The operations of named steps on n columns, followed by multiplication by any weight."""
     found: list[Operation] = []
     for name, step in steps:
         try:
@@ -162,7 +165,7 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
     facts.expect("steps", not any(drops(s) for s in inner), "a list of steps without 'drop'")
     taken = [s.n_features_in_ for s in inner if hasattr(s, "n_features_in_")]
     if not taken:
-        return 0  # nothing but 'passthrough': any number of columns
+        return 0  # only 'passthrough', which accepts any number of columns
     transforms = [s for s in inner if hasattr(s, "transform")]
     facts.expect("steps", transforms in (inner, inner[:-1]), "transformers, except for the last")
     m = width(transforms, int(taken[0]))
@@ -214,7 +217,7 @@ def _restore_columns(step: Any, facts: Facts) -> int:
     for part in parts:
         expect_input_names(facts, part.step, None if names is None else names[part.indices])
     rebuild_columns(step, parts[:-1], parts[-1], names, n)
-    # without a sparse block scikit-learn cannot join the blocks as a sparse matrix
+    # unless one block is sparse, scikit-learn cannot stack the blocks into a sparse matrix
     step.sparse_output_ = facts.flag("sparse_output_") and any(map(has_sparse_output, parts))
     return n
 
