@@ -154,7 +154,7 @@ def test_accuracies_match_separate_dense_runs(kind, options):
 def test_a_task_with_more_images_than_available_is_refused(store):
     with pytest.raises(ValueError, match="size must be at most 1500, the number of training"):
         run_task(Task(1501, 4, "linear", 0), QUICK, DATA)
-    with pytest.raises(ValueError, match="tasks must ask for at most 1500 training images"):
+    with pytest.raises(ValueError, match="tasks must use at most 1500 training images"):
         run_sweep([Task(1501, 4, "linear", 0)], QUICK, DATA, store)
 
 

@@ -1,5 +1,5 @@
 """Reproduction of the paper: experiments, sweeps of training runs, and the report.
 
-May import every package except `cli`. Start with `experiments`, which has one file per result;
-`sweep` runs and stores the many trainings of the MNIST table, and `report` writes the HTML page.
+May import every package except `cli`. Start with `experiments`, which has one file per result.
+`sweep` performs and stores the many runs behind the MNIST table, and `report` writes the HTML page.
 """

@@ -1,4 +1,4 @@
-"""The cost of the printed errors: the algorithms as printed beside the corrected ones."""
+"""The cost of the printed errors: the algorithms as printed, compared with the corrected ones."""
 
 from collections.abc import Callable
 from functools import partial
@@ -85,7 +85,7 @@ def _reduced_layer(rng: np.random.Generator, n: int, m: int, scale: float) -> di
     return {name: rng.normal(0, scale, shape) for name, shape in shapes.items()}
 
 
-@np.errstate(over="ignore")  # of exp in the plain sigmoid if z is very negative
+@np.errstate(over="ignore")  # exp overflows in the plain sigmoid if z is very negative
 def _train_both(
     versions: tuple[Callable[..., Any], ...],
     start: Any,
@@ -119,7 +119,7 @@ ERRORS = {
 
 
 def run(context: Context) -> Outcome:
-    """Train with each error, over 5 seeds and 10 epochs (2 and 4 in a quick run)."""
+    """Train with each error for 10 epochs with 5 seeds (4 epochs and 2 seeds in a quick run)."""
     seeds, epochs = (5, 10) if context.full else (2, 4)
     rows, claims = [], []
     scores = context.map(
@@ -156,7 +156,7 @@ def run(context: Context) -> Outcome:
         "where other weights can compensate, and with one neuron on a strip, where none can. "
         "Quadratic logistic regression, whose w update is printed with the wrong sign, is trained "
         "on a tilted ellipse. "
-        "Only full runs are judged: the printed update is sufficient if it loses less than one "
+        "Only full runs are judged: the printed update is sufficient if it costs less than one "
         "percentage point after the last epoch.",
         [table],
         claims,

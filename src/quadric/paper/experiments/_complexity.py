@@ -76,7 +76,7 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
 
 
 def held(m: int, n: int) -> list[tuple[Any, ...]]:
-    """Return a row per model: extra numbers as printed and as held, and bytes in float32."""
+    """Return a row per model: extra numbers as printed and as stored, and bytes in float32."""
     rows = []
     for model, kind in MODELS.items():
         layer = Network.create(n, [(kind, m, "logistic")], rng=0, dtype="float32").layers[0]
@@ -92,7 +92,7 @@ def held(m: int, n: int) -> list[tuple[Any, ...]]:
 
 
 def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """Return the exponents of n for n neurons with n inputs: counted, held, and timed."""
+    """Return the exponents of n, for n neurons with n inputs, of the counts, memory and time."""
     rows = []
     for model, kind in MODELS.items():
         seconds = [_seconds_per_step(kind, n) for n in timed]
@@ -242,10 +242,11 @@ class LayerCost:
 
 
 def cost(sizes: Sequence[int], kinds: Sequence[str]) -> list[LayerCost]:
-    """Return the cost of each layer of a network of these sizes, inputs first, one kind per layer.
+    """Return the cost of each layer of a network.
 
-    The time is an estimate: multiplications divided by the rate at which this machine trains a
-    small layer of the same kind in mini-batches.
+    `sizes` starts with the number of inputs, and `kinds` has one kind per layer. The time is an
+    estimate: multiplications divided by the rate at which this machine trains a small layer of the
+    same kind in mini-batches.
     """
     rows = []
     for (n, m), kind in zip(pairwise(sizes), kinds, strict=True):

@@ -1,4 +1,4 @@
-"""What an experiment is given (`Context`) and what it returns (`Outcome`)."""
+"""The settings of an experiment (`Context`) and its result (`Outcome`)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
 from quadric.paper.sweep import Recipe, Store
 
-# The paper's names of the networks, and the kinds of their layers.
+# The paper's names for the networks, and the kinds of their layers.
 MODELS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
 NAMES = {kind: model for model, kind in MODELS.items()}
 
@@ -99,7 +99,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, and whether it holds.
+    """A statement in the paper, and whether it holds.
 
     Attributes
     ----------
@@ -108,9 +108,9 @@ class Claim:
     paper, ours : str
         The paper's numbers, and ours.
     holds : bool or None
-        Whether it holds in our numbers; None if it is not judged.
+        Whether our numbers confirm it; None if it is not judged.
     paper_holds : bool or None
-        Whether it holds in the paper's own numbers.
+        Whether the paper's own numbers confirm it.
     erratum : bool
         Whether the statement is suspected to be an error in the paper.
     """
@@ -137,7 +137,7 @@ class Outcome:
     figures : dict of Figure
         The figures by file name.
     facts : dict
-        Settings and measurements worth keeping: data, seeds, seconds.
+        Settings and measurements worth keeping, such as data, seeds and seconds.
     """
 
     name: str
@@ -151,7 +151,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A result of the paper: how to run it, and about how many seconds it takes on two cores."""
+    """A result of the paper: how to reproduce it, and roughly how many seconds two cores take."""
 
     run: Callable[[Context], Outcome]
     estimate: Callable[[Context], float]

@@ -1,4 +1,4 @@
-"""The paper's MNIST table: run what the store lacks and compare all cells with the paper's."""
+"""The paper's MNIST table: run the tasks that the store lacks, and compare all cells."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +41,7 @@ CROSS: dict[str, Any] = {  # the style of the paper's values
 
 
 def tasks_for(context: Context) -> list[Task]:
-    """Return the tasks of the table, or those for a quick run or a small data set."""
+    """Return the tasks of the table; fewer for a quick run or a small data set."""
     assert context.images is not None
     count = context.seeds or (25 if context.full else 3)
     return table_tasks(
@@ -68,7 +68,7 @@ def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) ->
 def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
     """Run the tasks that the store lacks, and compare the table with the paper's.
 
-    If the images are not MNIST, the same grid runs on them and is not compared.
+    If the images are not MNIST, the same grid is run on them, but not compared with the paper.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Tabl
             "Our results in the form of the paper's table",
             (*PLACE, *STATISTICS),
             rows(STATISTICS),
-            f"Percent of the {len(data.y_test)} test images, over the seeds.",
+            f"Accuracy on the {len(data.y_test)} test images, in percent, over the seeds.",
             dict.fromkeys(STATISTICS, ".2f"),
         ),
         Table(
@@ -220,9 +220,9 @@ def _panels(
     paper: Callable[[Cell], float | None] | None = None,
     error: Callable[[Cell], float] | None = None,
 ) -> Figure:
-    """Draw a line per model in a panel per number of epochs and size.
+    """Draw a line for each model, with a panel for each number of epochs and each size.
 
-    `x` and `y` hold the label of an axis and a function that returns the coordinate of a cell.
+    `x` and `y` contain the label of an axis and a function that returns the coordinate of a cell.
     `paper` returns the paper's y, drawn as a cross, and `error` the length of an error bar.
     """
     sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))

@@ -74,7 +74,7 @@ def paper_table() -> dict[Key, dict[str, float]]:
 
 
 def cells_of(runs: Sequence[Run], recipe: Recipe, paper: dict[Key, dict[str, float]]) -> list[Cell]:
-    """Compute mean, standard deviation (n - 1), best and worst over the seeds of each cell."""
+    """Compute mean, standard deviation (divisor n - 1), best and worst of each cell's seeds."""
     groups = defaultdict(list)
     for run in runs:
         for epochs, accuracy in zip(recipe.epochs, run.result.accuracies, strict=True):
@@ -98,7 +98,7 @@ def cells_of(runs: Sequence[Run], recipe: Recipe, paper: dict[Key, dict[str, flo
 
 
 def gains(means: Means, better: str, worse: str) -> dict[tuple[int, ...], float]:
-    """Return how much better one model is than another, for each size, epochs and width."""
+    """Return how much better one model is than another for each (size, epochs, width)."""
     return {
         key[:3]: mean - means[(*key[:3], worse)]
         for key, mean in means.items()

@@ -1,7 +1,7 @@
 """The cluster theorem: one layer of C quadratic neurons separates C bounded clusters.
 
-Checked by construction (the smallest ellipsoid around each class) and by training. Two interleaved
-moons are a counterexample, with a proof.
+It is checked by construction (the smallest ellipsoid around each class) and by training. Two
+interleaved moons are shown to be a counterexample, with a proof.
 """
 
 import time
@@ -24,7 +24,7 @@ def bounded_clusters(C: int, d: int, rng: np.random.Generator) -> tuple[Array, A
     """Draw training and test points, uniform in C disjoint ellipsoids."""
     centers: list[Array] = []
     box = 1.6 * C ** (1 / d) + 2.0
-    while len(centers) < C:  # at least 2.5 apart; half-lengths are at most 1
+    while len(centers) < C:  # at least 2.5 apart; the semi-axes are at most 1
         candidate = rng.uniform(-box, box, d)
         if all(np.linalg.norm(candidate - center) > 2.5 for center in centers):
             centers.append(candidate)
@@ -77,7 +77,7 @@ def _by_thresholds(network: Any, X: Array, y: Array) -> float:
 
 
 def run(context: Context) -> Outcome:
-    """Separate all sets of clusters; a quick run omits the largest counts and dimensions."""
+    """Separate all sets of clusters, without the largest counts and dimensions in a quick run."""
     end = None if context.full else 4
     cases = list(product(COUNTS[:end], DIMENSIONS[:end], (0,)))
     rows: list[dict[str, Any]] = context.map(train, cases, "theorem")

@@ -22,7 +22,7 @@ def run(context: Context) -> Outcome:
     compared, size = data.name == "mnist", len(data.X_train)
     repeats = 5 if context.full else 3
     results: dict[str, list[Any]] = {model: [] for model in MODELS}
-    # in turn, so that a slow moment affects all three
+    # in turn, so that a temporary slowdown affects all three
     for done, (seed, model) in enumerate(product(range(repeats), MODELS), start=1):
         results[model].append(run_task(Task(size, 30, MODELS[model], seed), recipe, data))
         context.progress(done, 3 * repeats, f"timing: {model.upper()}")
@@ -47,7 +47,7 @@ def run(context: Context) -> Outcome:
         if model != "ann":
             claims.append(
                 Claim(
-                    f"{model.upper()} takes at most {paper:.2f} times the time of ANN",
+                    f"{model.upper()} takes at most {paper:.2f} times as long as ANN",
                     f"{paper:.2f}",
                     f"{ratio:.2f}",
                     ratio <= paper if compared else None,
@@ -59,8 +59,8 @@ def run(context: Context) -> Outcome:
         f"{size:,} images, 5 epochs, 30 hidden neurons, one core",
         (*columns, "accuracy", "million steps per second"),
         rows,
-        "The paper does not name its machine, so ratios are compared. The models run in turns, and "
-        "the ratios are medians.",
+        "The paper does not name its machine, so ratios are compared. The models are run in turn, "
+        "and the ratios are medians.",
         dict.fromkeys((*columns[2:5], "accuracy", "million steps per second"), ".2f"),
     )
     return Outcome(

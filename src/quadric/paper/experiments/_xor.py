@@ -1,7 +1,7 @@
 """XOR with a single quadratic neuron: an ellipse from Q = I, a hyperbola from a random Q.
 
-The paper shows one solution of each kind. It does not say when training stops, but this matters:
-with more epochs every ellipse turns into a hyperbola, because |q12| outgrows q11. The neuron that
+The paper shows one solution of each kind. It does not state when training stops, which matters:
+with more epochs, every ellipse turns into a hyperbola, because |q12| outgrows q11. The neuron that
 starts from the identity therefore stops as soon as all four points are classified correctly.
 """
 
@@ -27,7 +27,7 @@ from quadric.plotting._style import BOUNDARY, color_of, marker_of
 
 @dataclass(frozen=True)
 class Variant:
-    """How to start and when to stop; `expected` is the paper's kind of boundary."""
+    """How to start and when to stop; `expected` is the kind of boundary in the paper."""
 
     name: str
     start: str
@@ -106,7 +106,7 @@ def run(context: Context) -> Outcome:
         if variant.expected is not None:
             claims.append(
                 Claim(
-                    f"one quadratic neuron solves XOR, Q starting as {variant.start}",
+                    f"one quadratic neuron solves XOR (initial Q: {variant.start})",
                     variant.expected,
                     f"{solved} of {seeds} solved: {found}",
                     solved == seeds and list(kinds) == [variant.expected],

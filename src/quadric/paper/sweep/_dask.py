@@ -1,4 +1,4 @@
-"""Sweeps on the workers of a Dask cluster; the only importer of `distributed`.
+"""Sweeps on the workers of a Dask cluster; the only module that imports `distributed`.
 
 Runs are submitted in rounds. If a worker dies, the scheduler moves its runs to workers that have
 the data. Runs are lost if the last worker with the data dies, if several workers die during one
@@ -28,12 +28,12 @@ RETRIES = 3  # for a task that raises; the scheduler itself moves the runs of a 
 def on_cluster(
     tasks: Sequence[Task], recipe: Recipe, data: ImageData, address: str
 ) -> Iterator[Finished]:
-    """Yield the results as they finish. Each worker gets the data once, and again if lost."""
+    """Yield results as runs finish. Each worker gets the data once, and again if it is lost."""
     with _connected(address) as client:
         try:
             _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
             for worker, answer in client.run(versions, on_error="return").items():
-                # an OSError stands for a worker that died at this moment
+                # an OSError means that the worker has just died
                 if answer != versions() and not isinstance(answer, OSError):
                     raise RuntimeError(_mismatch(versions(), worker, answer))
         except OSError:
@@ -44,7 +44,7 @@ def on_cluster(
             reason = yield from _round(client, left, recipe, data, lost)
             rounds = rounds + 1 if len(lost) == len(left) else 0
             if lost:
-                time.sleep(0.5)  # until the scheduler notices that a worker is gone
+                time.sleep(0.5)  # the scheduler may not have noticed yet that a worker is gone
                 _wait_for_worker(client, address, SECONDS_WITHOUT_WORKERS)
             if rounds == ROUNDS_WITHOUT_RESULT:
                 raise RuntimeError(
@@ -70,7 +70,7 @@ def _round(
             ): task
             for task in tasks
         }
-    except Exception as error:  # workers or the scheduler died meanwhile
+    except Exception as error:  # workers or the scheduler died in the meantime
         lost.extend(tasks)
         return _one_line(error)
     reason, failure = "", None
@@ -104,7 +104,7 @@ def _cancel(client: Any, futures: dict[Any, Task]) -> None:
 
 
 def _wait_for_worker(client: Any, address: str, seconds: float) -> None:
-    """Wait until the cluster has a worker; the scheduler may restart meanwhile."""
+    """Wait until the cluster has a worker; the scheduler may restart in the meantime."""
     deadline = time.monotonic() + seconds
     while True:
         if client.status in ("closing", "closed"):
@@ -144,13 +144,13 @@ def run_remotely(
 
 
 def versions() -> tuple[str, str]:
-    """Return the versions that must be the same on all workers for one table."""
+    """Return the versions that all workers of a sweep must have in common."""
     return environment().quadric, ENGINE
 
 
 @contextlib.contextmanager
 def _connected(address: str) -> Iterator[Any]:
-    """Connect to the scheduler, and silence distributed: errors are reported in one line."""
+    """Connect to the scheduler, and silence its logs: errors are reported in one line instead."""
     require("distributed", extra="dask", by="A Dask cluster")
     if not re.fullmatch(r"[a-z]+://\S+:\d+", address):
         raise ConnectionError(

@@ -12,7 +12,7 @@ from quadric._utils.arrays import Array, Matrix
 from quadric.datasets import ImageData
 from quadric.network import Network
 
-BLOCK = 1024  # images compressed at a time
+BLOCK = 1024  # number of images converted at a time
 
 _lock = threading.Lock()  # one thread builds, the others wait
 _latest: list[tuple[Any, "Prepared"]] = []  # at most one: a data set is large
@@ -58,7 +58,7 @@ def prepare(data: ImageData, dtype: str) -> Prepared:
     key = (data.checksum, data.largest, np.shape(data.X_train), np.shape(data.X_test), dtype)
     with _lock:
         if not _latest or _latest[0][0] != key:
-            _latest.clear()  # before building the next, so that two are never in memory
+            _latest.clear()  # before building the next, so that two are never in memory at once
             built = _build(data, dtype)
             _compile(dtype)
             _latest.append((key, built))
@@ -99,6 +99,6 @@ def _check(part: str, images: Array, labels: Array) -> None:
 
 
 def _compile(dtype: str) -> None:
-    """Compile or load the engine, so that the seconds of a run do not include it."""
+    """Compile or load the engine in advance, so that no run's seconds include this."""
     net = Network.create(2, [("linear", 2, "logistic")], rng=0, dtype=dtype)
     net.fit(sparse.csr_array(np.eye(2, dtype=dtype)), np.eye(2), epochs=1, offset=-0.5)

@@ -1,4 +1,4 @@
-"""Run the tasks of a sweep that are not in the store, and store each result at once."""
+"""Run the tasks of a sweep that are not in the store, and store each result immediately."""
 
 import contextlib
 import threading
@@ -24,14 +24,14 @@ def run_sweep(
     dask: str | None = None,
     on_result: Callable[[Run, int, int], object] | None = None,
 ) -> list[Run]:
-    """Run the tasks that the store does not have; return all runs in the order of the tasks.
+    """Run the tasks that are not in the store, and return all runs in the order of the tasks.
 
     Parameters
     ----------
     tasks : iterable of Task
     recipe : Recipe
     data : ImageData
-        Held in memory once, for any number of jobs.
+        Only one copy is held in memory, for any number of jobs.
     store : Store
         Only this process writes to it. Each run is stored as soon as it is finished. If the sweep
         ends early (Ctrl-C, an error, kill -9), the next one resumes from there.
@@ -49,12 +49,12 @@ def run_sweep(
     largest = max((task.size for task in wanted), default=0)
     if largest > len(data.X_train):
         raise ValueError(
-            f"tasks must ask for at most {len(data.X_train)} training images, as many as there "
-            f"are. Got {largest} instead."
+            f"tasks must use at most {len(data.X_train)} training images, the number available. "
+            f"Got {largest} instead."
         )
     stored = {run.task: run for run in store.runs(recipe, data.checksum)}
     runs = {task: stored[task] for task in wanted if task in stored}
-    # the longest first, so that no core waits at the end for a long run that started late
+    # longest first, so that no core is idle at the end while a long run that started late finishes
     missing = sorted(set(wanted) - set(runs), key=lambda task: (-task.cost, task))
     if missing:
         results: Any = (  # a generator
@@ -73,12 +73,12 @@ def run_sweep(
 def _in_threads(
     tasks: Sequence[Task], recipe: Recipe, data: ImageData, jobs: int | None
 ) -> Iterator[Finished]:
-    """Yield the results as they finish. Threads suffice: the compiled loop releases the GIL."""
+    """Yield results as runs finish. Threads suffice, because the compiled loop releases the GIL."""
     from joblib import cpu_count
 
     stop = threading.Event()
     failure: BaseException | None = None
-    # around all runs: changing the number makes BLAS threads spin
+    # once for all runs, because every change of the number makes BLAS threads spin
     with one_blas_thread(), ThreadPoolExecutor(jobs or cpu_count()) as pool:
         runs = {
             pool.submit(run_task, task, recipe, data, cancelled=stop.is_set): task for task in tasks
@@ -93,7 +93,7 @@ def _in_threads(
                     failure = error
                     stop.set()
         finally:
-            stop.set()  # running tasks end with their epoch
+            stop.set()  # running tasks stop at the end of their epoch
             pool.shutdown(cancel_futures=True)
     if failure is not None:
         raise failure

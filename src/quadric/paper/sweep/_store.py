@@ -1,4 +1,4 @@
-"""Finished runs in an SQLite file: one transaction per run, none lost, none run twice."""
+"""Finished runs in an SQLite file: one transaction per run, so that none is lost or repeated."""
 
 import contextlib
 import hashlib
@@ -21,7 +21,7 @@ Key = tuple[str, str, str]  # recipe, engine, checksum of the data
 TYPES = (
     *(str, str, str),  # the key
     *(int, int, str, int),  # the task
-    *(str, float, int),  # the result; its accuracies as JSON
+    *(str, float, int),  # the result, with its accuracies as JSON
     *(str, str, str, str, str),  # the environment
     str,  # the time
     str,  # the digest of all other values
@@ -30,7 +30,7 @@ TYPES = (
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run as it is stored; `finished_at` is an ISO 8601 time in UTC."""
+    """A finished run, as stored; `finished_at` is an ISO 8601 time in UTC."""
 
     task: Task
     result: Result
@@ -44,10 +44,11 @@ class Store:
     Parameters
     ----------
     path : str or Path
-        Links are followed, and the file itself is locked: a store has one writer, whatever name
-        it is opened under.
+        Links are followed, and the file itself is locked, so a store has only one writer,
+        whichever name it is opened under.
     read_only : bool
-        For reports: takes no lock, changes nothing, and works while another process writes.
+        Whether to only read the store, for a report. This takes no lock, changes nothing, and
+        works while another process writes.
 
     Raises
     ------
@@ -74,7 +75,7 @@ class Store:
             self._close = undo.pop_all()
 
     def runs(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Run]:
-        """Return all runs of the recipe on these data, in the order of their tasks."""
+        """Return all runs of the recipe on this data, in the order of their tasks."""
         if self._read_only:  # another process may have added some
             with store_file.explained(self.path):
                 self._runs = self._read()
@@ -82,7 +83,7 @@ class Store:
         return sorted(found, key=lambda run: run.task)
 
     def _read(self) -> list[tuple[Key, Run]]:
-        """Read and verify every run, of any recipe."""
+        """Read and verify the runs of all recipes."""
         values = store_file.read_all(self._file)
         try:
             return [from_values(row) for row in values]
@@ -106,7 +107,7 @@ class Store:
                 "back, then run the same command again."
             )
         with store_file.explained(self.path):
-            # outside of BEGIN and COMMIT every statement is a transaction
+            # outside BEGIN and COMMIT, every statement is its own transaction
             cursor = self._connection.execute(
                 f"INSERT INTO runs VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING",
                 values,
@@ -160,5 +161,5 @@ def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
 
 
 def digest(values: Sequence[Any]) -> str:
-    """Return a digest that detects damage which leaves plausible numbers; not forgery."""
+    """Return a digest that detects damage, even to plausible numbers, but not forgery."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()

@@ -1,7 +1,7 @@
 """The SQLite file of a store: created atomically, locked, and verified before it is written.
 
-While the file is in use, SQLite keeps a log (`-wal`) and its index (`-shm`) beside it. It uses any
-files of these names, so they are checked first.
+While the file is in use, SQLite keeps a log (`-wal`) and its index (`-shm`) next to it. It would
+use any files with these names, so they are checked first.
 """
 
 import contextlib
@@ -50,9 +50,10 @@ INSERT INTO meta VALUES
 COMMIT;
 """
 # In WAL mode, a report can read while a sweep writes. With FULL, a stored run survives a power
-# failure; with NORMAL, only a killed process, in return for a fraction of a millisecond.
+# failure. NORMAL would save a fraction of a millisecond, but runs would only survive a killed
+# process.
 SETTINGS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-SUFFIXES = ("-journal", "-wal", "-shm")  # of files that SQLite may keep beside a database
+SUFFIXES = ("-journal", "-wal", "-shm")  # of files that SQLite may keep next to a database
 LOG_MAGIC = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))
 LOCK_FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 LOCK_BYTE = 2**62  # SQLite locks bytes from 2**30 on; no store is this long
@@ -75,7 +76,7 @@ _guard = threading.Lock()
 
 
 def create(path: Path) -> None:
-    """Create a store unless one exists. A process killed meanwhile leaves no partial store.
+    """Create a store unless one exists. A process that is killed leaves no partial store.
 
     If another process creates one at the same time, that one is kept.
     """
@@ -97,14 +98,14 @@ def create(path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Check the file and those beside it before SQLite opens them and might change them."""
+    """Check the file and those next to it before SQLite opens and possibly changes them."""
     info = os.stat(path)
     if stat.S_ISDIR(info.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(info.st_mode):
         raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a file")
     if info.st_size == 0:
-        raise _not_a_store(path)  # SQLite would remove a log beside it, even for reading only
+        raise _not_a_store(path)  # SQLite would remove its log, even in read-only mode
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if info.st_nlink > 1:
@@ -124,7 +125,7 @@ def check_place(path: Path) -> None:
 
 
 def _belongs(other: Path, size: int) -> bool:
-    """Return whether a file beside the store looks like SQLite's."""
+    """Return whether a file next to the store looks like one of SQLite's."""
     if other.name.endswith("-wal"):
         with other.open("rb") as stream:
             return stream.read(8) in LOG_MAGIC
@@ -157,7 +158,7 @@ def read_all(path: Path) -> list[tuple[Any, ...]]:
         except StoreError:
             if has_log or not log.exists():
                 raise
-            # a sweep has started to write meanwhile: try again
+            # a sweep has started to write in the meantime: try again
 
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
@@ -185,7 +186,7 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of the system into StoreErrors that name the file."""
+    """Convert errors of SQLite and of the system to StoreErrors that name the file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -198,7 +199,7 @@ def explained(path: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_NOTADB:
             raise _not_a_store(path) from None
         raise damaged(path, error) from None
-    except UnicodeError:  # an error message of SQLite that quotes invalid text
+    except UnicodeError:  # SQLite's error message quotes invalid text
         raise damaged(path, "it holds invalid text") from None
     except OSError as error:
         raise StoreError(
@@ -235,20 +236,20 @@ def _one_line(reason: object) -> str:
 
 
 class Lock:
-    """Hold the lock of the existing file `path`, or raise StoreError: one process may write.
+    """A lock on an existing file, which only one process may hold; others get a StoreError.
 
     Notes
     -----
     The lock is a system lock on the store itself: it works under every name of the file, needs no
-    other file, and ends with a killed process. On Linux it is a `flock`, which does not interact
-    with SQLite's own locks. On other Unix systems it would, so the lock is a record lock on a byte
-    that SQLite does not use. On Windows there is no lock: two sweeps on one store would do the same
-    work twice, but the table stays correct, because a stored run is never replaced.
+    other file, and is released if the process is killed. On Linux it is a `flock`, which does not
+    interact with SQLite's own locks. On other Unix systems it would, so the lock is a record lock
+    on a byte that SQLite does not use. On Windows there is no lock: two sweeps on one store would
+    do the same work twice, but the table stays correct, because a stored run is never replaced.
 
     Closing any descriptor of a file drops all record locks of the process on it, including
-    SQLite's. So the descriptor is closed after the store's connection, and no second one is opened
-    while one is held. SQLite keeps its descriptors open while it holds a lock, that is, once the
-    store is connected for writing; `renew` then takes this lock again.
+    SQLite's. The descriptor is therefore closed after the store's connection, and no second one is
+    opened in the meantime. SQLite keeps its own descriptors open while it holds a lock, that is,
+    once the store is connected for writing; `renew` then acquires this lock again.
     """
 
     def __init__(self, path: Path, purpose: str) -> None:
@@ -268,7 +269,7 @@ class Lock:
             _held.add(self._file_id)
 
     def renew(self) -> None:
-        """Take the lock, or confirm it; raise StoreError if another process holds it."""
+        """Acquire or confirm the lock; raise StoreError if another process holds it."""
         if sys.platform == "win32":
             return
         import fcntl

@@ -1,4 +1,4 @@
-"""One run of a sweep: its recipe and its task, training and testing, and the machine."""
+"""One run of a sweep: its recipe and task, training and testing, and the environment."""
 
 import json
 import platform
@@ -21,8 +21,9 @@ from quadric.network import Network
 from quadric.paper.sweep._data import Prepared, prepare
 from quadric.training import Epoch
 
-# Part of the key of every stored run. Increase it when the same task and recipe give different
-# numbers (engine, initial values, use of the seed); runs of older engines are then run again.
+# Part of the key of every stored run. Increase it when a change (to the engine, the initial values
+# or the use of the seed) gives different numbers for the same task and recipe. Tasks that were run
+# with an older engine are then run again.
 ENGINE = "1"
 
 # The note added to the error that ends a sweep.
@@ -44,15 +45,15 @@ CHOICES: dict[str, Iterable[str]] = {
 
 
 class CancelledError(Exception):
-    """The sweep ended during this run."""
+    """Raised in a run when the sweep ends early."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How the runs of a sweep are trained. The defaults match the paper's MNIST table.
 
-    The defaults were found by comparing variants with that table. They fit it, but do not prove
-    what the authors did.
+    The defaults were found by comparing variants with that table. They reproduce it, but this does
+    not prove that the authors used them.
 
     Attributes
     ----------
@@ -123,7 +124,7 @@ class Recipe:
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """Number of training images and hidden neurons, kind of the output layer, and seed."""
+    """Number of training images, number of hidden neurons, kind of output layer, and seed."""
 
     size: int
     hidden: int
@@ -156,7 +157,7 @@ class Result:
     accuracies : tuple of float
         The test accuracy after each of the recipe's epochs, from 0 to 1.
     seconds : float
-        Training time, without tests and compilation.
+        Training time, excluding tests and compilation.
     steps : int
         Number of training images visited.
     """
@@ -201,7 +202,7 @@ def table_tasks(
     widths: Iterable[int] = WIDTHS,
     kinds: Iterable[str] = tuple(LAYERS),
 ) -> list[Task]:
-    """Return the tasks of the paper's MNIST table, or of a part of it, for these seeds.
+    """Return the tasks of the paper's MNIST table, or of part of it, for these seeds.
 
     >>> len(table_tasks(range(25)))
     1500
@@ -225,7 +226,7 @@ def run_task(
 
     Notes
     -----
-    The initial values, the order and the choice of the images have separate random streams. For
+    The initial values, the order and the choice of the images use separate random streams. For
     a given size and seed, all widths and kinds therefore see the same images in the same order, and
     their accuracies can be compared in pairs.
     """
