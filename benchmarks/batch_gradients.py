@@ -2,7 +2,7 @@
 
 Times `Network.gradients` with a single quadratic softmax layer and cross-entropy, float64, one
 thread, in units of one plain product `np.matmul(X, (n, m n), out=...)`. With `--against PATH`,
-another checkout runs the same in turns, after a check that losses and gradients agree to 1e-10.
+it alternates with another checkout, after a check that losses and gradients agree to 1e-10.
 Ratios are medians over the rounds. A round runs the product and the gradients in one checkout, then
 in the other.
 

@@ -15,7 +15,7 @@ or stored in the instance dictionary of an argument, as in `self.callback()`. Fr
 nested function count as its arguments. A method that the caller looks up on an argument, as in
 `estimator.score()`, is an ordinary call, and so is the call of a class.
 
-Calls of `__sklearn_tags__` do not count, because each class adds its tags to those of its parents.
+Calls to `__sklearn_tags__` do not count, because each class adds its tags to those of its parents.
 
 Exits with status 1 if two files call each other in `fit`.
 """

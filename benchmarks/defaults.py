@@ -1,4 +1,4 @@
-"""Compare the estimators with scikit-learn's, all at their defaults: python -m benchmarks.defaults
+"""Compare estimators with scikit-learn's, all with default settings: python -m benchmarks.defaults
 
 Every model follows a StandardScaler and is not tuned. The scores are from repeated cross-validation
 on the data sets of `collection.py`. The defaults were chosen on one half of them ("choose") and are

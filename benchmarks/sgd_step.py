@@ -74,7 +74,7 @@ def main() -> None:
         ):
             run = stepper(kind, data, Y, offset)
             contenders[label] = lambda run=run: run.run_epoch(order, RATE)
-        # a complete call of `fit`, including checks and compression of the dense rows
+        # a complete call to `fit`, including checks and compression of the dense rows
         contenders[f"{kind}, fit dense"] = lambda net=networks[kind]: net.fit(dense, Y, epochs=1)
     best = best_seconds(contenders, rounds=25)
     baselines = {

@@ -3,7 +3,7 @@
 Times a torch `Quadratic` layer without W and b, float32, for forward + backward and forward alone,
 at the shapes of `torch_layers.py` and for one and two neurons. Times one epoch of per-sample SGD
 for 784-30-10 networks in float32, with 19 % of the inputs non-zero. If "there / here" is greater
-than 1, this checkout is faster. With `--against`, the checkouts run in turns, and a ratio is the
+than 1, this checkout is faster. With `--against`, the checkouts alternate, and a ratio is the
 median over the rounds.
 """
 

@@ -1,4 +1,4 @@
-"""Timing on a noisy machine: run the contenders in turns and keep the best time of each."""
+"""Timing on a noisy machine: alternate between the contenders and keep the best time of each."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def in_turns(
 
 
 def median_ratio(above: list[float], below: list[float]) -> float:
-    """Return the median of above / below over the rounds. Other load slows both within a round."""
+    """Return the median of above / below over the rounds; other load slows both in a round."""
     return median(a / b for a, b in zip(above, below, strict=True))
 
 

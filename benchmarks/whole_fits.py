@@ -2,7 +2,7 @@
 
 Fits `QuadraticClassifier(random_state=0)` and `QuadraticLogisticRegression()` to digits (divided by
 16, and standardized) and to a generated problem of 5000 samples, 64 features and 10 classes. With
-`--against PATH`, the same fits run in another checkout, in turns. Seconds are medians, "there /
+`--against PATH`, fits alternate with those of another checkout. Seconds are medians, "there /
 here" is the median ratio over the rounds, and accuracy is measured on held-out data.
 """
 
