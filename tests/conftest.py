@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
 
 @pytest.fixture
 def small_files(monkeypatch, tmp_path):
-    """Replace MNIST's files by small ones; use no download source and not the user's cache."""
+    """Replace MNIST's files with small ones; use neither a source nor the user's cache."""
     from tests.support.small_files import put_in_place
 
     put_in_place(monkeypatch, tmp_path)

@@ -19,7 +19,7 @@ from tests.support.networks import (
 
 
 def away_from_kinks(net, X):
-    """Return X without the rows where the difference's step could cross the kink of a relu."""
+    """Return X without the rows where a central difference could cross the kink of a relu."""
     keep = np.ones(len(X), dtype=bool)
     a = X
     for layer, activation in zip(net.layers, net.activations, strict=True):
@@ -132,7 +132,7 @@ def test_agrees_with_torch_autograd(kinds):
     for grad, p in zip(grads, leaves, strict=True):
         for name, leaf in p.items():
             wanted = leaf.grad.numpy()
-            if name == "Q":  # autograd treats all n^2 entries as independent, M does not
+            if name == "Q":  # autograd treats all n^2 entries as independent; M does not
                 wanted = wanted + wanted.transpose(0, 2, 1)
                 np.einsum("kii->ki", wanted)[...] /= 2
             np.testing.assert_allclose(getattr(grad, name), wanted, atol=1e-13)

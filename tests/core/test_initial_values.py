@@ -1,4 +1,4 @@
-"""Properties of each kind of initial values."""
+"""Properties of each kind of initialization."""
 
 import numpy as np
 import pytest

@@ -55,7 +55,7 @@ OTHERS = [
 
 
 def excused(estimator):
-    """With one sample per batch, a repeated sample is two steps, a weighted one a longer step."""
+    """With one sample per batch, a repeated sample means two steps and a weight one longer step."""
     one_at_a_time = estimator.solver == "sgd" and getattr(estimator, "batch_size", 1) == 1
     if not one_at_a_time:
         return {}
@@ -113,7 +113,7 @@ def test_every_parameter_and_attribute_of_mlp_exists():
 
 @pytest.mark.skipif(
     "sample_weight" not in inspect.signature(MLPClassifier.fit).parameters,
-    reason="MLPClassifier has sample weights since scikit-learn 1.7",
+    reason="MLPClassifier supports sample weights since scikit-learn 1.7",
 )
 def test_adam_matches_mlp_for_linear_layers():
     """From the same start, both take the same steps: alpha, batches, Adam and loss agree."""

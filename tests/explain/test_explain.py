@@ -295,7 +295,7 @@ def test_classes_by_label():
 
 
 def test_equal_neurons_cancel_to_a_plane():
-    """Rounding errors of equal Q are ignored: classes with one covariance have planes."""
+    """Classes with equal covariances are separated by planes, despite rounding errors in Q."""
     from quadric.convert import from_gaussians
 
     C = np.array([[2, 0.3, 0.1], [0.3, 1.1, 0.2], [0.1, 0.2, 0.7]])

@@ -202,7 +202,7 @@ def nearest_by_search(q, p, rng):
 
 
 def random_case(rng):
-    """Return a surface in 2 to 6 dimensions and a point: any, center, focal or on an axis."""
+    """Return a surface in 2 to 6 dimensions, and a random, central, focal or axis point."""
     while True:
         n = int(rng.integers(2, 7))
         R = special_ortho_group.rvs(n, random_state=rng)
@@ -400,7 +400,7 @@ def test_slice_transform_preimage_agree_with_values(seed):
     scale, shift = rng.normal(size=n), rng.normal(size=n)
     image = q.transform(scale, shift)
     np.testing.assert_allclose(image.value(x * scale + shift), q.value(x), atol=1e-9)
-    # the coefficients agree with the reference to the original surface
+    # values computed from the coefficients agree with those computed from the original surface
     direct = Quadric(image.Q, image.w, image.b)
     np.testing.assert_allclose(direct.value(x), image.value(x), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(direct.gradient(x), image.gradient(x), rtol=1e-6, atol=1e-6)
@@ -428,7 +428,7 @@ def test_transform_by_a_matrix():
 
 
 def test_kind_in_very_different_units():
-    """An ellipsoid learned on standardized features stays one in units 1e18 apart."""
+    """An ellipsoid on standardized features remains one in units that differ by 1e18."""
     q = Quadric([[2, 1, 0], [1, 2, 1], [0, 1, 2]], [0.1, 0, 0], -1)
     scale, shift = np.array([1e-9, 1.0, 1e9]), np.array([5e-9, 100.0, 1e10])
     own = q.transform(scale, shift)
@@ -528,7 +528,7 @@ def test_nearest_in_very_different_units(ratio, Q):
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
 def test_arcs_far_from_the_origin(offset):
-    """A surface with a reference to the original is drawn and cut correctly far away."""
+    """A transformed surface is drawn and clipped correctly far from the origin."""
     q = Quadric(np.eye(2), [0, 0], -1).transform(1.0, [offset, offset])
     (piece,) = arcs(q, (offset + 0.5, offset + 2, offset - 2, offset + 2))
     near = piece - offset

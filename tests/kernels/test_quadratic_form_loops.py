@@ -39,7 +39,7 @@ class Guarded:
 
 
 class GuardedNumPy:
-    """A replacement of NumPy in the module of the loops that guards the buffers of each call.
+    """A replacement for NumPy in the module of the loops; it guards the buffers of each call.
 
     The loops allocate one unit more than they need, to align the rest. This class omits the unit,
     because guarded memory is aligned.

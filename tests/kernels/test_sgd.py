@@ -43,7 +43,7 @@ def sparse_rows(rng, n_samples=50, n=6):
 
 
 def fit_by_batches(net, X, Y, loss, *, rng, offset=None, sample_weight=None, **options):
-    """Train by the mini-batch path with batches of one sample."""
+    """Train through the mini-batch path, with batches of one sample."""
     samples, options = Samples(X, Y, sample_weight, offset), Options(**options)
     stack, state = Stack(net.layers, net.activations, loss), TrainingState()
     state.begin(len(samples), options)
@@ -173,7 +173,7 @@ def test_reported_loss_is_the_mean_before_each_step(loss, last, m):
 
 
 def test_exponential_is_accurate_to_the_last_digits():
-    # one step with weight and bias zero but for b = z moves b by rate * (sigmoid(z) - y)
+    # with W = 0 and b = z, the activation is sigmoid(z)
     for dtype, tolerance in (("float64", 4e-16), ("float32", 3e-7)):
         for z in (-700.0, -80.0, -30.0, -1.0, -1e-3, 0.0, 1e-3, 0.7, 5.0, 30.0, 80.0, 700.0):
             net = Network.create(1, [("linear", 1, "logistic")], dtype=dtype, rng=0)
@@ -393,7 +393,7 @@ def test_one_compilation_for_read_only_and_writable_input():
     assert signatures() == compiled
 
 
-# one of the compiled functions, and the one that compiles fastest
+# calls the function that compiles fastest
 COUNT = (
     "import numpy as np\n"
     "from quadric.kernels import _rows as rows\n"
@@ -476,7 +476,7 @@ def test_a_damaged_or_missing_cache_of_a_shared_loop_causes_no_failure(damage, t
 @pytest.mark.slow
 @pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_equations", "_sgd"])
 def test_the_cache_detects_an_edit_of_any_kernel_file(edited, tmp_path):
-    """numba itself checks only the time and size of the function's own file."""
+    """numba itself checks only the modification time and size of the function's own file."""
     package = Path(quadric.__file__).parent
     shutil.copytree(package, tmp_path / "quadric", ignore=shutil.ignore_patterns("__pycache__"))
     script = (

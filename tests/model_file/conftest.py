@@ -9,7 +9,7 @@ from tests.support.model_file_models import MODELS, make
 
 
 class Saved(dict):
-    """A model, its data and its file by name, made when first asked for."""
+    """Models with their data and files, by name, created when first requested."""
 
     def __init__(self, directory):
         self.directory = directory

@@ -65,7 +65,7 @@ HARM = {
     "faulthandler._sigsegv()": "died of SIGSEGV",
     "bytearray(2**31)": "MemoryError",
     "time.sleep(60)": "died of SIGALRM",
-    "any(i < 0 for i in itertools.count())": "died of SIG",  # either clock may be first
+    "any(i < 0 for i in itertools.count())": "died of SIG",  # either time limit may come first
     "[0] * 10**6": "times the file's size in memory",
 }
 SCRIPT = """

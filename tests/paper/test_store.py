@@ -38,7 +38,7 @@ def content_or_status(path):
     """Return the bytes of a file, or what identifies a link, a pipe or a directory."""
     if path.is_file():
         return path.read_bytes()
-    status = os.lstat(path)  # without the time of access, which looking at a link may change
+    status = os.lstat(path)  # without the access time, which inspecting a link may change
     return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
 
 
@@ -61,7 +61,7 @@ def in_process(script, *arguments, **options):
 
 
 def told_by(module, *arguments):
-    """Return the JSON that it prints in a separate process, so that crashes are detected."""
+    """Return the JSON that the module prints in a separate process, to detect crashes."""
     process = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
         cwd=ROOT,

@@ -3,8 +3,8 @@
     python -m tests.support.damaged_checkpoints COUNT SEED
 
 prints, as JSON, how many were refused with a one-line error and how many gave the same model. Any
-other outcome ends the process with an error. The same number of checkpoints is forged, with
-plausible values and a valid hash. These may give another model.
+other outcome ends the process with an error. As many forged checkpoints are
+tried, with plausible values and a valid hash. These may give another model.
 """
 
 import json
@@ -277,7 +277,7 @@ def no_state(content, rng, others):
 
 
 def forge(content, rng, others):
-    """Replace one value in the state by another, or one number in the arrays."""
+    """Replace one value in the state with another, or one number in the arrays."""
     description, described, arrays = parts(content)
     if arrays and rng.randrange(4) == 0:
         array = arrays[rng.choice([name for name in sorted(arrays) if arrays[name].size])]

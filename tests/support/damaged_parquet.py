@@ -3,9 +3,9 @@
     python -m tests.support.damaged_parquet COUNT SEED
 
 prints, as JSON, how many were refused with a one-line error, how many were read unchanged, and how
-many as another table: a file with changed bytes within a value is still valid. Any other outcome
-ends the program with an error: a traceback, a signal, output on stderr, or a table whose number of
-rows differs from the file's metadata.
+many were read as another table, because a file is still valid if only bytes of a value changed. Any
+other outcome ends the program with an error: a traceback, a signal, output on stderr, or a table
+whose number of rows differs from the file's metadata.
 """
 
 import io

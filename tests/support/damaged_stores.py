@@ -1,4 +1,4 @@
-"""Open thousands of damaged and forged stores in a process that stops at a crash or a hang.
+"""Open thousands of damaged and forged stores in a process that ends after a crash or a hang.
 
     python -m tests.support.damaged_stores COUNT SEED
 
@@ -134,7 +134,7 @@ def set_number(content, rng):
 
 
 def digits(content, rng):
-    """Change a digit in a text, which leaves a plausible number."""
+    """Change a digit in a string, which leaves a plausible number."""
     places = [i for i, sign in enumerate(content) if 0x30 <= sign <= 0x39]
     content[rng.choice(places)] = rng.randrange(0x30, 0x3A)
 

@@ -4,9 +4,9 @@
 
 A child process alternately saves two models to the same file as fast as it can. It is killed at a
 random moment or, in about half of the runs, just after it has reached a stage: the rename is short,
-and random moments would miss it. The file must be one of the two, and complete. Prints, as JSON,
-how often each model was found, in which stages the child was killed, and how many temporary files
-remain.
+and random moments would miss it. The file must then be a complete copy of one of the two. Prints,
+as JSON, how often each model was found, in which stages the child was killed, and how many
+temporary files remain.
 """
 
 import json
@@ -45,7 +45,7 @@ def keep_saving(models, path, stage):
 
 
 def wait(rng, stage):
-    """Wait until the moment of the kill."""
+    """Wait until it is time to kill the child."""
     time.sleep(0.005 + 0.05 * rng.random())
     if rng.random() < 0.5:
         return

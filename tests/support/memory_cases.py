@@ -5,7 +5,7 @@ import random
 LINEAR = {"hidden_layer_sizes": [], "layer_kinds": "linear"}
 QUADRATIC = {"hidden_layer_sizes": [], "layer_kinds": "quadratic"}
 HIDDEN = {"hidden_layer_sizes": [20]}
-LBFGS = {"solver": "lbfgs", "alpha": 1.0, "max_iter": 14}  # more than L-BFGS stores pairs
+LBFGS = {"solver": "lbfgs", "alpha": 1.0, "max_iter": 14}  # more iterations than stored pairs
 ADAM = {"solver": "adam", "max_iter": 2}
 SGD = {"solver": "sgd", "max_iter": 2}
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0, "max_iter": 2}

@@ -9,8 +9,8 @@ import numpy as np
 class Odd(NamedTuple):
     """The bytes of a file and the expected result of `quadric train`.
 
-    `error` is part of the one line said; without it the file is right, and `left_out`, `rows`
-    and `classes` are what is found in it.
+    `error` is a part of the expected one-line error. Without it, the file is valid, and `left_out`,
+    `rows` and `classes` are what the command must find in it.
     """
 
     content: bytes

@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
 
 from quadric import QuadraticLogisticRegression
 
-# scikit-learn 1.6 has no such parameter, and later versions warn where it is not given
+# scikit-learn 1.6 has no such parameter, and later versions warn if it is not given
 QUANTILES = {
     name: "averaged_inverted_cdf"
     for name in KBinsDiscretizer().get_params()

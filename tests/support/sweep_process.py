@@ -17,7 +17,7 @@ TASKS = table_tasks(range(2), sizes=[900, 1500], widths=[4, 12])
 
 
 def images(n_train=1500, n_test=300, pixels=100, classes=5, seed=0):
-    """Return mostly black images of `classes` shapes, similar enough for some errors."""
+    """Return mostly black images of `classes` shapes, similar enough that some are confused."""
     rng = np.random.default_rng(seed)
     shapes = rng.random((classes, pixels)) < 0.3
     n = n_train + n_test

@@ -45,7 +45,7 @@ def rewrite(path):
 
 
 def replace_it(path):
-    """Replace the file by another one of the same size."""
+    """Replace the file with another one of the same size."""
     other = path.with_suffix(".new")
     other.write_bytes(path.read_bytes().replace(b",in\n", b",ab\n"))
     os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))

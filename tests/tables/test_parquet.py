@@ -43,7 +43,7 @@ def test_damaged_parquet_files():
     [("aborts", "needs more memory than is available"), ("panics", "called `Option::unwrap()`")],
 )
 def test_a_parquet_file_that_crashes_its_reader(name, reason, tmp_path):
-    """With one bit flipped in a column of three texts, Polars 2.1 aborts or panics."""
+    """With one bit flipped in a column of three strings, Polars 2.1 aborts or panics."""
     table = ROOT / "tests" / "fixtures" / f"{name}.parquet"
     command = [sys.executable, "-m", "quadric", "train", table, "-t", "x", "-o", tmp_path / "m"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

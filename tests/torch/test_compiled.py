@@ -49,7 +49,7 @@ def threads(monkeypatch):
 def team_of_openmp():
     team = loops._team()
     if not isinstance(team, loops._OpenMP):
-        pytest.skip("no OpenMP of GNU's kind")
+        pytest.skip("torch does not use GNU OpenMP")
     return team
 
 
@@ -118,7 +118,7 @@ def test_all_threads_take_part(threads, monkeypatch):
     def count(address, arguments, *default):
         asked.append((arguments[1], *default))
         parallel(address, arguments, *default)
-        # every thread of the team has asked for one more share, including that of the last share
+        # every thread, including that of the last share, has asked for one more
         assert arguments[0] >= arguments[1] + 1
 
     monkeypatch.setattr(team, "parallel", count)

@@ -1,6 +1,6 @@
 """Tools that read, change and load a state_dict, on models with quadratic layers.
 
-Such tools expect an entry of the state_dict to be the parameter of the same name, in its memory.
+Such tools expect an entry of the state_dict to share memory with the parameter of the same name.
 """
 
 import copy

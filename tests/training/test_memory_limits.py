@@ -35,7 +35,7 @@ def limit():
 def test_a_limit_set_by_the_user_is_respected(cases):
     """A call is refused before it allocates, or exceeds the limit by at most a fifth."""
     if not os.access("/proc/self/clear_refs", os.W_OK):
-        pytest.skip("this system does not tell by how much a process has grown")
+        pytest.skip("this system does not report how much a process has grown")
     run = subprocess.run(
         [sys.executable, "-m", "tests.support.memory_process"],
         input=json.dumps(cases),

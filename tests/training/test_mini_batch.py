@@ -1,4 +1,4 @@
-"""Optimizers by hand and compared with torch; L-BFGS finds the convex optimum."""
+"""Optimizers checked by hand and against torch; L-BFGS finds the convex optimum."""
 
 import numpy as np
 import pytest

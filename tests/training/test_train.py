@@ -420,10 +420,10 @@ def test_the_number_of_blas_threads_is_restored():
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_the_last_of_several_fits_restores_the_number_of_threads(limited):
-    """The first fit to start ends first; by then the second has seen the lowered number.
+    """The first fit to start ends first; the second has started with the lowered number.
 
-    Both threads keep running, and the user may have set a number before. The last fit to end
-    restores it.
+    Both threads keep running, and the user may have set a number of threads before. The last fit to
+    end restores that number.
     """
     from threadpoolctl import threadpool_limits
 

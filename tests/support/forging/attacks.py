@@ -87,7 +87,7 @@ def lists_in_a_parameter(description, tensors):
 
 
 def lists_beside_texts(description, tensors):
-    """Short texts take eight times their size, and the header took eight times the file's."""
+    """Short strings need eight times their size, and the header needed eight times the file's."""
     texts = "\u0100" * 20_000
     tensors["texts"] = np.frombuffer(texts.encode(), dtype=np.uint8)
     tensors["texts.lengths"] = np.full(20_000, 2)

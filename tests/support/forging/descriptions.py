@@ -1,8 +1,8 @@
 """Mutations of a description, which can be any tree of JSON, independent of the format.
 
-A mutation takes the description, the tensors, a random generator and the description and tensors
-of another file. It changes the first two in place and returns a description of the change, or None
-if it does not apply. It assumes no format: a text that is the name of a tensor refers to it, lists
+A mutation takes the description, the tensors, a random generator and the description and tensors of
+another file. It changes the first two in place and returns a description of the change, or None if
+it does not apply. It assumes no format: a string that is the name of a tensor refers to it, lists
 of equal length belong together, integers are sizes or indices.
 """
 
@@ -209,7 +209,7 @@ def flags(description, tensors, rng, other):
 
 
 def words(description, tensors, rng, other):
-    """Replace a text by another one, from a list or from elsewhere in the files."""
+    """Replace a string with another one, from a list or from elsewhere in the files."""
     place = pick(description, rng, lambda value: type(value) is str)
     if place is None:
         return None
@@ -225,7 +225,7 @@ def _tuple(items):
 
 
 def types(description, tensors, rng, other):
-    """Replace a value by one of another type: a text, a number, a list, a dict, null."""
+    """Replace a value with one of another type: a string, a number, a list, a dict, null."""
     place = pick(description, rng)
     value = place[0][place[1]]
     turned = [str(value), [value], {"value": value}]

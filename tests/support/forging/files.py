@@ -52,7 +52,7 @@ def _mutated(original, other, rng):
 def seal(description, arrays):
     """Return the bytes of a file with a valid hash, or None if no such file can be written.
 
-    A text that begins with `RAW` is written as the number after it: 1e999 reads as infinity.
+    A string that begins with `RAW` is written as the number after it: 1e999 reads as infinity.
     """
     canonical = container.canonical
 

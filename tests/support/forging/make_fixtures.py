@@ -1,6 +1,6 @@
 """Write the model files of format 1 on which the tests of forged files are based.
 
-    python -m tests.forging.make_fixtures
+    python -m tests.support.forging.make_fixtures
 
 The last version that wrote format 1 created the files once. Later versions write another format,
 but must refuse forged files of this one.

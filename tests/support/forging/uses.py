@@ -1,7 +1,7 @@
 """The uses of a loaded model, and the errors that they may raise.
 
-Every use returns, or raises an error that `TOLD` lists. A use checks what it gets: an answer for
-each row, finite, probabilities that sum to 1.
+Every use returns, or raises an error that `TOLD` lists. A use checks its result: a finite
+answer for each row, and probabilities that sum to 1.
 """
 
 import re

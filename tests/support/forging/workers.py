@@ -35,9 +35,9 @@ FILES_PER_WORKER = 1000
 def outcomes(seeds, originals):
     """Yield the outcome of each file, from workers that are replaced when they die.
 
-    An outcome is a dict: 'seed', 'name' of the original, 'said' (what was changed), 'refused' if
-    it was, 'uses' that were made, those that were 'told' of an error, 'memory' times the file's
-    size, and 'failures', pairs of a cause and a traceback.
+    An outcome is a dict: 'seed', 'name' (of the original), 'said' (what was changed), 'refused' (if
+    it was), 'uses' (those tried), 'told' (those that raised an allowed error), 'memory' (relative
+    to the file's size) and 'failures' (pairs of a cause and a traceback).
     """
     seeds = list(seeds)
     while seeds:
