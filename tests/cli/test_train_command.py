@@ -259,7 +259,7 @@ def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
         ("predict", model, table, "-o", model),
         ("export", model, model),
     ):
-        is_one_line(command(*arguments), "would be lost")
+        is_one_line(command(*arguments), "would be overwritten")
     assert (model.read_bytes(), table.read_bytes()) == before
 
 

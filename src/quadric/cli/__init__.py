@@ -75,7 +75,7 @@ def _version(
 def main() -> None:
     """Run the `quadric` command."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # "?" for characters it cannot encode
+        if isinstance(stream, io.TextIOWrapper):  # write "?" if it cannot be encoded
             stream.reconfigure(errors="replace")
     try:
         app()

@@ -1,4 +1,4 @@
-"""`quadric complexity`: a network's parameters, multiplications, memory and time."""
+"""`quadric complexity`: print a network's parameters, multiplications, memory and time."""
 
 from typing import Annotated
 

@@ -34,30 +34,30 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 def fail(message: str) -> NoReturn:
-    """Print an error on stderr as one line and exit with code 1."""
+    """Print a one-line error to stderr and exit with code 1."""
     make_console(stderr=True).print(Text.assemble(("error:", "red"), " ", visible(message)))
     raise typer.Exit(1)
 
 
 def print_line(text: str) -> None:
-    """Print one line on stdout, with control characters escaped."""
+    """Print one line to stdout, with control characters escaped."""
     typer.echo(visible(text))
 
 
 def print_json(value: Any) -> None:
-    """Print a value as indented JSON on stdout."""
+    """Print a value to stdout as indented JSON."""
     typer.echo(json.dumps(value, indent=2))
 
 
 def print_table(table: Table, rows: Iterable[Iterable[RenderableType]]) -> None:
-    """Add rows to a table and print it on stdout."""
+    """Add rows to a table and print it to stdout."""
     for row in rows:
         table.add_row(*row)
     make_console().print(table)
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print notes on stderr, one per line."""
+    """Print notes to stderr, one per line."""
     console = make_console(stderr=True)
     for note in notes:
         console.print(f"note: {visible(note)}")
@@ -67,7 +67,7 @@ def print_notes(notes: Iterable[str]) -> None:
 def progress_bar(
     name: str, *columns: ProgressColumn
 ) -> Iterator[Callable[[float, float | None, str], None]]:
-    """Show a bar if stderr is a terminal; yield a function of the work done, total and text."""
+    """Show a bar if stderr is a terminal; yield a function (done, total, text) that updates it."""
     stderr = make_console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
@@ -95,9 +95,9 @@ def writable_directory(path: Path) -> Path:
 
 
 def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = ()) -> Path:
-    """Check before any work that a file can be written and that it is not one of the inputs."""
+    """Check in advance that a file can be written and is not one of the inputs."""
     problems = {
-        f"{path} is also an input and would be lost. Choose another file with {option}.": any(
+        f"{path} is an input and would be overwritten. Choose another file with {option}.": any(
             source is not None and path.exists() and source.exists() and path.samefile(source)
             for source in inputs
         ),
@@ -137,5 +137,5 @@ def errors_as_one_line(*more: type[Exception], hint: str = "") -> Iterator[None]
 
 
 def comma_separated(text: str | None) -> list[str]:
-    """Return the parts of 'a,b,c'."""
+    """Split a string such as 'a,b,c' at its commas."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]

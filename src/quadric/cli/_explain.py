@@ -1,4 +1,4 @@
-"""`quadric explain`: the equations and strongest terms of a model."""
+"""`quadric explain`: print the equations and strongest terms of a model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,7 @@ def explain(
             help="A table used to rank the terms; by default, the ranking uses only the model.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of terms of each type.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of terms to list for each type.")] = 5,
     precision: Annotated[
         int, typer.Option(min=1, max=17, help="Number of significant digits.")
     ] = 3,

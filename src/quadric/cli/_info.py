@@ -1,4 +1,4 @@
-"""`quadric info`: the description in a model file, without loading the model."""
+"""`quadric info`: print the description in a model file, without loading the model."""
 
 import math
 from pathlib import Path

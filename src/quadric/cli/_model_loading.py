@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class OpenedModel:
-    """A model and, if there is one, the table to use it on.
+    """A model and, optionally, the table to apply it to.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class OpenedModel:
     schema : Schema or None
         The columns that the model uses; None if they are unknown.
     source : Source or None
-        The table; None if there is none.
+        The table; None if none was given.
     notes : list of str
         Assumptions that were made, as sentences.
     labeled : bool
@@ -61,9 +61,9 @@ class OpenedModel:
 def open_model(path: Path, data: Path | None = None) -> OpenedModel:
     """Load a model file and open a table for it.
 
-    The file of a model trained with `quadric train` names its columns. That of a bare Network may
-    name them; otherwise, the numeric columns are used. Files of other models do not name their
-    columns, so they cannot be used with a table.
+    A file written by `quadric train` contains the names of the model's columns. A file with a bare
+    Network may contain them; otherwise, the numeric columns are used. Other model files do not
+    contain column names, so they cannot be used with a table.
     """
     from quadric import model_file
     from quadric.network import Network

@@ -1,4 +1,4 @@
-"""`quadric plot`: a picture of a classifier."""
+"""`quadric plot`: draw a classifier."""
 
 import re
 from pathlib import Path

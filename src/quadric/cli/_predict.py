@@ -1,4 +1,4 @@
-"""`quadric predict`: predictions for a table."""
+"""`quadric predict`: make predictions for a table."""
 
 from pathlib import Path
 from typing import Annotated

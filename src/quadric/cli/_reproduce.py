@@ -179,10 +179,10 @@ def _run(
     seconds = sum(experiment.estimate(context) for experiment in chosen.values())
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
-        stderr.print(f"About {text} with {context.jobs} threads, less for runs already stored.")
+        stderr.print(f"About {text} with {context.jobs} threads, less if runs are already stored.")
     with contextlib.ExitStack() as stack:
         if any(experiment.needs_store for experiment in chosen.values()):
-            # opened first, so that an unusable store is reported at once
+            # opened first, so that an unusable store is reported immediately
             context = replace(context, store=stack.enter_context(Store(store)))
         for name, experiment in chosen.items():
             if not stderr.is_terminal:  # one line per experiment in a log

@@ -56,8 +56,8 @@ def train(
     task: Annotated[
         TaskOption | None,
         typer.Option(
-            help="[default: regression if the target has fractions or more than 20 distinct "
-            "integers, otherwise classification]."
+            help="The task [default: regression if the target contains fractions or more than 20 "
+            "distinct integers, otherwise classification]."
         ),
     ] = None,
     drop: Annotated[str | None, typer.Option(help="Columns to ignore, such as a,b.")] = None,
@@ -73,7 +73,9 @@ def train(
     ] = 0.25,
     cv: Annotated[
         int | None,
-        typer.Option(min=2, max=100, help="Use cross-validation with this many folds instead."),
+        typer.Option(
+            min=2, max=100, help="Number of cross-validation folds, instead of --test-size."
+        ),
     ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Read in batches, for files larger than memory.")

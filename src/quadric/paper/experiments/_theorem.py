@@ -24,7 +24,7 @@ def bounded_clusters(C: int, d: int, rng: np.random.Generator) -> tuple[Array, A
     """Draw training and test points, uniform in C disjoint ellipsoids."""
     centers: list[Array] = []
     box = 1.6 * C ** (1 / d) + 2.0
-    while len(centers) < C:  # at least 2.5 apart; the semi-axes are at most 1
+    while len(centers) < C:  # at least 2.5 apart, with half-lengths of at most 1
         candidate = rng.uniform(-box, box, d)
         if all(np.linalg.norm(candidate - center) > 2.5 for center in centers):
             centers.append(candidate)
