@@ -81,7 +81,7 @@ def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers. Got dtype {X.dtype} instead.")
     with np.errstate(over="ignore"):
-        csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where it can
+        csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where possible
     # In a new matrix with the same arrays, SciPy recomputes the flags instead of trusting old ones.
     end = csr.indptr[-1]
     csr = sparse.csr_array((csr.data[:end], csr.indices[:end], csr.indptr), shape=csr.shape)

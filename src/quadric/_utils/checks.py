@@ -18,7 +18,7 @@ def check_number(
 ) -> float:
     """Return a finite real number within the bounds."""
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    good = real and abs(value) <= sys.float_info.max  # also for integers too large for a float
+    good = real and abs(value) <= sys.float_info.max  # integers may be too large for a float
     wanted = "a finite number"
     for bound, words, holds in (
         (at_least, "of at least", operator.ge),

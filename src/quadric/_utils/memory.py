@@ -1,4 +1,4 @@
-"""Memory that this process may use: the user's limit, or most of what is available."""
+"""Memory that this process may use: the user's limit or, by default, most of what is available."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ CONTROL_GROUP_FILES = (
 
 
 def check_limit(needed: float, what: str, ways: str) -> None:
-    """Raise MemoryLimitError if `needed` bytes exceed the limit; `ways` says how to need less."""
+    """Raise MemoryLimitError if `needed` bytes exceed the limit; `ways` lists ways to use less."""
     limit = get_config()["max_memory"]
     if limit is None:
         if needed < ALWAYS_ALLOWED:

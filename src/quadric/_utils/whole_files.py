@@ -91,7 +91,7 @@ def temporary_name(target: Path, tag: str = "") -> Path:
 def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
     """Remove the temporary files for a target and tag that are at least `age` seconds old.
 
-    A file that already has its final name as well is removed regardless of its age.
+    A temporary file that is already linked to its final name is removed regardless of its age.
     """
     for path, found in leftovers(target, tag):
         old = found.st_nlink > 1 or time.time() - found.st_mtime >= age

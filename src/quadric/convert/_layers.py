@@ -33,7 +33,7 @@ class Reduction:
 
 
 def to_quadratic(model: Model, layer: int | None = None) -> Model:
-    """Convert a model to quadratic neurons; the result is exactly the same function.
+    """Convert a model to quadratic neurons that compute exactly the same function.
 
     A linear neuron gets Q = 0. A reduced one, (w'x + b)(u'x + c), gets Q = (wu' + uw')/2, the
     weights cw + bu and the bias bc. The copy can be trained further.
@@ -128,7 +128,7 @@ def _layer_to_reduced(layer: Layer) -> Reduction:
 
 
 def layer_index(network: Network, layer: int) -> int:
-    """The checked index of a layer, counted from the end if it is negative."""
+    """The validated index of a layer, counted from the end if it is negative."""
     count = len(network.layers)
     if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
         raise ValueError(f"layer must be one of the network's {count} layers. Got {layer!r}.")

@@ -22,8 +22,8 @@ def from_qda(qda: Any) -> Network:
     """Convert a fitted QuadraticDiscriminantAnalysis to a network.
 
     The network has one quadratic layer with softmax, and can be trained further. The coefficients
-    of the neurons refer to the origin. If the data are much farther from the origin than from each
-    other, center them first; otherwise, digits are lost.
+    of the neurons refer to the origin. If the points are much farther from the origin than from
+    each other, center them first; otherwise, precision is lost.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def from_qda(qda: Any) -> Network:
     Returns
     -------
     Network
-        A network whose outputs are `qda.predict_proba`, in the order of `qda.classes_`.
+        A network whose outputs equal `qda.predict_proba`, in the order of `qda.classes_`.
     """
     for name in ("rotations_", "scalings_", "means_", "priors_"):
         if not hasattr(qda, name):
@@ -45,7 +45,7 @@ def from_qda(qda: Any) -> Network:
     if not (priors > 0).all():
         raise ValueError(
             "the priors of qda must be positive, because a class that never occurs has no neuron. "
-            f"Got {priors.tolist()}; leave out such classes."
+            f"Got {priors.tolist()}; remove such classes."
         )
     # the covariance of class k is R diag(S) R'
     precisions = [(R / S) @ R.T for R, S in zip(qda.rotations_, qda.scalings_, strict=True)]
@@ -59,7 +59,7 @@ def from_qda(qda: Any) -> Network:
 
 
 def from_gaussians(means: Any, covariances: Any, priors: Any = None) -> Network:
-    """Convert Gaussian class densities to the network of Bayes' classifier.
+    """Convert Gaussian class densities to a network that is their Bayes classifier.
 
     The network has one quadratic layer with softmax.
 
@@ -104,7 +104,7 @@ def _network(means: Array, precisions: Array, log_determinants: Array, priors: A
 
 
 def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Network:
-    """Convert ellipsoids to a network with one logistic neuron for each.
+    """Convert ellipsoids to a network with one logistic neuron per ellipsoid.
 
     The output of a neuron is above 1/2 inside its ellipsoid and nowhere else. Its pre-activation is
     ``z = sharpness (1 - r^2)``, where r is 0 at the center and 1 on the surface.

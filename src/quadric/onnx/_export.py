@@ -32,7 +32,7 @@ from quadric.onnx._network import Outputs, add_logits, add_outputs, class_labels
 from quadric.onnx._operations import apply
 from quadric.pipelines._table import Steps, UnknownStepError, operations, split_network
 
-OLDEST_OPSET = 13  # the first with all the operators used here
+OLDEST_OPSET = 13  # the first that has all the operators used here
 DEFAULT_OPSET = 17  # supported by most runtimes
 ML_OPSET = 3
 LARGEST = 2**31 - 1  # maximum size of a protobuf message, in bytes
@@ -112,7 +112,7 @@ def export(
 def _build(
     steps: Steps, last: Any, network: Network, given_names: Any, dtype: str, opset: int
 ) -> Any:
-    """Return the ONNX model; without `given_names` the features are x0, x1, ..."""
+    """Return the ONNX model; if `given_names` is None, the features are called x0, x1, ..."""
     sizes = (step.n_features_in_ for _, step in steps if hasattr(step, "n_features_in_"))
     n = int(next(sizes, network.n_inputs))
     names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))

@@ -22,7 +22,7 @@ from quadric.pipelines._operations import (
     width_after,
 )
 
-GENERALITY = ("int64", "float", "string")  # a column that is used twice gets the later of its kinds
+GENERALITY = ("int64", "float", "string")  # a column used as two kinds gets the later one
 ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
 
 
@@ -176,7 +176,7 @@ def kind_of_values(values: Any) -> str:
 def declare_inputs(
     graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
 ) -> tuple[Signature, Features]:
-    """Return the inputs of the graph, and the features that they make up.
+    """Return the inputs of the graph, and the features that consist of them.
 
     The input is one matrix if all columns are numeric. However, if `fit` was given named columns
     and a ColumnTransformer drops some of them, which may be text, each used column is its own

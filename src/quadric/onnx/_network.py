@@ -110,7 +110,7 @@ def _probabilities(graph: Graph, model: Any, z: str) -> str:
     if len(model.classes_) == 1:
         return graph.cast(graph.add("Not", graph.add("Greater", z, graph.constant(np.inf))))
     if model.network_.n_outputs == 1:
-        # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate where one of them is tiny.
+        # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate even where one of them is tiny.
         # Clipping keeps an infinite z, which float32 reaches before float64, from producing NaN.
         halves = graph.add("Mul", z, graph.constant([[-0.5, 0.5]]))
         bound = float(np.finfo(graph.dtype).max) / 4

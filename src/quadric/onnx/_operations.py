@@ -1,4 +1,4 @@
-"""Nodes for the operations of the preprocessing."""
+"""Nodes for the preprocessing operations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ MISSING_TEXT = ""  # ONNX has no missing text, so an empty string represents it
 
 
 def apply(graph: Graph, operations: Sequence[Operation], features: Features) -> Features:
-    """Add the operations' nodes and return the features after them."""
+    """Add the nodes of the operations and return the resulting features."""
     for operation in operations:
         if type(operation) in NUMERIC_NODES:
             x = as_matrix(graph, features)
@@ -76,7 +76,7 @@ def _clip(graph: Graph, operation: Clip, x: str) -> str:
 
 
 def _bin(graph: Graph, operation: Bin, x: str) -> str:
-    """Count the edges that are not above x."""
+    """Count the edges that do not exceed x."""
     most = max(1, *(len(edges) for edges in operation.edges))
     # padded with NaN, to which no x compares as greater or equal
     edges = np.array(
@@ -97,7 +97,7 @@ def _rounded_up(values: Array, dtype: Any) -> Array:
 
 
 def _power(graph: Graph, operation: Power, x: str) -> str:
-    """Compute in float64 as scikit-learn does, since small exponents cancel many digits."""
+    """Compute in float64 as scikit-learn does, because small exponents cause cancellation."""
     double, lambdas = graph.in_float64(), operation.lambdas
     x = double.cast(x)
     if operation.method == "box-cox":
@@ -265,7 +265,7 @@ NUMERIC_NODES: dict[type[Any], Callable[[Graph, Any, str], str]] = {
     Clip: _clip,
     Power: _power,
 }
-# operations that also take text or categories
+# operations that also accept text or categories
 NODES: dict[type[Any], Callable[[Graph, Any, Features], Features]] = {
     Beside: _beside,
     Impute: _impute,
