@@ -1,4 +1,4 @@
-"""Fitting of the network estimators: build, choose, train, set attributes, warn."""
+"""Fitting of the network estimators: build networks, choose one, train, set attributes, warn."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -50,8 +50,8 @@ class Problem:
 
     `encode(dtype)` returns the targets, shape (n_samples, n_outputs). They may be much larger than
     y, so memory is checked before it is called. `score(logits, targets, weights)` is used for early
-    stopping, which holds out a part of every class if `stratify` is true. If `standardize` is true,
-    'lbfgs' receives targets of variance 1, so that the penalty does not depend on their unit.
+    stopping, which holds out part of every class if `stratify` is true. If `standardize` is true,
+    'lbfgs' receives targets of variance 1, so that the penalty does not depend on their units.
     """
 
     encode: Callable[[np.dtype[Any]], Array]
@@ -66,7 +66,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How one call trains; `candidates` is empty if the call continues with the last network."""
+    """How one call trains; `candidates` is empty if it continues with the last network."""
 
     solver: str
     incremental: bool
@@ -205,7 +205,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
             raise ValueError(
                 "warm_start and partial_fit continue with the network of the last call, which has "
                 f"hidden layers {widths}, {outputs[0]} outputs and the last activation "
-                f"{outputs[1]!r}. The parameters and y ask for hidden layers {hidden}, "
+                f"{outputs[1]!r}. The parameters and y require hidden layers {hidden}, "
                 f"{problem.n_outputs} outputs and {problem.last!r}. Use a new estimator, or "
                 "warm_start=False."
             )
@@ -244,7 +244,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
         if problem.standardize:
             last = self.network_.layers[-1]
             samples, mean, scale = _data.standardize(samples, last)
-            if not among:  # a warm start: the network predicts in the unit of the targets
+            if not among:  # a warm start: the network predicts in the units of the targets
                 _data.scale_outputs(last, 1 / scale, -mean / scale)
         try:
             if len(among) > 1:
@@ -260,7 +260,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
             if problem.standardize:
                 _data.scale_outputs(self.network_.layers[-1], scale, mean)
         self.n_iter_ += used
-        # with solver='auto', the limits are a budget, and reaching them is no failure
+        # with solver='auto', the limits are a budget, and reaching them is not a failure
         if self._state.history.exhausted and self.solver == "lbfgs":
             warn_not_converged(
                 f"lbfgs failed to converge after {self.n_iter_} iteration(s): increase max_iter "
@@ -268,7 +268,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
             )
 
     def _run_epochs(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
-        """Run epochs of 'sgd' or 'adam', with early stopping if set."""
+        """Run epochs of 'sgd' or 'adam', with early stopping if it is enabled."""
         validate = None
         if self.early_stopping:
             samples, held = _data.hold_out(
@@ -296,7 +296,7 @@ class QuadraticNetworkEstimator(NetworkParameters):
     def _build(
         self, candidate: Candidate, samples: Samples, problem: Problem, plan: _Plan
     ) -> Network:
-        """Draw a new network; all candidates use the same seed."""
+        """Return a new network with random initial values; all candidates use the same seed."""
         rng, n = np.random.default_rng(plan.seed), samples.X.shape[1]
         layers = draw_layers(n, candidate.layers, init=self.init, rng=rng, dtype=plan.dtype)
         return Network(layers, [self.activation] * (len(layers) - 1) + [problem.last])

@@ -64,7 +64,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     learning_rate : {'constant', 'invscaling', 'adaptive'}, default='constant'
         The schedule of 'sgd', as in `MLPClassifier`.
     learning_rate_init : float, default=0.001
-        The learning rate at the start.
+        The initial learning rate.
     power_t : float, default=0.5
         The exponent of 'invscaling'.
     shuffle : bool, default=True
@@ -172,7 +172,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         return self._fit(X, y, sample_weight, incremental=True)
 
     def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
-        """Encode y as one column for one or two classes, otherwise one per class or label."""
+        """Encode y as one column for one or two classes, otherwise as one per class or label."""
         y = data.y
         check_classification_targets(y)
         self._check_classes(y, anew=anew, incremental=incremental)

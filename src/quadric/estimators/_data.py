@@ -1,4 +1,4 @@
-"""Data of a fit: validation, weights, samples for training, and memory checks."""
+"""Data for fitting: validation, weights, samples for training, and memory checks."""
 
 import math
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from quadric.training import (
 # For `validate_data`: any sparse format becomes CSR, and integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 LARGEST_SPREAD = 1e3
-ROWS = 1000  # compared or squared at once, because X may be large relative to the memory
+ROWS = 1000  # number of rows compared or squared at once, because X may fill most of the memory
 
 
 class FitData(NamedTuple):
@@ -41,7 +41,7 @@ class FitData(NamedTuple):
 def check_fit_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, y_dtype: Any = None
 ) -> FitData:
-    """Validate the arguments of `fit`; y becomes 1-d if it has a single column."""
+    """Validate the arguments of `fit`; if y has a single column, it becomes 1-d."""
     unmasked("y", y)
     if getattr(y, "ndim", 1) == 2:
         check_limit(getattr(y, "nbytes", 0), "checking y", "Pass fewer samples at a time.")
@@ -67,7 +67,7 @@ def check_inputs(X: Any) -> Any:
     if sparse.issparse(X):
         check_indices("X", X)
     elif getattr(X, "dtype", None) not in (np.float32, np.float64):
-        size = 8 * math.prod(getattr(X, "shape", ()) or (0,))  # lists take more than their array
+        size = 8 * math.prod(getattr(X, "shape", ()) or (0,))  # lists take even more
         check_limit(size, "X as an array of float64", "Pass an array of float32, or fewer rows.")
     return X
 
@@ -151,8 +151,8 @@ def merge_repeated(samples: Samples) -> Samples:
     """Return the distinct (x, y), sorted, with the sums of their weights (None if all are 1).
 
     The last digits of a sum over samples depend on their order, and on whether a sample is repeated
-    or weighted. In a long L-BFGS run on a problem that is not convex, such differences grow into
-    different solutions. Merging and sorting make the results of equivalent data bit-identical.
+    or weighted. In a long L-BFGS run on a nonconvex problem, such differences grow into different
+    solutions. Merging and sorting make the results for equivalent data bit-identical.
     """
     if samples.weight is not None:
         samples = samples.take(np.flatnonzero(samples.weight))
@@ -174,7 +174,7 @@ def merge_repeated(samples: Samples) -> Samples:
         group = np.empty(len(Y), dtype=np.intp)
         group[order] = np.cumsum(new) - 1
         each = np.ones(len(Y)) if weight is None else weight.astype(np.float64)
-        # sum from the smallest, so that the order of the samples does not matter
+        # sum in increasing order, so that the order of the samples does not matter
         order = np.lexsort((each, group))
         sums = np.bincount(group[order], weights=each[order]).astype(Y.dtype)
         weight = None if (sums == 1).all() else sums
@@ -230,10 +230,10 @@ def check_lbfgs(
     standardize: bool = False,
     pairs: int = 10,
 ) -> None:
-    """Check the memory for an L-BFGS run, after a choice if there are several shapes.
+    """Check the memory for an L-BFGS run, including the choice between several shapes.
 
-    `drawn` is the memory for drawing initial values, and `standardize` tells whether the targets
-    are standardized.
+    `drawn` is the memory for drawing initial values, and `standardize` specifies whether the
+    targets are standardized.
     """
     shape, N = max(shapes, key=lambda one: one.n_parameters), sizes.n_samples
     own = sum(one.n_parameters for one in shapes) * shape.itemsize + drawn

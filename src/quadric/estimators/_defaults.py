@@ -38,10 +38,10 @@ FRACTION = Interval(Real, 0, 1, closed="left")
 
 @dataclass(eq=False, repr=False)
 class NetworkParameters(BaseEstimator):
-    """The parameters of both classifier and regressor; `QuadraticClassifier` documents them.
+    """The parameters of both classifier and regressor, documented in `QuadraticClassifier`.
 
     They are dataclass fields, so that scikit-learn finds them in the signature of the generated
-    ``__init__``, and every name and default value is written once.
+    ``__init__``, and every name and default value is written only once.
     """
 
     hidden_layer_sizes: Any = "auto"
@@ -146,7 +146,7 @@ def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tupl
 
 
 def solver_for(parameters: NetworkParameters, n_samples: int, *, incremental: bool) -> str:
-    """Return the solver; 'auto' is 'adam' for many samples and wherever batches are needed."""
+    """Return the solver; 'auto' is 'adam' for many samples and whenever batches are needed."""
     if parameters.solver != "auto":
         return parameters.solver
     batches = incremental or parameters.early_stopping or parameters.batch_size != "auto"
@@ -156,7 +156,7 @@ def solver_for(parameters: NetworkParameters, n_samples: int, *, incremental: bo
 def candidates(
     parameters: NetworkParameters, n_inputs: int, n_outputs: int, solver: str
 ) -> list[Candidate]:
-    """Return all combinations of shape and penalty; the first is used if none can be chosen."""
+    """Return all combinations of shape and penalty; the first is used if no choice is possible."""
     hidden, found = hidden_sizes(parameters), []
     shapes: list[tuple[int, ...]] = [HIDDEN if hidden is None else hidden]
     if solver == "lbfgs" and hidden is None and n_inputs <= MOST_INPUTS:

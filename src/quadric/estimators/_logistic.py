@@ -124,7 +124,7 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the neurons to classified samples.
+        """Fit the neurons to labeled samples.
 
         Parameters
         ----------

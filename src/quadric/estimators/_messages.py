@@ -12,7 +12,7 @@ from quadric.training import Epoch, Options, TrainingState
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100
-WORSE = 1.01  # times the loss at the start; above the noise of the last epoch
+WORSE = 1.01  # times the loss at the start; tolerates the noise of the last epoch
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
@@ -54,7 +54,7 @@ def warn_about_training(options: Options, state: TrainingState, *, incremental: 
 
 
 def progress(title: str, total: int, *, verbose: bool) -> AbstractContextManager[Report | None]:
-    """Return a context with a callback for `train`: rich's bar on a terminal, else plain lines."""
+    """Return a context with a callback for `train`: a rich bar on a terminal, else plain lines."""
     if not verbose:
         return nullcontext()
     if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
@@ -69,7 +69,7 @@ def _numbers(epoch: Epoch) -> str:
 
 @contextmanager
 def _lines(title: str, total: int) -> Iterator[Report]:
-    """Print a line per epoch, at most about a hundred in all, and always the last one."""
+    """Print a line per epoch, but no more than about a hundred in total, and always the last."""
     every = max(1, total // MOST_LINES)
     pending: list[str] = []
 

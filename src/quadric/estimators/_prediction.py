@@ -15,7 +15,7 @@ from quadric.training import Architecture, check_answers, converted_bytes, matri
 
 
 def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:
-    """Return answer(z) for the rows of new data, where z are a fitted estimator's logits.
+    """Return answer(z) for the rows of new data, where z contains a fitted estimator's logits.
 
     Rows are processed in blocks, so that no array is larger than X or the result.
 
