@@ -218,7 +218,7 @@ def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> Im
     named = named_directory(collection, data_dir)
     if named is not None:
         contents = read(named, collection, NAMED_ADVICE)
-        return _assemble(collection, contents, f"{named}, the directory named by the user")
+        return _assemble(collection, contents, f"{named}, the directory specified by the user")
     directory, advice = _cached(collection)
     contents = read(directory, collection, advice, complete=False)
     if len(contents) == len(collection.files):
