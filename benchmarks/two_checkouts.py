@@ -47,7 +47,7 @@ class Checkout:
             raise RuntimeError(f"expected quadric from {path / 'src'}. Got {imported} instead.")
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the process's `Worker` and return what it returns."""
+        """Call a method of the process's `Worker` and return its result."""
         pickle.dump((method, arguments), self._process.stdin)
         self._process.stdin.flush()
         return self._receive()

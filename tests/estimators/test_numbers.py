@@ -116,7 +116,7 @@ def test_geometry_explanations_and_plots_refuse_masked_arrays():
 
 # ---- overflow --------------------------------------------------------------------------------
 
-TOO_LARGE = r"X holds values so large \(up to 1e\+\d+\) that a pre-activation of layer \d is"
+TOO_LARGE = r"X contains values so large \(up to 1e\+\d+\) that a pre-activation of layer \d is"
 
 
 def signs(size, dtype="float64"):

@@ -331,5 +331,5 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
     with np.errstate(over="ignore"):
         array = array.astype(dtype)
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite in {dtype}. Got an infinite or undefined entry.")
+        raise ValueError(f"{name} must be finite in {dtype}. Got an infinite or NaN entry.")
     return array

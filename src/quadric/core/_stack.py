@@ -179,6 +179,6 @@ def _slices(n_rows: int, size: int) -> Iterator[slice]:
 def _check_finite(z: Array, l: int, X: Matrix) -> None:
     if not np.isfinite(z).all():
         raise ValueError(
-            f"X holds values so large (up to {abs(X).max():g}) that a pre-activation of layer {l} "
-            f"is not finite in {z.dtype}. Scale the features as they were scaled in training."
+            f"X contains values so large (up to {abs(X).max():g}) that a pre-activation of layer "
+            f"{l} is not finite in {z.dtype}. Scale the features as they were scaled in training."
         )

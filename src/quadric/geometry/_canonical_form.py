@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def met(self) -> tuple[int, int]:
-        """Number of axes on which a ray from the center meets the surface, and number of others.
+        """Number of axes along which a ray from the center meets the surface, and of other axes.
 
         If the surface has no center or contains it, these are the larger and the smaller number
         of equal signs, because F = 0 and -F = 0 are the same surface.

@@ -122,7 +122,7 @@ class _Writer:
             for name, array in to_tensors(layer).items():
                 expect(
                     np.isfinite(array).all(),
-                    f"layers[{l}].{name} has an infinite or undefined entry. Such a network cannot "
+                    f"layers[{l}].{name} has an infinite or NaN entry. Such a network cannot "
                     "predict and is not saved.",
                 )
                 self.tensors[f"layers.{l}.{name}"] = array

@@ -100,7 +100,7 @@ def to_bytes(
 
 
 def _is_affordable(header: bytes, size: int) -> bool:
-    """Whether parsing the header of a file of this size takes little enough memory."""
+    """Whether the header of a file of this size can be parsed within the memory limit."""
     return memory_estimate(header) <= 6 * size + SPARE_MEMORY
 
 

@@ -72,7 +72,7 @@ def finite_gradients(stack: Stack, given: Any, samples: Samples) -> tuple[float,
     finite = all(np.isfinite(array).all() for array in parameters(grads))
     if not (finite and np.isfinite(value)):
         raise ValueError(
-            "X, Y or sample_weight holds values so large that the gradients are not finite in "
+            "X, Y or sample_weight contains values so large that the gradients are not finite in "
             f"{stack.layers[0].dtype}. Scale them."
         )
     return value, grads

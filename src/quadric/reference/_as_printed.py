@@ -1,7 +1,7 @@
 """The errors in the printed text, each implemented once, for the tests and the ablation only.
 
-Gradients are what the printed updates subtract (``theta <- theta - eta * gradient``). The counts
-are the printed numbers of multiplications for a layer of m neurons with n inputs.
+The gradients are those that the printed updates subtract (``theta <- theta - eta * gradient``). The
+counts are the printed numbers of multiplications for a layer of m neurons with n inputs.
 """
 
 from collections.abc import Sequence

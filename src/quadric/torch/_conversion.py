@@ -266,7 +266,7 @@ def _core_layer(module: Any, shown: str) -> Layer:
         arrays[field] = tensor.detach().to("cpu", torch.float64 if wide else torch.float32).numpy()
         if not np.isfinite(arrays[field]).all():
             raise ValueError(
-                f"{field} of {shown} must be finite. Got an infinite or undefined entry: has "
+                f"{field} of {shown} must be finite. Got an infinite or NaN entry: has "
                 "training diverged?"
             )
     dtype = np.result_type(*arrays.values())

@@ -18,7 +18,7 @@ READERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 def replace_head(
     model: nn.Module, kind: str = "quadratic", *, name: str | None = None
 ) -> nn.Module:
-    """Replace a network's last `torch.nn.Linear` with a layer that starts as the same function.
+    """Replace a network's last `torch.nn.Linear` with an initially equivalent layer.
 
     Quadratic: z = x'Q x + W x + b with Q = 0. Reduced: z = (W x + b)(U x + c) with U = 0, c = 1.
     W and b are copied from the Linear. The new layer has the same device, dtype, training mode and

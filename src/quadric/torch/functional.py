@@ -15,7 +15,7 @@ from quadric.torch._quadratic_form import places, quadratic_form
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]
 
-WITHOUT_AUTOCAST = ("lazy", "meta", "vulkan")  # torch raises an error if asked about these
+WITHOUT_AUTOCAST = ("lazy", "meta", "vulkan")  # torch's query raises an error for these
 
 
 def quadratic(

@@ -125,7 +125,7 @@ def matrix_bytes(X: Matrix, itemsize: int) -> int:
 
 
 def converted_bytes(given: Any, X: Matrix) -> int:
-    """Return the bytes of X if it is a converted copy of what was `given`, else 0."""
+    """Return the bytes of X if it is a converted copy of `given`, else 0."""
     return 0 if X is given else matrix_bytes(X, X.dtype.itemsize)
 
 

@@ -28,7 +28,7 @@ class Samples:
         return type(self)(self.shift(self.X[rows]), self.Y[rows], weight)
 
     def shift(self, X: Matrix) -> Matrix:
-        """Return X plus the offset, which makes a sparse X dense."""
+        """Return X plus the offset, if any; adding it converts a sparse X to a dense array."""
         if self.offset is None:
             return X
         return (X.toarray() if sparse.issparse(X) else X) + self.offset

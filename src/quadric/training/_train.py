@@ -118,7 +118,7 @@ def run_epochs(
 ) -> None:
     """Run the epochs of `watch.options` and record them in `watch.state`.
 
-    `make_stepper` makes another stepper after a divergence. However training ends, the layers hold
+    `make_stepper` creates a new stepper after a divergence. However training ends, the layers hold
     the parameters of a completed epoch: the best one if there is both a stopping rule and a
     validation score, otherwise the last one.
     """

@@ -31,7 +31,7 @@ TOLD = (
     ("predict", ValueError, r"columns are missing: "),
     ("predict predict_claimed", ValueError, r"Found unknown categories .* in column \d+"),
     ("predict predict_claimed", ValueError, r"could not convert string to float: "),
-    ("predict predict_claimed", ValueError, r"X holds values so large .* is not finite in float"),
+    ("predict predict_claimed", ValueError, r"X contains values so large .* is not finite in"),
     # models that cannot be explained, plotted or exported
     ("explain plot", ValueError, r"this \w+ has no quadratic or reduced layer"),
     (
