@@ -249,7 +249,7 @@ def _moments(selected: SelectedLayer, X: Any) -> Moments:
 
 def _output_labels(selected: SelectedLayer, count: int) -> list[Any]:
     are_classes = selected.is_last and selected.classes is not None
-    # a single output belongs to the second class
+    # a single output is the score of the second class
     return selected.labels[-count:] if are_classes else [f"neuron {k}" for k in range(count)]
 
 

@@ -40,7 +40,7 @@ class SelectedLayer:
 
     @property
     def labels(self) -> list[Any]:
-        """The classes; those of a bare network are numbered from 0."""
+        """The classes, or numbers from 0 for a bare network."""
         numbered = range(max(2, self.network.n_outputs))
         return list(numbered) if self.classes is None else self.classes.tolist()
 

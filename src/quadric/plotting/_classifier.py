@@ -144,7 +144,7 @@ def plot_clusters(
     ax = get_ax(ax)
     window = get_window(window, X)
     plot_points(X, y, ax, size=size, classes=classes)
-    first = 1 if len(conics) == 1 else 0  # a single neuron belongs to the second class
+    first = 1 if len(conics) == 1 else 0  # a single neuron scores the second class
     for k, conic in enumerate(conics, start=first):
         plot_conic(conic, ax, window=window, color=color_of(k), linestyle=dashes_of(k))
     ax.set_aspect("equal")

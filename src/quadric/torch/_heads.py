@@ -37,7 +37,7 @@ def replace_head(
     Returns
     -------
     Module
-        The model itself; the new layer if the model is a bare Linear.
+        The model itself, or the new layer if the model is a bare Linear.
 
     Raises
     ------

@@ -248,7 +248,7 @@ MODULES: dict[str, Any] = {module.kind: module for module in (Linear, Quadratic,
 
 
 def is_sharded(tensor: Any) -> bool:
-    """Whether a tensor is a DTensor, as the parameters under `fully_shard` (FSDP2) are.
+    """Whether a tensor is a DTensor, like the parameters under `fully_shard` (FSDP2).
 
     The class itself is not imported, because that would load torch.distributed.
     """
@@ -256,7 +256,7 @@ def is_sharded(tensor: Any) -> bool:
 
 
 def _shard_like(parameter: Any, whole: Tensor) -> Tensor:
-    """Return `whole`, sharded as the parameter is; all processes use the values of rank 0."""
+    """Return `whole`, sharded like the parameter; all processes use the values of rank 0."""
     if not is_sharded(parameter):
         return whole
     from torch.distributed.tensor import distribute_tensor

@@ -224,7 +224,7 @@ class _OpenMP:
 
 @cache
 def _team() -> Any:
-    """Return the threads of OpenMP, or Python's where torch does not use GNU OpenMP."""
+    """Return OpenMP's threads, or Python threads if torch does not use GNU OpenMP."""
     try:
         parallel = ctypes.CDLL(None).GOMP_parallel
     except (AttributeError, OSError, TypeError):

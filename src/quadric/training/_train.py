@@ -18,7 +18,7 @@ WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
 
 
 class Stepper(Protocol):
-    """Runs an epoch, and can undo it."""
+    """Trains for one epoch at a time, and can undo the last one."""
 
     @property
     def l2(self) -> float:
