@@ -52,8 +52,8 @@ class CancelledError(Exception):
 class Recipe:
     """How the runs of a sweep are trained. The defaults match the paper's MNIST table.
 
-    The defaults were found by comparing variants with that table. They reproduce it, but this does
-    not prove that the authors used them.
+    The defaults were found by comparing variants with that table. They fit the table, but this
+    does not prove that the authors used them.
 
     Attributes
     ----------
