@@ -95,7 +95,7 @@ def test_unused_columns_and_imputed_values_are_reported(tmp_path):
     result = command("train", "a.csv", "-t", "y", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     notes = result.stderr
-    assert "note: Column 'day' is not used: it holds dates" in notes
+    assert "note: Column 'day' is not used: it contains dates" in notes
     assert "note: Column 'same' is not used: it has only one value." in notes
     assert "note: Imputed missing values in 'hole' (7): " in notes
     assert "note: Ignored 1 row without a value for 'y'." in notes

@@ -145,9 +145,9 @@ FAULTS = {
     "cut short": (lambda content: content[:-1], "5 bytes follow the header, not 6"),
     "cut in the header": (lambda content: content[:5], "ends within the header, after 5 of 8"),
     "empty": (lambda content: b"", "ends within the header, after 0 of 8"),
-    "too long": (lambda content: content + b"\0", "it holds more than 14 bytes"),
+    "too long": (lambda content: content + b"\0", "it contains more than 14 bytes"),
     "magic": (replaced(3, b"\x03"), "its magic number is 2051, not 2049"),
-    "dimensions": (replaced(4, b"\xff\xff\xff\xff"), "it holds 4294967295 entries, not 6"),
+    "dimensions": (replaced(4, b"\xff\xff\xff\xff"), "it contains 4294967295 entries, not 6"),
     "swapped": (
         lambda content: CONTENTS["mnist"][PARTS[3]],
         "its MD5 is that of t10k-labels-idx1-ubyte of MN",
@@ -178,7 +178,7 @@ GZ_FAULTS = {
     "not gz": (lambda packed: b"hello" + packed, r"not a valid \.gz file"),
     "flipped byte": (replaced(12, b"\xff\xff\xff"), r"not a valid \.gz file"),
     "wrong sum": (lambda packed: packed[:-8] + b"0000" + packed[-4:], r"not a valid \.gz file"),
-    "bomb": (lambda packed: gzip.compress(bytes(10_000_000)), "it holds more than 14 bytes"),
+    "bomb": (lambda packed: gzip.compress(bytes(10_000_000)), "it contains more than 14 bytes"),
 }
 
 

@@ -88,7 +88,7 @@ def reproduce(
     images: Annotated[str, typer.Option(help="Use the first N images, or a random N.")] = "first",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
 ) -> None:
-    """Reproduce the paper's results, compare each with ours, and write a report.
+    """Reproduce the paper's results, compare them with ours, and write a report.
 
     Finished runs of the MNIST table are kept: after Ctrl-C or a crash, the same command resumes.
     The options from --scaling onward are choices that the paper does not specify. Their defaults

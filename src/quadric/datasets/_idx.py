@@ -103,7 +103,7 @@ def unpack(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
         raise BadFileError(f"its magic number is {found}, not {magic}")
     if tuple(dimensions) != shape:
         counts = (" x ".join(map(str, numbers)) for numbers in (dimensions, shape))
-        raise BadFileError("it holds {} entries, not {}".format(*counts))
+        raise BadFileError("it contains {} entries, not {}".format(*counts))
     entries = len(content) - header
     if entries != math.prod(shape):
         raise BadFileError(f"{entries} bytes follow the header, not {math.prod(shape)}")
@@ -183,7 +183,7 @@ def read_file(path: Path, collection: Collection, file: KnownFile, advice: str) 
         with open_file(path, "rb") as stream:
             content: bytes = stream.read(file.size + 1)  # enough to detect excess bytes
         if len(content) > file.size:
-            raise BadFileError(f"it holds more than {file.size} bytes")
+            raise BadFileError(f"it contains more than {file.size} bytes")
         check(content, file)
     except EOFError:
         reason = "the .gz file ends too early (an interrupted download?)"

@@ -142,7 +142,7 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
 
 
 def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
-    """Load Fashion-MNIST: images of ten kinds of clothing, as many and as large as in MNIST.
+    """Load Fashion-MNIST: 60000 training and 10000 test images of clothing, 28 x 28 pixels.
 
     The files are looked up as for `mnist`; the subdirectory is `fashion_mnist`. The sources
     are the Debian package dataset-fashion-mnist if it is installed, OpenML, and the same package
@@ -157,7 +157,7 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     Returns
     -------
     ImageData
-        Images of clothing with labels 0 to 9.
+        Images of ten kinds of clothing with labels 0 to 9.
 
     Raises
     ------

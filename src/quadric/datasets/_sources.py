@@ -143,7 +143,7 @@ def fetch_openml(collection: Collection) -> Contents:
 
 
 def openml_process(name: str, place: str, silence: str) -> None:
-    """Download a table and write the four files to `place`; runs in a process of its own."""
+    """Download a table and write the four files to `place`; runs in a separate process."""
     socket.setdefaulttimeout(float(silence))
     from sklearn import datasets
 

@@ -122,7 +122,7 @@ def as_samples(X: Matrix, Y: Array, weight: Array | None, dtype: np.dtype[Any]) 
 def hold_out(
     samples: Samples, fraction: float, rng: np.random.RandomState, *, by_class: bool
 ) -> tuple[Samples, Samples]:
-    """Split into training and validation samples; stratified if each class can be in both.
+    """Split the samples for training and validation, stratified if each class can be in both.
 
     The class of a sample is the index of its largest target, or its only target. Samples of weight
     zero are in neither part. The only member of a class is used for training.

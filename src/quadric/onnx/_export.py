@@ -1,6 +1,6 @@
 """Export a model as one ONNX graph: preprocessing, network and outputs.
 
-`register` registers the estimators with skl2onnx, which can then convert any Pipeline around them.
+`register` registers the estimators with skl2onnx, which can then convert Pipelines that use them.
 """
 
 import json

@@ -176,7 +176,7 @@ def kind_of_values(values: Any) -> str:
 def declare_inputs(
     graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
 ) -> tuple[Signature, Features]:
-    """Return the inputs of the graph, and the features that consist of them.
+    """Return the inputs of the graph, and the features that they form.
 
     The input is one matrix if all columns are numeric. However, if `fit` was given named columns
     and a ColumnTransformer drops some of them, which may be text, each used column is its own

@@ -104,7 +104,7 @@ def _is_above(graph: Graph, z: str, bound: float) -> str:
 
 
 def _probabilities(graph: Graph, model: Any, z: str) -> str:
-    """Compute `predict_proba`, without exponentials of large numbers."""
+    """Compute `predict_proba` without taking exponentials of large numbers."""
     if model._is_multilabel:
         return graph.add("Sigmoid", z)
     if len(model.classes_) == 1:

@@ -87,7 +87,7 @@ class Facts:
             raise FactError(f"{name} of {self.owner} must be {expected}")
 
     def check(self, name: str, value: Any, rules: Rules) -> Any:
-        """Return the value if it passes all rules; each maps what is expected to a predicate."""
+        """Return the value if it passes all rules, which map expectations to predicates."""
         for expected, holds in rules.items():
             self.expect(name, holds(value), expected)
         return value
@@ -170,7 +170,7 @@ class Facts:
         if is_vector(value, "iuf"):
             return self.vector(name, n, least=0, whole=value.dtype.kind in "iu")
         self.expect(name, self.number(name) > 0, "positive")  # not an integer for weighted samples
-        return value  # with its type, which partial_fit preserves
+        return value  # not converted, because partial_fit continues from it
 
     def feature_names(self, n: int) -> Array | None:
         """The names of the n input columns, or None."""

@@ -42,7 +42,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class Select:
-    """Keep the columns at these indices, which are increasing, out of n columns."""
+    """Keep some of n columns, given by increasing `indices`."""
 
     indices: Array
     n: int

@@ -36,7 +36,7 @@ def _standard(step: Any) -> list[Operation]:
 
 
 def _restore_standard(step: Any, facts: Facts) -> int:
-    """Restore `scale_` from the file; scikit-learn's versions derive it from `var_` differently."""
+    """Restore `scale_` from the file; scikit-learn versions derive it from `var_` differently."""
     n = facts.count("n_features_in_", 1)
     step.mean_ = None if facts.get("mean_") is None else facts.vector("mean_", n, nan=True)
     facts.expect("mean_", not step.with_mean or step.mean_ is not None, "a vector")

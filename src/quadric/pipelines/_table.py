@@ -141,7 +141,7 @@ def _is_pipeline(step: Any) -> bool:
 def _named_operations(
     steps: Steps, n: int = 0, weight: float | None = None
 ) -> tuple[Operation, ...]:
-    """The operations of named steps on n columns, followed by multiplication by any weight."""
+    """The operations of named steps on n columns, followed by multiplication by the weight."""
     found: list[Operation] = []
     for name, step in steps:
         try:

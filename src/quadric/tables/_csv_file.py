@@ -33,7 +33,7 @@ class CsvFile:
     columns : tuple of str
         The column names. Unnamed columns are called "column 3 (no name)" and so on.
     unnamed : tuple of str
-        Those of the `columns` that have no name in the file.
+        The entries of `columns` that have no name in the file.
     separator : str
         The character between fields.
     header_size : int

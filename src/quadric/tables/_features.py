@@ -25,8 +25,8 @@ def clean(frame: pl.DataFrame) -> pl.DataFrame:
 def to_numbers(cleaned: pl.DataFrame) -> dict[str, pl.Series]:
     """Convert columns of text, booleans and numbers to Float64.
 
-    The strings "true" and "false", in any case, become 1 and 0. Other text that is not a number
-    becomes null. Columns of other types, such as lists, are omitted.
+    The strings "true" and "false", regardless of case, become 1 and 0. Other text that is not a
+    number becomes null. Columns of other types, such as lists, are omitted.
     """
     usable = [
         name

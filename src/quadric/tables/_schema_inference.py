@@ -276,7 +276,7 @@ def _kind(
         "it has no name": name in unnamed,
         "dropped on request": name in options.drop,
         "all its values are missing": not present,
-        "it holds dates (convert them to numbers, such as days)": profile.dates > MOSTLY * present,
+        "it contains dates (convert them to numbers of days)": profile.dates > MOSTLY * present,
         "its values are neither numbers nor text": profile.type == "other",
         "it has only one value": constant,
     }

@@ -40,7 +40,7 @@ class Source:
     frames : callable
         Returns an iterator over frames of rows.
     unnamed : tuple of str
-        Those of the `columns` that have no name in the file.
+        The entries of `columns` that have no name in the file.
     """
 
     path: Path

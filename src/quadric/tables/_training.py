@@ -130,7 +130,7 @@ def preprocessing(schema: Schema) -> list[Any]:
     """Return the unfitted preprocessing steps that precede the estimator.
 
     If all columns are numeric, the steps are affine, so that the model can be explained in the
-    user's units. With many categories, so that the density is below 0.3, the result is sparse.
+    user's units. With many categories, the result is sparse, because its density is below 0.3.
     """
     number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
     numbers = [column.name for column in schema.columns if column.kind != "category"]
@@ -154,7 +154,7 @@ def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
 
 @contextmanager
 def memory_limit_as_table_error() -> Iterator[None]:
-    """Raise a MemoryLimitError as a TableError whose advice consists of command-line options."""
+    """Convert a MemoryLimitError to a TableError whose advice refers to command-line options."""
     try:
         yield
     except MemoryLimitError as error:

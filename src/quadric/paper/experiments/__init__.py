@@ -1,7 +1,7 @@
-"""The paper's results, one file each. `EXPERIMENTS` lists them by name.
+"""The paper's results, one per file. `EXPERIMENTS` lists them by name.
 
 An experiment has a function `run`, which takes a `Context` and returns an `Outcome`: tables, claims
-with a verdict, and figures. Start with `_experiment.py`, which defines these three.
+with verdicts, and figures. Start with `_experiment.py`, which defines these classes.
 """
 
 from quadric.paper.experiments import (

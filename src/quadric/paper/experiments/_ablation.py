@@ -22,7 +22,7 @@ Scores = list[tuple[float, float]]  # after each epoch: test accuracy in %, as p
 
 
 def train_biases(seed: int, epochs: int) -> Scores:
-    """Train 64 - 15 - 10 reduced neurons on digits by Algorithm 2."""
+    """Train a 64 - 15 - 10 network of reduced neurons on digits with Algorithm 2."""
     data = datasets.digits()
     X, X_test = data.X_train / data.largest, data.X_test / data.largest
     rng = np.random.default_rng(seed)
@@ -39,7 +39,7 @@ def train_biases(seed: int, epochs: int) -> Scores:
 
 
 def train_strip(seed: int, epochs: int) -> Scores:
-    """Train one reduced neuron by Algorithm 2 on a strip that does not contain the origin."""
+    """Train one reduced neuron with Algorithm 2 on a strip that is not centered at the origin."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (800, 2))
     along = X @ [1.0, 0.5]
@@ -56,7 +56,7 @@ def train_strip(seed: int, epochs: int) -> Scores:
 
 
 def train_sign(seed: int, epochs: int) -> Scores:
-    """Train quadratic logistic regression (section II) on a tilted ellipse."""
+    """Train quadratic logistic regression (section II) on an off-center ellipse."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(600, 2))
     inside = (X[:, 0] ** 2 + 2 * X[:, 1] ** 2 + 2 * X[:, 0] - X[:, 1]) < 1
@@ -155,7 +155,7 @@ def run(context: Context) -> Outcome:
         "Algorithm 2, which prints the updates of b and c swapped, is trained on the 8x8 digits, "
         "where other weights can compensate, and with one neuron on a strip, where none can. "
         "Quadratic logistic regression, whose w update is printed with the wrong sign, is trained "
-        "on a tilted ellipse. "
+        "on an off-center ellipse. "
         "Only full runs are judged: the printed update is sufficient if it costs less than one "
         "percentage point after the last epoch.",
         [table],

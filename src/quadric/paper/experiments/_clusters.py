@@ -63,7 +63,7 @@ def train(model: str, seed: int, epochs: int = EPOCHS) -> TrainedLayers:
     """Train a network and test it.
 
     One layer is trained as in the paper: SGD, one sample per step, rate 0.0001. Networks with a
-    hidden layer are trained to convergence by L-BFGS.
+    hidden layer are trained to convergence with L-BFGS.
     """
     (X, y), (X_test, y_test) = data(seed)
     Y, layers = np.eye(6)[y], NETWORKS[model]

@@ -92,7 +92,7 @@ def held(m: int, n: int) -> list[tuple[Any, ...]]:
 
 
 def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """Return the exponents of n, for n neurons with n inputs, of the counts, memory and time."""
+    """Return the powers of n by which counts, memory and time grow for n neurons with n inputs."""
     rows = []
     for model, kind in MODELS.items():
         seconds = [_seconds_per_step(kind, n) for n in timed]

@@ -61,7 +61,7 @@ def estimate(context: Context) -> float:
 
 
 def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) -> int:
-    """Return the number of parameters of the network of a cell."""
+    """Return the number of parameters of a cell's network."""
     return PARAMETERS["ann"](hidden, inputs) + PARAMETERS[model](outputs, hidden)
 
 

@@ -56,7 +56,7 @@ class Cell:
 
     @property
     def near(self) -> bool | None:
-        """Whether we are within 3 of the paper's standard deviations or one percentage point."""
+        """Whether we are within 3 of the paper's standard deviations or 1 percentage point."""
         if self.difference is None or self.sigmas is None:
             return None
         return abs(self.sigmas) <= 3 or abs(self.difference) <= 1.0

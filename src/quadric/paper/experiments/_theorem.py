@@ -21,7 +21,7 @@ DIMENSIONS = (2, 3, 5, 10, 20)
 
 
 def bounded_clusters(C: int, d: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
-    """Draw training and test points, uniform in C disjoint ellipsoids."""
+    """Draw training and test points uniformly from C disjoint ellipsoids."""
     centers: list[Array] = []
     box = 1.6 * C ** (1 / d) + 2.0
     while len(centers) < C:  # at least 2.5 apart, with half-lengths of at most 1
@@ -69,7 +69,7 @@ def train(C: int, d: int, seed: int) -> dict[str, Any]:
 
 
 def _by_thresholds(network: Any, X: Array, y: Array) -> float:
-    """Return the percentage of points on which every neuron is correct."""
+    """Return the percentage of points for which every neuron is correct."""
     z = network.logits(X)
     outputs = z.shape[1]
     right = np.eye(outputs, dtype=bool)[y] if outputs > 1 else (y == 1)[:, None]

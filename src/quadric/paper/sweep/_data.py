@@ -99,6 +99,6 @@ def _check(part: str, images: Array, labels: Array) -> None:
 
 
 def _compile(dtype: str) -> None:
-    """Compile or load the engine in advance, so that no run's seconds include this."""
+    """Compile or load the engine in advance, so that the time of a run does not include this."""
     net = Network.create(2, [("linear", 2, "logistic")], rng=0, dtype=dtype)
     net.fit(sparse.csr_array(np.eye(2, dtype=dtype)), np.eye(2), epochs=1, offset=-0.5)

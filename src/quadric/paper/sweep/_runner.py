@@ -78,7 +78,7 @@ def _in_threads(
 
     stop = threading.Event()
     failure: BaseException | None = None
-    # once for all runs, because every change of the number makes BLAS threads spin
+    # set once for all runs, because changing the number of threads makes BLAS threads spin
     with one_blas_thread(), ThreadPoolExecutor(jobs or cpu_count()) as pool:
         runs = {
             pool.submit(run_task, task, recipe, data, cancelled=stop.is_set): task for task in tasks

@@ -47,8 +47,8 @@ class Store:
         Links are followed, and the file itself is locked, so a store has only one writer,
         whichever name it is opened under.
     read_only : bool
-        Whether to only read the store, for a report. This takes no lock, changes nothing, and
-        works while another process writes.
+        Whether to open the store for reading only, as a report does. This takes no lock, changes
+        nothing, and works while another process writes.
 
     Raises
     ------

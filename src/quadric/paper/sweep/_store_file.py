@@ -109,7 +109,7 @@ def check_place(path: Path) -> None:
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if info.st_nlink > 1:
-        # links left by a killed `create`; counted before `stat`, as they may be removed meanwhile
+        # links left by a killed `create`; counted before `stat`, as they may be removed in between
         own = sum(os.path.samestat(found, info) for _, found in leftovers(path))
         names = os.stat(path).st_nlink - own
         if names > 1:
@@ -200,7 +200,7 @@ def explained(path: Path) -> Iterator[None]:
             raise _not_a_store(path) from None
         raise damaged(path, error) from None
     except UnicodeError:  # SQLite's error message quotes invalid text
-        raise damaged(path, "it holds invalid text") from None
+        raise damaged(path, "it contains invalid text") from None
     except OSError as error:
         raise StoreError(
             f"the store {path} cannot be used: {error.strerror or error}. Choose a file in an "

@@ -26,9 +26,9 @@ STATE = "state"
 class Checkpoint:
     """The checkpoint of one run.
 
-    The format is that of model files: it contains only numbers and text, all of which are checked
-    and none of which are executed. Only checkpoints are replaced or removed, and never a file that
-    another process has written in the meantime. Links are not followed.
+    The format is that of model files: it contains only numbers and text, which are all checked and
+    never executed. Only checkpoints are replaced or removed, and never a file that another process
+    has written in the meantime. Links are not followed.
 
     Parameters
     ----------

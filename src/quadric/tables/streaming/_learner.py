@@ -83,8 +83,7 @@ class Learner:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore a state, so that training continues as if it had never been interrupted.
 
-        The continued training is bit-identical. Raises ValueError if the arrays are not those of a
-        valid state.
+        The result is bit-identical. Raises ValueError if the arrays are not those of a valid state.
         """
         # training on one artificial row creates networks with the right shapes
         row = np.zeros((1, len(self.preprocess.get_feature_names_out())))
@@ -132,7 +131,7 @@ def state_of(estimator: Any) -> dict[str, Array]:
 
 
 def put_state(estimator: Any, arrays: dict[str, Array]) -> None:
-    """Restore the state of a fitted estimator of the same shape, so that `partial_fit` continues.
+    """Restore the state of a fitted estimator of the same shape, to continue with `partial_fit`.
 
     Raises ValueError if a counter or a rate is out of range.
     """
