@@ -7,8 +7,6 @@ import resource
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 
 import quadric
+from tests.support import warm
 from tests.support.commands import NAMES, command, is_one_line, process, write_iris
 
 README = Path(__file__).parents[2] / "README.md"
@@ -157,6 +156,11 @@ def test_help_has_an_example(name):
     assert f"quadric {name}" in result.stdout
 
 
+def small_disk():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
 @pytest.mark.slow
 def test_an_existing_model_file_survives_a_failure(place, tmp_path):
     """The file is too large for the disk, or the directory is not writable."""
@@ -164,11 +168,7 @@ def test_an_existing_model_file_survives_a_failure(place, tmp_path):
     precious = tmp_path / "iris.quadric"
     precious.write_text("precious")
 
-    def small_disk():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
-    result = process("train", "iris.csv", "-t", "species", cwd=tmp_path, preexec_fn=small_disk)
+    result = process("train", "iris.csv", "-t", "species", cwd=tmp_path, limit=small_disk)
     is_one_line(result, "cannot save the model: File too large")
     assert precious.read_text() == "precious"
     write_iris(tmp_path / "many.csv", rows=np.arange(6000) % 150)
@@ -181,7 +181,7 @@ def test_an_existing_model_file_survives_a_failure(place, tmp_path):
         "out.csv",
         "--proba",
         cwd=tmp_path,
-        preexec_fn=small_disk,
+        limit=small_disk,
     )
     is_one_line(result, "File too large")
     assert (tmp_path / "out.csv").read_text() == "precious"
@@ -197,12 +197,8 @@ def test_an_existing_model_file_survives_a_failure(place, tmp_path):
 def test_a_full_disk_in_streaming(place, tmp_path):
     shutil.copy(place / "iris.csv", tmp_path)
 
-    def small_disk():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
     result = process(
-        "train", "iris.csv", "-t", "species", "--stream", cwd=tmp_path, preexec_fn=small_disk
+        "train", "iris.csv", "-t", "species", "--stream", cwd=tmp_path, limit=small_disk
     )
     is_one_line(result, "File too large")
     assert [path.name for path in tmp_path.iterdir()] == ["iris.csv"]
@@ -224,8 +220,7 @@ def test_an_unwritable_output_is_reported_before_any_work(place, tmp_path, monke
 def test_interrupted_streaming_prints_how_to_resume(place, tmp_path):
     write_iris(tmp_path / "iris.csv", rows=np.arange(30_000) % 150)
     options = "-t species --stream --epochs 400 --buffer 3000 --checkpoint-every 1"
-    arguments = [sys.executable, "-m", "quadric", "train", "iris.csv", *options.split()]
-    process = subprocess.Popen(arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = warm.Started(["-m", "quadric", "train", "iris.csv", *options.split()], cwd=tmp_path)
     checkpoint = tmp_path / "iris.quadric.checkpoint"
     end = time.monotonic() + 60
     while time.monotonic() < end and not checkpoint.exists():

@@ -5,8 +5,6 @@ import json
 import os
 import pickle
 import struct
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -29,7 +27,7 @@ from quadric import (
 from quadric.model_file import _safetensors as container
 from quadric.model_file import info
 from quadric.model_file._describe import describe
-from tests.support import mutated_model_files
+from tests.support import mutated_model_files, warm
 from tests.support.model_file_models import make
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -351,13 +349,7 @@ def test_parameters_that_control_running_are_not_read_from_a_file(saved, tmp_pat
 
 
 def mutate(count, seed):
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.support.mutated_model_files", str(count), str(seed)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1800,
-    )
+    result = warm.run(["-m", "tests.support.mutated_model_files", count, seed])
     assert result.returncode == 0, result.stderr[-3000:]
     outcome = json.loads(result.stdout)
     assert outcome["same"] + outcome["refused"] + outcome["forged"] == count

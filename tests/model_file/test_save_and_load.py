@@ -32,7 +32,7 @@ from quadric.core._layers import Quadratic
 from quadric.explain import explain
 from quadric.model_file import _safetensors as container
 from quadric.model_file import info
-from tests.support import mutated_model_files
+from tests.support import mutated_model_files, warm
 from tests.support.model_file_models import MODELS, answers, make, numbers
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -54,7 +54,7 @@ def assert_same_bits(first, second):
 def test_predictions_are_bit_identical_in_another_process(saved):
     models = {name: saved[name] for name in MODELS}
     module = "tests.support.model_file_models"
-    subprocess.run([sys.executable, "-m", module, str(saved.directory)], check=True)
+    assert warm.run(["-m", module, saved.directory]).returncode == 0
     for model, X, path in models.values():
         there = pickle.loads(path.with_suffix(".answers").read_bytes())
         assert_same_bits(answers(model, X), there)

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import asdict, replace
@@ -18,6 +16,7 @@ from quadric.paper.sweep import _data as data_module
 from quadric.paper.sweep import _runner as runner
 from quadric.paper.sweep import _task as task_module
 from quadric.paper.sweep._data import prepare
+from tests.support import warm
 from tests.support.sweep_process import RECIPE, TASKS, images, table
 
 ROOT = Path(__file__).parents[2]
@@ -363,18 +362,12 @@ def test_invalid_numbers_of_jobs_are_refused(store, jobs):
 
 
 def start_sweep(path, log):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.sweep_process", str(path), str(log)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return warm.Started(["-m", "tests.support.sweep_process", path, log])
 
 
 def finish(process, timeout=120):
     try:
-        return process.communicate(timeout=timeout)[0]
+        return "".join(process.communicate(timeout=timeout))
     finally:
         process.kill()
         process.wait()

@@ -1,14 +1,13 @@
 """Run the command line in tests, in this process or in a separate one."""
 
 import contextlib
-import os
 import subprocess
-import sys
 
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 from quadric.cli import app
+from tests.support import warm
 
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 
@@ -29,17 +28,9 @@ def command(*arguments, cwd="."):
     return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
 
 
-def process(*arguments, cwd=None, preexec_fn=None, **environment):
+def process(*arguments, **options):
     """Run a command in a separate process."""
-    return subprocess.run(
-        [sys.executable, "-m", "quadric", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-        preexec_fn=preexec_fn,
-        env=os.environ | environment,
-    )
+    return warm.run(["-m", "quadric", *arguments], **options)
 
 
 def is_one_line(result, part):

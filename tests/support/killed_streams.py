@@ -18,15 +18,15 @@ from pathlib import Path
 
 from quadric.model_file import _safetensors as container
 from quadric.tables.streaming._checkpoint import FORM
+from tests.support import warm
 from tests.support.streams import write_table
 
 BUFFER, EPOCHS = 500, 3
 
 
 def start(directory, data, output):
-    return subprocess.Popen(
+    return warm.Started(
         [
-            sys.executable,
             "-m",
             "quadric",
             "train",
@@ -47,9 +47,6 @@ def start(directory, data, output):
             "--resume",
         ],
         cwd=directory,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
     )
 
 

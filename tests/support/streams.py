@@ -1,13 +1,11 @@
 """A small table to stream, and runs on it that stop at a given point."""
 
-import subprocess
-import sys
-
 import numpy as np
 import polars as pl
 
 from quadric.tables import ColumnOptions, Settings, open_table
 from quadric.tables.streaming import Checkpoint, Stream, train_stream
+from tests.support import warm
 
 
 class StopError(Exception):
@@ -67,7 +65,4 @@ def parameters(trained):
 
 def start(directory, data, *more):
     options = ["-t", "label", "-o", "a.quadric", "--stream", "--json", *more]
-    command = [sys.executable, "-m", "quadric", "train", data, *options]
-    return subprocess.Popen(
-        command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return warm.Started(["-m", "quadric", "train", data, *options], cwd=directory)

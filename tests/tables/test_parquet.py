@@ -13,6 +13,7 @@ from quadric.cli import app
 from quadric.errors import TableError
 from quadric.tables import _parquet_file as parquet
 from quadric.tables import open_table
+from tests.support.commands import process
 from tests.support.tables import write
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +46,7 @@ def test_damaged_parquet_files():
 def test_a_parquet_file_that_crashes_its_reader(name, reason, tmp_path):
     """With one bit flipped in a column of three strings, Polars 2.1 aborts or panics."""
     table = ROOT / "tests" / "fixtures" / f"{name}.parquet"
-    command = [sys.executable, "-m", "quadric", "train", table, "-t", "x", "-o", tmp_path / "m"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = process("train", table, "-t", "x", "-o", tmp_path / "m")
     assert result.returncode == 1, result.stderr
     assert result.stderr.startswith(f"error: {table} is a damaged Parquet file")
     assert reason in result.stderr

@@ -4,10 +4,7 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,9 +13,8 @@ import pytest
 from quadric import QuadraticClassifier, model_file
 from quadric.model_file import _safetensors as container
 from quadric.tables.streaming._checkpoint import FORM
+from tests.support import killed_streams
 from tests.support.streams import start
-
-ROOT = Path(__file__).parents[2]
 
 
 def make_parquet(path, rows, chunk=200_000):
@@ -154,15 +150,7 @@ def test_a_million_small_batches():
 
 
 def kill(count, rows):
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_streams", str(count), "0", str(rows)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert result.returncode == 0, result.stderr
-    outcome = json.loads(result.stdout)
+    outcome = killed_streams.run(count, 0, rows)
     assert outcome["kills"] == count
     return outcome
 

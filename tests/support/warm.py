@@ -1,0 +1,97 @@
+"""Start Python processes that have already imported scikit-learn.
+
+Importing it takes longer than most commands in the tests. These processes are forked from one
+that has imported it and done nothing else. Like those of `subprocess`, they can be sent signals,
+killed and given limits.
+"""
+
+import multiprocessing
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+
+IMPORTED = ["sklearn.linear_model", "numba", "quadric.cli", "quadric.tables", "quadric.estimators"]
+
+forkserver = multiprocessing.get_context("forkserver")
+forkserver.set_forkserver_preload(IMPORTED)
+
+
+class Started:
+    """A running process, with the methods of `subprocess.Popen`."""
+
+    def __init__(self, arguments, *, text="", cwd=None, limit=None, **environment):
+        self._files = place = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, place)
+        for number, content in enumerate([text, "", ""]):  # stdin, stdout, stderr
+            (place / str(number)).write_text(content)
+        self.args = [*map(str, arguments)]
+        self._process = forkserver.Process(
+            target=_run,
+            args=(self.args, place, str(cwd or Path.cwd()), limit, os.environ | environment),
+        )
+        self._process.start()
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self):
+        return self._process.exitcode
+
+    poll = returncode.fget
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout=None):
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.returncode
+
+    def output(self, number=1):
+        """Return what the process has written to stdout (1) or stderr (2) so far."""
+        return (self._files / str(number)).read_text()
+
+    def communicate(self, timeout=None):
+        self.wait(timeout)
+        return self.output(1), self.output(2)
+
+
+def run(arguments, **options):
+    """Run `python ARGUMENTS`, which begin with -m or -c, as `subprocess.run` does."""
+    started = Started(arguments, **options)
+    output, errors = started.communicate()
+    return subprocess.CompletedProcess(started.args, started.returncode, output, errors)
+
+
+def _run(arguments, place, cwd, limit, environment):
+    for number, mode in enumerate([os.O_RDONLY, os.O_WRONLY, os.O_WRONLY]):
+        os.dup2(os.open(place / str(number), mode), number)
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, encoding=encoding, closefd=False)
+        for number, mode in enumerate(["r", "w", "w"])
+    )
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    if limit is not None:
+        limit()
+    how, what, *sys.argv[1:] = arguments
+    try:
+        if how == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+    except KeyboardInterrupt:  # Python also ends such a process by the signal
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
