@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 import weakref
 from pathlib import Path
 
@@ -93,5 +94,6 @@ def _run(arguments, place, cwd, limit, environment):
         else:
             exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
     except KeyboardInterrupt:  # Python also ends such a process by the signal
+        traceback.print_exc()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

@@ -553,7 +553,7 @@ def size(states):
     return states.square().mean((1, 2)).sqrt()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize(("n", "m"), SIZES)
@@ -624,7 +624,7 @@ def test_only_quadratic_neurons_learn_parity(parity, capsys):
     assert larger.parameters() >= quadratic.parameters()
     assert (patient.hidden, patient.patience) == (larger.hidden, 10)
     task = parity.Task(length=20, steps=80, learning_rate=0.03)
-    seeds = range(2)
+    seeds = range(1)
     solved = parity.run(quadratic, task, seeds)
     assert min(solved.same_length) >= 0.99
     assert min(solved.ten_times) >= 0.99
@@ -632,4 +632,4 @@ def test_only_quadratic_neurons_learn_parity(parity, capsys):
         result = parity.run(other, task, seeds)
         assert max(result.same_length) < 0.9
         assert max(result.ten_times) < 0.6
-    assert "seed 1: 100.0%" in capsys.readouterr().err
+    assert "seed 0: 100.0%" in capsys.readouterr().err
