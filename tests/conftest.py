@@ -2,7 +2,10 @@
 
 import os
 import random
+import tempfile
+import time
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +16,27 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("checks"), max_examples=200)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
+
+
+def pytest_sessionstart(session):
+    """With several workers, compile for one dtype in each, instead of everything in all."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or worker["workercount"] < 2 or session.config.option.collectonly:
+        return
+    from tests.support.compiling import DTYPES, compile_loops
+
+    number = int(worker["workerid"].removeprefix("gw"))
+    done = [
+        Path(tempfile.gettempdir()) / f"quadric-{worker['testrunuid']}-{dtype}" for dtype in DTYPES
+    ]
+    if number < len(DTYPES):
+        try:
+            compile_loops(DTYPES[number])
+        finally:
+            done[number].touch()
+    deadline = time.monotonic() + 120
+    while not all(path.exists() for path in done) and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 @pytest.fixture

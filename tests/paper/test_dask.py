@@ -2,10 +2,8 @@
 
 import itertools
 import json
-import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +20,7 @@ from quadric.paper.experiments import EXPERIMENTS, Context
 from quadric.paper.experiments import _mnist as mnist
 from quadric.paper.sweep import Recipe, Store, run_sweep
 from quadric.paper.sweep import _dask as dask_module
+from tests.support import warm
 from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, table
 
 distributed = pytest.importorskip("distributed")
@@ -65,15 +64,7 @@ class Cluster:
         self.address = json.loads(told.read_text())["address"]
 
     def _start(self, part, *options):
-        log = self.directory / f"{part} {id(self)} {next(self._names)}.log"
-        with open(log, "wb") as file:
-            return subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.dask_{part}", *options],
-                cwd=ROOT,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **self.environment},
-            )
+        return warm.Started(["-m", f"distributed.cli.dask_{part}", *options], **self.environment)
 
     def add_worker(self, nanny="--no-nanny"):
         name = f"worker{next(self._names)}"
@@ -297,25 +288,8 @@ COMMAND = (
 
 @contextmanager
 def reproduce(out, address, seeds):
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            COMMAND,
-            "reproduce",
-            "mnist",
-            "--seeds",
-            str(seeds),
-            "--out",
-            str(out),
-            "--dask",
-            address,
-        ],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    options = ["--seeds", seeds, "--out", out, "--dask", address]
+    process = warm.Started(["-c", COMMAND, "reproduce", "mnist", *options])
     try:
         yield process
     finally:

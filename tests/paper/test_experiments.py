@@ -190,7 +190,8 @@ def test_the_committed_table_is_in_the_papers_form():
 
 
 @pytest.mark.slow
-def test_six_quadratic_neurons_separate_six_clusters_and_linear_ones_do_not():
+def test_six_quadratic_neurons_separate_six_clusters_and_linear_ones_do_not(monkeypatch):
+    monkeypatch.setattr(clusters, "WIDTHS", (1, 4, 8))
     quadratic = clusters.train("quadratic", 0, epochs=100)
     assert quadratic.argmax > 99
     assert quadratic.thresholded > 90

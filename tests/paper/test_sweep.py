@@ -424,7 +424,7 @@ def test_a_sweep_killed_at_any_moment_gives_the_same_table(kills, expected, tmp_
         assert table(before.values()) == expected
     assert killed >= kills
     left = {file.suffix for file in tmp_path.iterdir()}
-    assert left <= {".sqlite", ".log", ".new"}  # .new, if it was killed while it created a store
+    assert left <= {".sqlite", ".log", ".part"}  # .part, if killed while it created a store
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ import traceback
 import weakref
 from pathlib import Path
 
-IMPORTED = ["sklearn.linear_model", "numba", "quadric.cli", "quadric.tables", "quadric.estimators"]
+IMPORTED = ["sklearn.linear_model", "numba", "quadric.tables", "quadric.estimators"]
 
 forkserver = multiprocessing.get_context("forkserver")
 forkserver.set_forkserver_preload(IMPORTED)
@@ -79,7 +79,7 @@ def _run(arguments, place, cwd, limit, environment):
         os.dup2(os.open(place / str(number), mode), number)
     encoding = environment.get("PYTHONIOENCODING", "utf-8")
     sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(number, mode, encoding=encoding, closefd=False)
+        os.fdopen(number, mode, buffering=1, encoding=encoding, closefd=False)
         for number, mode in enumerate(["r", "w", "w"])
     )
     os.environ.clear()

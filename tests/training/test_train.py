@@ -136,13 +136,13 @@ def test_a_model_of_format_1_continues():
 @pytest.mark.slow
 def test_one_sample_at_a_time_is_not_divergence():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 2))
+    X = rng.normal(size=(1500, 2))
     y = 100 * X[:, 0] + 50 * X[:, 1]
     mine = QuadraticRegressor(random_state=0, learning_rate_init=0.01)
     mlp = MLPRegressor(random_state=0, learning_rate_init=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for i in range(3000):
+        for i in range(1500):
             mine.partial_fit(X[i : i + 1], y[i : i + 1])
             mlp.partial_fit(X[i : i + 1], y[i : i + 1])
     assert mine._state.damping == 1.0
