@@ -18,6 +18,10 @@ settings.register_profile("thorough", settings.get_profile("checks"), max_exampl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
 
 
+def pytest_xdist_auto_num_workers():
+    return (os.cpu_count() or 1) + 1  # there is always a test that waits for a process
+
+
 def pytest_sessionstart(session):
     """With several workers, compile for one dtype in each, instead of everything in all."""
     worker = getattr(session.config, "workerinput", None)

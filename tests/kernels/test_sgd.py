@@ -63,7 +63,7 @@ def per_sample(net, X, Y):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(36)
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("l2", [0.0, 0.02])
 @pytest.mark.parametrize("form", ["dense", "csr", "csr with offset"])
 @pytest.mark.parametrize(("loss", "last"), ENDS[:3])

@@ -145,7 +145,7 @@ def check(command, model, table, picture):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [100, pytest.param(None, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [40, pytest.param(None, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", ["numbers", "categories", "network"])
 def test_extra_in_any_shape(name, count, place, tmp_path):
     directory, models = place

@@ -33,7 +33,7 @@ def forge(count, seed):
 
 @pytest.mark.slow
 def test_forged_files_are_refused_or_load_as_working_models():
-    outcome = forge(70, 0)
+    outcome = forge(40, 0)
     assert outcome["refused"] > 28
     assert outcome["works"] > 5
     assert set(outcome["uses"]) == {*USES, *COMMANDS}  # otherwise the test proves little

@@ -217,7 +217,7 @@ class Killer(threading.Thread):
         return True
 
 
-@pytest.mark.parametrize("nanny", [False, True])
+@pytest.mark.parametrize("nanny", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.full)])
 def test_workers_killed_at_random_moments_change_nothing(
     kills, nanny, new_cluster, expected, tmp_path

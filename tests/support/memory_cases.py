@@ -40,13 +40,10 @@ ONE = [["quadratic", 2, "softmax"]]
 TWO = [["linear", 20, "tanh"], ["quadratic", 2, "softmax"]]
 
 FEW_CASES = [
-    classifier(3000, 10, 1000, LINEAR, LBFGS),
     classifier(3000, 10, 1000, LINEAR, PAPER, dtype="float32"),
     classifier(10_000, 300, 3, HIDDEN, CHOSEN, dtype="float32"),
     classifier(10_000, 300, 3, HIDDEN, ADAM, dtype="uint8"),
-    classifier(10_000, 1000, 3, HIDDEN, LBFGS, density=0.05),
     classifier(200, 500, 2, QUADRATIC, ADAM),
-    classifier(6890, 926, 5, {"hidden_layer_sizes": [], "layer_kinds": ["reduced"]}, ADAM),
     classifier(3000, 10, 1000, LINEAR, call="partial_fit"),
     classifier(10_000, 10, 1000, LINEAR, ADAM, call="predict_proba"),
     logistic(300, 200, 2, {"max_iter": 24}),
@@ -55,6 +52,9 @@ FEW_CASES = [
 ]
 
 MORE_CASES = [
+    classifier(6890, 926, 5, {"hidden_layer_sizes": [], "layer_kinds": ["reduced"]}, ADAM),
+    classifier(10_000, 1000, 3, HIDDEN, LBFGS, density=0.05),
+    classifier(3000, 10, 1000, LINEAR, LBFGS),
     classifier(10_000, 1500, 3, HIDDEN, CHOSEN, density=0.05),
     classifier(6000, 10, 1000, LINEAR, call="partial_fit"),
     classifier(20_000, 10, 1000, LINEAR, ADAM, call="predict_proba"),

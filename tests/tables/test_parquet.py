@@ -1,8 +1,6 @@
 """Damaged Parquet files lead to a one-line error, even if they crash a process."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +11,7 @@ from quadric.cli import app
 from quadric.errors import TableError
 from quadric.tables import _parquet_file as parquet
 from quadric.tables import open_table
+from tests.support import warm
 from tests.support.commands import process
 from tests.support.tables import write
 
@@ -20,13 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def damage_parquet(count, seed=0):
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.support.damaged_parquet", str(count), str(seed)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
+    result = warm.run(["-m", "tests.support.damaged_parquet", count, seed], cwd=ROOT)
     assert result.returncode == 0, result.stderr
     outcome = json.loads(result.stdout)
     assert outcome["refused"] + outcome["same"] + outcome["another table"] == count

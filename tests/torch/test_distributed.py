@@ -60,7 +60,7 @@ def test_all_checks_pass_on_two_processes():
     assert output.splitlines() == [f"passed: {name}" for name in names]
 
 
-@pytest.mark.slow
+@pytest.mark.full  # checks the launcher of these tests, not the layers
 @pytest.mark.parametrize("how", ["raises", "hangs"])
 def test_a_failure_in_one_process_is_reported(how):
     code, output, errors = two_processes.launch("-m", "tests.support.two_processes", how)

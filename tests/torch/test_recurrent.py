@@ -590,8 +590,8 @@ def test_other_initial_values_vanish_or_explode():
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 def test_states_and_gradients_last_five_hundred_steps_in_layers(nonlinearity):
     torch.manual_seed(0)
-    rnn = QuadraticRNN(3, 16, 3, nonlinearity, bidirectional=True)
-    h_0 = draw(6, 4, 16, dtype=torch.float32).abs() / 10
+    rnn = QuadraticRNN(3, 16, 2, nonlinearity, bidirectional=True)
+    h_0 = draw(4, 4, 16, dtype=torch.float32).abs() / 10
     states, slopes = states_and_slopes(rnn, noise(3, batch=4), h_0)
     assert size(states).min() > 0.01
     assert size(states).max() < 2
