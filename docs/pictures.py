@@ -1,10 +1,11 @@
-"""Draw the pictures of the documentation: `python docs/pictures.py [DIRECTORY]`."""
+"""Draw the pictures of the documentation: `python docs/pictures.py [DIRECTORY [NAME ...]]`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from matplotlib.animation import FuncAnimation
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
@@ -67,7 +68,7 @@ def draw_digits() -> Figure:
     return plot_eigenvectors(model, (8, 8))
 
 
-def draw_learning(path: Path) -> None:
+def draw_learning() -> FuncAnimation:
     X, y = datasets.xor()
     net = Network.create(2, [("quadratic", 1, "logistic")], init="identity", rng=0)
     frames = [quadrics(net)]
@@ -78,19 +79,29 @@ def draw_learning(path: Path) -> None:
     net.fit(X, y, learning_rate=0.01, epochs=120, rng=0, callback=record)
     shown = frames[::3]
     titles = [f"epoch {3 * i}: {frame[0].kind}" for i, frame in enumerate(shown)]
-    animate(shown, X, y, titles=titles).save(path, writer="pillow")
+    return animate(shown, X, y, titles=titles)
 
 
-def main() -> None:
-    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+PICTURES = {
+    "xor.png": draw_xor,
+    "clusters.png": draw_clusters,
+    "surfaces.png": draw_surfaces,
+    "slices.png": draw_slices,
+    "digits.png": draw_digits,
+    "learning.gif": draw_learning,
+}
+
+
+def main(directory: Path, *names: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    for draw in (draw_xor, draw_clusters, draw_surfaces, draw_slices, draw_digits):
-        path = directory / f"{draw.__name__.removeprefix('draw_')}.png"
-        draw().savefig(path, dpi=110)
+    for name in names or PICTURES:
+        picture, path = PICTURES[name](), directory / name
+        if isinstance(picture, Figure):
+            picture.savefig(path, dpi=110)
+        else:
+            picture.save(path, writer="pillow")
         print(path)
-    draw_learning(directory / "learning.gif")
-    print(directory / "learning.gif")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent, *sys.argv[2:])

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
 # the same examples in every run, so that failures are reproducible
 settings.register_profile(
     "checks", max_examples=25, derandomize=True, deadline=None, print_blob=True
 )
 settings.register_profile("thorough", settings.get_profile("checks"), max_examples=200)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
-
-
-def pytest_xdist_auto_num_workers():
-    return (os.cpu_count() or 1) + 1  # there is always a test that waits for a process
 
 
 def pytest_sessionstart(session):

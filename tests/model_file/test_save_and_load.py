@@ -61,6 +61,7 @@ def test_predictions_are_bit_identical_in_another_process(saved):
 
 
 @pytest.mark.slow
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("name", MODELS)
 def test_saving_again_gives_the_same_bytes(saved, name, tmp_path):
     model, X, path = saved[name]

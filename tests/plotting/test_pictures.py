@@ -220,14 +220,17 @@ def test_boundary_of_two_classes_can_be_drawn(ax):
 
 
 @pytest.mark.slow
-def test_the_pictures_of_the_documentation_are_drawn(tmp_path, monkeypatch):
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    "name", ["xor.png", "clusters.png", "surfaces.png", "slices.png", "digits.png", "learning.gif"]
+)
+def test_the_pictures_of_the_documentation_are_drawn(name, tmp_path, monkeypatch):
     root = Path(__file__).parents[2]
-    monkeypatch.setattr("sys.argv", ["pictures.py", str(tmp_path)])
-    runpy.run_path(str(root / "docs" / "pictures.py"), run_name="__main__")
-    made = {path.name for path in tmp_path.iterdir()}
-    drawn = ("xor", "clusters", "surfaces", "slices", "digits")
-    assert made == {f"{name}.png" for name in drawn} | {"learning.gif"}
-    assert made <= {path.name for path in (root / "docs").iterdir()}
+    monkeypatch.setattr("sys.argv", ["pictures.py", str(tmp_path), name])
+    namespace = runpy.run_path(str(root / "docs" / "pictures.py"), run_name="__main__")
+    assert name in namespace["PICTURES"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (root / "docs" / name).exists()
 
 
 def test_inverted_axes(ax):
