@@ -80,7 +80,7 @@ def test_scikit_learns_estimator_checks_pass_for_other_estimators(estimator, che
 
 
 @pytest.mark.slow
-@pytest.mark.sample(60)
+@pytest.mark.sample(40)
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(OTHERS, expected_failed_checks=excused)
 def test_scikit_learns_estimator_checks_pass_with_other_parameters(estimator, check):

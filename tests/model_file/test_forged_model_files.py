@@ -88,7 +88,7 @@ print(json.dumps(seen))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full  # checks the detectors, not the library
 def test_harm_is_detected():
     seen = run("-c", SCRIPT, json.dumps(list(HARM)))
     for (harm, sign), causes in zip(HARM.items(), seen, strict=True):

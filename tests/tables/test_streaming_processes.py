@@ -101,7 +101,7 @@ def check_killed_and_resumed(tmp_path, rows, limit, *more):
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
 def test_killed_and_resumed_in_little_memory(tmp_path):
-    check_killed_and_resumed(tmp_path, 80_000, 600, "--buffer", "5000", "--epochs", "2")
+    check_killed_and_resumed(tmp_path, 40_000, 600, "--buffer", "5000", "--epochs", "2")
 
 
 @pytest.mark.full
@@ -135,7 +135,7 @@ def test_small_batches_at_constant_memory(monkeypatch):
     from quadric.estimators import _base as fitting
 
     monkeypatch.setattr(fitting, "KEPT_LOSSES", 100)
-    check_small_batches(1000, 2.0)
+    check_small_batches(500, 2.0)
     model = QuadraticClassifier((), random_state=0)
     for _ in range(250):
         model.partial_fit(np.eye(2), [0, 1], classes=[0, 1])
