@@ -289,8 +289,8 @@ def test_an_error_in_a_run_names_it_and_keeps_the_others(store, monkeypatch, job
         run_sweep(FEW, QUICK, DATA, store, jobs=jobs)
     assert caught.value.__notes__ == [f"In the run with {order[-1]}. Finished runs are stored."]
     kept = {row.task for row in store.runs(QUICK, DATA.checksum)}
-    # the last two run concurrently, so the other one may be stopped
-    assert kept >= set(order[:-jobs])
+    # of two that run concurrently, the other one is stopped
+    assert len(kept) >= len(FEW) - jobs
     assert order[-1] not in kept
 
 
