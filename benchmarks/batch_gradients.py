@@ -2,12 +2,12 @@
 
 Times `Network.gradients` with a single quadratic softmax layer and cross-entropy, float64, one
 thread, in units of one plain product `np.matmul(X, (n, m n), out=...)`. With `--against PATH`,
-it alternates with another checkout, after a check that losses and gradients agree to 1e-10.
-Ratios are medians over the rounds. A round runs the product and the gradients in one checkout, then
-in the other.
+the runs alternate with those in another checkout, after a check that losses and gradients agree to
+1e-10. Ratios are medians over the rounds. A round runs the product and the gradients in one
+checkout, and then in the other.
 
-Memory is the peak excluding inputs and parameters, but including gradients. tracemalloc counts it
-from before the first call, so it includes buffers that are kept between calls. It counts NumPy's
+Memory is the peak, excluding inputs and parameters but including gradients. tracemalloc is started
+before the first call, so the peak includes buffers that are kept between calls. It includes NumPy's
 allocations, but not those of compiled code or BLAS.
 """
 
@@ -34,7 +34,7 @@ class Worker:
 
     def prepare(self, N: int, n: int, m: int) -> dict[str, Any]:
         """Create data and network; return the peak memory, loss and gradients."""
-        from quadric import Network  # the parent does not need it
+        from quadric import Network  # the parent process does not need it
 
         rng = np.random.default_rng(0)
         layers = [("quadratic", m, "softmax")]
@@ -81,7 +81,7 @@ def seconds(call: Callable[[], object], repeats: int = 1) -> float:
 
 
 def check_equal(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
-    """Return the largest difference, relative to the largest number of the same array."""
+    """Return the largest difference, relative to the largest number in the same array."""
     worst = 0.0
     for name, value in ours.items():
         difference = np.abs(value - theirs[name]).max() / np.abs(theirs[name]).max()

@@ -8,16 +8,16 @@ package and differ. Frames outside the package (scikit-learn's decorators, conte
 skipped: the caller is the nearest frame of the package below them on the stack. Functions compiled
 by numba count if Python calls them; calls between compiled functions are not visible.
 
-Two files call each other if there are edges in both directions. A call of a function that was
-passed as an argument does not count. It is recognized by its value: the function called (or the
-bound method, or the generator) is an argument of the caller, an item of a tuple or list argument,
-or stored in the instance dictionary of an argument, as in `self.callback()`. Free variables of a
+Two files call each other if there are edges in both directions. A call to a function that was
+passed as an argument does not count. Such a call is recognized by value: the called function (or
+bound method, or generator) is an argument of the caller, an item of a tuple or list argument, or is
+stored in the instance dictionary of an argument, as in `self.callback()`. Free variables of a
 nested function count as its arguments. A method that the caller looks up on an argument, as in
-`estimator.score()`, is an ordinary call, and so is the call of a class.
+`estimator.score()`, is an ordinary call, and so is a call to a class.
 
 Calls to `__sklearn_tags__` do not count, because each class adds its tags to those of its parents.
 
-Exits with status 1 if two files call each other in `fit`.
+The exit status is 1 if two files call each other in `fit`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def workloads() -> dict[str, Callable[[], object]]:
 
 
 def measure(run: Callable[[], object]) -> tuple[set[str], Edges]:
-    """Return the files whose functions run, and the calls of every edge between them."""
+    """Return the files whose functions run, and the calls for every edge between them."""
     files: set[str] = set()
     edges: Edges = defaultdict(set)
 
@@ -142,12 +142,12 @@ def main() -> int:
     warnings.simplefilter("ignore")  # three epochs do not converge
     runs = workloads()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("workload", nargs="*", help=f"{', '.join(runs)}; by default all")
+    parser.add_argument("workload", nargs="*", help=f"{', '.join(runs)}; the default is all")
     parser.add_argument("--edges", action="store_true", help="print every edge and its calls")
     options = parser.parse_args()
     unknown = set(options.workload) - set(runs)
     if unknown:
-        parser.error(f"no workload named {', '.join(sorted(unknown))}: {', '.join(runs)}")
+        parser.error(f"there is no {', '.join(sorted(unknown))}; choose from {', '.join(runs)}")
     print(header(None, HERE))
     print("| workload | files | edges | pairs | pairs without functions passed as arguments |")
     print("|---|---|---|---|---|")

@@ -1,4 +1,4 @@
-"""Data sets that need no download: those bundled with scikit-learn and generated ones.
+"""Data sets that are not downloaded: those bundled with scikit-learn, and generated ones.
 
 Every second data set in alphabetical order is used to choose the defaults ("choose"). Results are
 reported on the others ("report").
@@ -15,7 +15,7 @@ def _rng(seed):
 
 
 def _xor(d, noise_share=0.05):
-    """The sign of x1 x2, the first two of d features, with some labels flipped."""
+    """The sign of the product of the first two of d features, with some labels flipped."""
     rng = _rng(d)
     X = rng.normal(size=(600, d))
     y = (X[:, 0] * X[:, 1] > 0) ^ (rng.random(600) < noise_share)
@@ -174,7 +174,7 @@ REGRESSION = {
 
 
 def half(names, which):
-    """Return every second name in alphabetical order: from the first ('choose') or the second."""
+    """Return every second name in alphabetical order, from the first if `which` is 'choose'."""
     return sorted(names)[0 if which == "choose" else 1 :: 2]
 
 

@@ -1,7 +1,7 @@
 """Time the torch layer as a `torch.library.custom_op`: `python -m benchmarks.custom_op`.
 
-Calls the same compiled loops from an autograd Function, as `quadric.torch` does, and from three
-custom operators with registered fake and autograd functions. Uses one thread and float32.
+The same compiled loops are called from an autograd Function, as in `quadric.torch`, and from three
+custom operators with registered fake and autograd functions, with one thread and in float32.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compare estimators with scikit-learn's, all with default settings: python -m benchmarks.defaults
 
-Every model follows a StandardScaler and is not tuned. The scores are from repeated cross-validation
+Every model follows a StandardScaler and is not tuned. Scores come from repeated cross-validation
 on the data sets of `collection.py`. The defaults were chosen on one half of them ("choose") and are
-evaluated on the other half ("report"). Prints Markdown tables with all results.
+evaluated on the other half ("report"). The output is Markdown tables with all results.
 """
 
 from __future__ import annotations

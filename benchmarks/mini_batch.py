@@ -1,7 +1,7 @@
 """Forward and backward pass of a quadratic layer for a batch, compared with numpy.einsum.
 
-B = 128, 64 inputs, 64 neurons, float32. Both compute z, the gradients of W, b and Q, and the
-gradient of the inputs, and both take an SGD step.
+The layer has 64 inputs and 64 neurons, and the batch has 128 samples in float32. All versions
+compute z, the gradients of W, b and Q, and the gradient of the inputs, and take an SGD step.
 """
 
 from __future__ import annotations

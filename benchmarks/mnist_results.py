@@ -1,7 +1,7 @@
 """Store a full run of the MNIST table: `python -m benchmarks.mnist_results REPORT COMMIT`.
 
 REPORT is the directory that `quadric reproduce --full --out REPORT` has written, and COMMIT is the
-commit it was run at. Writes results/mnist_table.csv and results/mnist.md.
+commit at which it was run. The script writes results/mnist_table.csv and results/mnist.md.
 """
 
 import argparse
@@ -46,11 +46,11 @@ def main() -> None:
         f"{len(rows)} runs, seeds {seeds[0]} to {seeds[-1]}, {steps / 1e6:.1f} million SGD steps "
         f"in {seconds:.0f} s from the first finished run to the last: "
         f"{steps / seconds / 1e6:.2f} million steps per second, including evaluation. "
-        "[mnist_table.csv](mnist_table.csv) has the table in the form of the paper.",
+        "[mnist_table.csv](mnist_table.csv) contains the table in the paper's format.",
         "",
-        f"- **{within} of 180** means differ from the paper's by at most 2 of the paper's "
-        "standard deviations.",
-        f"- **{near} of 180** differ by at most 3 standard deviations or one percentage point.",
+        f"- **{within} of 180** means differ from the paper's by at most two standard deviations "
+        "(as given in the paper).",
+        f"- **{near} of 180** differ by at most three standard deviations or one percentage point.",
         "",
         "## Claims",
         "",
@@ -61,7 +61,7 @@ def main() -> None:
         lines.append(f"| {claim.text} | {claim.paper} | {claim.ours} |")
     lines += [
         "",
-        "## Cells that differ by more than 2 of the paper's standard deviations",
+        "## Cells that differ by more than two standard deviations",
         "",
         "| images | epochs | hidden | model | ours | paper | difference | in std |",
         "|---|---|---|---|---|---|---|---|",

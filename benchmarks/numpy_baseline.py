@@ -1,8 +1,8 @@
 """An efficient NumPy implementation of the paper's per-sample SGD.
 
-For 784-h-10 networks with sigmoids and binary cross-entropy. It computes ``V = Q @ a`` instead of
-block matrices, reuses buffers and updates in place. The hidden layer is linear; the output layer
-can be of any kind.
+It trains 784-h-10 networks with sigmoids and binary cross-entropy. It computes ``V = Q @ a``
+instead of using block matrices, reuses buffers and updates the parameters in place. The hidden
+layer is linear, and the output layer can be of any kind.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def main() -> None:
         "# Variants of the MNIST recipe\n\n"
         f"`python -m benchmarks.recipes --seeds {arguments.seeds}` at commit {commit}. The "
         "table covers the 135 cells with up to 6000 images. It shows how many means differ from "
-        "the paper's by at most 2 of the paper's standard deviations, and how many differ by at "
-        "most 3 standard deviations or one percentage point. The last column is the median "
+        "the paper's by at most two standard deviations (as given in the paper), and how many "
+        "by at most three or by one percentage point. The last column is the median "
         "difference in percentage points. Each variant changes only the settings in its name.\n\n"
         "| variant | within 2 σ | within 3 σ or 1 point | median difference |\n|---|---|---|---|\n"
         + "\n".join(lines)

@@ -1,6 +1,7 @@
-"""Time of one step of per-sample SGD on data of MNIST's shape, compared with efficient NumPy.
+"""Time of one step of per-sample SGD on data shaped like MNIST, compared with efficient NumPy.
 
-784 inputs (19 % non-zero), 30 hidden neurons, 10 outputs, float32, one thread.
+The networks have 784 inputs (19 % non-zero), 30 hidden neurons and 10 outputs. Steps are timed in
+float32 with one thread.
 """
 
 from __future__ import annotations

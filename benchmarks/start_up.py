@@ -16,7 +16,7 @@ assert ((net.forward(X)[:, 0] > 0.5) == y).all()
 
 
 def seconds(script: str, rounds: int = 5) -> float:
-    """Return the median time of new processes, after one that fills the caches."""
+    """Return the median time of several new processes, after a first one that fills the caches."""
     times = []
     for _ in range(rounds + 1):
         start = time.perf_counter()

@@ -1,10 +1,10 @@
 """Time torch layers and SGD in two checkouts: `python -m benchmarks.steps --against PATH`.
 
-Times a torch `Quadratic` layer without W and b, float32, for forward + backward and forward alone,
-at the shapes of `torch_layers.py` and for one and two neurons. Times one epoch of per-sample SGD
-for 784-30-10 networks in float32, with 19 % of the inputs non-zero. If "there / here" is greater
-than 1, this checkout is faster. With `--against`, the checkouts alternate, and a ratio is the
-median over the rounds.
+The first cases are a torch `Quadratic` layer without W and b, for forward + backward and forward
+alone, at the shapes in `torch_layers.py` and with one and two neurons. The others are one epoch of
+per-sample SGD for 784-30-10 networks, with 19 % of the inputs non-zero. All use float32. If
+"there / here" is greater than 1, this checkout is faster. With `--against`, the checkouts
+alternate, and a ratio is the median over the rounds.
 """
 
 from __future__ import annotations

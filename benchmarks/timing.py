@@ -9,7 +9,7 @@ from collections.abc import Callable
 def best_seconds(contenders: dict[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
     """Return the shortest time of each contender; all of them run once in every round."""
     best = dict.fromkeys(contenders, float("inf"))
-    for run in contenders.values():  # compile, fill caches
+    for run in contenders.values():  # compile and fill the caches
         run()
     for _ in range(rounds):
         for name, run in contenders.items():

@@ -1,9 +1,10 @@
 """Compare the torch layers with einsum and nn.Bilinear: `python -m benchmarks.torch_layers`.
 
-Times a quadratic layer, einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size,
-for forward + backward and forward alone, in float32, with one and two threads. Times a reduced
-layer and the product of two `torch.nn.Linear` layers. Measures the peak memory of a forward and
-backward pass. First checks that all of them compute the same numbers.
+The benchmark first checks that all implementations compute the same numbers. It then times a
+quadratic layer, einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size, for
+forward + backward and forward alone, in float32, with one and two threads. It also times a reduced
+layer and the product of two `torch.nn.Linear` layers, and measures the peak memory of a forward and
+backward pass.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:
 
 
 def contenders(B: int, n: int, m: int) -> dict[str, tuple[Callable[[Tensor], Tensor], Tensor]]:
-    """Return, for each implementation, a function of x and its parameter."""
+    """Return, for each implementation, a function of x and the parameter of this function."""
     layer = Quadratic(n, m, bias=False, linear=False)
     Q = layer.Q.detach().requires_grad_()
     bilinear = torch.nn.Bilinear(n, n, m, bias=False)
@@ -77,7 +78,7 @@ def check_equal(B: int, n: int, m: int) -> None:
 
 
 def twice(run: Callable[[], object]) -> Callable[[], object]:
-    """Return a function that calls `run` twice, as caches hold the layer's data in training."""
+    """Return a function that calls `run` twice; in training, caches hold the layer's data."""
     return lambda: (run(), run())
 
 

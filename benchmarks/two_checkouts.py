@@ -3,7 +3,7 @@
 A benchmark module defines a class `Worker`. Each checkout gets a process that imports quadric from
 its own src/, creates a `Worker` of the benchmark (always from this checkout) and calls its methods
 on request. Requests and answers are pickled and sent through pipes. The parent asks one process at
-a time, so the runs are interleaved and a waiting process uses no CPU time.
+a time, so the runs are interleaved and a waiting process does not use CPU time.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Checkout:
         try:
             succeeded, answer = pickle.load(self._process.stdout)
         except EOFError:
-            raise RuntimeError(f"the process of {self.path} ended; see its message above") from None
+            raise RuntimeError(f"the process for {self.path} ended; see the output above") from None
         if not succeeded:
-            raise RuntimeError(f"in the process of {self.path}:\n{answer}")
+            raise RuntimeError(f"in the process for {self.path}:\n{answer}")
         return answer
 
 
@@ -105,7 +105,7 @@ def in_turns(
 
 
 def median_ratio(above: list[float], below: list[float]) -> float:
-    """Return the median of above / below over the rounds; other load slows both in a round."""
+    """Return the median of above / below over the rounds; other load affects both alike."""
     return median(a / b for a, b in zip(above, below, strict=True))
 
 

@@ -1,9 +1,10 @@
 """Time complete fits at the default settings in two checkouts: `python -m benchmarks.whole_fits`.
 
-Fits `QuadraticClassifier(random_state=0)` and `QuadraticLogisticRegression()` to digits (divided by
-16, and standardized) and to a generated problem of 5000 samples, 64 features and 10 classes. With
-`--against PATH`, fits alternate with those of another checkout. Seconds are medians, "there /
-here" is the median ratio over the rounds, and accuracy is measured on held-out data.
+`QuadraticClassifier(random_state=0)` and `QuadraticLogisticRegression()` are fitted to digits
+(divided by 16, and standardized) and to generated data with 5000 samples, 64 features and 10
+classes. With `--against PATH`, the fits alternate with those in another checkout. Seconds are
+medians, "there / here" is the median ratio over the rounds, and accuracy is measured on held-out
+data.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Worker:
 
     def prepare(self, data: str, estimator: str) -> dict[str, Any]:
         """Fit once, to import and compile; return the accuracy and the number of iterations."""
-        import quadric  # the parent does not need it
+        import quadric  # the parent process does not need it
 
         self.X, X_test, self.y, y_test = DATA[data]()
         self.model = getattr(quadric, estimator)(**ESTIMATORS[estimator])

@@ -104,7 +104,7 @@ def test_wrong_parameters_are_refused_and_change_nothing():
         layer.W = np.ones((3, 2))
     with pytest.raises(ValueError, match="b must be finite"):
         layer.b = [np.nan, 0]
-    with pytest.raises(AttributeError, match="a linear layer has W, b, but no Q"):
+    with pytest.raises(AttributeError, match="a linear layer has no parameter Q, only W, b"):
         layer.Q = np.zeros((2, 3, 3))
     with pytest.raises(ValueError, match="both nonzero"):
         Linear(np.ones((0, 3)), np.zeros(0))

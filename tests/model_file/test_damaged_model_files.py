@@ -138,7 +138,7 @@ def test_a_header_of_many_small_pieces_is_not_parsed(text, network_file):
     header, body = mutated_model_files.split(network_file.read_bytes())
     network_file.write_bytes(mutated_model_files.joined(header + (text * 10**6).encode(), body))
     tracemalloc.start()
-    with pytest.raises(ModelFileError, match="more objects than that of a model"):
+    with pytest.raises(ModelFileError, match="too many objects for a model file of this size"):
         load(network_file)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -161,7 +161,7 @@ def _without_facts(model):
 
 
 FORGED_PIPELINES = {
-    "has no facts for its Pipeline": _without_facts,
+    "the fitted attributes of Pipeline are missing": _without_facts,
     "steps of Pipeline must be a list of scikit-learn's steps": _insert(7),
     "StandardScaler is not fitted": _insert(_entry("StandardScaler", None)),
     "a list of named steps": _insert(_entry("FeatureUnion", {}, transformer_list=[])),

@@ -12,7 +12,7 @@ from quadric._utils.arrays import Array
 
 @dataclass(frozen=True)
 class Activation:
-    """g, and its slope g'(z) as a function of a = g(z)."""
+    """An activation g, and its slope g'(z) written as a function of a = g(z)."""
 
     function: Callable[[Array], Array]
     slope: Callable[[Array], Array] | None

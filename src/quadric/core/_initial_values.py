@@ -34,7 +34,7 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...], variance: float) 
 
 
 def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
-    """Return the weight variances with which a layer preserves the variance of its input.
+    """Return the weight variances that make a layer preserve the variance of its input.
 
     The inputs are assumed to be independent and standard normal, and the weights to be independent
     with mean zero:
@@ -78,9 +78,9 @@ def _glorot(kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 
 def _identity(
     kind: str, n: int, m: int, rng: np.random.Generator, scale: float = 0.0
 ) -> Parameters:
-    """Set Q to the identity for every neuron and draw W and b from N(0, scale^2).
+    """Set Q to the identity matrix for every neuron and draw W and b from N(0, scale^2).
 
-    By default, W and b are zero. Linear and reduced layers have no Q and use 'glorot'.
+    By default, W and b are zero. Linear and reduced layers do not have Q, so they use 'glorot'.
     """
     if kind != "quadratic":
         return _glorot(kind, n, m, rng)
@@ -122,7 +122,7 @@ def draw_layers(
     rng: np.random.Generator,
     dtype: np.dtype[Any],
 ) -> list[Layer]:
-    """Draw new layers, the first with n inputs; `shapes` holds (kind, neurons) of each."""
+    """Draw new layers; `shapes` holds (kind, neurons) for each, and the first has n inputs."""
     layers: list[Layer] = []
     given = {} if scale is None else {"scale": scale}
     for kind, m in shapes:

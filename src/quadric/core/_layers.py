@@ -62,7 +62,9 @@ class Layer(ABC):
         elif isinstance(getattr(type(self), name, None), property):
             super().__setattr__(name, value)
         else:
-            raise AttributeError(f"a {self.kind} layer has {', '.join(self.fields)}, but no {name}")
+            raise AttributeError(
+                f"a {self.kind} layer has no parameter {name}, only {', '.join(self.fields)}"
+            )
 
     @property
     def n_inputs(self) -> int:
@@ -146,7 +148,7 @@ class Layer(ABC):
 
     @abstractmethod
     def shifted(self, o: Array) -> Self:
-        """Return the layer whose output for x is the output of this one for x + o.
+        """Return a layer whose output for x is the output of this layer for x + o.
 
         Parameters
         ----------
@@ -156,7 +158,7 @@ class Layer(ABC):
         Returns
         -------
         Layer
-            A layer of the same kind. It may share arrays with this one.
+            A layer of the same kind. It may share arrays with this layer.
         """
 
 
@@ -205,14 +207,15 @@ class Quadratic(Layer):
     Q : array of shape (m, n, n), optional
         A nonsymmetric Q is replaced by (Q + Q')/2, which defines the same function.
     packed : array of shape (n(n+1)/2, m), optional
-        The entries q_ij with i <= j, in place of Q. Exactly one of the two is required.
+        The entries q_ij with i <= j. Exactly one of `Q` and `packed` is required.
 
     Notes
     -----
-    A neuron has n(n+1)/2 + n + 1 parameters. The layer stores `packed`. `Q` is built from it on
-    request, as a read-only array; assign a whole array to change it. In a layer of gradients,
-    `packed` holds the derivatives with respect to the independent entries, delta_k M(a), where M(a)
-    is 2 a a' with its diagonal halved, and `Q` holds the same values as symmetric matrices.
+    A neuron has n(n+1)/2 + n + 1 parameters. The layer stores `packed`. `Q` is a read-only array
+    that is built from `packed` on request; to change Q, assign a whole array. In a layer of
+    gradients, `packed` holds the derivatives with respect to the independent entries, delta_k M(a),
+    where M(a) is 2 a a' with its diagonal halved, and `Q` holds the same values as symmetric
+    matrices.
     """
 
     kind = "quadratic"
@@ -222,7 +225,7 @@ class Quadratic(Layer):
 
     def __init__(self, W: Any, b: Any, Q: Any = None, *, packed: Any = None) -> None:
         if (Q is None) == (packed is None):
-            raise TypeError("a quadratic layer needs either Q or packed.")
+            raise TypeError("a quadratic layer needs exactly one of Q and packed.")
         super().__init__(W=W, b=b, **({"packed": packed} if Q is None else {"Q": Q}))
 
     @property

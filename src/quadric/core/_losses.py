@@ -1,7 +1,7 @@
 """Losses by name, and the accuracy.
 
-Losses are computed from the logits z, so that they are finite and exact even for |z| = 1e4. Each is
-summed over the outputs; the caller averages over samples.
+Losses are computed from the logits z, so that they are finite and exact even for |z| = 1e4. Each
+loss is summed over the outputs, and the caller averages it over the samples.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def _check_distributions(Y: Array) -> None:
     if Y.size and (Y.min() < 0 or np.abs(np.einsum("bp->b", Y) - 1).max() > 1e-5):
         raise ValueError(
             "Y must have rows that are non-negative and sum to 1 for loss='cross_entropy'. "
-            f"Got values from {Y.min():g} and row sums from {Y.sum(axis=1).min():g} to "
+            f"Got a minimum of {Y.min():g} and row sums from {Y.sum(axis=1).min():g} to "
             f"{Y.sum(axis=1).max():g}; turn class labels into rows with np.eye(n_classes)[labels]."
         )
 
@@ -89,7 +89,8 @@ LOSSES: dict[str, Loss] = {
 def accuracy(z: Array, Y: Array, weight: Array | None = None) -> float:
     """Return the fraction of rows whose largest logit and largest target are in the same column.
 
-    With a single output, a row counts if logit > 0 and target > 0.5 are both true or both false.
+    With a single output, a row is correct if logit > 0 and target > 0.5 are both true or both
+    false.
     """
     if z.shape[1] == 1:
         right = (z[:, 0] > 0) == (Y[:, 0] > 0.5)
@@ -104,7 +105,7 @@ def infer_loss(last_activation: str) -> str:
 
 
 def check_loss(name: str | None, last_activation: str) -> str:
-    """Return the name of the loss (inferred if None) if it supports the last activation."""
+    """Check that the loss supports the last activation; return its name, inferred if None."""
     if name is None:
         return infer_loss(last_activation)
     check_choice("loss", name, LOSSES)

@@ -1,4 +1,4 @@
-"""z_k = x'Q_k x for a batch of NumPy arrays, and its gradients, from the packed triangles of Q.
+"""z_k = x'Q_k x for a batch in a NumPy array, and its gradients, from the packed triangles of Q.
 
 The upper triangles of m symmetric matrices are stored side by side in one array `packed` of shape
 (n(n+1)/2, m): row p holds the entries q_ij of all m matrices for the p-th pair i <= j.
@@ -52,7 +52,7 @@ def unpack(packed: Array) -> Array:
 
 @lru_cache(maxsize=8)
 def _places(n: int) -> tuple[Array, Array]:
-    """Positions of a triangle's entries in the matrix, and of the matrix's in the triangle."""
+    """Positions of the triangle's entries in the matrix, and of the matrix's in the triangle."""
     rows, columns = np.triu_indices(n)
     of_matrix = np.empty((n, n), dtype=np.intp)
     of_matrix[rows, columns] = of_matrix[columns, rows] = np.arange(len(rows))
@@ -90,7 +90,7 @@ def packed_gradient(X: Array, dz: Array) -> Array:
 def _prepared(X: Array, *others: Array) -> list[Array]:
     """Return X with contiguous rows, possibly with gaps between them, and the others contiguous.
 
-    All are float32 if that can represent all of them, and float64 otherwise.
+    The common dtype is float32 if it can represent every array, and float64 otherwise.
     """
     single = np.result_type(np.float32, X, *others) == np.float32
     dtype = np.dtype(np.float32 if single else np.float64)
@@ -116,7 +116,7 @@ def _loops() -> Any:
 
 
 class PythonThreads:
-    """Up to `count()` Python threads.
+    """A team of up to `count()` Python threads.
 
     New threads are started for each call, which takes about 50 µs. No thread outlives a call, so
     forking is safe.

@@ -1,7 +1,7 @@
-"""The forward and backward pass of a stack of layers.
+"""The forward and backward passes of a stack of layers.
 
 Losses and gradients are sums over blocks of rows, added in the order of the rows. The size of
-a block bounds the memory, and the result does not depend on where a block is computed.
+a block limits the memory needed, and the result does not depend on where a block is computed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from quadric.core._layers import Layer, parameters
 from quadric.core._losses import LOSSES, Loss, infer_loss
 
 BLOCK_ROWS = 1536
-BLOCK_NUMBERS = 2**21  # per array of a block, so wide layers process fewer rows at once
+BLOCK_NUMBERS = 2**21  # per array of a block, so that wide layers process fewer rows at once
 
 
 def block_rows(width: int) -> int:
@@ -27,7 +27,7 @@ def block_rows(width: int) -> int:
 
 def columns_needed(kind: str, n: int, m: int) -> int:
     """Number of columns of the widest array that a layer with n inputs and m neurons creates."""
-    return max(n, m) if kind == "quadratic" else m  # a quadratic layer converts X to dense
+    return max(n, m) if kind == "quadratic" else m  # a quadratic layer makes X dense
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Stack:
         return z
 
     def mean_loss(self, z: Array | None, Y: Array, weight: Array | None = None) -> float:
-        """Return the mean over samples of weight times loss; with z=None, all logits are zero."""
+        """Return the mean over samples of weight times loss; if z is None, all logits are zero."""
         values = np.empty(len(Y), dtype=Y.dtype)
         for rows in _slices(len(Y), block_rows(Y.shape[1])):
             logits = np.zeros_like(Y[rows]) if z is None else z[rows]
@@ -115,7 +115,7 @@ class Stack:
     def _block_gradients(
         self, X: Matrix, Y: Array, weight: Array | None, n_rows: int, finite: bool
     ) -> tuple[float, list[Layer]]:
-        """Return the block's share of the mean over `n_rows` rows, and its gradients."""
+        """Return the block's share of the mean loss over `n_rows` rows, and its gradients."""
         caches, outputs = [], [X]
         for l, layer in enumerate(self.layers):
             z, cache = layer.forward(outputs[-1])
@@ -142,7 +142,7 @@ class Stack:
         return float(values.sum(dtype=np.float64)) / n_rows, grads[::-1]
 
     def shifted(self, offset: Array | None) -> Self:
-        """Return the stack whose output for X is this one's output for X + offset."""
+        """Return a stack whose output for X is the output of this stack for X + offset."""
         if offset is None:
             return self
         return replace(self, layers=(self.layers[0].shifted(offset), *self.layers[1:]))

@@ -12,8 +12,8 @@ from quadric._utils.arrays import Array
 class AffineMap(NamedTuple):
     """The map x -> A x + t.
 
-    A vector A stands for a diagonal matrix. This is faster, and exact for features whose units
-    differ by many orders of magnitude.
+    If A is a vector, it represents a diagonal matrix. A vector is faster than a matrix, and exact
+    for features whose units differ by many orders of magnitude.
     """
 
     A: Array
@@ -78,7 +78,7 @@ class AffineMap(NamedTuple):
 
 
 def split_dims(dims: Sequence[int], n: int) -> tuple[list[int], list[int]]:
-    """The checked coordinates in `dims`, and the remaining ones of the n coordinates."""
+    """The coordinates in `dims`, checked, and the rest of the n coordinates."""
     listed = [dims] if isinstance(dims, (int, np.integer)) else list(dims)
     kept = [checks.check_integer("dims", dim, at_least=0) for dim in listed]
     if not kept or len(set(kept)) < len(kept) or max(kept) >= n:
@@ -98,7 +98,7 @@ def slice_map(kept: list[int], at: Array) -> AffineMap:
 def outline_map(
     Q: Array, gradient: Array, center: Array, kept: list[int], rest: list[int]
 ) -> AffineMap:
-    """The map from the kept coordinates, about `center`, to the points where F is stationary.
+    """The map from the kept coordinates, relative to `center`, to points where F is stationary.
 
     With x the kept coordinates and y the rest, both measured from `center`, this is
     ``y = -inv(Q_yy) (Q_yx x + g_y / 2)``, where g is the gradient at `center`.

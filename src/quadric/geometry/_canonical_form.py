@@ -1,8 +1,8 @@
 """The canonical form of a quadric: its axes, its center, and its kind.
 
-Every decision uses the backward error: a quantity counts as zero if a change of the coefficients
-by `tolerance`, relative to the size of Q, of w and of b, could make it zero. Shifts and rotations,
-which round the coefficients, therefore do not change the decision.
+Every decision is based on the backward error: a quantity counts as zero if changing the
+coefficients by `tolerance`, relative to the size of Q, of w and of b, could make it zero. Shifts
+and rotations, which round the coefficients, therefore do not change the decision.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from scipy import linalg
 
 from quadric._utils.arrays import Array
 
-STRAIGHT = 5e3  # the largest factor by which straight directions widen the tolerance
+STRAIGHT = 5e3  # the largest factor by which straight directions increase the tolerance
 EPS = float(np.finfo(np.float64).eps)
 MAX_QR = 100  # largest n for the QR method; above it, the faster divide-and-conquer is used
 # (n, axes met, axes not met): names for F(center) != 0, for F(center) = 0, and without a center
@@ -39,7 +39,7 @@ PLANES = {1: "point", 2: "line", 3: "plane"}  # Q = 0
 
 @dataclass(frozen=True)
 class Shape:
-    """The signs that define a quadric's kind; no affine map changes them."""
+    """The signs that define a quadric's kind; affine maps do not change them."""
 
     n: int  # dimension of the space
     positive: int  # number of positive eigenvalues of Q
@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def met(self) -> tuple[int, int]:
-        """Number of axes along which a ray from the center meets the surface, and of other axes.
+        """Number of axes along which a ray from the center meets the surface, and of the others.
 
         If the surface has no center or contains it, these are the larger and the smaller number
         of equal signs, because F = 0 and -F = 0 are the same surface.
@@ -94,8 +94,8 @@ class CanonicalForm:
     """F in the coordinates y of its axes, x = origin + y @ directions.
 
     ``F = sum_i eigenvalues[i] y_i^2 + slope y_flat + level``, where eigenvalues that count as zero
-    are zero. `origin` is the center. A surface without a center (`shape.slanted`) has its vertex
-    there; then `level` is 0, and `slope` is the slope along `directions[flat]`.
+    are zero. `origin` is the center. For a surface without a center (`shape.slanted`), `origin` is
+    the vertex, `level` is 0, and `slope` is the slope along `directions[flat]`.
     """
 
     shape: Shape

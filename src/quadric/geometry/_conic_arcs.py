@@ -21,8 +21,8 @@ from quadric.geometry._quadric import Quadric
 Window: TypeAlias = tuple[float, float, float, float]  # left, right, bottom, top
 
 DIAGONAL = 2.0
-MAX_TURN = np.deg2rad(2.0)  # between one segment and the next
-MAX_SEGMENT = 1 / 40  # of the window's diagonal, for straight parts
+MAX_TURN = np.deg2rad(2.0)  # angle between consecutive segments
+MAX_SEGMENT = 1 / 40  # length of a straight segment, relative to the window's diagonal
 MAX_REFINEMENTS = 14
 MAX_POINTS = 3000
 
@@ -31,7 +31,7 @@ def arcs(conic: Quadric, window: Window, *, step: float = MAX_SEGMENT) -> list[A
     """The pieces of the conic inside the window, each an array of shape (n_points, 2).
 
     A closed curve ends where it begins, and a single point is an array of one row. `step` is the
-    longest segment, relative to the window's diagonal.
+    maximum length of a segment, relative to the window's diagonal.
 
     >>> [piece] = arcs(Quadric([[1, 0], [0, 1]], [0, 0], -1), (-2, 2, -2, 2))
     >>> bool(np.allclose(np.hypot(*piece.T), 1))
@@ -99,7 +99,7 @@ def _curve(conic: Quadric, window: Window, step: float) -> list[Array]:
             return s - ((e @ g) / (e**2 @ D))[..., None] * (e @ B.T)
 
     breaks = np.concatenate([_poles(D), _angles(_crossings(conic, window) - s, B, g)])
-    tangent = np.arctan2(-g[0], g[1])  # without breaks, x runs once around, from s back to s
+    tangent = np.arctan2(-g[0], g[1])  # without breaks, x makes one full turn, from s to s
     breaks = np.unique(breaks % np.pi) if len(breaks) else np.array([tangent])
     return [
         _polish(conic, _sample(point, a, b, step))

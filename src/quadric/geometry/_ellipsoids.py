@@ -45,15 +45,15 @@ def ellipsoid(center: Any, shape: Any) -> Quadric:
 
 
 def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
-    """The ellipsoid of smallest volume around all rows of X, by Khachiyan's algorithm.
+    """The ellipsoid of smallest volume around all rows of X, from Khachiyan's algorithm.
 
     Parameters
     ----------
     X : array of shape (n_points, n)
         Points, one per row.
     tolerance : float
-        The half-lengths are at most a factor of sqrt(1 + tolerance) too large. All points are
-        enclosed in any case.
+        The half-lengths are too large by at most a factor of sqrt(1 + tolerance). All points
+        are enclosed in any case.
 
     Notes
     -----
@@ -69,7 +69,7 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
     """
     X = as_numbers("X", X, FLOAT64)
     if X.ndim != 2 or not X.size:
-        raise ValueError(f"X must be non-empty, of shape (n_points, n). Got {X.shape} instead.")
+        raise ValueError(f"X must be a non-empty array of shape (n_points, n). Got {X.shape}.")
     tolerance = checks.check_number("tolerance", tolerance, above=0, below=1)
     X = np.unique(X, axis=0)
     middle = (X.max(axis=0) + X.min(axis=0)) / 2
@@ -172,8 +172,8 @@ def _first_weights(X: Array) -> Array:
 def disjoint(first: Quadric, second: Quadric) -> bool:
     """Whether two ellipsoids, including their interiors, have no point in common.
 
-    In coordinates in which the first is the unit ball, the second must be farther than 1 from the
-    center and must not enclose it.
+    In coordinates in which the first ellipsoid is the unit ball, the second must be farther than 1
+    from the center and must not enclose the center.
     """
     for quadric in (first, second):
         if not quadric.is_ellipsoid:

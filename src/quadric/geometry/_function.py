@@ -1,4 +1,4 @@
-"""A quadratic function in any dimension: values, changes of coordinates, equation as text."""
+"""A quadratic function in any dimension: values, changes of coordinates and its equation."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -95,14 +95,15 @@ class QuadraticFunction:
         Parameters
         ----------
         names : sequence of str, optional
-            Names of the coordinates. The default is x, y, z, and x1, x2, ... in more dimensions.
+            Names of the coordinates. The default is x, y, z in up to three dimensions, and
+            x1, x2, ... in more.
         precision : int
             Number of significant digits.
         latex : bool
             Whether to write LaTeX.
         max_terms : int, optional
-            Maximum number of terms. The largest terms are shown, and the number of omitted ones is
-            appended.
+            Maximum number of terms. The largest terms are shown, followed by the number of terms
+            that are omitted.
         sizes : array of shape (n,) or float
             Typical sizes of the coordinates, which determine how large a term is.
 
@@ -165,7 +166,7 @@ class QuadraticFunction:
         Parameters
         ----------
         scale : array of shape (n,), array of shape (n, n) or float
-            Factors, none of them zero, or an invertible matrix: x -> scale @ x + shift.
+            Nonzero factors, or an invertible matrix for x -> scale @ x + shift.
         shift : array of shape (n,) or float
             Offset of the map.
 
@@ -226,7 +227,7 @@ class QuadraticFunction:
 
 
 def axis_names(names: Sequence[str] | None, n: int) -> list[str]:
-    """The checked names of n coordinates; by default x, y, z, in more dimensions x1, x2, ..."""
+    """The names of n coordinates, checked; by default x, y, z or, if n > 3, x1, x2, ..."""
     if names is None:
         return list("xyz"[:n]) if n <= 3 else [f"x{i + 1}" for i in range(n)]
     if len(names) != n:

@@ -1,17 +1,18 @@
-"""The nearest point of a quadric, found with the secular equation.
+"""The nearest point on a quadric, found with the secular equation.
 
 At the point x nearest to p, ``x - p`` is parallel to the gradient of F. Along the axes of Q the
 step d = x - p is ``d_i = -(nu/2) g_i / (1 + nu lambda_i)``, where g is the gradient at p. The
 nearest such x is the one for which ``I + nu Q`` has no negative eigenvalue (J. Moré,
 Generalizations of the trust region problem, 1993). In this range ``F(p + d)`` decreases strictly
-with nu, so its zero can be bracketed. If there is none (the "hard case": p is a center or lies on
+with nu, so its zero can be bracketed. If it has no zero (the "hard case": p is a center or lies on
 an axis), nu is at the end of the range, and the rest of the step is taken along the axis whose
 eigenvalue defines that end.
 
 The range of nu is parametrized by r from 0 to infinity, such that
-``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` is accurate at both ends. With a negative
-eigenvalue, L is the size of the lowest one, ``nu = r/(1+r)/L`` and ``kappa_i = 1 + lambda_i/L``.
-Otherwise L is the largest eigenvalue, ``nu = r/L`` and ``kappa_i = lambda_i/L``.
+``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` is accurate at both ends. If Q has a
+negative eigenvalue, L is the magnitude of the lowest one, ``nu = r/(1+r)/L`` and
+``kappa_i = 1 + lambda_i/L``. Otherwise L is the largest eigenvalue, ``nu = r/L`` and
+``kappa_i = lambda_i/L``.
 """
 
 import numpy as np
@@ -34,8 +35,8 @@ def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touch
     value, gradient : arrays of shape (N,) and (N, n)
         F and its gradient at the points p.
     touches : bool
-        Whether F has zeros but never changes sign (a point, a double plane). The nearest zero is
-        then the nearest extremum of F.
+        Whether F has zeros but never changes sign, as for a point or a double plane. The nearest
+        zero is then the nearest extremum of F.
     """
     d = np.zeros_like(gradient)
     if touches:
@@ -56,7 +57,7 @@ def _steps_down(lam: Array, F: Array, g: Array) -> Array:
     lam, F, g = lam / L, F / L, g / L
     kappa = lam - min(lowest / L, 0.0)
     if lowest < 0:
-        kappa[kappa <= 4 * EPS] = 0.0  # equal to the lowest, up to rounding
+        kappa[kappa <= 4 * EPS] = 0.0  # equal to the lowest eigenvalue, up to rounding
 
     r = _solve_secular(lam, kappa, F, g)
     hard = np.isnan(r)

@@ -25,7 +25,7 @@ class Axes(NamedTuple):
     directions : array of shape (n, n)
         One unit vector per row.
     half_lengths : array of shape (n,)
-        Distance from the center to the surface along each of them.
+        Distance from the center to the surface along each axis.
     """
 
     directions: Array
@@ -44,9 +44,9 @@ class Quadric(QuadraticFunction):
     b : float
         Constant term.
     tolerance : float, optional
-        Relative accuracy of the coefficients Q, w and b: a quantity that a change of this size
-        could make zero counts as zero. The default is about 100 times the machine epsilon; pass a
-        larger value for rounded or measured coefficients.
+        Relative accuracy of the coefficients Q, w and b. A quantity counts as zero if a relative
+        change of this size in the coefficients could make it zero. The default is about 100 times
+        the machine epsilon. Pass a larger value for rounded or measured coefficients.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Quadric(QuadraticFunction):
 
     @cached_property
     def _form(self) -> CanonicalForm:
-        """The form with axes in these coordinates, and signs and center taken from the source."""
+        """The form with axes in these coordinates, and with signs and center from the source."""
         if self._origin is None:
             return canonical_form(self.Q, self.w, self.b, self.tolerance)
         source, to_source = self._origin
@@ -88,11 +88,11 @@ class Quadric(QuadraticFunction):
     def kind(self) -> str:
         """Name of the surface, at the given tolerance.
 
-        In the plane: ellipse, circle, parabola, hyperbola, crossing, parallel or coincident lines,
-        line, point, empty, everything. In space: the seventeen quadrics, for example 'hyperboloid
-        of one sheet'; surfaces without real points are called 'empty (imaginary ellipsoid)' and so
-        on. In higher dimensions: 'ellipsoid', 'hyperboloid of signature (p, q)', 'paraboloid',
-        'cylinder over an ellipse' and so on.
+        In the plane, the kinds are ellipse, circle, parabola, hyperbola, crossing, parallel or
+        coincident lines, line, point, empty and everything. In space, they are the seventeen
+        quadrics, for example 'hyperboloid of one sheet'. Surfaces without real points are called
+        'empty (imaginary ellipsoid)' and so on. In higher dimensions, the kinds are 'ellipsoid',
+        'hyperboloid of signature (p, q)', 'paraboloid', 'cylinder over an ellipse' and so on.
         """
         name = kind_of(self._shape)
         if name == "ellipse":
@@ -134,7 +134,7 @@ class Quadric(QuadraticFunction):
 
     @property
     def is_ellipsoid(self) -> bool:
-        """Whether the surface is an ellipsoid (in the plane an ellipse or a circle)."""
+        """Whether the surface is an ellipsoid (in the plane, an ellipse or a circle)."""
         return self._shape.met == (self.n_dims, 0) and self._shape.level != 0
 
     @property
@@ -145,7 +145,7 @@ class Quadric(QuadraticFunction):
     # ---- points and distances ----
 
     def encloses(self, X: Any) -> Any:
-        """Check which points are inside an ellipsoid or on it, whatever the sign of Q.
+        """Check which points are inside or on an ellipsoid, regardless of the sign of Q.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
     """Meshes of shape (3, rows, columns) that reach about `extent` from the center.
 
     In directions in which the surface is straight, it is drawn near `around` (default: the origin).
-    A point, a line and an empty set have no meshes.
+    There are no meshes for a point, a line or an empty set.
     """
     if surface.n_dims != 3:
         raise ValueError(
@@ -47,7 +47,7 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
 
 
 def _order_of_axes(form: CanonicalForm) -> Array:
-    """Axes that meet the surface first, straight ones last.
+    """The order of the axes: first those that meet the surface, last the straight ones.
 
     The axis of a paraboloid or the normal of a plane comes last.
     """

@@ -26,7 +26,7 @@ def _expm1_and_power(x):
     limit = splat(708.0, x) if is_double(x) else splat(87.0, x)
     x = larger(smaller(x, limit), splat(0.0, x) - limit)
     k = nearest_integer(x * splat(1.4426950408889634, x))
-    # ln 2 in two pieces, the first with trailing zero bits, so that k * piece is exact
+    # ln 2 in two pieces; the first has trailing zero bits, so that its product with k is exact
     if is_double(x):
         r = multiply_add(k, splat(-6.93147180369123816490e-01, x), x)
         r = multiply_add(k, splat(-1.90821492927058770002e-10, x), r)
@@ -85,7 +85,7 @@ def times_slope(code, a, d):
 
 @block
 def softmax(z, a, m, pad, zero):
-    """a = softmax(z); returns (largest z, sum of exp(z - largest))."""
+    """Write a = softmax(z); return the largest z and the sum of exp(z - largest)."""
     peak = z[0]
     for k in range(1, m):
         peak = max(peak, z[k])

@@ -1,7 +1,7 @@
 """Forward pass, backward pass and update of one layer of any kind, one block of neurons at a time.
 
-Blocks are two registers wide as long as they fit into the padded row, then one register wide. `col`
-is the first neuron of a block. `zero` is a block of zeros whose type determines the width.
+Blocks are two registers wide as long as they fit into the padded row, and then one register wide.
+`col` is the first neuron of a block. `zero` is a block of zeros whose type determines the width.
 """
 
 from quadric.kernels._activations import activate, times_slope
@@ -124,7 +124,7 @@ def backward(memory, layer, below, scale):
 
 @inline
 def backward_first(memory, layer, scale):
-    """Prepare the update of the first layer, whose inputs need no gradient."""
+    """Prepare the update of the first layer; the gradient of its inputs is not needed."""
     if layer.kind == REDUCED:
         _backward_blocks(memory, layer, memory.work, 0, scale)
 

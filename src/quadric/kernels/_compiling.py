@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import binding
 from numba import types
 
-# `nnan` and `ninf` are omitted: with them, a compiled isfinite is always true.
+# `nnan` and `ninf` are omitted: with them, a compiled isfinite would always be true.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 
 OPTIONS: Any = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
@@ -24,11 +24,11 @@ inline = numba.njit(forceinline=True, **ONLY_CALLED_FROM_HERE)
 ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 FORBIDDEN = (
-    "quadric needs numba to compile this, and NUMBA_DISABLE_JIT is set. Unset NUMBA_DISABLE_JIT."
+    "numba must compile this function, but NUMBA_DISABLE_JIT is set. Unset NUMBA_DISABLE_JIT."
 )
 
 # Raised by numba if a cache is damaged or cannot be written. The function is then compiled for this
-# process only. (numba saves a function before it runs it, so nothing has run yet.)
+# process only. (numba saves a function before running it, so nothing has run yet.)
 CACHE_ERRORS = (
     OSError,
     EOFError,
@@ -42,18 +42,18 @@ CACHE_ERRORS = (
 
 @functools.cache
 def _sources() -> str:
-    """Return a digest of all files of this package, because functions call others across files."""
+    """Return a digest of all files in this package, because functions call others across files."""
     files = sorted(Path(__file__).parent.iterdir())
     texts = [file.read_bytes() for file in files if file.suffix == ".py"]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
 
 
 def for_cache(function: FunctionType, signature: str) -> FunctionType:
-    """Return the function under a name that is unique to this version of it in numba's cache.
+    """Return a copy of the function whose name in numba's cache is unique to this version.
 
-    By itself, numba keeps all signatures of a function, for all processors, in files that processes
-    write without a lock, so one process may load the code of another. It also detects changes only
-    in the function's own file, by modification time and size.
+    On its own, numba stores all signatures of a function, for all processors, in files that
+    processes write without a lock, so one process may load code that another has written. It also
+    detects changes only in the function's own file, by modification time and size.
     """
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     digest = hashlib.sha256(repr((_sources(), machine, signature)).encode()).hexdigest()
@@ -69,7 +69,7 @@ class EntryPoint:
     def __init__(self, function):
         self.function = function
         self.uncached = numba.njit(**OPTIONS)(function)
-        self.compiled = {}  # by dtypes
+        self.compiled = {}  # functions by dtypes
 
     def __call__(self, *arguments):
         if not ALLOWED:
@@ -96,7 +96,7 @@ class EntryPoint:
         try:
             named = for_cache(self.function, str(dtypes))
             return numba.njit(cache=True, **OPTIONS)(named)
-        except (RuntimeError, OSError):  # no writable directory, or no source
+        except (RuntimeError, OSError):  # no writable cache directory, or no source file
             return self.uncached
 
 
@@ -104,19 +104,19 @@ ARGUMENTS = ctypes.c_int64 * 13  # enough for every loop
 
 
 class SharedLoop:
-    """A compiled loop that several threads run at once, sharing the work by tickets.
+    """A compiled loop that several threads run at once, using tickets to share the work.
 
-    All threads call the same function with the address of the same int64 array. It holds a counter
-    from which they take tickets, the number of tickets, and the other arguments of the loop. The
-    type of the address determines the dtype of the numbers.
+    All threads call the same function with the address of the same int64 array. The array holds a
+    counter from which the threads take tickets, the number of tickets, and the other arguments of
+    the loop. The type of the address determines the dtype of the numbers.
     """
 
     def __init__(self, function):
         self.function = function
-        self.compiled = {}  # by dtype
+        self.compiled = {}  # functions by dtype
 
     def __call__(self, dtype, team, tickets, *numbers):
-        """Run the loop; `team(function, arguments)` makes several threads call it."""
+        """Run the loop; `team(function, arguments)` makes several threads call the function."""
         if dtype not in self.compiled:
             self.compiled[dtype] = self._compile(dtype)
         call, address = self.compiled[dtype]

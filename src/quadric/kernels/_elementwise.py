@@ -1,4 +1,4 @@
-"""exp, logistic and tanh of whole arrays, many times faster than NumPy's."""
+"""exp, logistic and tanh for whole arrays, many times faster than in NumPy."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ SIZE, FUNCTION, SOURCE, RESULT = 2, 3, 4, 5
 
 @inline
 def _exp_or_zero(z):
-    """exp(z), or 0 where it is too small for a normal number."""
+    """exp(z), or 0 where the result is too small to be a normal number."""
     limit = splat(708.0, z) if is_double(z) else splat(87.0, z)
     return where_positive(z + limit, exp(z))
 

@@ -2,7 +2,7 @@
 
 A linear layer has one affine map, and a reduced layer has two. A quadratic layer that is the first
 layer of a network visits the pairs of listed inputs, which may be sparse. A later quadratic layer
-gets a value for every input. It runs along the stored triangle, and keeps V = Q x for the backward
+gets a value for every input. It runs along the stored triangle and keeps V = Q x for the backward
 pass and the monomials M(x) for the update.
 
 `col` is the first neuron of the block. `zero` is a block of zeros whose type determines the width.

@@ -1,6 +1,6 @@
-"""Lanes: a block of numbers held in SIMD registers, and the operations on it.
+"""Lanes: blocks of numbers held in SIMD registers, and the operations on them.
 
-By itself, the compiler vectorizes short loops badly, because it must assume that all arrays
+On its own, the compiler vectorizes short loops poorly, because it must assume that all arrays
 overlap. The kernels therefore use registers explicitly. Inside them, memory is accessed by address
 and offset, because arrays would be reference-counted at every call.
 """
@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-UNIT_BYTES = 64  # of one register; blocks and padding are measured in this unit
+UNIT_BYTES = 64  # size of one register, in which blocks and padding are measured
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
@@ -106,7 +106,7 @@ def take_ticket(typingctx, counter):
 
 @intrinsic(prefer_literal=True)
 def zeros(typingctx, address, units):
-    """A block of `units` padding units, all zero, of the dtype that `address` points to."""
+    """A block of zeros that spans `units` registers, of the dtype that `address` points to."""
     count = units.literal_value * UNIT_BYTES * 8 // address.dtype.bitwidth
     lanes = Lanes(address.dtype, count)
     return lanes(address, units), _emit(lambda *_: lanes.vector(None))
@@ -114,7 +114,7 @@ def zeros(typingctx, address, units):
 
 @intrinsic
 def lane_count(typingctx, block):
-    """The number of lanes of the block, known at compile time."""
+    """The number of lanes in the block, known at compile time."""
     return types.intp(block), _emit(lambda *_: I64(block.count))
 
 
@@ -245,7 +245,7 @@ def power_of_two(typingctx, k):
 
 @intrinsic
 def unless_nan(typingctx, x, block):
-    """`block`, but x where x is NaN, because functions such as `larger` drop NaN."""
+    """`block`, or x where x is NaN, because functions such as `larger` drop NaN."""
     return block(x, block), _emit(
         lambda build, x, other: build.select(build.fcmp_unordered("uno", x, x), x, other)
     )

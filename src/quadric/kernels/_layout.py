@@ -2,8 +2,8 @@
 
 Every inner loop runs over whole SIMD registers of neurons. Parameters are therefore stored
 input-major, in rows of ``pad`` numbers: one for each of the m neurons, then zeros up to a multiple
-of one register. Every array starts at such a multiple. For example, a reduced layer with a folded
-input offset (layer 0), followed by a quadratic layer (layer 1)::
+of one register. Every array starts at such a multiple. This example has a reduced layer with a
+folded input offset (layer 0), followed by a quadratic layer (layer 1)::
 
     theta   | W   U   | W   Q   | u r u r   || b   c   | b       |
             | layer 0 | layer 1 | of layer 0|| layer 0 | layer 1 |
@@ -23,12 +23,12 @@ input offset (layer 0), followed by a quadratic layer (layer 1)::
             | hidden   | features of the sample's non-zeros  |
 
 - A sparse sample touches only the rows of its non-zero features.
-- Q is stored as its upper triangle, a row for each pair i <= j: half the memory of the square, and
-  symmetric by construction.
+- Q is stored as its upper triangle, with one row for each pair i <= j. The triangle takes half the
+  memory of the full matrix and is symmetric by construction.
 - The inputs of a layer are a list of (index, value) pairs (see `Inputs`): the non-zero features of
   the sample for the first layer, and all activations of the layer below for the others.
-- With an L2 penalty, the weights are ``scale`` times the stored values. A step multiplies one
-  number instead of every weight, so that rows of zero inputs are not touched.
+- With an L2 penalty, the weights are ``scale`` times the stored values. A step multiplies
+  this one number instead of every weight, so that rows of zero inputs are not touched.
 - With an input offset o, the weights of a linear or reduced first layer are ``W = W~ + u o'``, and
   ``r = W~ o`` is kept. A dense ``x = s + o`` then costs no more than the sparse ``s``.
 """
@@ -47,8 +47,8 @@ BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR = range(3)
 DENSE, CSR = range(2)
 NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
 
-# Each layer is a row of the table. Positions count numbers, not bytes; -1 means that there is no
-# such array.
+# Each layer is a row of the table. Positions are counted in numbers, not bytes. A position of -1
+# means that the layer does not have this array.
 LAYER = np.dtype(
     [
         ("kind", np.int64),  # LINEAR, QUADRATIC or REDUCED
@@ -103,7 +103,7 @@ class SampleArrays(NamedTuple):
     weights: Any  # sample weights, which multiply the learning rate
     offset_use: Any  # NO_OFFSET, ADDED_TO_INPUTS or FOLDED_INTO_WEIGHTS
     offset: Any  # o, added to every input
-    offset_dots: Any  # FOLDED_INTO_WEIGHTS: o's of each sample s
+    offset_dots: Any  # FOLDED_INTO_WEIGHTS: o's for each sample s
 
 
 class Step(NamedTuple):
@@ -116,7 +116,7 @@ class Step(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The inputs of one layer as a list: input where[p] is x[p], for p < size; others are 0."""
+    """The inputs of one layer as a list: input where[p] is x[p] for p < size; all others are 0."""
 
     where: Any
     x: Any

@@ -1,4 +1,4 @@
-"""z_k = x'Q_k x of a batch and its gradients, for arrays given by their addresses.
+"""z_k = x'Q_k x for a batch and its gradients, on arrays given by their addresses.
 
 `_quadratic_form_loops` contains and describes the loops.
 """
@@ -17,11 +17,11 @@ from quadric.kernels._quadratic_form_loops import APART, COLUMNS, J_BLOCK, UNITS
 class Batch(NamedTuple):
     """B samples of n numbers each, for m neurons.
 
-    `x` is the address of the first sample; the next one is `stride` numbers further on. All other
-    addresses passed to the functions are those of contiguous arrays of the same dtype: P and dP of
-    shape (n(n+1)/2, m), z and dz of shape (B, m), dx of shape (B, n). At most `threads` threads
-    share the work; ``run(function, arguments)`` makes all of them call the function at the address
-    `function`.
+    `x` is the address of the first sample, and consecutive samples are `stride` numbers apart. All
+    other addresses passed to the functions are those of contiguous arrays of the same dtype: P and
+    dP of shape (n(n+1)/2, m), z and dz of shape (B, m), and dx of shape (B, n). At most `threads`
+    threads share the work. ``run(function, arguments)`` makes all of them call the function at the
+    address `function`.
     """
 
     dtype: str

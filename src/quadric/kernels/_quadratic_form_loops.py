@@ -1,9 +1,9 @@
-r"""The loops of the quadratic form: z_k = x'Q_k x of a batch and its gradients.
+r"""The loops for the quadratic form: z_k = x'Q_k x for a batch and its gradients.
 
 `packed` P has a row for each pair i <= j with the q_ij of m neurons (see `core._quadratic_form`).
-Nothing is unpacked, and no intermediate is kept for the backward pass. Each loop does half of the
-multiplications that full matrices need, and is organized like a matrix product: six sums of one
-block of lanes each stay in registers, while a number of Q (or of D) is multiplied by a block of x.
+Nothing is unpacked, and no intermediate values are kept for the backward pass. Each loop does half
+of the multiplications that full matrices need, and is organized like a matrix product: six sums,
+each one block of lanes, stay in registers while a number from Q (or D) multiplies a block of x.
 
 `values`           columns c = (i, k), lanes are samples:
                        u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
@@ -20,7 +20,7 @@ How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks
     |     \##|........|........|      .  the rest of its rows; six columns are copied at a time
     v       \|........|........|
 
-Inputs are first copied to tiles: [tile][input][lane] for `values` and `input_gradient`, where a
+Inputs are first copied into tiles: [tile][input][lane] for `values` and `input_gradient`, where a
 lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. The
 blocks of columns, WIDTH and CHUNK are small enough that data stays in the caches until it is used
 again.
@@ -48,19 +48,19 @@ from quadric.kernels._lanes import (
 )
 from quadric.kernels._layout import pair_row
 
-# Six sums of UNITS * 64 bytes fill the registers: 12 of 16 with AVX2, 12 of 32 with AVX-512.
+# Six sums of UNITS * 64 bytes occupy 12 of 16 registers with AVX2, and 12 of 32 with AVX-512.
 UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1
 COLUMNS = 6
-WIDTH = 256  # samples in tiles at once
-CHUNK = 256  # samples in panels at once
-APART = CHUNK + 8  # numbers between rows of CHUNK samples; a power of two causes cache conflicts
-J_BLOCK = 128  # inputs j at once
+WIDTH = 256  # number of samples in tiles at once
+CHUNK = 256  # number of samples in panels at once
+APART = CHUNK + 8  # numbers between rows of CHUNK samples; a power of two would conflict in caches
+J_BLOCK = 128  # number of inputs j at once
 FEW = 3  # largest number of neurons for which the loop for few neurons is faster
 
 
-# The arguments, all int64: B samples of n inputs, which are `stride` numbers apart, and m neurons;
-# `group` rows of a triangle at once; `room` numbers of `memory` for each ticket. The rest are
-# addresses. `packed_gradient` writes P; the gradients read z, which then holds dz.
+# The arguments, all int64. There are B samples of n inputs, `stride` numbers apart, and m neurons.
+# A loop processes `group` rows of a triangle at once, and each ticket has `room` numbers of
+# `memory`. The rest are addresses. `packed_gradient` writes P. For the gradients, z holds dz.
 Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx")
 
 # Up to WIDTH samples in `count` tiles: their inputs, z or dz, and dx; `spare` is scratch memory.
@@ -103,7 +103,7 @@ def _take_tickets(like, compute):
 
 @inline
 def _share(ticket, tickets, count, unit):
-    """The part of range(count) that belongs to the ticket, in whole units except for the last."""
+    """The ticket's part of range(count), in whole units except possibly at the end."""
     units = (count + unit - 1) // unit
     first, last = ticket * units // tickets, (ticket + 1) * units // tickets
     return first * unit, min(last * unit, count)
@@ -111,7 +111,7 @@ def _share(ticket, tickets, count, unit):
 
 @inline
 def _to_tiles(rows, stride, count, n, tiles, lanes):
-    """tiles[s // lanes, i, s % lanes] = rows[s, i]; the last tile is filled up with zeros."""
+    """tiles[s // lanes, i, s % lanes] = rows[s, i]; the last tile is padded with zeros."""
     for s in range(count):
         to, row = advance(tiles, s // lanes * n * lanes + s % lanes), advance(rows, s * stride)
         for i in range(n):
@@ -153,7 +153,7 @@ def _add_products(sums, numbers, x):
 
 @inline
 def _six_apart(address, at, apart):
-    """Six numbers, `apart` from one another, the first at `at`."""
+    """Six numbers at intervals of `apart`, starting at `at`."""
     return (
         address[at],
         address[at + apart],
@@ -306,7 +306,7 @@ def _add_pairs(given, tiles, zero):
                         a_p, at = load(found, p * lanes, zero), (j + p) * lanes
                         store(dxt, at, multiply_add(a_p, x_i, load(dxt, at, zero)))
                         dx_i = multiply_add(a_p, load(xt, at, zero), dx_i)
-                # overwrites what the pair (i, i) stored there, so that it counts only once
+                # this overwrites what the pair (i, i) stored, so that the pair counts only once
                 store(dxt, i * lanes, dx_i)
 
 
@@ -332,7 +332,7 @@ def _add_to_input(dx, dz, lanes, o, group, u):
 
 @inline
 def _add_row(numbers, D, lanes, d):
-    """d + sum of six numbers times the blocks D_o."""
+    """d plus the sum of six numbers times the blocks D_o."""
     a, b, c, e, f, g = numbers
     d = multiply_add(splat(a, d), load(D, 0, d), d)
     d = multiply_add(splat(b, d), load(D, lanes, d), d)
@@ -344,7 +344,10 @@ def _add_row(numbers, D, lanes, d):
 
 @inline
 def _add_columns(tiles, t, n, group, q, j_first, j1, zero):
-    """Add dz_k u_c to dx_i and q_ijk x_i dz_k to dx_j: faster than `_add_pairs` for few neurons."""
+    """Add dz_k u_c to dx_i and q_ijk x_i dz_k to dx_j.
+
+    For few neurons, this is faster than `_add_pairs`.
+    """
     lanes, D = lane_count(zero), tiles.spare
     x, dx = advance(tiles.x, t * n * lanes), advance(tiles.dx, t * n * lanes)
     dz = advance(tiles.z, t * group[3] * lanes)
@@ -393,7 +396,7 @@ def input_gradient(like):
 
 @inline
 def _rows_of_ticket(ticket, tickets, n, group):
-    """The rows i of a ticket, in whole groups, with about an equal share of the pairs."""
+    """The rows i of a ticket: whole groups with roughly an equal share of the pairs."""
     first, last, pairs = n, n, n * (n + 1) // 2
     for i in range(0, n, group):
         before = pair_row(i, n) + i
@@ -406,7 +409,7 @@ def _rows_of_ticket(ticket, tickets, n, group):
 
 @inline
 def _to_panels(rows, stride, count, n, panels, zero):
-    """panels[j // lanes, s, j % lanes] = rows[s, j]; zeros fill the last panel."""
+    """panels[j // lanes, s, j % lanes] = rows[s, j]; the last panel is padded with zeros."""
     lanes = lane_count(zero)
     whole = n // lanes * lanes
     for s in range(count):

@@ -1,4 +1,4 @@
-"""Rows of samples: one row as a list of (index, value), and dense rows compressed to CSR."""
+"""Rows of samples: one row as a list of (index, value) pairs, and dense rows compressed to CSR."""
 
 import numba
 
@@ -113,7 +113,7 @@ def count_nonzeros(data, n, counts):
 
 @EntryPoint
 def compress_rows(data, n, indptr, indices, values):
-    """Write the non-zero entries of each row, and their columns, from indptr[row] on."""
+    """Write the non-zero entries of each row, and their columns, starting at indptr[row]."""
     p_data, p_indices, p_values = pointer(data), pointer(indices), pointer(values)
     for sample in range(indptr.size - 1):
         start = indptr[sample]

@@ -1,8 +1,8 @@
 """One epoch of per-sample SGD: one compiled function per dtype, for every architecture.
 
-It takes arrays and numbers, updates the arrays in place and returns numbers. The loop uses no
-strings, allocations or Python objects. `_layout` describes the memory, and `_blocks` computes one
-layer.
+The function takes arrays and numbers, updates the arrays in place and returns numbers. The loop
+does not use strings or Python objects, and does not allocate memory. `_layout` describes the memory
+layout, and `_blocks` computes one layer.
 """
 
 import math
@@ -20,8 +20,8 @@ class EpochResult(NamedTuple):
     """The result of an epoch."""
 
     loss_sum: Any
-    position: Any  # within the order of samples, of the first non-finite z; -1 if there is none
-    layer: Any  # of the first non-finite z; -1 if there is none
+    position: Any  # position in `order` of the sample with the first non-finite z, or -1
+    layer: Any  # layer with the first non-finite z, or -1
 
 
 @inline

@@ -1,4 +1,4 @@
-"""Canonical JSON, with one representation of each value; a strict parser; the check of files."""
+"""Canonical JSON with one representation for each value, a strict parser, and a check."""
 
 import json
 import math
@@ -38,13 +38,13 @@ def parse(text: str) -> Any:
     except ModelFileError:
         raise
     except ValueError as error:
-        raise ModelFileError(f"the description is not JSON ({error})") from None
+        raise ModelFileError(f"the description is not valid JSON ({error})") from None
     _check_depth(value)
     return value
 
 
 def memory_estimate(text: bytes) -> int:
-    """An upper estimate, computed without parsing, of the bytes that `parse` needs.
+    """An upper estimate of the bytes that `parse` needs, computed without parsing.
 
     Each type of object is counted by a character that is always part of it. Equal keys share one
     object.
@@ -68,7 +68,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constants(name: str) -> Any:
-    raise ModelFileError(f"{name} is not JSON")
+    raise ModelFileError(f"{name} is not valid JSON")
 
 
 def _finite(digits: str) -> float:

@@ -75,7 +75,7 @@ def _has_text_keys(value: Any) -> bool:
 class _Writer:
     """Collects the arrays of a model while it describes the model.
 
-    `last` is the Network or the quadric estimator in the model; a file contains only one.
+    `last` is the Network or the quadric estimator in the model. A file contains exactly one.
     """
 
     def __init__(self, last: Any) -> None:
@@ -122,7 +122,7 @@ class _Writer:
             for name, array in to_tensors(layer).items():
                 expect(
                     np.isfinite(array).all(),
-                    f"layers[{l}].{name} has an infinite or NaN entry. Such a network cannot "
+                    f"layers[{l}].{name} has an infinite or NaN entry. The network cannot "
                     "predict and is not saved.",
                 )
                 self.tensors[f"layers.{l}.{name}"] = array
@@ -138,7 +138,7 @@ class _Writer:
         return {"type": "network", "layers": layers}
 
     def fitted(self, model: Any, path: str) -> dict[str, Any]:
-        """Describe an estimator or a step by its parameters and the facts learned in `fit`."""
+        """Describe an estimator or a step by its parameters and the facts that `fit` learned."""
         known = self._known(model)
         names = known.of._get_param_names() if type(model) is known.of else ()
         given = {name: getattr(model, name) for name in names}
@@ -205,7 +205,7 @@ WRITERS: dict[type, Callable[[_Writer, Any, str], Any]] = {
 
 def _is_fitted(step: Any) -> bool:
     """Whether a step is fitted; a ColumnTransformer does not fit a step without columns."""
-    only_steps = type(step).__name__ in ("Pipeline", "FeatureUnion")  # with no facts of their own
+    only_steps = type(step).__name__ in ("Pipeline", "FeatureUnion")  # these have no facts
     return only_steps or hasattr(step, "n_features_in_") or "network_" in vars(step)
 
 
@@ -221,13 +221,13 @@ def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
 
 
 def _expect_no_additions(model: Any) -> None:
-    """Check that the user has added no attributes, because they would be lost."""
+    """Check that the user has not added attributes, because they would be lost."""
     parameters = type(model)._get_param_names()
     for name in vars(model):
         expect(
             name.startswith("_") or name.endswith("_") or name in parameters,
             f"this {type(model).__name__} has an attribute {name!r} that a model file does not "
-            f"store: if you have set it, run `del model.{name}` first (notes belong in `extra`).",
+            f"store. If you added it, run `del model.{name}` first, and put notes in `extra`.",
         )
 
 

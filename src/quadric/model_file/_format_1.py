@@ -12,7 +12,7 @@ from quadric.model_file._saved_classes import RUNNING
 
 Entry = dict[str, Any]
 
-# Attributes that are now derived, or that no file should have stored.
+# Attributes that are now derived, or that should never have been stored.
 _TRAINING = {"loss_", "_no_improvement_count", "_solver", "_rate"}
 DERIVED = {
     "MinMaxScaler": {"min_", "scale_", "data_range_"},
@@ -42,7 +42,7 @@ DERIVED = {
 
 
 def upgrade(value: Any) -> Any:
-    """Convert a description to format 2, in place, so that it needs no extra memory."""
+    """Convert a description to format 2, in place, so that no extra memory is needed."""
     if isinstance(value, dict) and value.get("type") == "estimator":
         return _fitted(value)
     if isinstance(value, (dict, list)):

@@ -21,7 +21,7 @@ def digest(text: str, tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]) -
 
 
 def without_hash(text: str, claimed: Any) -> str:
-    """The text that was hashed. Serializing the description again would take more memory."""
+    """The text that was hashed; serializing the description again would take more memory."""
     before, found, after = text.partition(f'"hash":"{claimed}",')
     expect(found and text.isascii(), "its description is not canonical JSON")
     return before + after

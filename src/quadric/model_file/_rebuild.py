@@ -23,7 +23,7 @@ INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, 
 
 
 def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
-    """The model that `describe` described; ModelFileError if the description is invalid."""
+    """Return the model that `describe` described; raise ModelFileError if it is invalid."""
     reader = _Reader(tensors)
     old = description["format"] == 1
     try:
@@ -37,16 +37,16 @@ def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any
     except INVALID as error:
         raise ModelFileError(
             f"the file does not describe a valid model: {type(error).__name__}, {error}. "
-            f"It was written with the versions {description.get('versions')!r:.120}."
+            f"The file was written with these versions: {description.get('versions')!r:.120}."
         ) from None
     return model
 
 
 def _check_model(model: Any) -> None:
-    """Expect a Network, or a quadric estimator that is alone or at the end of a pipeline."""
+    """Expect a Network, or a quadric estimator by itself or at the end of a pipeline."""
     steps, last = split(model)
     is_network, estimators = type(model) is Network, [known.of for known in ESTIMATORS.values()]
-    expect(is_network or type(last) in estimators, f"it ends in {type(last).__name__}")
+    expect(is_network or type(last) in estimators, f"its last step is {type(last).__name__}")
     expect(is_network or "network_" in vars(last), "its estimator has no network")
     expect(model is last or hasattr(model, "predict"), "its pipeline cannot predict")
     every = [operation for _, step in steps for operation in operations(step)]
@@ -76,7 +76,7 @@ class _Reader:
 
     def value(self, entry: Any) -> Any:
         if isinstance(entry, int):
-            expect(entry in INT64, "it has an integer of more than 64 bits")
+            expect(entry in INT64, "it contains an integer of more than 64 bits")
         if entry is None or isinstance(entry, (bool, int, float, str)):
             return entry
         if isinstance(entry, list):
@@ -108,7 +108,7 @@ class _Reader:
             )
         expect(
             entry["facts"] is not None or name not in ("Pipeline", "FeatureUnion", *ESTIMATORS),
-            f"it has no facts for its {name}",
+            f"the fitted attributes of {name} are missing",
         )
         made = known.of(**known.absent, **self.values(entry["parameters"]))
         if hasattr(made, "_parameter_constraints"):  # FeatureUnion has none
@@ -155,12 +155,12 @@ def _floats(reader: _Reader, entry: Mapping[str, Any]) -> list[float]:
 
 
 def _scalar(reader: _Reader, entry: Mapping[str, Any]) -> Any:
-    expect(entry["dtype"] in NUMBERS, "it has a number of unknown type")
+    expect(entry["dtype"] in NUMBERS, "it contains a number of an unknown type")
     return np.dtype(entry["dtype"]).type(reader.value(entry["value"]))
 
 
 def _dtype(_: _Reader, entry: Mapping[str, Any]) -> Any:
-    expect(entry["name"] in (*NUMBERS, "object"), "it has an unknown dtype")
+    expect(entry["name"] in (*NUMBERS, "object"), "it contains an unknown dtype")
     return np.dtype(entry["name"])
 
 

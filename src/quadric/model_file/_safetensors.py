@@ -24,7 +24,7 @@ from quadric.model_file._hash import digest, without_hash
 FORMAT = 2
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20
-SPARE_MEMORY = 2**18  # allowed for a small header, whatever the size of the file
+SPARE_MEMORY = 2**18  # allowed for a small header, regardless of the size of the file
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 FilePath = str | os.PathLike[str]
@@ -58,7 +58,7 @@ MODEL = Form(
     name="model file",
     key="quadric",
     fields=frozenset({"versions", "model", "extra"}),
-    advice="Nothing was loaded; use another copy of the file, or save the model again.",
+    advice="Nothing was loaded. Try another copy of the file, or save the model again.",
 )
 
 
@@ -127,7 +127,7 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
                 dtype != "BOOL" or (flat.view(np.uint8) <= 1).all(),
                 f"a value of {name} is neither true nor false",
             )
-            arrays[name] = flat.reshape(shape)  # read-only views of the one buffer
+            arrays[name] = flat.reshape(shape)  # a read-only view of the buffer
     return description, arrays
 
 
@@ -164,23 +164,26 @@ def _opened(path: FilePath, form: Form) -> Iterator[BinaryIO]:
 def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], Entries]:
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
-    expect(len(start) == 8, f"it is not a {form.name}: too short")
+    expect(len(start) == 8, f"it is not a {form.name}: it is too short")
     (length,) = struct.unpack("<Q", start)
     expect(
         2 <= length <= min(size - 8, LARGEST_HEADER),
-        f"it is not a {form.name}, or is truncated: its header does not fit in it",
+        f"it is not a {form.name}, or it is truncated: its header does not fit in the file",
     )
     raw = stream.read(length)
     expect(raw[:1] == b"{", f"it is not a {form.name}: it does not start like a safetensors file")
-    expect(_is_affordable(raw, size), "its header contains more objects than that of a model")
+    expect(
+        _is_affordable(raw, size),
+        f"its header contains too many objects for a {form.name} of this size",
+    )
     try:
         header: dict[str, Any] = parse(raw.decode("utf-8"))
     except UnicodeDecodeError:
-        raise ModelFileError("its header is not text") from None
+        raise ModelFileError("its header is not UTF-8 text") from None
     metadata = header.pop("__metadata__", None)
     expect(
         isinstance(metadata, dict) and isinstance(metadata.get(form.key), str),
-        f"it is a safetensors file without the key {form.key!r}, not a {form.name} of quadric",
+        f"it is a safetensors file without the key {form.key!r}, not a quadric {form.name}",
     )
     expect(len(metadata) == 1, f"it has other metadata besides {form.key!r}")
     text: str = metadata[form.key]
@@ -195,7 +198,7 @@ def _entries(header: dict[str, Any], available: int) -> Entries:
     """The checked declarations of the tensors, which must exactly fill the rest of the file."""
     entries: Entries = {}
     for name, entry in header.items():
-        expect(NAME.fullmatch(name), f"a tensor has the name {name[:80]!r}")
+        expect(NAME.fullmatch(name), f"a tensor has the invalid name {name[:80]!r}")
         expect(
             isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"},
             f"tensor {name} is not described by dtype, shape and data_offsets",
@@ -221,7 +224,7 @@ def _entries(header: dict[str, Any], available: int) -> Entries:
         place = end
     expect(
         place == available,
-        f"it is truncated or too long: {available:,} bytes of tensors, {place:,} are declared",
+        f"it is truncated or too long: it has {available:,} bytes of tensors, not {place:,}",
     )
     return entries
 
@@ -241,5 +244,5 @@ def _check_format(description: dict[str, Any], form: Form) -> None:
     fields = {"format", "hash", *form.fields}
     expect(
         set(description) == fields,
-        f"its description must have the fields {', '.join(sorted(fields))}",
+        f"its description must have exactly the fields {', '.join(sorted(fields))}",
     )

@@ -75,7 +75,7 @@ def decode_array(
 ) -> Array:
     """The array that `encode_array` described, as a writable copy.
 
-    `take(name)` returns a tensor, and `rebuild(description)` a value that is not an array.
+    `take(name)` returns a tensor, and `rebuild(description)` returns a value that is not an array.
     """
     name, dtype = entry["tensor"], entry["dtype"]
     tensor = take(name)
@@ -159,7 +159,7 @@ def from_tensors(
     for field, shape in LAYERS[kind].shapes(n, m).items():
         name = STORED_NAMES.get(field, field)
         array = _transposed(field, tensors[name])
-        given = f"{place}{name} has shape {tensors[name].shape} and dtype {array.dtype}"
+        given = f"{place}{name} has the wrong shape {tensors[name].shape} or dtype {array.dtype}"
         expect(array.shape == shape and 0 not in shape, given)
         expect(array.dtype == dtype and dtype in (np.float32, np.float64), given)
         expect(np.isfinite(array).all(), f"{place}{name} is not finite")

@@ -21,7 +21,7 @@ from quadric.training import Architecture, Samples, check_answers, check_backwar
 
 
 def checked_inputs(stack: Stack, X: Any) -> Matrix:
-    """Return X as an array or CSR matrix of the stack's dtype; raise if a copy would not fit."""
+    """Return X as an array or CSR matrix of the stack's dtype; raise if a copy is too large."""
     first, dtype = stack.layers[0], stack.layers[0].dtype
     if sparse.issparse(X) or getattr(X, "dtype", None) != dtype:
         size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize
@@ -86,7 +86,7 @@ def validation_score(
 ) -> Callable[[], float]:
     """Return a function that computes the validation score of the current parameters."""
     if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-        raise ValueError(f"validation must be (X, Y). Got {type(validation).__name__}.")
+        raise ValueError(f"validation must be (X, Y). Got {type(validation).__name__} instead.")
     if score is not None and not callable(score):
         raise TypeError(f"score must be callable: score(Y, outputs). Got {score!r} instead.")
     first, prefix = stack.layers[0], "the validation "

@@ -29,13 +29,13 @@ class WorstEntry:
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """The worst entry of every parameter, named as in model files: 'layers.0.W', ..."""
+    """The worst entry of every parameter; names such as 'layers.0.W' are as in model files."""
 
     entries: tuple[WorstEntry, ...]
 
     @property
     def worst(self) -> float:
-        """The largest error of all."""
+        """The largest error of all entries."""
         return max(entry.error for entry in self.entries)
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ def _difference(objective: Callable[[], float], array: Array, index: Any, step: 
 
 
 def _as_shown(name: str, index: tuple[int, ...], n: int) -> tuple[str, tuple[int, ...]]:
-    """Convert an index of `packed` to the index (neuron, i, j) of Q; return others unchanged."""
+    """Convert an index into `packed` to (neuron, i, j) in Q; return other indices unchanged."""
     if name != "packed":
         return name, index
     rows, columns = np.triu_indices(n)
@@ -101,6 +101,6 @@ def _as_shown(name: str, index: tuple[int, ...], n: int) -> tuple[str, tuple[int
 
 
 def _error(gradient: float, difference: float) -> float:
-    """The relative error; infinite, not NaN, if one of the numbers is not finite."""
+    """The relative error, or infinity (not NaN) if one of the numbers is not finite."""
     error = abs(gradient - difference) / max(1.0, abs(gradient), abs(difference))
     return error if np.isfinite(error) else np.inf

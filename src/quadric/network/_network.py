@@ -20,11 +20,11 @@ class Network:
     Parameters
     ----------
     layers : sequence of Layer
-        `Linear`, `Quadratic` or `Reduced` layers of one dtype. Each has as many inputs as the
-        previous layer has neurons. The network uses these objects, not copies.
+        `Linear`, `Quadratic` or `Reduced` layers of one dtype. Each layer must have as many inputs
+        as the previous layer has neurons. The network uses these objects, not copies of them.
     activations : sequence of str
-        One for each layer: 'identity', 'logistic', 'tanh' or 'relu'; on the last layer also
-        'softmax'.
+        One activation for each layer: 'identity', 'logistic', 'tanh' or 'relu'. The last layer can
+        also use 'softmax'.
 
     Examples
     --------
@@ -62,13 +62,15 @@ class Network:
         layers : sequence of (kind, neurons, activation)
             For example ``[("linear", 30, "logistic"), ("quadratic", 10, "logistic")]``.
         init : {'glorot', 'normal', 'identity', 'relinear'}
-            The distribution of the initial values. 'glorot' preserves the variance of the input,
-            'relinear' starts as a linear layer, 'identity' sets every Q to the identity matrix.
+            How the initial values are chosen. 'glorot' preserves the variance of the input,
+            'normal' draws all parameters from one normal distribution, 'identity' sets every Q to
+            the identity matrix, and 'relinear' makes each layer start out linear.
         scale : float, optional
-            The standard deviation for 'normal' (default 0.005) and of W and b for 'identity'
-            (default 0); a factor on the weights for 'glorot' and 'relinear' (default 1).
+            For 'normal', the standard deviation of all parameters (default 0.005). For 'identity',
+            the standard deviation of W and b (default 0). For 'glorot' and 'relinear', a factor
+            that multiplies the weights (default 1).
         rng : int or numpy.random.Generator, optional
-            The seed.
+            The seed, or the generator that draws the initial values.
         dtype : {'float64', 'float32'}
             The dtype of all parameters.
 
@@ -93,7 +95,7 @@ class Network:
 
     @property
     def n_parameters(self) -> int:
-        """The number of independent parameters; a Q with n inputs has n(n+1)/2 per neuron."""
+        """The number of independent parameters; for n inputs, Q has n(n+1)/2 of them per neuron."""
         return sum(layer.n_parameters for layer in self.layers)
 
     def logits(self, X: Any, *, offset: Any = None) -> Array:
@@ -104,7 +106,7 @@ class Network:
         X : array or CSR matrix of shape (n_samples, n_inputs)
             The inputs.
         offset : float or array of shape (n_inputs,), optional
-            Added to every row of X; a sparse X stays sparse.
+            Added to every row of X. A sparse X stays sparse.
 
         Returns
         -------
@@ -148,7 +150,8 @@ class Network:
         loss : {'binary_cross_entropy', 'cross_entropy', 'squared_error'}, optional
             Inferred from the last activation by default.
         sample_weight : array of shape (n_samples,), optional
-            Factors on the samples' losses; the weighted sum is still divided by n_samples.
+            Factors that multiply the samples' losses. The weighted sum is still divided by
+            n_samples.
 
         Returns
         -------
@@ -195,15 +198,17 @@ class Network:
         X, Y, loss : array, array and str, optional
             As in `gradients`.
         solver : {'sgd', 'adam', 'lbfgs'}
-            'sgd' with batch_size 1 and no momentum is the paper's algorithm, in a compiled loop;
-            'adam' and 'sgd' with other settings process whole batches. 'lbfgs' uses all samples
-            at once.
+            'sgd' with batch_size 1 and no momentum is the paper's algorithm, which runs in a
+            compiled loop. 'adam', and 'sgd' with other settings, process whole batches. 'lbfgs'
+            uses all samples at once.
         learning_rate : float
-            The rate of the first epoch; see `power_t`.
+            The learning rate in the first epoch; see `power_t`.
         batch_size, epochs : int
-            For 'lbfgs', `epochs` is the maximum number of iterations.
+            The number of samples per step, and the number of passes over the samples. For 'lbfgs',
+            `epochs` is the maximum number of iterations, and `batch_size` is ignored.
         l2 : float
-            The penalty on W, U and the independent entries of Q, never on b and c.
+            The coefficient of the penalty on W, U and the independent entries of Q, but not on b
+            or c.
         offset : float or array of shape (n_inputs,), optional
             Added to every row of X, which stays sparse. Pass the same offset to `forward`.
         rng : int or numpy.random.Generator
@@ -211,11 +216,11 @@ class Network:
         shuffle : bool
             Whether to shuffle the samples anew for every epoch.
         sample_weight : array of shape (n_samples,), optional
-            A factor on each sample's step; a weight of 0 skips the sample.
+            A factor that multiplies each sample's step. Samples with weight 0 are skipped.
         power_t : float
-            The rate of an epoch is learning_rate / (samples seen + 1)**power_t.
+            The learning rate in an epoch is learning_rate / (samples seen + 1)**power_t.
         momentum, beta_1, beta_2, epsilon : float
-            Momentum of 'sgd'; parameters of 'adam'.
+            The momentum of 'sgd', and the parameters of 'adam'.
         nesterov : bool
             Whether to use Nesterov momentum.
         clip : float, optional
@@ -223,12 +228,12 @@ class Network:
         tol : float
             'lbfgs' stops when no entry of the gradient exceeds this value.
         validation : (X, Y), optional
-            Data to score after every epoch.
+            Data on which the network is scored after every epoch.
         score : callable(Y, outputs), optional
-            By default, accuracy, or minus the mean loss for 'squared_error'. The score is -inf
-            if the outputs are not finite.
+            The default is the accuracy, or the negative mean loss for 'squared_error'. The score
+            is -inf if the outputs are not finite.
         callback : callable(Epoch), optional
-            Called after every epoch; a true result stops training.
+            Called after every epoch. Training stops if it returns a true value.
 
         Returns
         -------
@@ -238,12 +243,13 @@ class Network:
         Raises
         ------
         DivergenceError
-            If a value is no longer finite.
+            If a value becomes infinite or NaN during training.
 
         Notes
         -----
-        Arguments are checked before anything changes. If training ends early (divergence, an error
-        in `callback` or `score`, Ctrl-C), the network keeps the state of the last finished epoch.
+        Arguments are checked before the network is changed. If training ends early because of
+        divergence, an error in `callback` or `score`, or Ctrl-C, the network keeps the state of the
+        last finished epoch.
         """
         stack, validate = self._stack(loss), None
         samples = data.checked_samples(stack, X, Y, sample_weight, offset)
@@ -288,7 +294,7 @@ class Network:
         l2 : float
             The coefficient of the L2 penalty.
         step : float
-            The step of the differences; q_ij and q_ji move together.
+            The step size of the differences. q_ij and q_ji are changed together.
 
         Returns
         -------

@@ -31,9 +31,9 @@ def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
                 f"all layers must have the same dtype. Got {layers[0].dtype} and {layer.dtype}."
             )
     if len({id(layer) for layer in layers}) < len(layers):
-        raise ValueError("layers must be different objects: a repeated one would be trained twice.")
+        raise ValueError("layers must be different objects: repeated ones would be trained twice.")
     if "softmax" in activations[:-1]:
-        raise ValueError("activation 'softmax' must be on the last layer only.")
+        raise ValueError("activation 'softmax' is supported on the last layer only.")
 
 
 def _check_specification(layers: Any) -> list[tuple[str, int, str]]:
@@ -60,7 +60,7 @@ def _check_specification(layers: Any) -> list[tuple[str, int, str]]:
 def create_layers(
     n_inputs: Any, layers: Any, init: str, scale: Any, rng: Any, dtype: Any
 ) -> tuple[list[Layer], list[str]]:
-    """Return new layers and their activations, for the arguments of `Network.create`."""
+    """Return new layers and their activations; takes the arguments of `Network.create`."""
     n = checks.check_integer("n_inputs", n_inputs, at_least=1)
     wanted, generator = arrays.as_dtype(dtype), checks.as_generator(rng)
     checks.check_choice("init", init, INITIAL_VALUES)

@@ -1,8 +1,8 @@
 """The paper's algorithms in plain NumPy, line for line, with the printed errors corrected.
 
-Simple and slow on purpose. The package imports nothing else from quadric, so that the fast versions
-can be tested against it. It works on object arrays, so that numbers which count their own
-multiplications can pass through it. Start with `_algorithm1.py`.
+The code is simple and slow on purpose. It does not import any other part of quadric, so that the
+fast versions can be tested against it. It works on object arrays, so that it can be run with
+numbers that count their own multiplications. Start with `_algorithm1.py`.
 
 - `_algorithm1`: training a QNN, with the block matrix A, the stacked Q and the cached V.
 - `_algorithm2`: training an RPQNN, with the cached v1 and v2.

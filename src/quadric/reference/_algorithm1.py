@@ -2,7 +2,7 @@
 
 A layer is a dict of W (m, n), b (m,) and Q (m, n, n). A layer without Q is linear, like the hidden
 layers of the paper's MNIST networks. The algorithm stacks Q as in the paper, to shape (m n, n).
-Where the paper prints ``a^1 <- x``, it means a^0.
+Where the paper prints ``a^1 <- x``, it means ``a^0 <- x``.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ def gradients_qnn(
     loss : float
         The loss of the sample.
     gradients : list of dict
-        The gradients of each layer, by the names of its parameters.
+        The gradients of each layer, keyed by the names of its parameters.
     """
     cache = forward(layers, activations, x)
     grads: list[Parameters] = []
@@ -132,19 +132,19 @@ def train_qnn(
     Y : array of shape (samples, m)
         Targets.
     layers : sequence of dict
-        W (m, n), b (m,) and, for a quadratic layer, Q (m, n, n). They are not changed.
+        W (m, n), b (m,) and, for a quadratic layer, Q (m, n, n). These arrays are not changed.
     eta : float
         The learning rate.
     epochs : int
         Number of passes over the samples.
     activations : sequence of str, optional
-        One per layer; logistic by default.
+        One per layer. The default is logistic for all layers.
     loss : str
         Name of the loss, as in `Network.fit`.
     l2 : float
-        Every step also shrinks the weights, but not the biases, by the factor 1 - eta l2.
+        Every step also multiplies the weights, but not the biases, by 1 - eta l2.
     order : sequence of int, optional
-        The order of the samples in every epoch; by default that of X.
+        The order of the samples in every epoch. The default is the order of the rows of X.
 
     Returns
     -------

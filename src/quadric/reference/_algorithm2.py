@@ -62,7 +62,7 @@ def backward(
 def update(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
-    """Update b with delta . v2 and c with delta . v1; Algorithm 2 prints them swapped."""
+    """Update b with delta . v2 and c with delta . v1; the printed Algorithm 2 swaps them."""
     if v2 is None:
         layer["b"] = layer["b"] - eta * delta
         layer["W"] = layer["W"] - np.outer(eta * delta, a)
@@ -100,7 +100,7 @@ def gradients_rpqnn(
     loss : float
         The loss of the sample.
     gradients : list of dict
-        The gradients of each layer, by the names of its parameters.
+        The gradients of each layer, keyed by the names of its parameters.
     """
     cache = forward(layers, activations, x)
     grads: list[Parameters] = []
@@ -141,19 +141,20 @@ def train_rpqnn(
     Y : array of shape (samples, m)
         Targets.
     layers : sequence of dict
-        W (m, n), b (m,) and, for a reduced layer, U (m, n) and c (m,). They are not changed.
+        W (m, n), b (m,) and, for a reduced layer, U (m, n) and c (m,). These arrays are not
+        changed.
     eta : float
         The learning rate.
     epochs : int
         Number of passes over the samples.
     activations : sequence of str, optional
-        One per layer; logistic by default.
+        One per layer. The default is logistic for all layers.
     loss : str
         Name of the loss, as in `Network.fit`.
     l2 : float
-        Every step also shrinks the weights, but not the biases, by the factor 1 - eta l2.
+        Every step also multiplies the weights, but not the biases, by 1 - eta l2.
     order : sequence of int, optional
-        The order of the samples in every epoch; by default that of X.
+        The order of the samples in every epoch. The default is the order of the rows of X.
 
     Returns
     -------

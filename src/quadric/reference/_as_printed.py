@@ -21,7 +21,7 @@ def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:
 def update_rpqnn(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
-    """Algorithm 2: b is updated with delta . v1 and c with delta . v2. They are swapped."""
+    """Algorithm 2: b is updated with delta . v1 and c with delta . v2. The two are swapped."""
     before = dict(layer)
     update(layer, delta, v1, v2, a, eta)
     if v2 is not None:  # Algorithm 2 has no linear layers
@@ -68,7 +68,7 @@ def delta_with_upper_triangular_Q(
     return G[activation][1](z_below) * ((layer["W"].T + 2 * V.T) @ delta)
 
 
-# (kind, step): the printed count. "extra" is added to the ANN's count of the same step.
+# (kind, step): the printed count. An "extra" count is added to the ANN's for the same step.
 COUNTS: dict[tuple[str, str], Any] = {
     ("ann", "forward"): lambda m, n: m * n,
     ("ann", "backward"): lambda m, n: m * n + n,

@@ -1,4 +1,4 @@
-"""Multiplications for one layer of m neurons with n inputs, as formulas and by counting.
+"""Multiplications in one layer of m neurons with n inputs, by formula and by counting.
 
 "update" is the cost of one layer's parameter updates, and "backward" is that of computing
 delta^{l-1} from delta^l. `_as_printed` has the printed counts.
@@ -106,7 +106,7 @@ class Number:
 
 
 def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
-    """Count the multiplications of m neurons with n inputs: forward, backward, update.
+    """Count the multiplications of m neurons with n inputs: forward, backward and update.
 
     'forward, by structural zeros' counts the products with A's zeros in the dense block product
     A Q; 'forward' does not include them.
@@ -118,7 +118,7 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
         shapes["Q"] = (m, n, n)
     elif kind == "rpqnn":
         shapes |= {"U": (m, n), "c": (m,)}
-    # a layer below receives the delta; g(z) = z takes no multiplication
+    # a layer below receives the delta; g(z) = z does not multiply anything
     below = {"W": counter.wrap(np.eye(n)), "b": counter.wrap(np.zeros(n))}
     layer = {name: counter.wrap(rng.normal(size=shape)) for name, shape in shapes.items()}
     if kind == "qnn":

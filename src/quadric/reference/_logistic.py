@@ -31,9 +31,9 @@ def train_logistic(
     y : array of shape (samples,)
         Labels 0 and 1.
     Q : array of shape (n, n)
-        Initial quadratic weights, symmetric; not changed.
+        Initial quadratic weights, a symmetric matrix. It is not changed.
     w : array of shape (n,)
-        Initial linear weights; not changed.
+        Initial linear weights. They are not changed.
     b : float
         Initial bias.
     eta : float
@@ -41,7 +41,7 @@ def train_logistic(
     epochs : int
         Number of passes over the samples.
     order : sequence of int, optional
-        The order of the samples in every epoch; by default that of X.
+        The order of the samples in every epoch. The default is the order of the rows of X.
 
     Returns
     -------

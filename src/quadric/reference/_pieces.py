@@ -26,7 +26,7 @@ G: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "logistic": (sigma, lambda z: sigma(z) * (1 - sigma(z))),
     "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
     "relu": (lambda z: np.where(z > 0, z, 0), lambda z: np.where(z > 0, 1.0, 0.0)),
-    "softmax": (softmax, lambda z: np.ones(len(z))),  # g' unused: softmax is last
+    "softmax": (softmax, lambda z: np.ones(len(z))),  # g' is not used: softmax is last
 }
 
 
@@ -67,7 +67,7 @@ def M(a: Array) -> Array:
 
 
 def kronecker(delta: Array, symmetric: Array) -> Array:
-    """delta (x) M for a symmetric M, each product taken once; shape (m n, n)."""
+    """delta (x) M for a symmetric M, with each product computed once; shape (m n, n)."""
     n = len(symmetric)
     rows, columns = np.triu_indices(n)
     triangles = np.kron(delta, symmetric[rows, columns]).reshape(len(delta), -1)
@@ -89,7 +89,7 @@ def copy_layers(layers: Sequence[Parameters], fields: str) -> list[Parameters]:
 
 
 def in_turn(X: Array, Y: Array, order: Any) -> Any:
-    """Yield the samples (x^i, y^i) in the given order, by default that of X."""
+    """Yield the samples (x^i, y^i) in the given order, by default the order of X."""
     for i in range(len(X)) if order is None else order:
         yield X[i], Y[i]
 

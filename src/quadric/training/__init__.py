@@ -2,7 +2,7 @@
 
 `train` runs epochs with one of two steppers, `PerSample` (the compiled loop) or `MiniBatch` (the
 equations of the layers), or minimizes the objective with L-BFGS. `_run` holds the data of a run,
-including `Options` and `TrainingState`, and `_memory_needs` estimates its memory.
+including `Options` and `TrainingState`, and `_memory_needs` estimates how much memory it needs.
 """
 
 from quadric.training._memory_needs import (

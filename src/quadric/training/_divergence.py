@@ -1,7 +1,7 @@
 """Divergence rule: training has diverged if a value is not finite or the loss has grown.
 
-A loss is compared only with the loss of the same samples at the start of the same call. Therefore
-new data in `partial_fit`, or a warm start on other targets, does not count as divergence.
+A loss is compared only with the loss on the same samples at the start of the same call. Therefore
+new data in `partial_fit`, or a warm start with other targets, does not count as divergence.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ class Watch:
     """The divergence rule of one call to `train`.
 
     If ``options.growth`` is set, the loss of an epoch is compared with the larger of two losses at
-    the start: the loss of the network on up to 1000 samples, and the loss of zero logits on all
-    samples.
+    the start: the loss of the network on up to 1000 samples, and the loss on all samples if all
+    logits are zero.
 
     Parameters
     ----------

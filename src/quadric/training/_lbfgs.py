@@ -14,7 +14,7 @@ from quadric.training._run import Epoch, Options, Samples, TrainingState, square
 
 
 class _OutOfEvaluationsError(Exception):
-    """Raised to stop within a line search; SciPy checks the limit only after it."""
+    """Raised to stop during a line search; SciPy checks the limit only after the search."""
 
 
 def run_lbfgs(
@@ -26,7 +26,7 @@ def run_lbfgs(
     validate: Callable[[], float] | None = None,
     callback: Callable[[Epoch], object] | None = None,
 ) -> None:
-    """Minimize the mean loss plus the penalty; an iteration counts as an epoch.
+    """Minimize the mean loss plus the penalty; each iteration counts as an epoch.
 
     For a single linear or quadratic layer with a cross-entropy loss, the problem is convex and the
     global optimum is found. Otherwise a local optimum is found.
@@ -110,7 +110,7 @@ def run_lbfgs(
     finally:
         if not history.stopped:
             _from_vector(layers, finished_at)
-    if not state.epochs:  # the start is an optimum, or no step improved on it
+    if not state.epochs:  # the start is an optimum, or no step reduced the objective
         seconds = time.perf_counter() - start
         state.add(Epoch(0, value, None, seconds), stack, options)
 

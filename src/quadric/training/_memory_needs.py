@@ -18,7 +18,7 @@ from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
 from quadric.training._divergence import MOST_ROWS
 from quadric.training._run import Options, Samples
 
-COPIES = 9  # of all parameters, made by 'adam' and 'sgd', including temporaries
+COPIES = 9  # number of copies of all parameters in 'adam' and 'sgd', including temporaries
 LBFGS_COPIES = 25  # the same for 'lbfgs', in float64; each correction pair adds two
 PADDING = 64  # bytes; the compiled loop pads rows of neurons to a multiple of this
 PER_SAMPLE = 100  # bytes for labels, weights and orders
@@ -74,7 +74,7 @@ class Architecture:
         return (5 * padded + 5 * p) * s + block + rows + _compressed_bytes(X, s)
 
     def drawing_bytes(self, init: str) -> int:
-        """Return the bytes for drawing initial values: in float64, and as full matrices for Q."""
+        """Return the bytes needed to draw initial values, in float64 and with full matrices Q."""
         s = self.itemsize
         of_layers = (
             m * n * n * (8 + 5 * s) + 40 * n * n
@@ -87,7 +87,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class SampleSizes:
-    """Sizes in bytes of the solver's samples, and of a converted copy of X, if there is one."""
+    """Sizes in bytes of the solver's samples and of the converted copy of X, if there is one."""
 
     n_samples: int
     X: int
@@ -168,7 +168,7 @@ def check_fit(stack: Stack, samples: Samples, options: Options, *, given: Any) -
 
 
 def check_training(network: Architecture, samples: SampleSizes, needed: int) -> None:
-    """Raise MemoryLimitError if training needs more than the limit; name the largest part."""
+    """Raise MemoryLimitError, naming the largest part, if training needs more than the limit."""
     needed = _with_freed(needed + samples.converted + PER_SAMPLE * samples.n_samples)
     data = samples.all + samples.converted
     if data < COPIES * network.n_parameters * network.itemsize:

@@ -39,7 +39,7 @@ class MiniBatch:
         self.stack.restore(self.saved)
 
     def publish(self) -> None:
-        """Do nothing: the layers themselves are trained."""
+        """Do nothing, because the layers' own arrays are trained."""
 
     def run_epoch(self, order: Array, rate: float) -> float:
         """Take one step for each batch of `order`; return the mean loss, including the penalty."""

@@ -56,12 +56,12 @@ class _Space:
 
 
 class PackedLayers:
-    """The parameters of a stack of layers in one buffer, with the table of its offsets.
+    """The parameters of a stack of layers in one buffer, with a table of their offsets.
 
     Attributes
     ----------
     theta, scale : arrays
-        The parameters. Those under the L2 penalty are stored first, divided by ``scale[0]``.
+        The parameters. The penalized ones are stored first, divided by ``scale[0]``.
     work : array
         Values of the current sample, such as its activations.
     memory : `kernels._layout.Memory`
@@ -154,7 +154,7 @@ class PackedLayers:
                 u, r = self._rows(first, f"{name}_u", 1)[0], self._rows(first, f"{name}_r", 1)[0]
                 weights += np.multiply.outer(self.offset, u)
                 u[...] = 0
-                # not `@`: a product by BLAS may depend on the number of threads
+                # not `@`: the result of a BLAS product may depend on the number of threads
                 r[...] = np.einsum("i,ik->k", self.offset, weights)
 
 
@@ -244,7 +244,7 @@ class PerSample:
 
 
 def _resumed(stack: Stack, offset: Array | None, state: TrainingState) -> PackedLayers | None:
-    """Return the packed copy of the last call, unless the layers have changed since."""
+    """Return the packed copy from the last call, unless the layers have changed since then."""
     packed: PackedLayers | None = state.packed
     if packed is None and "theta" in state.memory:
         packed = PackedLayers(stack, offset)
@@ -260,7 +260,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _as_rows(X: Matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Return (indptr, indices, data) for the compiled loop; dense rows have only data."""
+    """Return (indptr, indices, data) for the compiled loop; only data is used for dense rows."""
     if sparse.issparse(X):
         return (
             np.ascontiguousarray(X.indptr, dtype=np.int64),
@@ -271,7 +271,7 @@ def _as_rows(X: Matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
 
 
 def _compress(X: Array) -> Matrix:
-    """Convert a dense matrix that is mostly zeros to CSR; return any other unchanged.
+    """Convert a dense matrix that is mostly zeros to CSR; return any other matrix unchanged.
 
     Finding the non-zeros again for every sample of every epoch costs as much as the step itself.
     """

@@ -35,7 +35,7 @@ class Samples:
 
 
 def squared(X: Matrix) -> Matrix:
-    """Return the squared entries of a CSR matrix; SciPy's product needs three times the memory."""
+    """Return the squared entries of a CSR matrix; SciPy would need three times the memory."""
     return sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
 
 
@@ -54,28 +54,29 @@ class Options:
         'invscaling' is learning_rate / (samples seen + 1)**power_t. 'adaptive' divides the rate by
         5 when the other schedules would stop training.
     batch_size : int
-        Samples per batch. 'sgd' with one sample per batch and no momentum runs in the compiled
-        loop.
+        Number of samples per batch. 'sgd' with one sample per batch and no momentum runs in the
+        compiled loop.
     l2 : float
         The objective is mean loss + l2/2 times the sum of squares of the penalized values.
     penalty : {'entries', 'monomials'}
-        Whether q_ij or the coefficient of x_i x_j (q_ii and 2 q_ij) is penalized; 'monomials' is
-        for 'lbfgs' only.
+        'entries' penalizes q_ij. 'monomials' penalizes the coefficient of x_i x_j, which is q_ii or
+        2 q_ij, and is supported by 'lbfgs' only.
     by_weight : bool
-        Divide the loss and the penalty by the batch's sum of sample weights, as scikit-learn's
-        networks do. Otherwise a sample's weight scales its step.
+        Whether to divide the loss and the penalty by the batch's sum of sample weights, as
+        scikit-learn's networks do. Otherwise a sample's weight scales its step.
     momentum, nesterov, beta_1, beta_2, epsilon
         Parameters of 'sgd' and 'adam'.
     clip : float or None
         The maximum norm of the gradient of a step, excluding the penalty.
     shuffle : bool
-        Draw a new order of the samples for every epoch.
+        Whether to draw a new order of the samples for every epoch.
     tol : float
-        'lbfgs' stops when no entry of the gradient is larger than `tol`. The others count the
-        consecutive epochs that do not improve the loss or the score by at least `tol`.
+        'lbfgs' stops when no entry of the gradient is larger than `tol`. For the other solvers, see
+        `n_iter_no_change`.
     n_iter_no_change : float or None
-        Training stops when the number of such epochs exceeds this. None disables this rule.
-        If it is set and there is a validation score, the weights of the best epoch are kept.
+        Training stops after more than this many consecutive epochs in which the loss or the
+        validation score does not improve by at least `tol`. None disables this rule. If it is set
+        and there is a validation score, the weights of the best epoch are kept.
     max_evaluations : int or None
         Maximum number of evaluations of the objective ('lbfgs').
     pairs : int
@@ -83,11 +84,11 @@ class Options:
     fixed : tuple of str
         Parameters that 'lbfgs' does not change, such as ('b',).
     resume : bool
-        Continue with the state's optimizer memory and damping (`partial_fit`).
+        Whether to continue with the optimizer memory and damping in the state (`partial_fit`).
     recover : bool
-        Undo a diverged epoch and lower the rate, instead of raising DivergenceError.
+        Whether to undo a diverged epoch and lower the rate instead of raising DivergenceError.
     growth : float or None
-        An epoch has diverged if its loss exceeds `growth` times the loss of the same samples at
+        An epoch has diverged if its loss exceeds `growth` times the loss on the same samples at
         the start. If None, only non-finite values count as divergence.
     """
 
@@ -182,7 +183,7 @@ class History:
 
 @dataclass(eq=False)
 class FailedEpochError(Exception):
-    """An epoch computed a non-finite number, or its loss is far above the reference."""
+    """Raised if an epoch computes a non-finite number or its loss is far above the reference."""
 
     sample: int | None = None
     layer: int | None = None
@@ -199,10 +200,10 @@ class TrainingState:
     history : History
         The records of all calls that used this state.
     epochs, recoveries, evaluations : int
-        Epochs finished, divergences recovered from and evaluations of the objective in the last
-        call.
+        Numbers of finished epochs, of recoveries from divergence and of evaluations of the
+        objective in the last call.
     samples : int
-        Samples seen in all calls.
+        Number of samples seen in all calls.
     damping : float
         A factor applied to every rate; each divergence lowers it.
     rate : float or None
@@ -219,7 +220,7 @@ class TrainingState:
     no_improvement : int
         Number of consecutive epochs without an improvement of at least `tol`.
     loss_at_start, loss_at_end : float or None
-        The objective on the samples that the divergence rule uses.
+        The objective at the start and at the end, on the samples that the divergence rule uses.
     """
 
     history: History = field(default_factory=lambda: History(0))
@@ -255,7 +256,7 @@ class TrainingState:
         self.memory, self.steps, self.packed = {}, 0, None
 
     def next_rate(self, options: Options) -> float:
-        """The rate of the next epoch: schedule times damping."""
+        """The rate of the next epoch: the scheduled rate times the damping."""
         rate = options.learning_rate
         if options.schedule == "invscaling":
             try:

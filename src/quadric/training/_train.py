@@ -18,7 +18,7 @@ WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
 
 
 class Stepper(Protocol):
-    """Trains for one epoch at a time, and can undo the last one."""
+    """Trains for one epoch at a time, and can undo the last epoch."""
 
     @property
     def l2(self) -> float:
@@ -60,9 +60,9 @@ def train(
     rng : Generator or RandomState
         Used to shuffle the samples; not needed for 'lbfgs'.
     validate : callable, optional
-        Returns the validation score; called after every epoch.
+        Called after every epoch; returns the validation score.
     callback : callable(Epoch), optional
-        Called after every epoch; a true result stops training.
+        Called after every epoch. Training stops if it returns a true value.
 
     Returns
     -------
@@ -99,8 +99,8 @@ def _suitable_threads(stack: Stack, batch: int) -> AbstractContextManager[None]:
     """Return a context that limits BLAS to one thread, unless a pass over a batch is expensive.
 
     NumPy and SciPy each ship their own BLAS. In a loop that calls both for a few milliseconds at a
-    time, their threads compete for the processor, which makes the loop six times slower on two
-    cores.
+    time, their threads compete for the processor. On two cores, this makes the loop six times
+    slower.
     """
     numbers = sum(array.size for array in parameters(stack.layers))
     several = batch == 0 or batch * numbers > WORTH_SEVERAL_THREADS
@@ -118,9 +118,9 @@ def run_epochs(
 ) -> None:
     """Run the epochs of `watch.options` and record them in `watch.state`.
 
-    `make_stepper` creates a new stepper after a divergence. However training ends, the layers hold
-    the parameters of a completed epoch: the best one if there is both a stopping rule and a
-    validation score, otherwise the last one.
+    `make_stepper` creates a new stepper after a divergence. Regardless of how training ends, the
+    layers hold the parameters of a completed epoch. This is the best epoch if there is both a
+    stopping rule and a validation score, and the last epoch otherwise.
     """
     options, state = watch.options, watch.state
     n_samples = state.history.n_samples
