@@ -34,7 +34,7 @@ class AffineMap(NamedTuple):
 
     @property
     def is_onto(self) -> bool:
-        """Whether the rows of A are linearly independent, beyond rounding errors."""
+        """Whether the rows of A are linearly independent, up to rounding errors."""
         if self.A.ndim == 1:
             return True
         lengths = np.linalg.norm(self.A, axis=1, keepdims=True)
@@ -57,7 +57,7 @@ class AffineMap(NamedTuple):
         return np.linalg.lstsq(self.A, y - self.t, rcond=None)[0]
 
     def after(self, first: Self) -> Self:
-        """The map that applies `first`, then this one."""
+        """The map that applies `first` and then this map."""
         if first.A.ndim == 1:
             A = self.A * first.A
         else:
@@ -65,7 +65,7 @@ class AffineMap(NamedTuple):
         return self.simplest(A, self.apply(first.t))
 
     def split(self) -> tuple[Self, Self]:
-        """The map as (second, first), where `first` is diagonal and `second` well scaled.
+        """The map as (second, first), where `first` is diagonal and `second` is well scaled.
 
         The columns of `second.A` have length 1, and `second.t` is the point of the image that is
         nearest to the origin.

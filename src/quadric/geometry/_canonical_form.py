@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def met(self) -> tuple[int, int]:
-        """Number of axes along which a ray from the center meets the surface, and of the others.
+        """Numbers of axes along which a ray from the center does and does not meet the surface.
 
         If the surface has no center or contains it, these are the larger and the smaller number
         of equal signs, because F = 0 and -F = 0 are the same surface.

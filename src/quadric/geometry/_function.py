@@ -66,7 +66,7 @@ class QuadraticFunction:
 
         Returns
         -------
-        array of the shape of X
+        array of the same shape as X
             The gradient at each point.
         """
         X, single = self._points(X)
@@ -105,7 +105,7 @@ class QuadraticFunction:
             Maximum number of terms. The largest terms are shown, followed by the number of terms
             that are omitted.
         sizes : array of shape (n,) or float
-            Typical sizes of the coordinates, which determine how large a term is.
+            Typical sizes of the coordinates, used to decide which terms are the largest.
 
         Returns
         -------

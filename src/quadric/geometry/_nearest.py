@@ -3,10 +3,10 @@
 At the point x nearest to p, ``x - p`` is parallel to the gradient of F. Along the axes of Q the
 step d = x - p is ``d_i = -(nu/2) g_i / (1 + nu lambda_i)``, where g is the gradient at p. The
 nearest such x is the one for which ``I + nu Q`` has no negative eigenvalue (J. Moré,
-Generalizations of the trust region problem, 1993). In this range ``F(p + d)`` decreases strictly
-with nu, so its zero can be bracketed. If it has no zero (the "hard case": p is a center or lies on
-an axis), nu is at the end of the range, and the rest of the step is taken along the axis whose
-eigenvalue defines that end.
+Generalizations of the trust region problem, 1993). In the range of nu where this holds,
+``F(p + d)`` decreases strictly with nu, so its zero can be bracketed. If it has no zero (the "hard
+case": p is a center or lies on an axis), nu is at the end of the range, and the rest of the step is
+taken along the axis whose eigenvalue defines that end.
 
 The range of nu is parametrized by r from 0 to infinity, such that
 ``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` is accurate at both ends. If Q has a

@@ -176,13 +176,13 @@ class Quadric(QuadraticFunction):
 
         Returns
         -------
-        array of the shape of X
+        array of the same shape as X
             The nearest points.
 
         Notes
         -----
         The distance is Euclidean, and the result is exact even for centers and focal points. If
-        several points are nearest, one of them is returned.
+        several points are equally near, one of them is returned.
         """
         if self.is_empty:
             raise ValueError(f"there is no nearest point: the surface is {self.kind}.")
@@ -191,14 +191,14 @@ class Quadric(QuadraticFunction):
         return nearest[0] if single else nearest
 
     def distance(self, X: Any) -> Any:
-        """Compute the Euclidean distance from the surface.
+        """Compute the Euclidean distance to the surface.
 
         It is infinite if the surface is empty.
 
         Parameters
         ----------
         X : array of shape (n_points, n) or (n,)
-            Points whose distance to compute, or a single point.
+            Points for which to compute the distance, or a single point.
 
         Returns
         -------

@@ -265,7 +265,7 @@ def where_positive(typingctx, condition, block):
 
 @intrinsic
 def all_finite(typingctx, block):
-    """Whether no lane is infinite or NaN."""
+    """Whether all lanes are finite."""
 
     def instructions(build, x):
         magnitude = _call_llvm(build, "fabs", x.type, [x])

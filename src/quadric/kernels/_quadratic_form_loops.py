@@ -53,7 +53,7 @@ UNITS = 2 if binding.get_host_cpu_features().get("avx512f") else 1
 COLUMNS = 6
 WIDTH = 256  # number of samples in tiles at once
 CHUNK = 256  # number of samples in panels at once
-APART = CHUNK + 8  # numbers between rows of CHUNK samples; a power of two would conflict in caches
+APART = CHUNK + 8  # numbers between rows of CHUNK samples; powers of two cause cache conflicts
 J_BLOCK = 128  # number of inputs j at once
 FEW = 3  # largest number of neurons for which the loop for few neurons is faster
 

@@ -1,4 +1,4 @@
-"""Canonical JSON with one representation for each value, a strict parser, and a check."""
+"""Canonical JSON with one representation for each value, a strict parser, and `expect`."""
 
 import json
 import math

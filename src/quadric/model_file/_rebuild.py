@@ -23,7 +23,7 @@ INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, 
 
 
 def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
-    """Return the model that `describe` described; raise ModelFileError if it is invalid."""
+    """Rebuild a model from the results of `describe`; raise ModelFileError if they are invalid."""
     reader = _Reader(tensors)
     old = description["format"] == 1
     try:
@@ -61,7 +61,7 @@ def _check_model(model: Any) -> None:
 class _Reader:
     """Rebuilds values from their descriptions, and records which tensors were used.
 
-    A tensor may be used only once, because every use makes another copy.
+    A tensor may be used only once, because every use makes a copy of it.
     """
 
     def __init__(self, tensors: Mapping[str, Array]) -> None:

@@ -28,7 +28,7 @@ SPARE_MEMORY = 2**18  # allowed for a small header, regardless of the size of th
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 FilePath = str | os.PathLike[str]
-Array = np.ndarray[Any, Any]  # quadric._utils.arrays needs SciPy, which `info` does not
+Array = np.ndarray[Any, Any]  # quadric._utils.arrays imports SciPy, which `info` does not need
 Entries = dict[str, tuple[str, tuple[int, ...], int, int]]  # dtype, shape, begin, end
 
 

@@ -108,7 +108,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        If the header is damaged, or the file is not a model file or has a newer format version.
+        If the header is damaged, or if the file is not a model file or has a newer format version.
 
     Examples
     --------

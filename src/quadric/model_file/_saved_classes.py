@@ -163,6 +163,6 @@ ESTIMATORS = {
 
 CLASSES: dict[str, Known] = {**ESTIMATORS, **STEPS, SELECTED.name: SELECTED}
 
-# Import all classes now, so that reading a file imports nothing.
+# Import all classes now, so that reading a file does not import anything.
 for _known in CLASSES.values():
     _ = _known.of

@@ -135,12 +135,12 @@ def _decode_objects(
 
 
 def stored_names(kind: str) -> list[str]:
-    """The names of the tensors of a layer of this kind."""
+    """The names of the tensors that store a layer of this kind."""
     return [STORED_NAMES.get(field, field) for field in LAYERS[kind].fields]
 
 
 def to_tensors(layer: Layer) -> dict[str, Array]:
-    """The layer's parameters by their names in a file."""
+    """The layer's parameters, keyed by their names in a file."""
     return {
         STORED_NAMES.get(field, field): _transposed(field, array)
         for field, array in layer.arrays().items()

@@ -12,7 +12,7 @@ from quadric.training._run import FailedEpochError, Options, Samples, TrainingSt
 
 RECOVERIES = 12  # maximum number of times that the rate is lowered
 LOWER_BY = 10.0
-MOST_ROWS = 1000  # samples used for the network's loss at the start and at the end
+MOST_ROWS = 1000  # maximum number of samples for the network's loss at the start and at the end
 SMALL_LOSS = 1e-3  # the smallest reference loss, so that tiny losses may grow
 
 
@@ -21,7 +21,7 @@ class Watch:
 
     If ``options.growth`` is set, the loss of an epoch is compared with the larger of two losses at
     the start: the loss of the network on up to 1000 samples, and the loss on all samples if all
-    logits are zero.
+    logits were zero.
 
     Parameters
     ----------

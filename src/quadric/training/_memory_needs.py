@@ -21,7 +21,7 @@ from quadric.training._run import Options, Samples
 COPIES = 9  # number of copies of all parameters in 'adam' and 'sgd', including temporaries
 LBFGS_COPIES = 25  # the same for 'lbfgs', in float64; each correction pair adds two
 PADDING = 64  # bytes; the compiled loop pads rows of neurons to a multiple of this
-PER_SAMPLE = 100  # bytes for labels, weights and orders
+PER_SAMPLE = 100  # bytes per sample for labels, weights and orders
 KEPT = 2**26  # bytes that the allocator may keep after they are freed
 
 

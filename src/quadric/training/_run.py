@@ -135,7 +135,7 @@ class Epoch:
         The mean loss of the samples, each computed before its own step, plus the penalty at the
         end of the epoch.
     validation_score : float or None
-        The score on the validation data, or None if there is none.
+        The score on the validation data, or None without validation data.
     seconds : float
         The duration of the epoch, excluding validation.
     """
