@@ -1,9 +1,9 @@
 """The arcs of a conic within a window, as points on the curve rather than contours of a grid.
 
-The line through a point s of the curve in direction d meets the curve once more, at ``x(d) = s -
-(g'd / d'Qd) d``, where g is the gradient at s. As d turns through half a circle, x traces the whole
-conic, regardless of its kind. It goes to infinity where d'Qd = 0 and leaves the window where the
-curve crosses one of the four sides. The arcs lie between these angles.
+The line through a point s of the curve in direction d meets the curve once more, at
+``x(d) = s - (g'd / d'Qd) d``, where g is the gradient at s. As d turns through half a circle, x
+traces the whole conic, regardless of its kind. It goes to infinity where d'Qd = 0 and leaves the
+window where the curve crosses one of the four sides. The arcs lie between these angles.
 
 The functions work in coordinates in which the window is centered at the origin and its diagonal has
 length 2.
