@@ -30,7 +30,7 @@ SHARE = 32  # images per process in each batch
 
 
 def images(dtype):
-    """Return scikit-learn's digits as 28 x 28 images: pixels scaled to 3 x 3, a margin of 2."""
+    """Return scikit-learn's digits, enlarged from 8 x 8 to 24 x 24 pixels, with a margin of 2."""
     data = digits()
     pixels = data.X_train.reshape(-1, 8, 8) / data.largest
     large = pixels.repeat(3, axis=1).repeat(3, axis=2)
@@ -53,7 +53,7 @@ def distributed(model, strategy):
 
 
 def train(model, X, y, *, steps, batch, rank=0, processes=1):
-    """Train on a share of every batch; return first gradients, final parameters and all losses."""
+    """Train on a share of every batch; return the first gradients, final parameters and losses."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
     losses = []
     for step in range(steps):

@@ -2,9 +2,9 @@
 
 python examples/torch_head.py
 
-The linear head is compared with the quadratic and the reduced head of `replace_head`. Initial
-weights and batches are the same for all three. The example takes half a minute on one thread and
-downloads nothing.
+The linear head is compared with the quadratic head and the reduced head that `replace_head`
+creates. Initial weights and batches are the same for all three. The example takes half a minute on
+one thread and does not download anything.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
 The input is a sequence of random bits, each 1 or -1. After every bit, the network predicts the
 product of all bits so far. The product of state and input, h' = h x, solves the task. A quadratic
-neuron computes such a product directly; ordinary neurons have to approximate it. All networks train
-on sequences of one length. They are tested on the last product of new sequences, of the same length
-and ten times longer.
+neuron computes this product directly, whereas ordinary neurons have to approximate it. All networks
+are trained on sequences of one length. They are tested on the last product of new sequences, some
+of the same length and some ten times as long.
 
     python examples/torch_parity.py
 """
@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A recurrent network, which trains for `patience` times the steps of the task."""
+    """A recurrent network that is trained for `patience` times as many steps as the task has."""
 
     name: str
     kind: type[nn.Module]
@@ -57,7 +57,7 @@ class Result:
 
 
 def contestants(hidden: int = 4) -> list[Contestant]:
-    """Return the quadratic network and three RNNs: same neurons, same parameters, more steps."""
+    """Return the quadratic network and RNNs of as many neurons, as many parameters, more steps."""
     quadratic = Contestant("QuadraticRNN", QuadraticRNN, hidden)
     rival = Contestant("torch.nn.RNN", nn.RNN, hidden)
     larger = rival

@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command-line interface.
 
-    If its packages are missing, print the pip command that installs them.
+    If packages that it needs are missing, print the pip command that installs them.
     """
     try:
         from quadric.cli import main as run

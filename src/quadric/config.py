@@ -15,9 +15,9 @@ def set_config(*, max_memory: int | str | None) -> None:
     Parameters
     ----------
     max_memory : int, str or None
-        Training that is estimated to need more memory than this raises `MemoryLimitError`. Either
-        a number of bytes, a string such as '8 GB', or None for the default: 80 % of the memory
-        available to the process, taking the limits of its control group into account.
+        Limit on memory, as a number of bytes or a string such as '8 GB'. Training that is
+        estimated to need more raises `MemoryLimitError`. None means the default limit: 80 % of the
+        memory available to the process, taking the limits of its control group into account.
 
     Examples
     --------

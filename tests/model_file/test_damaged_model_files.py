@@ -184,7 +184,7 @@ FORGED_PIPELINES = {
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_scaler_that_makes_every_value_missing_is_refused(tmp_path):
-    """It is accepted if the column is dropped or imputed, as after a `fit` without values."""
+    """It is accepted if a later step drops or imputes the column, as in models fitted this way."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     y = (X[:, 0] > X[:, 1]).astype(int)
     last = QuadraticLogisticRegression(max_iter=100)
@@ -325,7 +325,7 @@ RUNNING = {
 
 @pytest.mark.slow
 def test_parameters_that_control_running_are_not_read_from_a_file(saved, tmp_path):
-    """They are refused in format 2 and ignored in format 1, which stored them."""
+    """Such parameters are refused in format 2, and ignored in format 1, which stored them."""
     forged = 0
     for path, number in ((saved["columns"][2], 2), (FIXTURES / "format1_pipeline.quadric", 1)):
         places = len(_entries(container.read(path)[0]["model"]))

@@ -57,7 +57,7 @@ COMMANDS = (
 
 @pytest.fixture(autouse=True)
 def _one_command(monkeypatch):
-    """Build the command once, not for each of a thousand calls."""
+    """Build the command once instead of for each of a thousand calls."""
     monkeypatch.setattr("typer.testing._get_command", functools.cache(typer.main.get_command))
 
 

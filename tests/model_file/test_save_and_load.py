@@ -70,7 +70,7 @@ def test_saving_again_gives_the_same_bytes(saved, name, tmp_path):
     save(make(name)[0], tmp_path / "anew")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     assert (tmp_path / "anew").read_bytes() == path.read_bytes()
-    assert_same_bits(answers(model, X), answers(loaded, X))  # saving has changed neither
+    assert_same_bits(answers(model, X), answers(loaded, X))  # saving has not changed either
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_claims_judged_on_the_papers_own_numbers(paper):
 
 def test_a_cell_that_differs_is_named(paper):
     means = {key: cell["mean"] for key, cell in paper.items()}
-    means[600, 5, 10, "qnn"] += 2.5 * 3.16  # 2.5 of the paper's standard deviations
+    means[600, 5, 10, "qnn"] += 2.5 * 3.16  # 2.5 times the paper's standard deviation
     means[60000, 20, 30, "ann"] += 4.0  # far off
     cells = {cell.key: cell for cell in mnist_cells.cells_of(runs_of(means), Recipe(), paper)}
     off = cells[600, 5, 10, "qnn"]

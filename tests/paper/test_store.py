@@ -1,4 +1,4 @@
-"""Stores: runs are read back unchanged, one process writes at a time, no other file changes."""
+"""Stores: runs are read back unchanged, one process writes at a time, other files are untouched."""
 
 import contextlib
 import json
@@ -97,7 +97,7 @@ def test_a_stored_run_is_read_back_unchanged(path):
         row = add(opened)
         again = add(opened)
         assert again.finished_at > row.finished_at
-        assert opened.runs(QUICK, "data") == [row]  # the first stays
+        assert opened.runs(QUICK, "data") == [row]  # the first run is kept
     with Store(path) as opened:
         assert opened.runs(QUICK, "data") == [row]
     assert names(path.parent) == ["runs.sqlite"]
@@ -226,8 +226,8 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
         assert errors == ""
         if way is hard_link:
             assert output == (
-                f"the store {name} has 2 names (hard links). SQLite would not find its log "
-                "under the others. Remove them, or make a copy and use that.\n"
+                f"the store {name} has 2 names (hard links), but SQLite finds its log only "
+                "under one of them. Remove the other names, or use a copy of the file.\n"
             )
             name.unlink()
         else:
@@ -240,7 +240,7 @@ def test_a_second_process_is_refused_by_any_name(way, path, tmp_path):
     finally:
         holder.kill()
         holder.communicate()
-    with Store(path) as opened:  # the lock ended with its holder
+    with Store(path) as opened:  # the lock was released when its holder was killed
         assert opened.runs(QUICK, "data") == []
 
 
@@ -296,7 +296,7 @@ def test_processes_that_create_a_store_at_once_share_one_file(path):
 
 @pytest.mark.slow
 def test_readers_do_not_break_the_locks_of_a_writer(path):
-    """A reader in the writer's process keeps SQLite's locks; other readers keep its log."""
+    """A reader in the writer's process does not release its locks; others do not remove its log."""
     script = """
 with Store(sys.argv[1]) as store:
     add(store, 0)
@@ -705,7 +705,7 @@ def test_files_without_permission_are_refused(open_directory):
     path.chmod(0o666)
     open_directory.chmod(0o555)
     with without_rights():
-        with pytest.raises(StoreError, match="cannot be used"):  # no room for a log
+        with pytest.raises(StoreError, match="cannot be used"):  # a log cannot be created
             Store(path)
         with pytest.raises(StoreError, match="cannot be used: Permission denied"):
             Store(path.with_name("new"))

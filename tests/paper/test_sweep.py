@@ -142,8 +142,8 @@ def test_accuracies_match_separate_dense_runs(kind, options):
     wanted = [by_hand(task, recipe, epochs) for epochs in recipe.epochs]
     assert len(set(wanted)) > 1
     assert 0.3 < wanted[-1] < 1
-    # The sparse path sums in another order. In float32 this can change the class of an image near
-    # the boundary; in float64 the differences are too small.
+    # The sparse path sums in a different order. In float32, this can change the class of an image
+    # near the boundary; in float64, the differences are too small.
     allowed = 2 if recipe.dtype == "float32" else 0
     np.testing.assert_allclose(result.accuracies, wanted, rtol=0, atol=(allowed + 0.1) / 300)
     assert result.steps == 700 * 40
@@ -268,7 +268,7 @@ def test_stored_runs_are_not_run_again(store, monkeypatch):
     assert again[:4] == first
     assert sorted(ran) == sorted(FEW[4:])
     assert told == [(5, 6), (6, 6)]
-    # another recipe, other data or another engine means other runs
+    # runs with a different recipe, data set or engine are different runs
     run_sweep(FEW[:1], replace(QUICK, learning_rate=0.5), DATA, store)
     run_sweep(FEW[:1], QUICK, images(seed=1), store)
     assert len(ran) == 4
@@ -287,7 +287,9 @@ def test_an_error_in_a_run_names_it_and_keeps_the_others(store, monkeypatch, job
     monkeypatch.setattr(runner, "run_task", failing)
     with pytest.raises(ArithmeticError, match="diverged") as caught:
         run_sweep(FEW, QUICK, DATA, store, jobs=jobs)
-    assert caught.value.__notes__ == [f"In the run with {order[-1]}. Finished runs are stored."]
+    assert caught.value.__notes__ == [
+        f"The error occurred in the run with {order[-1]}. Finished runs are stored."
+    ]
     kept = {row.task for row in store.runs(QUICK, DATA.checksum)}
     # of two that run concurrently, the other one is stopped
     assert len(kept) >= len(FEW) - jobs

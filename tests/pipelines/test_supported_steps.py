@@ -112,17 +112,17 @@ def test_loaded_models_predict_the_same_and_can_be_refitted(case, tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_rebuilt_steps_have_the_attributes_that_fit_sets(case, tmp_path):
-    """Then no method of a rebuilt step finds a missing or wrong attribute."""
+    """This ensures that no method of a rebuilt step finds a missing or wrong attribute."""
     _, model, _ = case
     if find(model[0]).name != type(model[0]).__name__:
-        pytest.skip("kept as SelectedFeatures")
+        pytest.skip("saved as SelectedFeatures")
     save(model, tmp_path / "model")
     loaded = load(tmp_path / "model")
     for (_, fitted), (_, rebuilt) in zip(split(model)[0], split(loaded)[0], strict=True):
         _assert_same_attributes(fitted, rebuilt)
 
 
-# attributes that may differ after rebuilding: the chosen solver; columns as numbers
+# attributes that may differ after rebuilding: the chosen solver, and columns given as numbers
 FREE = {"_fit_svd_solver", "_columns", "_remainder", "transformers_", "remainder", "transformers"}
 
 

@@ -2,9 +2,9 @@
 
     python -m tests.support.damaged_checkpoints COUNT SEED
 
-prints, as JSON, how many were refused with a one-line error and how many gave the same model. Any
-other outcome ends the process with an error. As many forged checkpoints are
-tried, with plausible values and a valid hash. These may give another model.
+This command prints, as JSON, how many were refused with a one-line error and how many gave the same
+model. Any other outcome ends the process with an error. The same number of forged checkpoints, with
+plausible values and a valid hash, is also tried. These may give a different model.
 """
 
 import json
@@ -143,7 +143,7 @@ def numbers_that_are_not_finite(content, rng, others):
 
 
 def counters_out_of_range(content, rng, others):
-    """Set a counter to an invalid value, except those for which any value is valid."""
+    """Set a counter to an invalid value; counters for which any value is valid are not used."""
     description, described, arrays = with_arrays(content, rng, others)
     name = rng.choice(("model.numbers", "linear.numbers"))
     place = rng.choice([2, 3, 4, 5, 6, 8, 9, 10])

@@ -2,10 +2,10 @@
 
     python -m tests.support.damaged_parquet COUNT SEED
 
-prints, as JSON, how many were refused with a one-line error, how many were read unchanged, and how
-many were read as another table, because a file is still valid if only bytes of a value changed. Any
-other outcome ends the program with an error: a traceback, a signal, output on stderr, or a table
-whose number of rows differs from the file's metadata.
+This command prints, as JSON, how many were refused with a one-line error, how many were read
+unchanged, and how many were read as a different table (a file is still valid if only the bytes of a
+value have changed). Any other outcome ends the program with an error: a traceback, a signal, output
+on stderr, or a table whose number of rows differs from the file's metadata.
 """
 
 import io
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-MOST_MEMORY = 6 * 2**30  # of address space: threads reserve more than they use
+MOST_MEMORY = 6 * 2**30  # bytes of address space, of which threads reserve more than they use
 SECONDS = 120  # time limit for one file
 ROWS = 120
 OPTIONS = (
@@ -152,7 +152,7 @@ def read_all():
         try:
             path = line.rstrip("\n")
             frame = open_table(path).read()
-            promised = pl.scan_parquet(path).select(pl.len()).collect().item()  # by the footer
+            promised = pl.scan_parquet(path).select(pl.len()).collect().item()  # from the footer
             said = {"rows": len(frame), "promised": promised, "content": repr(frame.rows())}
         except TableError as error:
             said = {"refused": str(error)}

@@ -2,9 +2,9 @@
 
     python -m tests.support.damaged_stores COUNT SEED
 
-prints, as JSON, how many of each kind were refused and how many could be read. A refused store
-leads to a one-line error and is unchanged. All others return the rows as written or, if they were
-forged with matching digests, valid rows.
+This command prints, as JSON, how many of each kind were refused and how many could be read. A
+refused store leads to a one-line error and is unchanged. All others return the rows as written or,
+if they were forged with matching digests, valid rows.
 """
 
 import json

@@ -3,12 +3,13 @@
     python -m tests.support.forged_model_files COUNT SEED
     python -m tests.support.forged_model_files --replay SEED [FILE]
 
-prints, as JSON, how many were refused, how many loaded as a working model, and an example for each
-cause of failure. A file that does anything else, ends the process or takes too long is a failure.
-Expensive uses (fit, plot, commands) are tried on only some of the files; see `forging.uses`.
-SEED 0 uses only a few models. `--replay` repeats the checks of one file and prints the tracebacks;
-its SEED is one from the summary or the name of an attack in `forging.attacks`. The forged file is
-written to FILE.
+The first command prints, as JSON, how many were refused, how many loaded as a working model, and an
+example for each cause of failure. A file that does anything else, ends the process or takes too
+long is a failure. Expensive uses (fit, plot, commands) are tried on only some of the files; see
+`forging.uses`. SEED 0 uses only a few models.
+
+The second command repeats the checks of one file and prints the tracebacks. Here, SEED is a seed
+from the summary or the name of an attack in `forging.attacks`. The forged file is written to FILE.
 """
 
 import json

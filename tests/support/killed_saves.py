@@ -4,9 +4,9 @@
 
 A child process alternately saves two models to the same file as fast as it can. It is killed at a
 random moment or, in about half of the runs, just after it has reached a stage: the rename is short,
-and random moments would miss it. The file must then be a complete copy of one of the two. Prints,
-as JSON, how often each model was found, in which stages the child was killed, and how many
-temporary files remain.
+and random moments would miss it. The file must then be a complete copy of one of the two models.
+The command prints, as JSON, how often each model was found, in which stages the child was killed,
+and how many temporary files remain.
 """
 
 import json

@@ -2,9 +2,9 @@
 
     python -m tests.support.killed_stores COUNT SEED
 
-prints, as JSON, how many were killed before and after the store existed, and how many files of
-unfinished stores remain. After each kill there is either no store or a complete one with every run
-that was reported as stored.
+This command prints, as JSON, how many were killed before and after the store existed, and how many
+files of unfinished stores remain. After each kill, there must be either no store or a complete
+store with every run that was reported as stored.
 """
 
 import json

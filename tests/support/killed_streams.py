@@ -4,7 +4,8 @@
 
 A run is started, killed at a random moment, and resumed until it is done. The model must be
 byte-identical to that of an uninterrupted run. This is repeated until COUNT processes have been
-killed. Prints, as JSON, the numbers of runs and kills, and the stages of the kills.
+killed. The command prints, as JSON, the numbers of runs and kills, and the stages at which the
+processes were killed.
 """
 
 import json

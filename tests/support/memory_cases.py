@@ -1,4 +1,4 @@
-"""Cases for memory measurements: few and many classes, wide and long data, all solvers, dtypes."""
+"""Cases for memory measurements: few or many classes, wide or long data, all solvers and dtypes."""
 
 import random
 

@@ -2,8 +2,8 @@
 
     python -m tests.support.memory_process < cases.json
 
-prints one line of JSON for each case: the limits that were set, from one byte to the memory that
-the error requested, and the growth of the process under each limit.
+This command prints one line of JSON for each case: the limits that were set, from one byte to the
+memory that the error requested, and the growth of the process under each limit.
 """
 
 import ctypes

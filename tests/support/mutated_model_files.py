@@ -2,8 +2,8 @@
 
     python -m tests.support.mutated_model_files COUNT SEED
 
-prints, as JSON, how many files were refused, how many gave the same model, and the largest cost.
-Any other outcome ends the process with an error.
+This command prints, as JSON, how many files were refused, how many gave the same model, and the
+largest cost. Any other outcome ends the process with an error.
 """
 
 import json

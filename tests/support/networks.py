@@ -14,7 +14,7 @@ from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_r
 
 KINDS = ("linear", "quadratic", "reduced")
 HIDDEN = ("identity", "logistic", "tanh", "relu")
-# every valid (loss, last activation)
+# every valid pair of a loss and a last activation
 ENDS = (
     ("binary_cross_entropy", "logistic"),
     ("cross_entropy", "softmax"),

@@ -97,7 +97,7 @@ def gradients_accumulate_without_synchronizing():
 def model_may_be_compiled():
     model = torch.compile(DistributedDataParallel(network()), backend="aot_eager")
     with warnings.catch_warnings():
-        # a warning of torch for every compiled autograd.Function
+        # torch warns about every compiled autograd.Function
         warnings.filterwarnings("ignore", ".*should not be instantiated", DeprecationWarning)
         warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
         check_steps(model, network())
@@ -126,7 +126,7 @@ def states_are_those_of_the_layers():
 def states_of_one_part_are_got_and_set():
     model, plain = DistributedDataParallel(network(1)), network()
     with warnings.catch_warnings():
-        # a deprecation warning of torch for every model
+        # torch gives a deprecation warning for every model
         warnings.simplefilter("ignore", FutureWarning)
         part = get_model_state_dict(plain, submodules={plain[2]})
         assert list(part) == ["2.packed", "2.W", "2.b"]

@@ -299,7 +299,7 @@ def made_on_the_meta_device():
     model = meta_network()
     only_rank_0 = plain.state_dict() if dist.get_rank() == 0 else {}
     with warnings.catch_warnings():
-        # a warning of torch about the device of the group
+        # torch warns about the device of the group
         warnings.filterwarnings("ignore", "`_get_pg_default_device` will be deprecated")
         warnings.filterwarnings("ignore", "Multiple backends are registered with this ProcessGroup")
         set_model_state_dict(model, only_rank_0, options=FROM_RANK_0)

@@ -52,7 +52,7 @@ def run_checks(checks, *, seconds=100):
     import torch.distributed as dist
 
     warnings.simplefilter("error")
-    # a warning for every random draw into a sharded tensor on a CPU
+    # torch warns about every random draw into a sharded tensor on a CPU
     warnings.filterwarnings("ignore", "DTensor random operators may not have complete support")
     dist.init_process_group("gloo", timeout=timedelta(seconds=30))
     faulthandler.dump_traceback_later(seconds, exit=True)

@@ -93,7 +93,7 @@ def _run(arguments, place, cwd, limit, environment):
             runpy.run_module(what, run_name="__main__", alter_sys=True)
         else:
             exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
-    except KeyboardInterrupt:  # Python also ends such a process by the signal
+    except KeyboardInterrupt:  # Python itself also ends such a process with the signal
         traceback.print_exc()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

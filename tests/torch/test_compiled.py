@@ -208,7 +208,7 @@ def test_layers_without_neurons_give_empty_results():
 
 
 def test_values_that_are_not_finite():
-    """They affect only their own samples, except for dL/dQ, which sums over all."""
+    """Such values affect only their own samples, except in dL/dQ, which sums over all samples."""
     x, P, dz = tensors((40, 6), (21, 5), (40, 5))
     z, dx, _ = results(x, P, dz)
     bad = torch.zeros(40, dtype=torch.bool)

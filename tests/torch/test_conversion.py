@@ -1,4 +1,4 @@
-"""Conversion between `Network` and torch is exact, and torch models work in the shell."""
+"""Conversion between `Network` and torch is exact; torch models work with the command line."""
 
 import copy
 import itertools
@@ -133,7 +133,7 @@ def test_forward_and_gradients_match_the_parity_fixture(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_200_steps_of_sgd_match_the_parity_fixture(case):
-    """Weight decay on the weights, but not on the biases, is the fixture's l2."""
+    """Weight decay on the weights, but not on the biases, corresponds to the fixture's l2."""
     module = from_network(network(case))
     named = dict(module.named_parameters())
     groups = [
@@ -407,7 +407,7 @@ def test_a_lazy_layer_without_parameters_is_refused():
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
 def test_weights_computed_by_a_hook_are_refused():
-    """They are from the last forward pass and may be outdated."""
+    """Such weights were computed in the last forward pass and may be outdated."""
     with pytest.raises(ValueError, match=r"'0' has forward hooks.* make the weights ordinary"):
         to_network(nn.Sequential(weight_norm(nn.Linear(2, 2))))
 

@@ -130,7 +130,7 @@ def test_inputs_of_any_shape_give_the_same_bits(kind, shape):
 @kinds
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_inputs_that_are_not_contiguous_give_the_same_bits(kind, dtype):
-    """For such inputs nn.Linear sums in another order, with other rounding errors."""
+    """For such inputs, nn.Linear sums in a different order, with different rounding errors."""
     for n in (5, 17, 128, 129):
         x = torch.randn(n, 3, 2, dtype=dtype).permute(2, 1, 0)
         assert_same(nn.Linear(n, 10, dtype=dtype), kind, x)

@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 from quadric.torch import Quadratic, Reduced, from_network, replace_head  # noqa: E402
 from tests.support.networks import make_network  # noqa: E402
 
-# warnings of torch when it copies a traced graph
+# torch warns when it copies a traced graph
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning")
 NEAR = {torch.float32: 1e-5, torch.float64: 1e-12}
 

@@ -34,7 +34,7 @@ def randomize(module, scale=0.3, seed=0):
 
 
 def weights_of(rnn):
-    """Return (W_x, W_h, b) of the cells of a `torch.nn.RNN`."""
+    """Return (W_x, W_h, b) for each cell of a `torch.nn.RNN`."""
     suffixes = [
         f"l{layer}{direction}"
         for layer in range(rnn.num_layers)
@@ -539,7 +539,7 @@ def noise(n, batch=16):
 
 
 def states_and_slopes(rnn, x, h_0):
-    """Return the states and, for each sequence, the norm of the derivative of h_n by h_0."""
+    """Return the states and, for each sequence, the norm of d h_n / d h_0."""
     h_0 = h_0.clone().requires_grad_()
     output, h_n = rnn(x, h_0)
     direction = draw(*h_n.shape, seed=9, dtype=x.dtype)
@@ -569,7 +569,7 @@ def test_states_and_gradients_last_five_hundred_steps(n, m, nonlinearity):
         assert size(part).min() > 0.01
         assert slope.mean() > 1e-3
     assert size(states[:, :32]).max() < 0.5
-    # tanh bounds a constant input; under relu it adds up to 500 times about 0.01 |x|
+    # tanh bounds the effect of a constant input; with relu, it adds up to 500 times about 0.01 |x|
     assert size(states[:, 32:]).max() < (1 if nonlinearity == "tanh" else 10)
 
 

@@ -95,8 +95,8 @@ def check_indices(name: str, X: Any) -> None:
     """Raise ValueError if a sparse matrix has indices outside its shape.
 
     SciPy creates such matrices without raising an error, but compiled code, including SciPy's own
-    conversions, would read outside the arrays. SciPy's check_format is not sufficient: it accepts
-    any row starts if the last one is 0.
+    conversions, would read outside the arrays. SciPy's check_format is not sufficient, because it
+    accepts any row offsets if the last one is 0.
     """
     if X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
         return

@@ -39,8 +39,8 @@ def blas_threads() -> int:
 
 def _set(settings: Iterable[Setting]) -> None:
     for library, number in settings:
-        # Since version 3.8, threadpoolctl obeys only the thread that first set a number, but
-        # another thread may be the last one to leave.
+        # Since version 3.8, threadpoolctl accepts changes only from the thread that made the first
+        # one, but another thread may be the last one to leave.
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)
         library.set_num_threads(number)

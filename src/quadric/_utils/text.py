@@ -46,7 +46,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def first_applying(texts: Mapping[str, object]) -> str:
-    """Return the first text whose condition is true, or an empty string if there is none.
+    """Return the first string whose condition is true, or an empty string if there is none.
 
     >>> first_applying({"too small": 3 < 0, "too large": 3 > 2})
     'too large'

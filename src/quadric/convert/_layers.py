@@ -35,15 +35,15 @@ class Reduction:
 def to_quadratic(model: Model, layer: int | None = None) -> Model:
     """Convert a model to quadratic neurons that compute exactly the same function.
 
-    A linear neuron gets Q = 0. A reduced one, (w'x + b)(u'x + c), gets Q = (wu' + uw')/2, the
-    weights cw + bu and the bias bc. The copy can be trained further.
+    A linear neuron gets Q = 0. A reduced neuron, (w'x + b)(u'x + c), gets Q = (wu' + uw')/2, the
+    weights cw + bu and the bias bc. The converted model can be trained further.
 
     Parameters
     ----------
     model : Network or Layer
         The model.
     layer : int, optional
-        Index of the layer of a network to convert. The default is all layers.
+        Index of the layer of a network to convert. By default, all layers are converted.
 
     Returns
     -------

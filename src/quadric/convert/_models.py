@@ -119,7 +119,7 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
     Returns
     -------
     Network
-        A network of one quadratic layer.
+        A network with one quadratic layer.
     """
     sharpness = checks.check_number("sharpness", sharpness, above=0)
     ellipsoids = list(ellipsoids)
@@ -160,8 +160,8 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     Returns
     -------
     Network
-        A network of one quadratic layer. For two classes it has one logistic output, the
-        probability of the second class; for more classes it has softmax outputs.
+        A network with one quadratic layer. For two classes, it has one logistic output, the
+        probability of the second class. For more classes, it has softmax outputs.
     """
     skipped = (None, "passthrough")
     steps = [step for _, step in getattr(pipeline, "steps", []) if step not in skipped]
@@ -209,12 +209,12 @@ def _quadric(coefficients: Array, b: float, powers: Array) -> Quadric:
 
 
 def to_polynomial_logistic(model: Any) -> Any:
-    """Convert a network of one layer to PolynomialFeatures and LogisticRegression.
+    """Convert a network with one layer to PolynomialFeatures and LogisticRegression.
 
     Parameters
     ----------
     model : Network or fitted classifier
-        A model with one layer of any kind, and one logistic output or softmax.
+        A model with one layer of any kind, and either one logistic output or softmax outputs.
 
     Returns
     -------

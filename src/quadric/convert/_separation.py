@@ -110,8 +110,9 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
 
     Notes
     -----
-    Disjoint ellipsoids are sufficient but not necessary. Overlapping ones may still separate the
-    given points (`separates`); if they do not, another quadric may (`separating_quadric`).
+    Disjoint ellipsoids are sufficient but not necessary. Overlapping ellipsoids may still separate
+    the given points (see `separates`). If they do not, another quadric may separate them (see
+    `separating_quadric`).
 
     Examples
     --------
@@ -163,14 +164,14 @@ class QuadricSeparation:
     ----------
     quadric : Quadric or None
         A quadric that is positive on the second class and negative on the first, with the widest
-        margin.
+        margin. None if no quadric separates the classes.
     margin : float
-        The smallest |F| on the points, for coefficients between -1 and 1 in an orthogonal basis of
-        the quadratic functions on them; 0 if no quadric separates them.
+        The smallest |F| on the points, where F has coefficients between -1 and 1 in an orthogonal
+        basis of the quadratic functions on the points; 0 if no quadric separates the classes.
     weights : array of shape (n_samples,) or None
-        The proof that no quadric separates the classes: non-negative weights, with sum 1 for each
-        class, for which both classes have the same means of all coordinates, squares and
-        products. Every quadratic function then has the same weighted mean on both classes, so it
+        The proof that no quadric separates the classes: non-negative weights that sum to 1 in each
+        class and give both classes the same weighted mean of every coordinate, square and
+        product. Every quadratic function then has the same weighted mean on both classes, so it
         cannot be positive on one and negative on the other.
     """
 

@@ -1,7 +1,8 @@
 """Data sets: points in the plane, and labeled images.
 
-Imports only `_utils` and `errors`. Start with `_images.py`, which reads MNIST from a directory or
-downloads it (`_sources.py`). `_idx.py` lists the files, and finds, verifies and writes them.
+The package imports only `_utils` and `errors`. Start with `_images.py`, which reads MNIST from a
+directory or downloads it (`_sources.py`). `_idx.py` lists the files, and finds, verifies and writes
+them.
 """
 
 from quadric.datasets._images import ImageData, digits, fashion_mnist, mnist

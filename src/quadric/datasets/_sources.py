@@ -95,13 +95,13 @@ def fetch(
     names = ", ".join(file.name for file in collection.files)
     raise DatasetUnavailableError(
         f"{collection.title} was not found and could not be downloaded. Tried: {'; '.join(tried)}. "
-        f"Next: put {names} (raw or .gz) in a directory and specify it with data_dir=... or "
+        f"To continue, put {names} (raw or .gz) in a directory and specify it with data_dir=... or "
         f"QUADRIC_DATA, or run `quadric data fetch {collection.name}` with a network connection."
     )
 
 
 def run(command: Sequence[str], directory: Path, seconds: float) -> None:
-    """Run a program in `directory`; raise UnavailableError if it is missing, slow or fails."""
+    """Run a program in `directory`; raise UnavailableError if it is missing, too slow or fails."""
     name, *arguments = command
     program = shutil.which(name)
     if program is None:
@@ -222,7 +222,7 @@ def read_debian(collection: Collection, directory: Path | None = None) -> Conten
     """Read the files of the Debian package, by default where apt-get installs them."""
     directory = directory or DEBIAN_DIRECTORY
     if not holds_all(directory, collection):
-        raise UnavailableError(f"no such files in {directory}")
+        raise UnavailableError(f"the files are not in {directory}")
     return read(directory, collection, advice="")
 
 

@@ -32,7 +32,7 @@ from quadric.onnx._network import Outputs, add_logits, add_outputs, class_labels
 from quadric.onnx._operations import apply
 from quadric.pipelines._table import Steps, UnknownStepError, operations, split_network
 
-OLDEST_OPSET = 13  # the first that has all the operators used here
+OLDEST_OPSET = 13  # the first version that has all the operators used here
 DEFAULT_OPSET = 17  # supported by most runtimes
 ML_OPSET = 3
 LARGEST = 2**31 - 1  # maximum size of a protobuf message, in bytes
@@ -53,7 +53,7 @@ def export(
 ) -> Any:
     """Convert a model to an ONNX graph.
 
-    The graph has a few nodes per layer, whatever the layer's size, and accepts any batch size.
+    The graph has a few nodes per layer, regardless of the layer's size, and accepts any batch size.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def export(
     -------
     onnx.ModelProto
         The graph. Its input is ``X`` of shape (batch, n). If an encoder takes text or whole
-        numbers, or a ColumnTransformer drops named columns, each used column is instead an input
-        of shape (batch, 1) with the column's name. The outputs are ``label`` and
+        numbers, or a ColumnTransformer drops named columns, each column that is used becomes a
+        separate input of shape (batch, 1) with the column's name. The outputs are ``label`` and
         ``probabilities`` for a classifier, ``variable`` of shape (batch, outputs) for a
         regressor, and ``outputs`` and ``logits`` for a Network.
 

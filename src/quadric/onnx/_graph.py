@@ -22,7 +22,7 @@ from quadric.pipelines._operations import (
     width_after,
 )
 
-GENERALITY = ("int64", "float", "string")  # a column used as two kinds gets the later one
+GENERALITY = ("int64", "float", "string")  # a column used as two kinds gets the more general one
 ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
 
 
@@ -114,8 +114,8 @@ class FeatureBlock:
         Name of the tensor.
     kind : {'float', 'string', 'int64', None}
         'float' stands for the graph's dtype, and 'int64' for a column of categories. None stands
-        for a column that no step uses; the graph has no such tensor. Only blocks of floats are
-        wider than 1.
+        for a column that no step uses; the graph has no tensor for it. Only blocks of floats can
+        be wider than 1.
     width : int
         Number of columns.
     complete : bool
@@ -130,7 +130,7 @@ class FeatureBlock:
 
 Features = list[FeatureBlock]
 Kinds = list[str | None]
-Signature = dict[str, tuple[Any, tuple[int, ...]]]  # dtype and shape per row, by name
+Signature = dict[str, tuple[Any, tuple[int, ...]]]  # for each name, dtype and shape of one row
 
 
 def as_matrix(graph: Graph, features: Features) -> FeatureBlock:
@@ -148,7 +148,7 @@ def as_columns(graph: Graph, features: Features) -> Features:
 
 
 def take_columns(graph: Graph, features: Features, indices: Iterable[int]) -> Features:
-    """Select the columns at `indices`, in this order."""
+    """Select the columns at `indices`, in the given order."""
     places = [(block, j) for block in features for j in range(block.width)]
     taken = []
     for block, group in groupby((places[i] for i in indices), key=itemgetter(0)):
@@ -179,8 +179,8 @@ def declare_inputs(
     """Return the inputs of the graph, and the features that they form.
 
     The input is one matrix if all columns are numeric. However, if `fit` was given named columns
-    and a ColumnTransformer drops some of them, which may be text, each used column is its own
-    input.
+    and a ColumnTransformer drops some of them, which may be text, each column that is used becomes
+    a separate input.
     """
     n = len(names)
     kinds = _kinds_before(operations, ["float"] * width_after(operations, n))
@@ -194,7 +194,7 @@ def declare_inputs(
 
 
 def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
-    """Return the kinds of the columns before the operations, given those needed afterwards."""
+    """Return the kinds of the columns before the operations, given the kinds needed after them."""
     for operation in reversed(operations):
         match operation:
             case OneHot() | Ordinal():

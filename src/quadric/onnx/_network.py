@@ -10,7 +10,8 @@ from quadric._utils.arrays import Array
 from quadric.network import Network
 from quadric.onnx._graph import Graph
 
-Outputs = dict[str, tuple[str, Any, tuple[int, ...]]]  # tensor, dtype and shape per row, by name
+# for each name: tensor, dtype and shape of one row
+Outputs = dict[str, tuple[str, Any, tuple[int, ...]]]
 
 
 def add_logits(graph: Graph, network: Network, X: str) -> str:

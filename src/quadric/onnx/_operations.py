@@ -34,7 +34,7 @@ from quadric.pipelines._operations import (
     width_after,
 )
 
-MISSING_TEXT = ""  # ONNX has no missing text, so an empty string represents it
+MISSING_TEXT = ""  # ONNX cannot represent missing text, so an empty string stands for it
 
 
 def apply(graph: Graph, operations: Sequence[Operation], features: Features) -> Features:
@@ -78,7 +78,7 @@ def _clip(graph: Graph, operation: Clip, x: str) -> str:
 def _bin(graph: Graph, operation: Bin, x: str) -> str:
     """Count the edges that do not exceed x."""
     most = max(1, *(len(edges) for edges in operation.edges))
-    # padded with NaN, to which no x compares as greater or equal
+    # padded with NaN, because x >= NaN is false for every x
     edges = np.array(
         [np.pad(row, (0, most - len(row)), constant_values=np.nan) for row in operation.edges]
     )
@@ -191,7 +191,7 @@ def _one_hot_column(graph: Graph, column: FeatureBlock, known: Categories) -> Fe
         return take_columns(graph, [equal], kept[np.argsort(codes)].tolist())
     M, u = np.zeros((n, known.width)), np.zeros(known.width)
     M[kept, codes] = 1.0
-    if unknown >= 0:  # u is the output of an unknown value; M subtracts it from those of the others
+    if unknown >= 0:  # u is the output for an unknown value; for known values, M cancels it
         u[unknown] = 1.0
         M[:, unknown] -= 1.0
     grouped = graph.add("Gemm", equal.tensor, graph.constant(M), graph.constant(u))
@@ -199,7 +199,7 @@ def _one_hot_column(graph: Graph, column: FeatureBlock, known: Categories) -> Fe
 
 
 def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
-    """Replace categories with their codes, and unknown values rejected by scikit-learn with NaN."""
+    """Replace categories with codes; unknown values that scikit-learn would reject become NaN."""
     found = []
     for column, known in zip(as_columns(graph, features), operation.columns, strict=True):
         equal = graph.cast(_is_category(graph, column, known))
@@ -241,7 +241,7 @@ def _texts(column: FeatureBlock, values: Array, missing: Array) -> list[str]:
     if texts.count(MISSING_TEXT) > (0 if column.complete else 1):
         raise ValueError(
             "an encoder distinguishes several kinds of missing or empty text, but ONNX represents "
-            "all of them by an empty string. Replace them with a single value before fitting."
+            "all of them as an empty string. Replace them with a single value before fitting."
         )
     return texts
 

@@ -1,5 +1,6 @@
 """Reproduction of the paper: experiments, sweeps of training runs, and the report.
 
-May import every package except `cli`. Start with `experiments`, which has one file per result.
-`sweep` performs and stores the many runs behind the MNIST table, and `report` writes the HTML page.
+The package may import every other package except `cli`. Start with `experiments`, which has one
+file per result. `sweep` performs and stores the many runs behind the MNIST table, and `report`
+writes the HTML page.
 """

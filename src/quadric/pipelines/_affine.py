@@ -123,7 +123,7 @@ def _n_inputs(step: Any, found: Sequence[Operation]) -> int:
 
 
 def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> AffineMap:
-    """Compose the operations into one map; `last` has the fill values of the steps that follow."""
+    """Compose the operations into one map; `last` holds the fill values of the following steps."""
     whole = _identity(n)
     for i, operation in enumerate(found):
         n = width_after([operation], n)
@@ -132,7 +132,7 @@ def _compose(found: Sequence[Operation], n: int, last: Array | None = None) -> A
 
 
 def _map_of(operation: Operation, fill: Array) -> AffineMap:
-    """One operation as a map; `fill` has the fill values of the operations that follow."""
+    """One operation as a map; `fill` holds the fill values of the operations that follow."""
     match operation:
         case Affine(A=A, t=t):
             missing = np.isnan(t)  # columns without values in `fit`

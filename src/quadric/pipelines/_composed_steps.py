@@ -73,7 +73,7 @@ def expect_plain_options(facts: Facts, step: Any) -> None:
         facts.expect(
             "verbose_feature_names_out",
             len(form) <= 200 and not set(rest) & set("{}"),
-            "a format of feature_name and transformer_name",
+            "a format string with the fields feature_name and transformer_name",
         )
 
 

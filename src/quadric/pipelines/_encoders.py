@@ -81,7 +81,7 @@ def _infrequent(step: Any) -> list[Array | None]:
 
 
 def _grouped(count: int, infrequent: Array | None) -> tuple[Array, int]:
-    """The codes of the categories and their number; infrequent categories share the last code."""
+    """The code of each category and the number of codes; infrequent categories share the last."""
     if infrequent is None:
         return np.arange(count), count
     frequent = np.ones(count, dtype=bool)
@@ -98,7 +98,7 @@ def _encoder_facts(step: Any) -> dict[str, Any]:
 
 
 def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
-    """Set `categories_`; return the index of NaN for the columns that have it."""
+    """Set `categories_`; return the index of NaN for each column that has this category."""
     facts.check("dtype", step.dtype, DTYPE)
     step.categories_ = facts.require("categories_", LISTED)
     for values in step.categories_:

@@ -56,7 +56,7 @@ def attributes(*names: str) -> Callable[[Any], dict[str, Any]]:
 class Facts:
     """The fitted attributes of one step, as read from a file.
 
-    Every method returns a checked value or raises FactError.
+    Every method except `get` checks a value and raises FactError if it is not valid.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Facts:
         return self.values.get(name)
 
     def expect(self, name: str, true: object, expected: str) -> None:
-        """Raise FactError unless `true`: "`name` of `owner` must be `expected`"."""
+        """Raise FactError unless `true`; the message is "`name` of `owner` must be `expected`"."""
         if not true:
             raise FactError(f"{name} of {self.owner} must be {expected}")
 
@@ -214,8 +214,8 @@ class Known:
     facts : callable(fitted object) -> dict
         The results of `fit` that cannot be computed from the rest.
     restore : callable(object, Facts) -> int
-        Sets the attributes of `fit` on an object that has only its parameters. Returns the number
-        of input columns. Raises FactError or another ValueError.
+        Sets the attributes that `fit` would set, on an object that has only its parameters.
+        Returns the number of input columns. Raises FactError or another ValueError.
     absent : dict
         Placeholders for required parameters of the class, which `restore` sets from the facts.
     """

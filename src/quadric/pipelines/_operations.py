@@ -102,7 +102,7 @@ class Ordinal:
 class Bin:
     """Replace every value with the number of inner `edges` of its column that do not exceed it.
 
-    With a `dtype`, the value is rounded to this dtype first.
+    If `dtype` is given, the value is rounded to it first.
     """
 
     edges: tuple[Array, ...]
@@ -113,7 +113,7 @@ class Bin:
 class Power:
     """A power transform.
 
-    The method is 'yeo-johnson' or 'box-cox'. `lambdas` has the exponent of each column, as in
+    The method is 'yeo-johnson' or 'box-cox'. `lambdas` holds the exponent of each column, as in
     scikit-learn's PowerTransformer. The standardization that may follow is a separate `Affine`.
     """
 
@@ -197,8 +197,8 @@ def is_missing(value: Any) -> bool:
 def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
     """For each column after the operations, whether all its values are missing.
 
-    `missing` is the same mask for the columns before them. A column without values in `fit` is
-    missing after a scaler; an imputer fills or drops it.
+    `missing` is the corresponding mask for the columns before the operations. A column without
+    values in `fit` is missing after a scaler; an imputer fills or drops it.
     """
     for operation in operations:
         match operation:
@@ -222,7 +222,7 @@ def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
 def fill_after(operations: Sequence[Operation], n: int, last: Array | None = None) -> Array:
     """The values with which the operations replace missing values in each of n columns.
 
-    `last` has the values that replace any values still missing after the operations.
+    `last` holds the values that replace any values still missing after the operations.
     """
     fill = np.full(n, np.nan)
     match operations:

@@ -9,8 +9,8 @@ from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
 
-# About the square root of the smallest positive number. `fit` never computes a smaller scale, which
-# would overflow for any data.
+# About the square root of the smallest positive number. A smaller scale would overflow for any
+# data, and `fit` never computes one.
 SMALLEST_SCALE = 1e-162
 MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
 LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
@@ -60,12 +60,12 @@ def _min_max(step: Any) -> list[Operation]:
 
 
 def _restore_min_max(step: Any, facts: Facts) -> int:
-    """Fit the step to two rows, the smallest and the largest values."""
+    """Fit the step to two rows: the smallest and the largest value of each column."""
     smallest = facts.vector("data_min_", nan=True)
     largest = facts.vector("data_max_", len(smallest), nan=True)
     facts.expect("data_max_", not (largest < smallest).any(), "at least data_min_")
     facts.expect(
-        "data_max_", (np.isnan(largest) == np.isnan(smallest)).all(), "missing where data_min_ is"
+        "data_max_", (np.isnan(largest) == np.isnan(smallest)).all(), "NaN where data_min_ is NaN"
     )
     with np.errstate(all="ignore"):
         step.fit(np.vstack([smallest, largest]))
@@ -86,7 +86,7 @@ def _max_abs(step: Any) -> list[Operation]:
 
 
 def _restore_max_abs(step: Any, facts: Facts) -> int:
-    """Fit the step to one row, the largest absolute values."""
+    """Fit the step to one row: the largest absolute value of each column."""
     largest = facts.vector("max_abs_", least=0, nan=True)
     step.fit(largest[None])
     step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", len(largest))

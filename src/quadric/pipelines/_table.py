@@ -76,9 +76,9 @@ def _flat(name: str, step: Any) -> list[tuple[str, Any]]:
 
 
 def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
-    """The named steps of a model, its final estimator, and the network in it.
+    """The named steps of a model, its final estimator, and the estimator's network.
 
-    Raises TypeError if there is no network. `accepted` lists the accepted models for the message.
+    Raises TypeError if there is no network; `accepted` lists the accepted models in the message.
     """
     steps, last = split(model)
     network = getattr(last, "network_", last)

@@ -22,7 +22,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 ACTIVATION_NAMES: dict[type[nn.Module], str] = {
     nn.Identity: "identity",
-    nn.Dropout: "identity",  # in evaluation mode, like the next two
+    nn.Dropout: "identity",  # dropout has no effect in evaluation mode
     nn.Dropout1d: "identity",
     nn.AlphaDropout: "identity",
     nn.Sigmoid: "logistic",
@@ -44,8 +44,8 @@ class NetworkModule(nn.Module):
     layers : sequence of `Linear`, `Quadratic`, `Reduced`
         The layers, in order.
     activations : sequence of str
-        One for each layer: 'identity', 'logistic', 'tanh', 'relu', and on the last layer also
-        'softmax', over the last dimension.
+        One for each layer: 'identity', 'logistic', 'tanh' or 'relu'. The last layer can also use
+        'softmax', which runs over the last dimension.
     """
 
     def __init__(self, layers: Sequence[nn.Module], activations: Sequence[str]) -> None:
@@ -130,8 +130,8 @@ def to_network(module: nn.Module, *, activation: str | None = None) -> core.Netw
     Raises
     ------
     ValueError
-        If the module contains something that `quadric.Network` does not support. The message names
-        its place in the module.
+        If the module contains something that `quadric.Network` does not support. The message
+        states where it is in the module.
 
     Examples
     --------
@@ -150,8 +150,8 @@ def to_network(module: nn.Module, *, activation: str | None = None) -> core.Netw
     last = stages[-1]
     if activation is not None and last.activation not in ("identity", activation):
         raise ValueError(
-            f"activation={activation!r} is for a module that returns logits. This one ends with "
-            f"{last.activation!r} at {last.end!r}: leave out one of the two."
+            f"activation={activation!r} is for a module that returns logits. This module already "
+            f"ends with {last.activation!r} at {last.end!r}; leave out one of the two."
         )
     stages[-1] = last._replace(activation=activation or last.activation)
     layers = [_core_layer(stage.layer, _shown(stage.place, stage.layer)) for stage in stages]
@@ -190,7 +190,7 @@ def _stages(module: nn.Module) -> list[_Stage]:
         if before.activation != "identity":
             raise ValueError(
                 f"{_shown(place, part)} must come after a layer. It comes after the activation "
-                f"{before.activation!r} at {before.end!r}; a Network has one per layer."
+                f"{before.activation!r} at {before.end!r}; a Network has one activation per layer."
             )
         stages[-1] = before._replace(activation=name, end=place)
     if not stages:
@@ -199,7 +199,7 @@ def _stages(module: nn.Module) -> list[_Stage]:
 
 
 def _parts(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module | str]]:
-    """Yield dotted names and modules in execution order; a NetworkModule's activations as str."""
+    """Yield dotted names with modules or, inside a NetworkModule, activation names, in order."""
     if has_hooks(module, backward=False):
         raise ValueError(
             f"{_shown(place, module)} has forward hooks, which a Network cannot run: remove them "

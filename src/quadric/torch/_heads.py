@@ -31,8 +31,8 @@ def replace_head(
     kind : {'quadratic', 'reduced'}, default='quadratic'
         The kind of the new layer.
     name : str, default=None
-        The dotted name of the Linear, as in ``model.named_modules()``; by default, the last one in
-        their order. If the same module is used in several places, it is replaced in each of them.
+        The dotted name of the Linear, as in ``model.named_modules()``. By default, the last Linear
+        in that order. If the same module is used in several places, it is replaced in each of them.
 
     Returns
     -------
@@ -43,11 +43,11 @@ def replace_head(
     ------
     ValueError
         If there is no such Linear, or if replacing it would lose something: hooks, tied or
-        parametrized weights, an overridden forward. The message says what to do.
+        parametrized weights, or an overridden forward. The message says what to do.
 
     Notes
     -----
-    The parameters are new objects. Create the optimizer, and wrap or compile the model, afterward.
+    The parameters are new objects. Create the optimizer and wrap or compile the model afterward.
 
     Examples
     --------

@@ -54,13 +54,14 @@ class _Layer(nn.Module):
         Parameters
         ----------
         init : {'glorot', 'relinear', 'normal', 'identity'}, default='glorot'
-            'glorot' preserves the variance of the input. 'relinear' starts as a linear layer.
-            'normal' draws every parameter from N(0, scale^2). 'identity' starts with Q = I.
+            'glorot' preserves the variance of the input. 'relinear' makes the layer start out
+            linear. 'normal' draws every parameter from N(0, scale^2). 'identity' starts with Q = I.
         scale : float, default=None
-            Standard deviation of 'normal' (0.005 if None), and of W and b of 'identity' (0 if
-            None). For the others, a factor by which the weights are multiplied.
+            For 'normal', the standard deviation of all parameters (0.005 if None). For 'identity',
+            the standard deviation of W and b (0 if None). For the others, a factor that multiplies
+            the weights.
         generator : torch.Generator, default=None
-            The source of random numbers; None means torch's global one.
+            The source of random numbers. If None, torch's global generator is used.
         """
         check_choice("init", init, INITIAL_VALUES)
         for name, parameter in self.named_parameters(recurse=False):
@@ -125,7 +126,7 @@ class Quadratic(_Layer):
     ----------
     packed : Parameter of shape (n(n+1)/2, m)
         The independent entries q_ij, i <= j, of all Q_k, row by row: (1,1), (1,2), ..., (1,n),
-        (2,2), ... Optimizers and weight decay act on these.
+        (2,2), ... Optimizers and weight decay act on these entries.
     Q : Tensor of shape (m, n, n)
         The symmetric matrices, a differentiable function of `packed`. Assignment copies the values.
     W, b : Parameters of shapes (m, n) and (m,), or None
@@ -193,7 +194,7 @@ class Quadratic(_Layer):
             self.packed.mul_(self._with_diagonal(1, rest=math.sqrt(0.5)))
 
     def _with_diagonal(self, diagonal: float, *, rest: float) -> Tensor:
-        """Return a tensor like `packed`: one number on the diagonal of Q, another off it."""
+        """Return a tensor like `packed`, with different values on and off the diagonal of Q."""
         n, device = self.in_features, self.packed.device
         i, j = torch.triu_indices(n, n, device=device)
         column = torch.full(i.shape, rest, device=device, dtype=self.packed.dtype)

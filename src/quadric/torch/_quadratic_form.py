@@ -61,7 +61,7 @@ def _compute(x: Tensor, P: Tensor) -> Tensor:
 
 
 def _values(x: Tensor, P: Tensor) -> Tensor:
-    """z by torch operations: V_k = Q_k x for all neurons, then x'V_k."""
+    """Compute z with torch operations: V_k = Q_k x for all neurons, then x'V_k."""
     return torch.bmm(x[:, None, :], _V(x, P)).squeeze(1)
 
 
@@ -89,7 +89,7 @@ def _V(x: Tensor, P: Tensor) -> Tensor:
 
 def places(n: int, device: torch.device) -> Tensor:
     """The packed row of each of the n * n entries of a matrix, row by row."""
-    # A traced graph must not contain a tensor from outside, so tracers get a new one.
+    # A traced graph must not contain a tensor from outside the graph, so tracers get a new tensor.
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
         return _places(n, device)
     return _kept_places(n, device)
@@ -208,11 +208,11 @@ class _OpenMP:
 
     Other threads would compete with them, because OpenMP's threads keep their cores busy for a
     while after finishing. All of them are used each time, because OpenMP ends and starts threads
-    when their number changes. Those without a share of the work return at once.
+    when their number changes. Threads without a share of the work return at once.
     """
 
     parallel: Any
-    worth: ClassVar[int] = 2**18  # multiplications that take about 10 µs
+    worth: ClassVar[int] = 2**18  # number of multiplications that take about 10 µs
 
     def threads_for(self, work: int) -> int:
         """Return the number of threads for this many multiplications."""

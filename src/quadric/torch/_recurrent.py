@@ -25,7 +25,7 @@ class QuadraticRNNCell(nn.Module):
     input_size, hidden_size : int
         Number n of inputs and number m of neurons, the size of the state h.
     bias : bool, default=True
-        Whether the neurons have b.
+        Whether the neurons have biases b.
     nonlinearity : {'tanh', 'relu'}, default='tanh'
         The activation g.
     device, dtype : as in `torch.nn.RNNCell`
@@ -52,9 +52,10 @@ class QuadraticRNNCell(nn.Module):
     - For 'relu', W_h is the identity. A rotation would make half of a non-negative state negative
       in every step, and that half would be lost.
 
-    Training can leave this region within a few steps. The more neurons there are, the smaller the
-    learning rate must be: examples/torch_parity.py uses Adam with a learning rate of 0.01 for up to
-    8 neurons and 0.003 for 16 or 32.
+    Within a few steps, training can change the parameters so much that this no longer holds. The
+    more neurons there are, the smaller the learning rate must be. In the task of
+    examples/torch_parity.py, suitable learning rates for Adam are 0.01 for up to 8 neurons and
+    0.003 for 16 or 32.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class QuadraticRNNCell(nn.Module):
         Parameters
         ----------
         generator : torch.Generator, default=None
-            The source of random numbers; None means torch's global one.
+            The source of random numbers. If None, torch's global generator is used.
         """
         n, m, neurons = self.input_size, self.hidden_size, self.neurons
         assert neurons.W is not None
@@ -165,21 +166,21 @@ class QuadraticRNN(nn.Module):
     nonlinearity : {'tanh', 'relu'}, default='tanh'
         The activation g.
     bias : bool, default=True
-        Whether the neurons have b.
+        Whether the neurons have biases b.
     batch_first : bool, default=False
         Whether batched inputs and outputs have shape (B, T, ...) instead of (T, B, ...). The
         shapes of the states `h_0` and `h_n` do not change.
     dropout : float, default=0.0
-        The probability that a state is set to zero between two layers, in training.
+        The probability that a state is set to zero between two layers during training.
     bidirectional : bool, default=False
-        Whether every layer also reads the sequence backwards, with separate neurons.
+        Whether every layer also reads the sequence backward, with separate neurons.
     device, dtype : as in `torch.nn.RNN`
         The device and dtype of the parameters.
 
     Attributes
     ----------
     cells : ModuleList of QuadraticRNNCell
-        In the order of `h_n`: layer by layer and, within a layer, forwards before backwards.
+        In the order of `h_n`: layer by layer and, within a layer, forward before backward.
 
     Examples
     --------
@@ -215,7 +216,7 @@ class QuadraticRNN(nn.Module):
             raise ValueError(f"dropout must be a number from 0 to 1. Got {dropout!r} instead.")
         if self.dropout and self.num_layers == 1:
             warnings.warn(
-                f"dropout={dropout} has no effect with num_layers=1: it acts between layers.",
+                f"dropout={dropout} has no effect with num_layers=1: dropout acts between layers.",
                 stacklevel=2,
             )
         m, directions = self.hidden_size, 1 + self.bidirectional
@@ -232,7 +233,7 @@ class QuadraticRNN(nn.Module):
         Parameters
         ----------
         generator : torch.Generator, default=None
-            The source of random numbers; None means torch's global one.
+            The source of random numbers. If None, torch's global generator is used.
         """
         for cell in self.cells:
             cell.reset_parameters(generator)  # type: ignore[operator]
@@ -326,8 +327,8 @@ class QuadraticRNN(nn.Module):
 def _states(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[list[Tensor], Tensor]:
     """Return the states after each step, and the last state of each sequence.
 
-    The sequences are sorted by length, longest first. A step has rows only for the first of them;
-    the others keep their state.
+    The sequences are sorted by length, longest first. A step has rows only for the sequences that
+    have not ended; the others keep their state.
     """
     states = []
     for x in steps:

@@ -52,7 +52,7 @@ def quadratic(
     _check(x, n, packed=(packed, (n * (n + 1) // 2, m)), W=(W, (m, n)), b=(b, (m,)))
     rows = x if x.ndim == 2 else x.reshape(-1, n)
     z = quadratic_form(rows, packed)
-    if x.ndim != 2:  # before the sums, so that the result is not a view, about which FSDP warns
+    if x.ndim != 2:  # before the sums, so that the result is not a view (FSDP warns about views)
         z = z.reshape(*x.shape[:-1], m)
     if W is not None:
         z = z + linear(x, W, b)  # if Q is 0, this is bit-identical to torch.nn.Linear

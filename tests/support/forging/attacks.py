@@ -10,7 +10,7 @@ CACHE = "/tmp/quadric_forged_cache"
 
 
 def _step(description, *way):
-    """Return the description of a step: its index in the pipeline, then in column transformers."""
+    """Return the description of a step, given its index in the pipeline and in inner steps."""
     found = description["model"]["parameters"]["steps"][way[0]]["items"][1]
     for place in way[1:]:
         found = found["fitted"]["transformers_"][place]["items"][1]
@@ -80,14 +80,14 @@ def _nested(depth):
 
 
 def lists_in_a_parameter(description, tensors):
-    """Loading took 20 times the file's size, because the lists were parsed and then copied."""
+    """Loading took 20 times the file's size in memory: the lists were parsed and then copied."""
     last = _step(description, 2)
     last["parameters"]["hidden_layer_sizes"] = [_nested(8)] * 4400
     tensors["steps.2.loss_curve_"] = np.zeros(36_000)
 
 
 def lists_beside_texts(description, tensors):
-    """Short strings need eight times their size, and the header needed eight times the file's."""
+    """Short strings take eight times their size in memory; the header took eight times the file."""
     texts = "\u0100" * 20_000
     tensors["texts"] = np.frombuffer(texts.encode(), dtype=np.uint8)
     tensors["texts.lengths"] = np.full(20_000, 2)

@@ -2,8 +2,9 @@
 
 A mutation takes the description, the tensors, a random generator and the description and tensors of
 another file. It changes the first two in place and returns a description of the change, or None if
-it does not apply. It assumes no format: a string that is the name of a tensor refers to it, lists
-of equal length belong together, integers are sizes or indices.
+it does not apply. It does not depend on the format, and only assumes that a string that is the name
+of a tensor refers to this tensor, that lists of equal length belong together, and that integers are
+sizes or indices.
 """
 
 import contextlib

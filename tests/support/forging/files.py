@@ -52,7 +52,8 @@ def _mutated(original, other, rng):
 def seal(description, arrays):
     """Return the bytes of a file with a valid hash, or None if no such file can be written.
 
-    A string that begins with `RAW` is written as the number after it: 1e999 reads as infinity.
+    A string that begins with `RAW` is written as the number that follows, for example 1e999, which
+    is read as infinity.
     """
     canonical = container.canonical
 

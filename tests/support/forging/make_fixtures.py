@@ -2,8 +2,8 @@
 
     python -m tests.support.forging.make_fixtures
 
-The last version that wrote format 1 created the files once. Later versions write another format,
-but must refuse forged files of this one.
+The files were created once, by the last version that wrote format 1. Later versions write a newer
+format, but must still refuse forged files of format 1.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""The original model files: files of this version and all fixtures."""
+"""The original model files: files written by this version, and all fixtures."""
 
 import tempfile
 from pathlib import Path

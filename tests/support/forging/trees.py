@@ -4,7 +4,7 @@ __all__ = ["pick", "places", "put", "short", "whole"]
 
 
 def places(tree, path=""):
-    """Yield (holder, key, path) of every value inside."""
+    """Yield (holder, key, path) for every value inside the tree."""
     keys = tree if isinstance(tree, dict) else range(len(tree))
     for key in keys:
         yield tree, key, f"{path}.{key}"

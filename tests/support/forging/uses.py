@@ -1,7 +1,7 @@
 """The uses of a loaded model, and the errors that they may raise.
 
-Every use returns, or raises an error that `TOLD` lists. A use checks its result: a finite
-answer for each row, and probabilities that sum to 1.
+Every use either returns or raises an error that is listed in `TOLD`. A use checks its result: there
+must be a finite answer for each row, and probabilities must sum to 1.
 """
 
 import re
@@ -98,7 +98,7 @@ def told(use, error, X):
 
 
 def claimed_inputs(model, X):
-    """Return inputs with the features that the model claims to take, if there are few."""
+    """Return inputs with the features that the model claims to take, if there are only a few."""
     n = getattr(model, "n_features_in_", getattr(model, "n_inputs", None))
     if n is None:  # unknown if the first step is 'passthrough'
         return None
@@ -138,7 +138,7 @@ def _predict(model, X):
         if ((p < 0) | (p > 1 + 1e-9)).any():
             raise WrongAnswerError("a probability is not between 0 and 1")
         if y.ndim == 1 and not np.isin(y, model.classes_).all() and y.dtype.kind != "f":
-            raise WrongAnswerError("a class is none of classes_")
+            raise WrongAnswerError("a predicted class is not in classes_")
     elif y.dtype.kind != "f" or not np.isfinite(y).all():
         raise WrongAnswerError("a prediction is not finite")
 

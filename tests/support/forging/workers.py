@@ -125,7 +125,7 @@ def _limit(trace):
 
 
 def _examine(seed, file, path, watch, send):
-    """Load a file and try all uses, or a part of them chosen by the seed."""
+    """Load a file and try all uses, or some of them, chosen by the seed."""
     original, content, said = file
     path.write_bytes(content)
     about = {"seed": seed, "name": original.name, "said": said}
@@ -201,7 +201,7 @@ def _alike(text):
 
 
 def warm_up(originals):
-    """Use every original once, so that everything is imported; none of them may fail."""
+    """Use every original once, so that everything is imported; the originals must not fail."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model.quadric"
         for name, description, tensors, X, y in originals:
@@ -216,7 +216,7 @@ def warm_up(originals):
 
 
 def _warm_up_commands(originals, path):
-    """Run in the worker, because commands start threads, which a fork would not copy."""
+    """Warm up commands in the worker, because they start threads, which a fork would not copy."""
     for name, description, tensors, X, y in originals:
         if name in ("forgery_trained", "forgery_network"):
             path.write_bytes(seal(description, tensors))

@@ -96,7 +96,7 @@ def _train_both(
     y_test: Array,
     passes: int = 1,
 ) -> Scores:
-    """Train both versions epoch by epoch, from the same values and in the same order."""
+    """Train both versions epoch by epoch, with the same initial values and order of samples."""
     models = [start, start]
     scores = []
     for _ in range(epochs):
@@ -119,7 +119,7 @@ ERRORS = {
 
 
 def run(context: Context) -> Outcome:
-    """Train with each error for 10 epochs with 5 seeds (4 epochs and 2 seeds in a quick run)."""
+    """Train with each error for 10 epochs and 5 seeds (4 epochs and 2 seeds in a quick run)."""
     seeds, epochs = (5, 10) if context.full else (2, 4)
     rows, claims = [], []
     scores = context.map(
@@ -142,7 +142,7 @@ def run(context: Context) -> Outcome:
         )
     table = Table(
         "ablation",
-        "Test accuracy in percent, means over the seeds",
+        "Mean test accuracy over the seeds, in percent",
         ("error", "epoch", "as printed", "corrected", "gain"),
         rows,
         "Both versions start from the same values and see the samples in the same order.",

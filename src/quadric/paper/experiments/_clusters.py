@@ -13,7 +13,7 @@ from quadric.network import Network
 from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, new_figure
 from quadric.plotting import plot_clusters, plot_regions
 
-RATE = 1e-4  # the paper's
+RATE = 1e-4  # the paper's learning rate
 EPOCHS = 10_000
 WIDTHS = range(1, 9)
 NETWORKS = {
@@ -40,7 +40,7 @@ class TrainedLayers:
     thresholded : float
         The share of points for which every output is on the correct side of 0.5.
     argmax : float
-        The share of points for which the largest output is that of the class.
+        The share of points for which the neuron of their class has the largest output.
     seconds : float
     network : Network
     """
@@ -107,7 +107,7 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         for width, accuracy, _, count, _ in hidden
         if accuracy >= best - 0.05
     )
-    match = next(matches, "none of up to 8 hidden neurons")
+    match = next(matches, "no network with up to 8 hidden neurons")
     linear, linear_argmax, *_ = medians["linear"]
     softmax = medians["linear, softmax"][1]
     count, whole = len({one.seed for one in trained}), epochs == EPOCHS

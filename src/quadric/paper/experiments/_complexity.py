@@ -27,7 +27,7 @@ from quadric.plotting._style import color_of, marker_of
 from quadric.reference import _as_printed, _counts
 
 STEPS = ("forward", "backward", "update")
-SAMPLES, INPUTS, NEURONS = 200, 64, 32  # for the layer that `cost` times
+SAMPLES, INPUTS, NEURONS = 200, 64, 32  # of the layer that `cost` uses to measure speed
 
 WHY = {
     ("ann", "update"): "b takes m products, and eta multiplies the vector once more: mn + 2m",
@@ -44,7 +44,7 @@ def printed(model: str, step: str, m: int, n: int) -> int:
 
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
-    """Return a row per model and step: printed, formula, counted, difference, reason."""
+    """Return a row per model and step: printed, formula, counted, difference and reason."""
     counted = {model: _counts.count_layer(model, m, n) for model in MODELS}
     rows: list[tuple[Any, ...]] = []
     for (model, step), formula in _counts.COUNTS.items():
@@ -92,7 +92,7 @@ def held(m: int, n: int) -> list[tuple[Any, ...]]:
 
 
 def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """Return the powers of n by which counts, memory and time grow for n neurons with n inputs."""
+    """Return the exponents of n with which counts, memory and time grow (n neurons, n inputs)."""
     rows = []
     for model, kind in MODELS.items():
         seconds = [_seconds_per_step(kind, n) for n in timed]
@@ -113,7 +113,10 @@ def _exponent(sizes: tuple[int, ...], values: list[Any]) -> float:
 
 
 def _seconds_per_step(kind: str, n: int) -> float:
-    """Time one SGD step of n neurons with n inputs in the compiled loop: the best of three."""
+    """Return the time of one SGD step of n neurons with n inputs, in the compiled loop.
+
+    It is the best of three measurements.
+    """
     rng = np.random.default_rng(0)
     samples = min(20_000, max(20, int(2e7 / n ** (3 if kind == "quadratic" else 2))))
     X = rng.normal(size=(samples, n)).astype(np.float32)
@@ -135,7 +138,7 @@ def run(context: Context) -> Outcome:
     counted = multiplications(m, n)
     exponents = growth((256, 512, 1024), (64, 128, 256) if context.full else (32, 64, 128))
     wrong = [f"{row[0]} {row[1]}" for row in counted if row[5]]
-    # 784-30-10: layer 1 passes no delta down, so its only cost here is the update
+    # 784-30-10: layer 1 does not pass delta to another layer, so its only cost here is the update
     dropped = _counts.COUNTS["ann", "update"](30, 784)
     whole = dropped + sum(_counts.COUNTS["ann", step](10, 30) for step in ("update", "backward"))
     claims = [

@@ -52,7 +52,7 @@ class Context:
     def map(
         self, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]], name: str
     ) -> list[Any]:
-        """Call ``function(*case)`` for every case in threads; return the results in order."""
+        """Call ``function(*case)`` for every case, using threads; return the results in order."""
         results: list[Any] = []
         parallel = Parallel(n_jobs=self.jobs, prefer="threads", return_as="generator")
         with one_blas_thread():
@@ -69,7 +69,7 @@ class Table:
     Attributes
     ----------
     name : str
-        The name of the CSV file: letters, digits and underscores.
+        The name of the CSV file, which consists of letters, digits and underscores.
     title : str
     columns : sequence of str
     rows : sequence of sequences
@@ -108,9 +108,9 @@ class Claim:
     paper, ours : str
         The paper's numbers, and ours.
     holds : bool or None
-        Whether our numbers confirm it; None if it is not judged.
+        Whether our numbers confirm the statement; None if it is not judged.
     paper_holds : bool or None
-        Whether the paper's own numbers confirm it.
+        Whether the paper's own numbers confirm the statement.
     erratum : bool
         Whether the statement is suspected to be an error in the paper.
     """
@@ -151,7 +151,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A result of the paper: how to reproduce it, and roughly how many seconds two cores take."""
+    """How to reproduce a result, and roughly how many seconds that takes on two cores."""
 
     run: Callable[[Context], Outcome]
     estimate: Callable[[Context], float]

@@ -1,4 +1,4 @@
-"""The paper's MNIST table: run the tasks that the store lacks, and compare all cells."""
+"""The paper's MNIST table: run the tasks that are not in the store, and compare all cells."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -66,7 +66,7 @@ def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) ->
 
 
 def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
-    """Run the tasks that the store lacks, and compare the table with the paper's.
+    """Run the tasks that are not in the store, and compare the table with the paper's.
 
     If the images are not MNIST, the same grid is run on them, but not compared with the paper.
 
@@ -75,7 +75,7 @@ def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
     context : Context
         Its images and its store are required.
     tasks : sequence of Task, optional
-        By default, those that `tasks_for` returns.
+        By default, the tasks that `tasks_for` returns.
     """
     data, store, recipe = context.images, context.store, context.recipe
     assert data is not None
@@ -198,7 +198,7 @@ def _figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str
         "gain": _panels(
             [cell for cell in cells if cell.epochs == fewest],
             ("hidden neurons", lambda cell: cell.hidden),
-            ("gain over ANN, % points", lambda cell: cell.mean - ann[cell.key[:3]].mean),
+            ("gain over ANN, percentage points", lambda cell: cell.mean - ann[cell.key[:3]].mean),
             paper=paper_gain if compared else None,
         ),
         "parameters": _panels(

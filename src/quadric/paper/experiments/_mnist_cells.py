@@ -56,7 +56,7 @@ class Cell:
 
     @property
     def near(self) -> bool | None:
-        """Whether we are within 3 of the paper's standard deviations or 1 percentage point."""
+        """Whether our mean is within 3 standard deviations or 1 percentage point of the paper's."""
         if self.difference is None or self.sigmas is None:
             return None
         return abs(self.sigmas) <= 3 or abs(self.difference) <= 1.0
@@ -160,7 +160,7 @@ def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
             Claim(
                 "the table can be reproduced",
                 f"{len(judged)} cells",
-                f"{within} of {len(judged)} means within 2 of the paper's standard deviations, "
+                f"{within} of {len(judged)} means within 2 standard deviations of the paper's, "
                 f"{near} within 3 standard deviations or one percentage point",
                 within >= 0.95 * len(judged),
             )

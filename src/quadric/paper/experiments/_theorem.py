@@ -1,7 +1,7 @@
 """The cluster theorem: one layer of C quadratic neurons separates C bounded clusters.
 
-It is checked by construction (the smallest ellipsoid around each class) and by training. Two
-interleaved moons are shown to be a counterexample, with a proof.
+The theorem is checked by construction (the smallest ellipsoid around each class) and by training.
+Two interleaved moons are shown to be a counterexample, with a proof.
 """
 
 import time
@@ -77,7 +77,7 @@ def _by_thresholds(network: Any, X: Array, y: Array) -> float:
 
 
 def run(context: Context) -> Outcome:
-    """Separate all sets of clusters, without the largest counts and dimensions in a quick run."""
+    """Separate all sets of clusters; a quick run omits the largest counts and dimensions."""
     end = None if context.full else 4
     cases = list(product(COUNTS[:end], DIMENSIONS[:end], (0,)))
     rows: list[dict[str, Any]] = context.map(train, cases, "theorem")
@@ -121,7 +121,7 @@ def run(context: Context) -> Outcome:
         "C clusters in d dimensions: points for which every neuron is correct, in percent",
         columns,
         [tuple(row.values()) for row in rows],
-        "Two classes are trained as one neuron. New points may fall just outside the smallest "
+        "For two classes, one neuron is trained. New points may fall just outside the smallest "
         "ellipsoid around the training points, especially in many dimensions.",
         dict.fromkeys(columns[4:], ".1f"),
     )

@@ -1,6 +1,6 @@
 """The report of a reproduction: a self-contained HTML page, with CSV and PNG files next to it.
 
-Imports `experiments` for the type of an outcome. Start with `_page.py`.
+The package imports `experiments` for the type of an outcome. Start with `_page.py`.
 """
 
 from quadric.paper.report._page import about_this_run, write_report

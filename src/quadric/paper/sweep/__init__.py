@@ -1,7 +1,7 @@
 """Sweeps: resumable sets of training runs with one recipe, on all cores or on a Dask cluster.
 
-Imports `network` and `datasets`. Only `_dask.py` imports `distributed`. Start with `_runner.py`,
-which runs the tasks (`_task.py`) that are not in the store (`_store.py`).
+The package imports `network` and `datasets`. Only `_dask.py` imports `distributed`. Start with
+`_runner.py`, which runs the tasks (`_task.py`) that are not in the store (`_store.py`).
 
 >>> from quadric.paper.sweep import Recipe, table_tasks
 >>> tasks = table_tasks(range(5), sizes=[600, 1200])

@@ -20,15 +20,15 @@ SECONDS_TO_CONNECT = 10  # to the scheduler, at the start and after a lost conne
 SECONDS_TO_FIRST_WORKER = 30
 SECONDS_WITHOUT_WORKERS = 300
 SECONDS_TO_GATHER = 30  # for one result of a few hundred bytes
-ROUNDS_WITHOUT_RESULT = 5  # maximum in a row
+ROUNDS_WITHOUT_RESULT = 5  # maximum number of such rounds in a row
 LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado.application")
-RETRIES = 3  # for a task that raises; the scheduler itself moves the runs of a dead worker
+RETRIES = 3  # for a task that raises an error; the scheduler itself moves runs of a dead worker
 
 
 def on_cluster(
     tasks: Sequence[Task], recipe: Recipe, data: ImageData, address: str
 ) -> Iterator[Finished]:
-    """Yield results as runs finish. Each worker gets the data once, and again if it is lost."""
+    """Yield results as runs finish. Each worker gets the data once; lost data are sent again."""
     with _connected(address) as client:
         try:
             _wait_for_worker(client, address, SECONDS_TO_FIRST_WORKER)
@@ -80,7 +80,7 @@ def _round(
             if raised is None or isinstance(raised, KilledWorker):
                 try:
                     result = future.result(timeout=SECONDS_TO_GATHER)
-                except Exception as error:  # cancelled, or lost before it arrived
+                except Exception as error:  # canceled, or lost before it arrived
                     lost.append(futures[future])
                     reason = _one_line(error)
                 else:
@@ -97,7 +97,7 @@ def _round(
 
 
 def _cancel(client: Any, futures: dict[Any, Task]) -> None:
-    """Cancel runs that have not started. A run in progress continues; its result is dropped."""
+    """Cancel runs that have not started. A run in progress continues; its result is discarded."""
     if client.status == "running":
         with contextlib.suppress(Exception):  # the scheduler may be gone
             client.cancel([future for future in futures if not future.done()])
@@ -157,7 +157,7 @@ def _connected(address: str) -> Iterator[Any]:
             f"{address!r} is not the address of a Dask scheduler. Use the address that `dask "
             "scheduler` prints, such as 'tcp://10.0.0.1:8786'."
         )
-    from distributed import Client  # first: the import resets the levels of the loggers
+    from distributed import Client  # imported first, because this resets the levels of the loggers
 
     with contextlib.ExitStack() as restore:
         for logger in map(logging.getLogger, LOGGERS):

@@ -15,7 +15,7 @@ from quadric.network import Network
 BLOCK = 1024  # number of images converted at a time
 
 _lock = threading.Lock()  # one thread builds, the others wait
-_latest: list[tuple[Any, "Prepared"]] = []  # at most one: a data set is large
+_latest: list[tuple[Any, "Prepared"]] = []  # at most one entry, because a data set is large
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,6 @@ def _check(part: str, images: Array, labels: Array) -> None:
 
 
 def _compile(dtype: str) -> None:
-    """Compile or load the engine in advance, so that the time of a run does not include this."""
+    """Compile or load the engine in advance, so that the time of a run does not include it."""
     net = Network.create(2, [("linear", 2, "logistic")], rng=0, dtype=dtype)
     net.fit(sparse.csr_array(np.eye(2, dtype=dtype)), np.eye(2), epochs=1, offset=-0.5)

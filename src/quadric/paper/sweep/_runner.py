@@ -31,10 +31,10 @@ def run_sweep(
     tasks : iterable of Task
     recipe : Recipe
     data : ImageData
-        Only one copy is held in memory, for any number of jobs.
+        Only one copy is held in memory, regardless of the number of jobs.
     store : Store
         Only this process writes to it. Each run is stored as soon as it is finished. If the sweep
-        ends early (Ctrl-C, an error, kill -9), the next one resumes from there.
+        ends early (Ctrl-C, an error or kill -9), the next sweep resumes from there.
     jobs : int, optional
         Number of threads; by default one per core. The results do not depend on it.
     dask : str, optional

@@ -45,16 +45,16 @@ class Store:
     ----------
     path : str or Path
         Links are followed, and the file itself is locked, so a store has only one writer,
-        whichever name it is opened under.
+        regardless of the name under which it is opened.
     read_only : bool
-        Whether to open the store for reading only, as a report does. This takes no lock, changes
-        nothing, and works while another process writes.
+        Whether to open the store for reading only, as a report does. Reading does not take a lock
+        or change any files, and works while another process is writing to the store.
 
     Raises
     ------
     StoreError
         If another process has the store open for writing, if it cannot be written, or if the file
-        is damaged, is not a store or has another format. The file is never changed in these cases.
+        is damaged, is not a store or has another format. In these cases, the file is not changed.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
@@ -76,7 +76,7 @@ class Store:
 
     def runs(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Run]:
         """Return all runs of the recipe on this data, in the order of their tasks."""
-        if self._read_only:  # another process may have added some
+        if self._read_only:  # another process may have added runs
             with store_file.explained(self.path):
                 self._runs = self._read()
         found = (run for key, run in self._runs if key == (recipe.key(), engine, checksum))
@@ -161,5 +161,5 @@ def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
 
 
 def digest(values: Sequence[Any]) -> str:
-    """Return a digest that detects damage, even to plausible numbers, but not forgery."""
+    """Return a digest that detects damage, even if all numbers are plausible, but not forgery."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()

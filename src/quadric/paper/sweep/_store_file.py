@@ -1,7 +1,7 @@
 """The SQLite file of a store: created atomically, locked, and verified before it is written.
 
-While the file is in use, SQLite keeps a log (`-wal`) and its index (`-shm`) next to it. It would
-use any files with these names, so they are checked first.
+While the file is in use, SQLite keeps a log (`-wal`) and its index (`-shm`) next to it. SQLite
+would use any files with these names, so they are checked first.
 """
 
 import contextlib
@@ -49,9 +49,9 @@ INSERT INTO meta VALUES
 {TABLES["runs"]};
 COMMIT;
 """
-# In WAL mode, a report can read while a sweep writes. With FULL, a stored run survives a power
-# failure. NORMAL would save a fraction of a millisecond, but runs would only survive a killed
-# process.
+# In WAL mode, a report can read the store while a sweep is writing to it. With FULL, a stored run
+# survives a power failure. NORMAL would save a fraction of a millisecond, but a stored run would
+# only survive if the process is killed, not if the power fails.
 SETTINGS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 SUFFIXES = ("-journal", "-wal", "-shm")  # of files that SQLite may keep next to a database
 LOG_MAGIC = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))
@@ -76,16 +76,16 @@ _guard = threading.Lock()
 
 
 def create(path: Path) -> None:
-    """Create a store unless one exists. A process that is killed leaves no partial store.
+    """Create a store unless one exists. A killed process does not leave a partial store behind.
 
-    If another process creates one at the same time, that one is kept.
+    If another process creates a store at the same time, that store is kept.
     """
     remove_leftovers(path, age=HOUR)
     if os.path.lexists(path):
         return
     for other in (_beside(path, suffix) for suffix in SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
-            os.lstat(other)  # also fails if SQLite's names would be too long
+            os.lstat(other)  # also fails if the names of SQLite's files would be too long
             if not os.path.lexists(path):
                 raise _in_the_way(other)
     with tempfile.TemporaryDirectory(prefix="quadric-") as directory:
@@ -114,8 +114,8 @@ def check_place(path: Path) -> None:
         names = os.stat(path).st_nlink - own
         if names > 1:
             raise StoreError(
-                f"the store {path} has {names} names (hard links). SQLite would not find its log "
-                "under the others. Remove them, or make a copy and use that."
+                f"the store {path} has {names} names (hard links), but SQLite finds its log only "
+                "under one of them. Remove the other names, or use a copy of the file."
             )
     for other in (_beside(path, suffix) for suffix in SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
@@ -174,8 +174,8 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
     if found != [(FORMAT,)]:
         raise StoreError(
             f"the store {path} has format {found[0][0]}, and quadric {quadric.__version__} reads "
-            f"format {FORMAT}. It was not changed; use the version of quadric that made it, or "
-            "another file."
+            f"format {FORMAT}. It was not changed; use the version of quadric that created it, or "
+            "choose another file."
         )
     if set(schema) != SCHEMA or len(schema) != len(SCHEMA):
         raise damaged(path, "the tables are not those of a store")
@@ -230,7 +230,7 @@ def _in_the_way(other: Path) -> StoreError:
 
 
 def _one_line(reason: object) -> str:
-    """Return a short printable line, because a reason may quote the file."""
+    """Return a short printable line, because a reason may quote the file's content."""
     text = " ".join(str(reason).split())
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]
 
@@ -246,7 +246,7 @@ class Lock:
     on a byte that SQLite does not use. On Windows there is no lock: two sweeps on one store would
     do the same work twice, but the table stays correct, because a stored run is never replaced.
 
-    Closing any descriptor of a file drops all record locks of the process on it, including
+    Closing any descriptor of a file releases all record locks of the process on it, including
     SQLite's. The descriptor is therefore closed after the store's connection, and no second one is
     opened in the meantime. SQLite keeps its own descriptors open while it holds a lock, that is,
     once the store is connected for writing; `renew` then acquires this lock again.
@@ -306,7 +306,7 @@ def _file_id(info: os.stat_result) -> tuple[int, int]:
 
 
 def _holder(file_id: tuple[int, int]) -> str:
-    """Name the process that holds the lock, from Linux's list of locks.
+    """Return a name for the process that holds the lock, from Linux's list of locks.
 
     A line reads '1: FLOCK ADVISORY WRITE <process> <device>:<inode> ...'.
     """

@@ -27,7 +27,7 @@ from quadric.training import Epoch
 ENGINE = "1"
 
 # The note added to the error that ends a sweep.
-FAILED = "In the run with {}. Finished runs are stored."
+FAILED = "The error occurred in the run with {}. Finished runs are stored."
 
 # The paper's table.
 SIZES, WIDTHS = (600, 1200, 6000, 60000), (10, 15, 20, 25, 30)
@@ -140,7 +140,7 @@ class Task:
 
     @property
     def cost(self) -> float:
-        """Estimated time of an epoch (nanoseconds on one machine), for ordering tasks."""
+        """Estimated time of an epoch in nanoseconds (measured on one machine), to order tasks."""
         extra = {"linear": 0.0, "reduced": 1.0, "quadratic": float(self.hidden)}[self.kind]
         return self.size * (310 + self.hidden * (16 + extra))
 
