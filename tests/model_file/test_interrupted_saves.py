@@ -1,4 +1,4 @@
-"""Saves that are killed, interrupted or fail on a full disk leave the old file or the new one."""
+"""A save that is killed or interrupted, or fails on a full disk, leaves a complete file."""
 
 import contextlib
 import json

@@ -458,7 +458,7 @@ def truncated(path):
 
 def overwritten(path):
     contents = filled(path)
-    page = len(contents) // 8192 * 4096  # one in the middle
+    page = len(contents) // 8192 * 4096  # a page in the middle
     contents[page : page + 4096] = bytes(4096)
     path.write_bytes(contents)
 
@@ -667,7 +667,7 @@ def test_damage_is_refused_before_the_log_is_used(damage, path):
 
 @pytest.fixture
 def open_directory():
-    """A directory that other users can enter, unlike those of pytest."""
+    """A directory that other users can enter, unlike pytest's own directories."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
         yield Path(directory)

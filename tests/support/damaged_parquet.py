@@ -141,7 +141,7 @@ DAMAGES = (
 
 
 def read_all():
-    """Read the paths on stdin and print a line of JSON for each; runs in the other process."""
+    """Read the files named on stdin and print a line of JSON for each; run by `Reader`."""
     import polars as pl
 
     from quadric.errors import TableError
@@ -160,7 +160,7 @@ def read_all():
 
 
 class Reader:
-    """The other process, and a file for its stderr."""
+    """The process that reads the files, and a file for its stderr."""
 
     def __init__(self, errors):
         self.errors = errors

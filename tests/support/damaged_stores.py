@@ -95,7 +95,7 @@ def fill(path, seeds):
 
 
 def fill_and_die(path):
-    """Store runs and exit, so that the last ones are only in the log."""
+    """Store runs and exit, so that the last runs are only in the log."""
     fill(path, range(10))
     opened = Store(path)
     opened.add(RECIPES[0], "data", Task(600, 10, "linear", 99), Result((0.5, 0.6), 1.0, 1), HERE)

@@ -187,7 +187,7 @@ def many_pieces(content, rng, others):
 
 
 def other_formats(content, rng, others):
-    """Return another kind of file: a pickle that runs a command, a zip archive, random bytes."""
+    """Return another kind of file: a pickle that runs a command, a zip archive or random bytes."""
     match rng.randrange(4):
         case 0:
             return pickle.dumps(Command(), protocol=rng.randrange(6))

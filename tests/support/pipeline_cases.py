@@ -76,7 +76,7 @@ def _columns(**settings):
     )
 
 
-# name: step, data, whether it is affine (None: it has affine and other branches)
+# name: step, data, whether it is affine (None if it has both affine and other branches)
 CASES = {
     "StandardScaler": (StandardScaler(), NUMBERS, True),
     "StandardScaler scale only": (StandardScaler(with_mean=False), NUMBERS, True),

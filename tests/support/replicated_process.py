@@ -73,7 +73,7 @@ def training_is_that_of_one_process():
 
 
 def gradients_may_be_views_of_buckets():
-    # buckets so small that Q alone needs more than one
+    # buckets so small that Q alone needs more than one bucket
     model = DistributedDataParallel(network(), gradient_as_bucket_view=True, bucket_cap_mb=0.01)
     check_steps(model, network())
 

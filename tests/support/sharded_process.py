@@ -41,7 +41,7 @@ def sharded(model, **options):
 
 
 def check_same(model, expected):
-    """Check that the sharded model's parameters are bit-identical to those of the plain one."""
+    """Check that a sharded model has parameters bit-identical to those of a plain model."""
     state, wanted = model.state_dict(), expected.state_dict()
     assert list(state) == list(wanted)
     for name, tensor in state.items():
@@ -110,7 +110,7 @@ def state_dict_holds_the_shares_themselves():
     assert all(not tensor.requires_grad for tensor in model.state_dict().values())
     assert model.state_dict(keep_vars=True)["2.W"] is model[2].W
     model.reshard()
-    if dist.get_rank() == 0:  # no communication, so one process can do it alone
+    if dist.get_rank() == 0:  # without communication, so one process can do this alone
         assert list(model.state_dict()) == list(plain.state_dict())
 
 
@@ -139,7 +139,7 @@ def whole_state_dict_is_got_and_set():
     only_rank_0 = plain.state_dict() if dist.get_rank() == 0 else {}
     set_model_state_dict(model, only_rank_0, options=FROM_RANK_0)
     check_same(model, plain)
-    # a checkpoint of another dtype
+    # a checkpoint with a different dtype
     only_rank_0 = plain.state_dict() if dist.get_rank() == 0 else {}
     single = sharded(network(1, torch.float32))
     set_model_state_dict(single, only_rank_0, options=FROM_RANK_0)

@@ -194,7 +194,7 @@ def test_an_expanded_row_gives_the_same_numbers():
     z = quadratic_form(x.expand(40, 6), P)
     assert z.shape == (40, 5)
     assert torch.equal(z, quadratic_form(x, P).expand(40, 5))
-    z.sum().backward()  # dL/dz is one number for all
+    z.sum().backward()  # dL/dz is one number, expanded to all entries
     one = torch.autograd.grad(quadratic_form(x, P), (x, P), torch.full((1, 5), 40.0).double())
     assert_close((x.grad, P.grad), one)
 
@@ -310,7 +310,7 @@ def test_fake_tensors_work_after_real_ones():
 @pytest.mark.parametrize("transform", ["grad", "vmap", "jvp", "inference", "fake", "trace"])
 @pytest.mark.filterwarnings("ignore")  # of torch.jit, which is deprecated
 def test_cached_indices_belong_to_no_transform(transform):
-    """The first use of a size may be in any transform; its cached indices work in all others."""
+    """Indices may be cached in any transform, and must then work in all others."""
     x, P, dz = tensors((4, 5), (15, 3), (4, 3))
     wanted = torch.einsum("bi,kij,bj->bk", x, unpack(P), x).detach()
     _kept_places.cache_clear()

@@ -20,7 +20,7 @@ from quadric.torch import _quadratic_form as loops
 from quadric.torch._quadratic_form import _kept_places, places, quadratic_form
 from quadric.torch.functional import pack, unpack
 
-# one input, one group of rows, one block of 128 inputs, a block and a row, several blocks
+# one input, one group of rows, one block of 128 inputs, a block and a row, and several blocks
 SIZES = [(1, 1), (3, 2), (128, 3), (129, 2), (300, 4)]
 WAYS = pytest.mark.parametrize("way", ["loops", "operations"], indirect=True)
 

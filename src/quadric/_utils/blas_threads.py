@@ -28,7 +28,7 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            # pop the latest entry, whichever context ends, so that the original one is popped last
+            # pop the latest entry, whichever context ends, so that the original setting comes last
             _set(_saved.pop())
 
 
@@ -40,7 +40,7 @@ def blas_threads() -> int:
 def _set(settings: Iterable[Setting]) -> None:
     for library, number in settings:
         # Since version 3.8, threadpoolctl accepts changes only from the thread that made the first
-        # one, but another thread may be the last one to leave.
+        # change, but another thread may be the last to leave.
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)
         library.set_num_threads(number)

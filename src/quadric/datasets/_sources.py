@@ -204,7 +204,7 @@ def read_npm_archive(path: Path, collection: Collection) -> Contents:
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise UnavailableError(f"the archive cannot be read ({error})") from None
     if missing := [name for name, file in wanted.items() if file.name not in contents]:
-        raise UnavailableError(f"the archive lacks {', '.join(missing)}")
+        raise UnavailableError(f"the archive does not contain {', '.join(missing)}")
     return contents
 
 

@@ -94,7 +94,7 @@ def _label(graph: Graph, model: Any, labels: Array, z: str) -> str:
         return _is_above(graph, z, 0.0)
     if model.network_.n_outputs > 1:
         index = graph.add("ArgMax", z, axis=1, keepdims=0)
-    else:  # a model with one class never predicts a second one
+    else:  # a model with one class never predicts a second class
         index = _is_above(graph, z, 0.0 if len(labels) > 1 else np.inf)
         index = graph.add("Squeeze", index, graph.constant([1]))
     return graph.add("Gather", graph.constant(labels, "classes"), index)
@@ -111,7 +111,7 @@ def _probabilities(graph: Graph, model: Any, z: str) -> str:
     if len(model.classes_) == 1:
         return graph.cast(graph.add("Not", graph.add("Greater", z, graph.constant(np.inf))))
     if model.network_.n_outputs == 1:
-        # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate even where one of them is tiny.
+        # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate even if p or 1 - p is tiny.
         # Clipping keeps an infinite z, which float32 reaches before float64, from producing NaN.
         halves = graph.add("Mul", z, graph.constant([[-0.5, 0.5]]))
         bound = float(np.finfo(graph.dtype).max) / 4

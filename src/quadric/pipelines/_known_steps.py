@@ -165,7 +165,7 @@ class Facts:
         )
 
     def samples_seen(self, name: str, n: int) -> Any:
-        """The number of samples seen: one number, or one per column."""
+        """The number of samples seen: either one number or one number per column."""
         value = self.get(name)
         if is_vector(value, "iuf"):
             return self.vector(name, n, least=0, whole=value.dtype.kind in "iu")

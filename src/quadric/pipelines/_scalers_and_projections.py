@@ -10,7 +10,7 @@ from quadric.pipelines._known_steps import Facts, KnownStep, attributes
 from quadric.pipelines._operations import Affine, Clip, Operation, Power
 
 # About the square root of the smallest positive number. A smaller scale would overflow for any
-# data, and `fit` never computes one.
+# data, and `fit` never computes such a scale.
 SMALLEST_SCALE = 1e-162
 MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
 LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
@@ -135,7 +135,7 @@ def _project(step: Any) -> list[Operation]:
     if getattr(step, "whiten", False):
         least = np.finfo(step.explained_variance_.dtype).eps  # as in scikit-learn
         A = A / np.maximum(np.sqrt(step.explained_variance_), least)[:, None]
-    mean = getattr(step, "mean_", np.zeros(A.shape[1]))  # a TruncatedSVD has none
+    mean = getattr(step, "mean_", np.zeros(A.shape[1]))  # a TruncatedSVD has no mean
     return [Affine(A, np.asarray(mean, dtype=float), np.zeros(len(A)))]
 
 

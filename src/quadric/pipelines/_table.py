@@ -93,7 +93,7 @@ def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any
 
 
 def find(step: Any) -> KnownStep:
-    """Return the entry of a step in the table; raise UnknownStepError if it has none."""
+    """Return the entry of a step in the table; raise UnknownStepError if there is none."""
     of, name = type(step), type(step).__name__
     known = STEPS.get(name)
     if of.__module__.startswith("sklearn.") and known is not None and has_known_score(step):

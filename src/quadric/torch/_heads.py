@@ -1,4 +1,4 @@
-"""Replace the last linear layer of a network with a quadratic or reduced one."""
+"""Replace the last linear layer of a network with a quadratic or reduced layer."""
 
 from typing import Any
 

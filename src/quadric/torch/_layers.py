@@ -80,7 +80,7 @@ class _Layer(nn.Module):
         return glorot_variances(kind, self.in_features, self.out_features)
 
     def _finish(self, init: str) -> None:
-        """Adjust the initial values where a kind of layer needs special ones."""
+        """Adjust the initial values if a kind of layer needs special values."""
 
     def extra_repr(self) -> str:
         sizes = f"in_features={self.in_features}, out_features={self.out_features}"

@@ -1,4 +1,4 @@
-"""Recurrent layers of quadratic neurons: `QuadraticRNNCell`, one step, and `QuadraticRNN`."""
+"""Recurrent layers of quadratic neurons: `QuadraticRNNCell` (one step) and `QuadraticRNN`."""
 
 import math
 import warnings

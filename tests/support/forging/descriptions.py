@@ -226,7 +226,7 @@ def _tuple(items):
 
 
 def types(description, tensors, rng, other):
-    """Replace a value with one of another type: a string, a number, a list, a dict, null."""
+    """Replace a value with one of another type: a string, a number, a list, a dict or null."""
     place = pick(description, rng)
     value = place[0][place[1]]
     turned = [str(value), [value], {"value": value}]
@@ -375,7 +375,7 @@ def borrow(description, tensors, rng, other):
 
 
 def tensor_names(description, tensors, rng, other):
-    """Duplicate or swap references to tensors, or refer to a tensor of another name."""
+    """Duplicate or swap references to tensors, or change the name in a reference."""
     first, second = (
         pick(description, rng, lambda value: type(value) is str and value in tensors)
         for _ in range(2)

@@ -259,7 +259,7 @@ USES = {
     "fit": (fit, 0.5),
     "learn": (learn, 0.5),
 }
-# these are also tried on refused files
+# uses that are also tried on refused files
 COMMANDS = {
     "info": (about, 1.0),
     "info_command": (info_command, 0.5),

@@ -151,11 +151,11 @@ def run(context: Context) -> Outcome:
     return Outcome(
         "ablation",
         "The cost of the printed errors",
-        f"The reference implementation as printed and as corrected, {seeds} seeds, {epochs} "
-        "epochs. Algorithm 2, in which the updates of b and c are printed swapped, trains a "
-        "network on the 8x8 digits, where other weights can compensate, and one neuron on a strip, "
-        "where none can. Quadratic logistic regression, whose w update is printed with the wrong "
-        "sign, is trained on an off-center ellipse. "
+        f"The reference implementation, as printed and as corrected, with {seeds} seeds and "
+        f"{epochs} epochs. The paper prints Algorithm 2 with the updates of b and c swapped. It "
+        "trains a network on the 8x8 digits, where other weights can compensate for the error, and "
+        "one neuron on a strip, where no other weights can. The w update of quadratic logistic "
+        "regression is printed with the wrong sign. It is tested on an off-center ellipse. "
         "Only full runs are judged: the printed update is sufficient if it costs less than one "
         "percentage point after the last epoch.",
         [table],

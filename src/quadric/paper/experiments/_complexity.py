@@ -189,7 +189,7 @@ def run(context: Context) -> Outcome:
             "Exponents of n, for n neurons with n inputs",
             ("model", "printed", "multiplications", "parameters", *timed),
             exponents,
-            "Exponents are taken between the two largest sizes. The time is that of the compiled "
+            "Exponents are computed from the two largest sizes. The time is that of the compiled "
             "loop on dense inputs. At these sizes, the QNN's Q outgrows the processor's cache, "
             "which increases its exponent.",
             dict.fromkeys(("multiplications", "parameters", timed[0]), ".2f") | {timed[1]: ".1f"},

@@ -128,8 +128,8 @@ def run(context: Context) -> Outcome:
     return Outcome(
         "theorem",
         "The cluster theorem",
-        f"{len(rows)} sets of clusters, uniform in disjoint ellipsoids; separated by the smallest "
-        "ellipsoid of each class and by training one layer.",
+        f"{len(rows)} sets of clusters, distributed uniformly in disjoint ellipsoids. They are "
+        "separated by the smallest ellipsoid around each class and by one trained layer.",
         [table],
         claims,
         {},

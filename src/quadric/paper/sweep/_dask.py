@@ -184,5 +184,5 @@ def _mismatch(expected: tuple[str, str], worker: str, answer: Any) -> str:
         found = f"quadric {answer[0]}, engine {answer[1]}"
     return (
         f"all workers must have quadric {expected[0]}, engine {expected[1]}, like this process. "
-        f"Got {found} on {worker}; install the same version there and restart it."
+        f"Got {found} on {worker}; install the same version there and restart the worker."
     )

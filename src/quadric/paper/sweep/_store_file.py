@@ -57,7 +57,7 @@ SUFFIXES = ("-journal", "-wal", "-shm")  # of files that SQLite may keep next to
 LOG_MAGIC = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))
 LOCK_FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 LOCK_BYTE = 2**62  # SQLite locks bytes from 2**30 on; no store is this long
-# SQLite's errors caused by the disk, permissions or other processes. All others mean damage.
+# SQLite's errors caused by the disk, permissions or other processes. All other errors mean damage.
 OUTSIDE = {
     sqlite3.SQLITE_AUTH,
     sqlite3.SQLITE_BUSY,
@@ -98,7 +98,7 @@ def create(path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Check the file and those next to it before SQLite opens and possibly changes them."""
+    """Check the file and the files next to it before SQLite opens and possibly changes them."""
     info = os.stat(path)
     if stat.S_ISDIR(info.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -125,7 +125,7 @@ def check_place(path: Path) -> None:
 
 
 def _belongs(other: Path, size: int) -> bool:
-    """Return whether a file next to the store looks like one of SQLite's."""
+    """Return whether a file next to the store looks like a file of SQLite."""
     if other.name.endswith("-wal"):
         with other.open("rb") as stream:
             return stream.read(8) in LOG_MAGIC
@@ -236,7 +236,7 @@ def _one_line(reason: object) -> str:
 
 
 class Lock:
-    """A lock on an existing file, which only one process may hold; others get a StoreError.
+    """A lock on an existing file that only one process may hold; others get a StoreError.
 
     Notes
     -----

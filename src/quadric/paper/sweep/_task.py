@@ -202,7 +202,7 @@ def table_tasks(
     widths: Iterable[int] = WIDTHS,
     kinds: Iterable[str] = tuple(LAYERS),
 ) -> list[Task]:
-    """Return the tasks of the paper's MNIST table, or of part of it, for these seeds.
+    """Return the tasks of the paper's MNIST table, or of a part of it, for the given seeds.
 
     >>> len(table_tasks(range(25)))
     1500
