@@ -402,8 +402,8 @@ def test_foreign_files_with_sqlites_names_are_refused(
     with pytest.raises(StoreError) as caught:
         Store(path, read_only=read_only)
     assert str(caught.value) == (
-        f"{beside} is in the way: SQLite would use and remove it, and it does not belong to the "
-        "store. It was not changed; move it, or choose another store."
+        f"{beside} is in the way: it does not belong to the store, but SQLite would use and remove "
+        "it. It was not changed; move it, or choose another store."
     )
     assert {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()} == before
     assert path.exists() == exists

@@ -1,4 +1,4 @@
-"""Open thousands of damaged and forged stores in a process that ends after a crash or a hang.
+"""Open thousands of damaged and forged stores; a crash or a hang ends the process.
 
     python -m tests.support.damaged_stores COUNT SEED
 

@@ -3,10 +3,10 @@
     python -m tests.support.killed_saves COUNT SEED
 
 A child process alternately saves two models to the same file as fast as it can. It is killed at a
-random moment or, in about half of the runs, just after it has reached a stage: the rename is short,
-and random moments would miss it. The file must then be a complete copy of one of the two models.
-The command prints, as JSON, how often each model was found, in which stages the child was killed,
-and how many temporary files remain.
+random moment or, in about half of the runs, just after it has reached a stage, because the rename
+is so short that random moments would miss it. The file must then be a complete copy of one of the
+two models. The command prints, as JSON, how often each model was found, in which stages the child
+was killed, and how many temporary files remain.
 """
 
 import json

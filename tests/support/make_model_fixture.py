@@ -2,7 +2,7 @@
 
     python -m tests.support.make_model_fixture
 
-The files were written once. A new format adds new files.
+The files were written once. Every new format adds files of its own.
 """
 
 import json

@@ -26,7 +26,7 @@ def stop_after(calls, stage):
 
 
 def write_table(path, n=2400):
-    """Write numbers, a category, missing values, and a number and a class to predict."""
+    """Write a table of numbers, a category and missing values, with two possible targets."""
     rng = np.random.default_rng(0)
     x, z = rng.normal(3, 2, n), rng.normal(size=n)
     colour = rng.choice(["red", "green", "blue"], n)

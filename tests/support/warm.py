@@ -1,8 +1,8 @@
 """Start Python processes that have already imported scikit-learn.
 
-Importing it takes longer than most commands in the tests. These processes are forked from one
-that has imported it and done nothing else. Like those of `subprocess`, they can be sent signals,
-killed and given limits.
+Importing it takes longer than most commands in the tests. These processes are forked from a process
+that has only imported it. Like the processes of `subprocess`, they can be sent signals, killed and
+given limits.
 """
 
 import multiprocessing

@@ -1,4 +1,5 @@
-"""Non-mathematical helpers: user arrays and options, files, memory, text, BLAS threads.
+"""Non-mathematical helpers: user arrays and options, files, memory, text and BLAS threads.
 
-The package is private, so its modules need no underscore. It imports only `config` and `errors`.
+The package is private, so the names of its modules do not begin with an underscore. It imports only
+`config` and `errors`.
 """

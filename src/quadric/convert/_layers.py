@@ -1,4 +1,4 @@
-"""Conversions of layers: exactly to quadratic neurons, or to the nearest reduced neurons."""
+"""Conversions of layers: exact to quadratic neurons, approximate to the nearest reduced neurons."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -128,7 +128,7 @@ def _layer_to_reduced(layer: Layer) -> Reduction:
 
 
 def layer_index(network: Network, layer: int) -> int:
-    """The validated index of a layer, counted from the end if it is negative."""
+    """Return a valid index as a non-negative number; negative indices count from the end."""
     count = len(network.layers)
     if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
         raise ValueError(f"layer must be one of the network's {count} layers. Got {layer!r}.")

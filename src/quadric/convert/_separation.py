@@ -89,7 +89,7 @@ class Separation:
 
 
 def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0) -> Separation:
-    """Separate classes by the smallest ellipsoid around each, as a layer of quadratic neurons.
+    """Build a layer of quadratic neurons from the smallest ellipsoid around each class.
 
     Parameters
     ----------

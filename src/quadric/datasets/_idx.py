@@ -17,7 +17,7 @@ import numpy as np
 from quadric._utils.whole_files import write_whole
 from quadric.errors import DatasetError
 
-Contents: TypeAlias = dict[str, bytes]  # uncompressed files by name
+Contents: TypeAlias = dict[str, bytes]  # uncompressed contents by file name
 
 
 class BadFileError(Exception):

@@ -102,7 +102,7 @@ def export(
     if proto.ByteSize() > LARGEST:
         raise ValueError(
             f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB, but an ONNX file holds at "
-            "most 2 GiB."
+            "most 2 GiB. Use fewer neurons, or reduced layers."
         )
     if path is not None:
         write_whole(Path(path), proto.SerializeToString())

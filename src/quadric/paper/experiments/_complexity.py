@@ -132,7 +132,7 @@ def _seconds_per_step(kind: str, n: int) -> float:
 
 
 def run(context: Context) -> Outcome:
-    """Count for the paper's last layer (m = 10, n = 30), and time layers of growing size."""
+    """Count multiplications in the paper's last layer, and time layers of growing size."""
     m, n = 10, 30
     context.progress(0, 1, "complexity: counting, and timing layers of growing size")
     counted = multiplications(m, n)

@@ -135,7 +135,7 @@ def to_values(key: Key, run: Run) -> tuple[Any, ...]:
 
 
 def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
-    """Return the key and the run of a row; raise ValueError or TypeError if it is not valid."""
+    """Return the key and the run of a row; raise ValueError or TypeError for an invalid row."""
     if tuple(map(type, values)) != TYPES:
         raise ValueError("a value has the wrong type")
     if values[-1] != digest(values[:-1]):

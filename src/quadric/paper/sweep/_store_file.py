@@ -224,8 +224,8 @@ def _not_a_store(path: Path) -> StoreError:
 
 def _in_the_way(other: Path) -> StoreError:
     return StoreError(
-        f"{other} is in the way: SQLite would use and remove it, and it does not belong to the "
-        "store. It was not changed; move it, or choose another store."
+        f"{other} is in the way: it does not belong to the store, but SQLite would use and remove "
+        "it. It was not changed; move it, or choose another store."
     )
 
 
