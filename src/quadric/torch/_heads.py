@@ -149,7 +149,7 @@ def _check_surroundings(model: nn.Module, head: nn.Linear, shown: str) -> None:
         if isinstance(module, nn.parallel.DistributedDataParallel):
             raise ValueError(
                 "model is wrapped in DistributedDataParallel, which does not see new parameters: "
-                "replace the head first, and wrap the model afterwards."
+                "replace the head first, and wrap the model afterward."
             )
         if isinstance(module, READERS) and any(child is head for child in module.children()):
             raise ValueError(
@@ -176,7 +176,7 @@ def _same_function(head: nn.Linear, kind: str) -> Quadratic | Reduced:
             f"a quadratic head of {n:,} inputs and {m:,} neurons has {entries:,} entries of Q; it",
             "Use kind='reduced', or put a Linear with fewer neurons in front of the head.",
         )
-    # Nothing is drawn on the meta device, so the global random state does not change.
+    # No random numbers are drawn on the meta device, so the global random state does not change.
     layer = MODULES[kind](n, m, device="meta", dtype=weight.dtype)
     if head.bias is None:
         layer.b = None
@@ -214,9 +214,9 @@ def check_has_values(name: str, tensor: Tensor) -> None:
         (is_lazy(tensor), "has no shape yet: run a batch through the model first"),
         (
             is_sharded(tensor),
-            "is sharded, and this process holds only a part of it: do this before sharding, or "
-            "load the full tensors (full_tensor() of each entry of state_dict()) into a module "
-            "that is not sharded",
+            "is sharded, so this process holds only a part of it. Call this function before "
+            "sharding, or load the full tensors (full_tensor() of each entry of state_dict()) into "
+            "a module that is not sharded",
         ),
         (
             tensor.is_meta,
