@@ -45,7 +45,7 @@ def test_the_tour_of_the_readme(tmp_path):
 
 def test_train_reports_scores(place):
     said = (place / "said.txt").read_text()
-    for part in ("this model", "most frequent class", "logistic regression", "Model: iris.quadric"):
+    for part in ("this model", "most frequent", "logistic", "95% interval", "Model: iris.quadric"):
         assert part in said
     assert "0.333" in said
     assert "38 held-out rows" in said or "36 held-out rows" in said

@@ -21,6 +21,7 @@ import typer
 from quadric._utils.text import visible
 from quadric.cli._complexity import complexity
 from quadric.cli._data import data
+from quadric.cli._evaluate import evaluate
 from quadric.cli._explain import explain
 from quadric.cli._export import export
 from quadric.cli._info import info
@@ -36,6 +37,10 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
         "quadric train iris.csv --target species -o iris.quadric",
         "quadric train iris.csv -t species --cv 5 --json",
         "quadric train big.parquet -t label --stream --resume",
+    ],
+    evaluate: [
+        "quadric evaluate iris.quadric test.csv",
+        "quadric evaluate iris.quadric test.parquet --json",
     ],
     predict: [
         "quadric predict iris.quadric new.csv -o out.csv --proba",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import TextColumn, TimeElapsedColumn
-from rich.table import Column, Table
 
 from quadric._utils.text import counted, first_applying, visible
 from quadric.cli._console import (
@@ -19,17 +18,18 @@ from quadric.cli._console import (
     output_path,
     print_json,
     print_notes,
-    print_table,
     progress_bar,
 )
+from quadric.cli._evaluate import print_evaluation, print_remarks
 
 if TYPE_CHECKING:
     from quadric.tables import Trained
 
-MOST_SHOWN_CLASSES = 15
+MODEL = "this model"  # the model's name in a report
 
 TaskOption = StrEnum("TaskOption", ["classification", "regression"])
 KindOption = StrEnum("KindOption", ["quadratic", "reduced"])
+ClassWeightOption = StrEnum("ClassWeightOption", ["balanced"])
 
 
 def train(
@@ -77,6 +77,23 @@ def train(
             min=2, max=100, help="Number of cross-validation folds, instead of --test-size."
         ),
     ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            "--test", readable=False, help="A table to score the model on, instead of --test-size."
+        ),
+    ] = None,
+    class_weight: Annotated[
+        ClassWeightOption | None,
+        typer.Option(help="Give all classes the same total weight, whatever their rows."),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="The L2 penalty [default: chosen on held-out rows]."),
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of iterations of the solver.")
+    ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Read in batches, for files larger than memory.")
     ] = False,
@@ -106,13 +123,17 @@ def train(
             width.isdecimal() and int(width) > 0 for width in widths
         ),
         "--cv cannot be combined with --stream.": stream and cv is not None,
+        "--cv cannot be combined with --test.": test is not None and cv is not None,
+        "--max-iter cannot be combined with --stream; use --epochs.": (
+            stream and max_iter is not None
+        ),
         "--resume, --epochs and --buffer need --stream.": (
             not stream and (resume or epochs or buffer)
         ),
     }
     if problem := first_applying(problems):
         raise typer.BadParameter(problem)
-    path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data])
+    path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data, test])
     stderr = make_console(stderr=True)
     with errors_as_one_line(
         hint=" Repeat the command with --resume to continue." if stream else ""
@@ -134,10 +155,14 @@ def train(
             tuple(map(int, widths)),
             kind.value,
             seed,
-            test_size,
+            test_size if test is None else 0.0,
             cv,
             verbose=stderr.is_terminal and not stream,
+            class_weight=class_weight.value if class_weight else None,
+            alpha=alpha,
+            max_iter=max_iter,
         )
+        test_source = None if test is None else open_table(test)
         checkpoint = Checkpoint(checkpoint_path(path))
         if stream:
             if resume and not os.path.lexists(checkpoint.path):
@@ -154,12 +179,17 @@ def train(
                     Stream(buffer, epochs, checkpoint_every),
                     checkpoint,
                     resume=resume,
+                    test=test_source,
                     progress=progress,
                 )
         else:
             stderr.quiet = not stderr.is_terminal  # no progress messages in a log
             trained = train_table(
-                source, options, settings, lambda text: stderr.print(f"{text} ...", style="dim")
+                source,
+                options,
+                settings,
+                lambda text: stderr.print(f"{text} ...", style="dim"),
+                test_source,
             )
         schema, report = trained.schema, trained.report.to_dict()
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
@@ -178,6 +208,7 @@ def train(
                 "left_out": schema.left_out,
                 "rows": schema.rows,
                 "notes": trained.notes,
+                "remarks": trained.remarks,
                 **report,
             }
         )
@@ -187,7 +218,7 @@ def train(
 
 
 def _show(trained: Trained, path: Path) -> None:
-    """Print the scores and the confusion matrix."""
+    """Print the columns, the scores and the remarks."""
     console, report, schema = make_console(), trained.report, trained.schema
     kinds = [column.kind for column in schema.columns]
     words = {"number": "numeric", "boolean": "boolean", "category": "categorical"}
@@ -200,25 +231,13 @@ def _show(trained: Trained, path: Path) -> None:
         f"{visible(schema.target)} ({schema.task}) from {', '.join(columns)}; trained on "
         f"{counted(report.trained, 'row')}."
     )
-    if report.scores:
-        console.print(f"\n{report.metric} ({report.how}):")
-        spreads = {name: f" ± {std:.3f}" for name, std in (report.spread or {}).items()}
-        print_table(
-            Table("", Column(report.metric, justify="right")),
-            (
-                (name, f"{round(score, 3) + 0.0:.3f}{spreads.get(name, '')}")
-                for name, score in report.scores.items()
-            ),
-        )
-    else:
+    if report.evaluation is None:
         console.print(f"No score: {report.how}.")
-    if report.mean_absolute_error is not None:
-        console.print(f"mean absolute error: {report.mean_absolute_error:.4g}")
-    if report.confusion is not None and len(schema.classes) <= MOST_SHOWN_CLASSES:
-        console.print("\nConfusion matrix (rows: true class, columns: predicted class):")
-        names = [visible(str(label)) for label in schema.classes]
-        print_table(
-            Table("", *(Column(name, justify="right") for name in names)),
-            ([name, *map(str, row)] for name, row in zip(names, report.confusion, strict=True)),
-        )
+    else:
+        console.print(f"\nScores ({report.how}):")
+        print_evaluation(report.evaluation)
+        if report.spread:
+            folds = f"{report.scores[MODEL]:.3f} ± {report.spread[MODEL]:.3f}"
+            console.print(f"{report.metric} over the folds: {folds}")
+    print_remarks(trained.remarks)
     console.print(f"Model: {visible(str(path))}")

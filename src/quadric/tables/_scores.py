@@ -1,5 +1,6 @@
 """Scores of a model, a trivial baseline and a linear baseline on held-out rows."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,11 +10,13 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from quadric._utils.arrays import Array
+from quadric.tables._evaluation import Evaluation, evaluate
 from quadric.tables._schema import Schema
 
 MODEL = "this model"
 TRIVIAL = {"classification": "most frequent class", "regression": "the mean"}
 LINEAR = {"classification": "logistic regression", "regression": "linear regression"}
+MOST_NUMBERS = 2**23  # numbers that are kept of the predictions of a model or a baseline
 METRIC = {"classification": "accuracy", "regression": "R²"}
 
 
@@ -79,6 +82,8 @@ class Report:
         The confusion matrix of a classifier, with one row per true class.
     mean_absolute_error : float or None
         The mean absolute error of a regressor.
+    evaluation : Evaluation or None
+        More scores with intervals, on the same rows; after a cross-validation, on all folds.
     """
 
     metric: str
@@ -89,41 +94,146 @@ class Report:
     spread: dict[str, float] | None = None
     confusion: list[list[int]] | None = None
     mean_absolute_error: float | None = None
+    evaluation: Evaluation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, without the fields that do not apply."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        state = asdict(replace(self, evaluation=None))
+        state["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()
+        return {name: value for name, value in state.items() if value is not None}
+
+
+class Sample:
+    """A random sample of rows of several arrays, collected batch by batch.
+
+    Parameters
+    ----------
+    most : int
+        The maximum number of rows. If there are fewer, the sample is complete and in order.
+    seed : int
+    """
+
+    def __init__(self, most: int, seed: int = 0) -> None:
+        self.most, self.seen = most, 0
+        self._rng = np.random.default_rng(seed)
+        self._batches: list[list[Array]] = []
+
+    def add(self, *arrays: Array) -> None:
+        """Add rows; every array has one entry per row."""
+        self.seen += len(arrays[0])
+        self._batches.append([self._rng.random(len(arrays[0])), *arrays])
+        if sum(len(batch[0]) for batch in self._batches) > 2 * self.most:
+            self._batches = [self._chosen()]
+
+    def arrays(self) -> list[Array]:
+        """Return the rows of the sample; raise IndexError if there are none."""
+        return self._chosen()[1:]
+
+    def _chosen(self) -> list[Array]:
+        """Return the rows with the smallest random keys, which come first."""
+        keys, *arrays = (np.concatenate(parts) for parts in zip(*self._batches, strict=True))
+        if len(keys) <= self.most:
+            return [keys, *arrays]
+        rows = np.sort(np.argpartition(keys, self.most)[: self.most])
+        return [keys[rows], *(array[rows] for array in arrays)]
 
 
 class Scores:
-    """Scores of the model and of the baselines, accumulated fold by fold."""
+    """Scores of the model and of the baselines, accumulated fold by fold.
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    The score of each fold is that of all rows. The other scores are those of a random sample if
+    there are more than MOST_NUMBERS predicted numbers, so that the memory is limited.
+    """
+
+    def __init__(self, schema: Schema, seed: int = 0) -> None:
+        self.schema, self.seed = schema, seed
         self.names = (MODEL, TRIVIAL[schema.task], LINEAR[schema.task])
         self.folds: defaultdict[int, dict[str, Any]] = defaultdict(self._new_fold)
+        self.sample = new_sample(schema, seed)
 
     def _new_fold(self) -> dict[str, Any]:
-        classes = self.schema.classes
-        return {name: Confusion(classes) if classes else Residuals() for name in self.names}
+        codes = range(len(self.schema.classes))
+        return {name: Confusion(codes) if codes else Residuals() for name in self.names}
 
     def add(self, fold: int, truth: Array, model: Array, trivial: Any, linear: Array) -> None:
-        """Add predictions to a fold; `trivial` is the same for every row."""
-        predictions = (model, np.full(len(truth), trivial), linear)
-        for name, predicted in zip(self.names, predictions, strict=True):
+        """Add the predictions for the rows of a fold.
+
+        Parameters
+        ----------
+        fold : int
+        truth : array of shape (n_rows,)
+            The true classes, or numbers.
+        model, linear : array
+            The probabilities of the classes, shape (n_rows, n_classes), or numbers, (n_rows,).
+        trivial : array or float
+            The shares of the classes, shape (n_classes,), or the mean of the target.
+        """
+        trivial = np.broadcast_to(trivial, model.shape)
+        if self.schema.classes:
+            truth = np.searchsorted(np.array(self.schema.classes), truth)
+        self.sample.add(truth, model, trivial, linear)
+        for name, found in zip(self.names, (model, trivial, linear), strict=True):
+            predicted = found.argmax(axis=1) if self.schema.classes else found
             self.folds[fold][name].add(truth, predicted)
 
     def report(self, how: str, trained: int, held_out: int) -> Report:
-        """Average the scores over the folds."""
+        """Average the scores over the folds, and evaluate the rows of all folds together."""
         metric, folds = METRIC[self.schema.task], list(self.folds.values())
         if not folds:
             return Report(metric, "no row was held out", {}, trained, held_out)
         scores = {name: [fold[name].score for fold in folds] for name in self.names}
         means = {name: float(np.mean(values)) for name, values in scores.items()}
         spread = {name: float(np.std(values)) for name, values in scores.items()}
-        report = Report(metric, how, means, trained, held_out, spread if len(folds) > 1 else None)
+        truth, model, *others = self.sample.arrays()
+        baselines = dict(zip(self.names[1:], others, strict=True))
+        report = Report(
+            metric,
+            how,
+            means,
+            trained,
+            held_out,
+            spread if len(folds) > 1 else None,
+            evaluation=evaluate(self.schema.classes, truth, model, baselines, self.seed),
+        )
         ours = [fold[MODEL] for fold in folds]
         if self.schema.task == "regression":
             error = sum(one.absolute for one in ours) / sum(one.count for one in ours)
             return replace(report, mean_absolute_error=error)
         return replace(report, confusion=sum(one.counts for one in ours).tolist())
+
+
+def new_sample(schema: Schema, seed: int) -> Sample:
+    """Return a sample of at most MOST_NUMBERS predicted numbers."""
+    return Sample(MOST_NUMBERS // max(1, len(schema.classes)), seed)
+
+
+def outputs(estimator: Any, X: Any) -> Array:
+    """Return the probabilities of the classes, or the predicted numbers."""
+    is_classifier = getattr(estimator, "classes_", None) is not None
+    return estimator.predict_proba(X) if is_classifier else estimator.predict(X)
+
+
+def trivial_outputs(schema: Schema) -> Any:
+    """Return the shares of the classes, or the mean of the target, in the training table."""
+    counts = np.array(schema.class_counts, dtype=np.float64)
+    return counts / counts.sum() if schema.classes else schema.target_mean
+
+
+def report_of(evaluation: Evaluation, how: str, trained: int) -> Report:
+    """Return the report of a model that was evaluated on another table."""
+    metric = METRIC[evaluation.task]
+    main = evaluation.scores[metric]
+    errors = evaluation.scores.get("MAE")
+    return Report(
+        metric,
+        how,
+        {
+            name: math.nan if value is None else value
+            for name, value in {MODEL: main.value, **main.baselines}.items()
+        },
+        trained,
+        evaluation.rows,
+        confusion=evaluation.confusion or None,
+        mean_absolute_error=None if errors is None else errors.value,
+        evaluation=evaluation,
+    )

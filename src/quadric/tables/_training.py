@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,18 @@ from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.tables._features import labeled_rows
+from quadric.tables._remarks import (
+    Remark,
+    most_important,
+    remarks_on_duplicates,
+    remarks_on_rows,
+    remarks_on_scores,
+)
 from quadric.tables._schema import Schema
 from quadric.tables._schema_inference import ColumnOptions, infer_schema, profile_batch
-from quadric.tables._scores import Report, Scores
+from quadric.tables._scores import Report, Scores, outputs, report_of
 from quadric.tables._source import Source
+from quadric.tables._test_table import check_target, evaluate_table
 
 MISSING_CATEGORY = "missing"
 
@@ -44,6 +52,12 @@ class Settings:
         The number of folds for cross-validation, which replaces the held-out split.
     verbose : bool
         Whether the estimator reports its progress.
+    class_weight : {'balanced'}, optional
+        Weight every class equally, whatever its number of rows.
+    alpha : float, optional
+        The penalty; by default, chosen on held-out rows.
+    max_iter : int, optional
+        The maximum number of iterations; by default, that of the estimator.
     """
 
     hidden: tuple[int, ...] = ()
@@ -52,6 +66,9 @@ class Settings:
     test_size: float = 0.25
     cv: int | None = None
     verbose: bool = False
+    class_weight: str | None = None
+    alpha: float | None = None
+    max_iter: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,12 +85,15 @@ class Trained:
         The scores of the model and of two baselines.
     notes : list of str
         Sentences about unused columns, imputed values and warnings.
+    remarks : list of str
+        At most three sentences about the quality of the model; see `_remarks`.
     """
 
     model: Pipeline
     schema: Schema
     report: Report
     notes: list[str]
+    remarks: list[str] = field(default_factory=list)
 
 
 def train(
@@ -81,6 +101,7 @@ def train(
     options: ColumnOptions,
     settings: Settings,
     tell: Callable[[str], None] = lambda text: None,
+    test: Source | None = None,
 ) -> Trained:
     """Infer the schema of a table, fit a model and compare it with two baselines.
 
@@ -92,11 +113,13 @@ def train(
     settings : Settings
     tell : callable, optional
         Called with a short description at the beginning of each step.
+    test : Source, optional
+        A table to score the model on, instead of a held-out split of the first table.
 
     Returns
     -------
     Trained
-        The model, the schema, the scores and notes for the user.
+        The model, the schema, the scores, and notes and remarks for the user.
 
     Raises
     ------
@@ -111,9 +134,26 @@ def train(
     X, y, _ = labeled_rows(schema, frame)
     del frame
     notes = schema.notes()
+    remarks = remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
     with warnings_added_to(notes):
-        model, report = _fit_and_score(X, y, schema, settings, tell)
-    return Trained(model, schema, report, notes)
+        if test is None:
+            model, report, more = _fit_and_score(X, y, schema, settings, tell)
+        else:
+            check_target(schema, test)
+            tell("training")
+            model = _fit(X, y, schema, settings)
+            tell("scoring")
+            linear = _baselines(model[:-1].transform(X), y, schema, settings)[1]
+            linear = make_pipeline(*(step for _, step in model.steps[:-1]), linear)
+            found = evaluate_table(model, schema, test, linear=linear, seed=settings.seed)
+            report = report_of(found.evaluation, how_on(test), len(y))
+            notes += found.notes
+            more = remarks_on_duplicates((X, y), found.rows)
+    remarks += more
+    if report.evaluation is not None:
+        balanced = settings.class_weight is not None
+        remarks += remarks_on_scores(report.evaluation, balanced=balanced)
+    return Trained(model, schema, report, notes, most_important(remarks))
 
 
 @contextmanager
@@ -149,7 +189,18 @@ def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
     """Return a classifier or regressor, which can be explained if it has no hidden layers."""
     kinds = ["linear"] * len(settings.hidden) + [settings.kind]
     make = QuadraticClassifier if schema.task == "classification" else QuadraticRegressor
+    chosen: dict[str, Any] = {"alpha": settings.alpha, "max_iter": settings.max_iter}
+    if settings.class_weight is not None and not schema.classes:
+        raise TableError("--class-weight needs a classifier, but this model predicts numbers.")
+    if schema.classes:
+        chosen["class_weight"] = settings.class_weight
+    options = {name: value for name, value in chosen.items() if value is not None} | options
     return make(settings.hidden, layer_kinds=kinds, random_state=settings.seed, **options)
+
+
+def how_on(test: Source) -> str:
+    """Describe the rows of a test table."""
+    return f"the rows of {test.path.name}, which the saved model was not trained on"
 
 
 @contextmanager
@@ -165,22 +216,25 @@ def memory_limit_as_table_error() -> Iterator[None]:
 
 def _fit_and_score(
     X: pl.DataFrame, y: Array, schema: Schema, settings: Settings, tell: Callable[[str], None]
-) -> tuple[Pipeline, Report]:
-    scores, cv = Scores(schema), settings.cv
+) -> tuple[Pipeline, Report, list[Remark]]:
+    scores, cv = Scores(schema, settings.seed), settings.cv
+    remarks = []
     for k, (rows, held) in enumerate(_splits(y, schema, settings), start=1):
         tell("training" if cv is None else f"fold {k} of {cv}")
         model = _fit(X[rows], y[rows], schema, settings)
         if len(held):
             tell("scoring")
-            trivial, linear = _baselines(model[:-1].transform(X[rows]), y[rows], schema)
-            predicted = linear.predict(model[:-1].transform(X[held]))
-            scores.add(k, y[held], model.predict(X[held]), trivial, predicted)
+            trivial, linear = _baselines(model[:-1].transform(X[rows]), y[rows], schema, settings)
+            Z = model[:-1].transform(X[held])
+            scores.add(k, y[held], outputs(model[-1], Z), trivial, outputs(linear, Z))
+            if k == 1:  # the other folds would say the same
+                remarks = remarks_on_duplicates((X[rows], y[rows]), (X[held], y[held]))
     if cv is None:
         how = f"{len(held)} held-out rows, which the saved model was not trained on"
-        return model, scores.report(how, len(rows), len(held))
+        return model, scores.report(how, len(rows), len(held)), remarks
     tell("training")
     how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
-    return _fit(X, y, schema, settings), scores.report(how, len(y), 0)
+    return _fit(X, y, schema, settings), scores.report(how, len(y), 0), remarks
 
 
 def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
@@ -214,11 +268,12 @@ def _fit(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipel
         return make_pipeline(*preprocessing(schema), estimator).fit(X, y)
 
 
-def _baselines(Z: Any, y: Array, schema: Schema) -> tuple[Any, Any]:
-    """Return the most frequent class or the mean, and a linear model fitted to the rows Z."""
+def _baselines(Z: Any, y: Array, schema: Schema, settings: Settings) -> tuple[Any, Any]:
+    """Return the shares of the classes or the mean, and a linear model fitted to the rows Z."""
     if schema.task == "regression":
         return y.mean(), LinearRegression().fit(Z, y)
-    labels, counts = np.unique(y, return_counts=True)
+    _, counts = np.unique(y, return_counts=True)
+    linear = LogisticRegression(max_iter=1000, class_weight=settings.class_weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the baseline need not converge
-        return labels[counts.argmax()], LogisticRegression(max_iter=1000).fit(Z, y)
+        return counts / len(y), linear.fit(Z, y)

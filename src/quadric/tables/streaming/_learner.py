@@ -43,7 +43,10 @@ class Learner:
         # the output of a reduced neuron is a product, so finish() cannot add a mean to it
         self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
         self.scale = schema.target_std or 1.0  # the variance of tiny numbers can underflow to 0
-        adam = {"solver": "adam", "shuffle": False, "learning_rate_init": RATE, "tol": 0.0}
+        adam: dict[str, Any] = {"solver": "adam", "shuffle": False, "tol": 0.0}
+        adam["learning_rate_init"] = RATE
+        if settings.class_weight is not None and schema.classes:
+            adam["class_weight"] = balanced_weights(schema)
         linear = replace(settings, hidden=(), kind="linear")
         self.estimators = {
             "model": make_estimator(schema, settings, **adam),
@@ -102,6 +105,15 @@ class Learner:
         steps = [step for _, step in self.preprocess.steps]
         model, linear = (make_pipeline(*steps, one) for one in self.estimators.values())
         return model, linear
+
+
+def balanced_weights(schema: Schema) -> dict[Any, float]:
+    """Return the weights of 'balanced', which `partial_fit` cannot compute from a buffer."""
+    used = sum(schema.class_counts) / len(schema.classes)
+    return {
+        label: used / count
+        for label, count in zip(schema.classes, schema.class_counts, strict=True)
+    }
 
 
 def fitted_to_moments(schema: Schema) -> Pipeline:

@@ -10,6 +10,7 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
 from quadric.tables._features import labeled_rows
+from quadric.tables._remarks import most_important, remarks_on_rows, remarks_on_scores
 from quadric.tables._schema import Schema, check_fields, expect, is_count
 from quadric.tables._schema_inference import (
     ColumnOptions,
@@ -17,9 +18,10 @@ from quadric.tables._schema_inference import (
     infer_schema,
     profile_batch,
 )
-from quadric.tables._scores import Report, Scores
+from quadric.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
 from quadric.tables._source import Source, changed
-from quadric.tables._training import Settings, Trained, warnings_added_to
+from quadric.tables._test_table import evaluate_table
+from quadric.tables._training import Settings, Trained, how_on, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
 
@@ -55,6 +57,7 @@ def train_stream(
     checkpoint: Checkpoint,
     *,
     resume: bool = False,
+    test: Source | None = None,
     progress: Callable[[float, float | None, str], None] = lambda done, total, text: None,
 ) -> Trained:
     """Train on a table with only one buffer of rows in memory at a time.
@@ -71,6 +74,8 @@ def train_stream(
     checkpoint : Checkpoint
     resume : bool
         Whether to continue from the checkpoint, if there is one.
+    test : Source, optional
+        A table to score the model on, instead of held-out rows of the first table.
     progress : callable, optional
         Called with the number of rows done, the total number of rows (None if unknown) and the
         name of the pass.
@@ -91,8 +96,12 @@ def train_stream(
     with warnings_added_to(warned):
         learner, done = run.start(*(stored or ({}, {})))
         run.second_pass(learner, done)
-        model, report = run.third_pass(learner)
-    return Trained(model, learner.schema, report, learner.schema.notes() + warned)
+        model, report, notes = run.third_pass(learner, test)
+    schema, remarks = learner.schema, remarks_on_rows(learner.schema)
+    if report.evaluation is not None:
+        balanced = settings.class_weight is not None
+        remarks += remarks_on_scores(report.evaluation, balanced=balanced)
+    return Trained(model, schema, report, schema.notes() + warned + notes, most_important(remarks))
 
 
 @dataclass(frozen=True)
@@ -191,25 +200,32 @@ class _Run:
                     state = {"stage": "second", "schema": schema.to_dict(), "buffers": done}
                     self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
 
-    def third_pass(self, learner: Learner) -> tuple[Any, Report]:
-        """Score the model and the baselines on the held-out rows."""
+    def third_pass(
+        self, learner: Learner, test: Source | None = None
+    ) -> tuple[Any, Report, list[str]]:
+        """Score the model and the baselines on the held-out rows or on a test table."""
         if not learner.has_learned:
             raise TableError(
                 "no row is left to train on, because all rows with a target were held out. Use a "
                 "smaller --test-size, or more rows."
             )
-        schema, scores, count = learner.schema, Scores(learner.schema), 0
+        schema, count = learner.schema, 0
+        scores = Scores(schema, self.settings.seed)
         model, linear = learner.finish()
-        most = int(np.argmax(schema.class_counts or (0,)))
-        trivial = schema.classes[most] if schema.classes else schema.target_mean
+        if test is not None:
+            found = evaluate_table(model, schema, test, linear=linear, seed=self.settings.seed)
+            trained = schema.rows - schema.missing_targets
+            return model, report_of(found.evaluation, how_on(test), trained), found.notes
+        trivial = trivial_outputs(schema)
         for index, X, y, held in self._buffers(schema) if self.settings.test_size > 0 else ():
             unseen = X.filter(held)
             if len(unseen):
-                scores.add(0, y[held], model.predict(unseen), trivial, linear.predict(unseen))
+                scores.add(0, y[held], outputs(model, unseen), trivial, outputs(linear, unseen))
             count += len(unseen)
             self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
         how = f"{count} held-out rows, which the saved model was not trained on"
-        return model, scores.report(how, schema.rows - schema.missing_targets - count, count)
+        trained = schema.rows - schema.missing_targets - count
+        return model, scores.report(how, trained, count), []
 
     def _buffers(self, schema: Schema, skip: int = 0) -> Iterator[tuple[int, Any, Array, Array]]:
         """Yield the number, inputs, targets and held-out mask of each buffer, starting at `skip`.

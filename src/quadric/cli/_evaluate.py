@@ -1,0 +1,95 @@
+"""`quadric evaluate`: score a model on a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Column, Table
+
+from quadric._utils.text import visible
+from quadric.cli._console import (
+    errors_as_one_line,
+    make_console,
+    print_json,
+    print_notes,
+    print_table,
+)
+from quadric.cli._model_loading import open_model
+
+if TYPE_CHECKING:
+    from quadric.tables import Evaluation
+
+MOST_SHOWN_CLASSES = 15
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            readable=False, help="A CSV or Parquet file with the model's columns and the target."
+        ),
+    ],
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Score a model on a table that contains the target.
+
+    Every score is printed with its 95% bootstrap interval and next to a baseline: the most
+    frequent class in training, or the mean of the target in training.
+    """
+    with errors_as_one_line():
+        from quadric.tables import evaluate_table
+        from quadric.tables._remarks import most_important, remarks_on_scores
+
+        opened = open_model(model, data)
+        assert opened.schema is not None
+        assert opened.source is not None
+        found = evaluate_table(opened.model, opened.schema, opened.source, seed=seed)
+        remarks = most_important(remarks_on_scores(found.evaluation))
+    notes = opened.notes + found.notes
+    if as_json:
+        about = {"model": str(model), "data": str(data), "target": opened.schema.target}
+        print_json({**about, "notes": notes, "remarks": remarks, **found.evaluation.to_dict()})
+        return
+    print_notes(notes)
+    make_console().print(f"{visible(opened.schema.target)}, {found.evaluation.rows:,} rows:")
+    print_evaluation(found.evaluation)
+    print_remarks(remarks)
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """Print the scores and, for classifiers, the scores of each class and the confusion matrix."""
+    _print(evaluation.score_table())
+    if not evaluation.classes:
+        return
+    console = make_console()
+    if len(evaluation.classes) > MOST_SHOWN_CLASSES:
+        console.print(
+            f"{len(evaluation.classes)} classes; --json lists the scores of each and the confusion "
+            "matrix."
+        )
+        return
+    console.print("\nScores of each class:")
+    _print(evaluation.class_table())
+    console.print("\nConfusion matrix (rows: true class, columns: predicted class):")
+    names = [visible(str(one["class"])) for one in evaluation.classes]
+    rows = zip(names, evaluation.confusion, strict=True)
+    _print([["", *names], *([name, *map(str, row)] for name, row in rows)])
+
+
+def print_remarks(remarks: list[str]) -> None:
+    """Print remarks about the quality of a model, one per line."""
+    for remark in remarks:
+        make_console().print(f"Remark: {visible(remark)}")
+
+
+def _print(lines: list[list[str]]) -> None:
+    """Print a table whose first line is the header."""
+    first, *others = lines[0]
+    # two lines for a long name, so that the scores fit into 80 columns
+    names = [name if len(name) < 16 else "\n".join(name.rsplit(" ", 1)) for name in others]
+    header = [Column(first), *(Column(name, justify="right") for name in names)]
+    print_table(Table(*header), lines[1:])

@@ -1,0 +1,145 @@
+"""Scores, their bootstrap intervals, and the table of an evaluation."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from quadric.tables._evaluation import evaluate
+from quadric.tables._metrics import ClassMetrics, NumberMetrics
+from quadric.tables._scores import Sample
+
+
+def predictions(n, k, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % k
+    P = rng.dirichlet(np.ones(k), n) + np.eye(k)[truth] * rng.random((n, 1))
+    P = np.round(P / P.sum(axis=1, keepdims=True), 2)  # with ties
+    return truth, P / P.sum(axis=1, keepdims=True)
+
+
+def expected_calibration_error(truth, P):
+    confidence, right = P.max(axis=1), P.argmax(axis=1) == truth
+    total = 0.0
+    for b in range(10):
+        inside = (confidence >= b / 10) & ((confidence < (b + 1) / 10) | (b == 9))
+        if inside.any():
+            total += abs(right[inside].mean() - confidence[inside].mean()) * inside.mean()
+    return total
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_scores_of_classes_are_those_of_scikit_learn(k):
+    truth, P = predictions(211, k)
+    Y, predicted = np.eye(k)[truth], P.argmax(axis=1)
+    found = ClassMetrics(truth, P).scores(np.ones((1, 211)))
+    expected = {
+        "accuracy": metrics.accuracy_score(truth, predicted),
+        "balanced accuracy": metrics.balanced_accuracy_score(truth, predicted),
+        "macro F1": metrics.f1_score(truth, predicted, average="macro"),
+        "ROC AUC": metrics.roc_auc_score(Y, P),
+        "log-loss": metrics.log_loss(truth, P),
+        "Brier score": ((P - Y) ** 2).sum(axis=1).mean() / (2 if k == 2 else 1),
+        "calibration error": expected_calibration_error(truth, P),
+    }
+    if k == 2:
+        assert expected["Brier score"] == pytest.approx(metrics.brier_score_loss(truth, P[:, 1]))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == pytest.approx([value], rel=1e-10), name
+
+
+def test_scores_of_numbers_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(1e4, 3, 120)
+    predicted = truth + rng.normal(size=120)
+    found = NumberMetrics(truth, predicted).scores(np.ones((1, 120)))
+    expected = {
+        "R²": metrics.r2_score(truth, predicted),
+        "RMSE": metrics.mean_squared_error(truth, predicted) ** 0.5,
+        "MAE": metrics.mean_absolute_error(truth, predicted),
+        "median absolute error": metrics.median_absolute_error(truth, predicted),
+    }
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == pytest.approx([value], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_counts_repeat_rows(kind):
+    """The scores with counts are those of the table in which rows occur several times."""
+    rng = np.random.default_rng(1)
+    truth, P = predictions(60, 3, seed=1)
+    made = ClassMetrics(truth, P) if kind == "classes" else NumberMetrics(P[:, 0], P[:, 1])
+    counts = rng.multinomial(60, np.full(60, 1 / 60), size=4).astype(float)
+    found = made.scores(counts)
+    for b, line in enumerate(counts):
+        rows = np.repeat(np.arange(60), line.astype(int))
+        repeated = made.rows(rows).scores(np.ones((1, 60)))
+        for name, values in found.items():
+            assert values[b] == pytest.approx(repeated[name][0])
+
+
+def test_scores_that_are_not_defined_are_none():
+    found = evaluate(["a", "b"], np.zeros(20, dtype=int), np.tile([0.7, 0.3], (20, 1)), {})
+    assert found.scores["ROC AUC"].value is None
+    assert found.scores["accuracy"].value == 1
+    assert found.classes[1]["recall"] is None
+    constant = evaluate((), np.ones(20), np.arange(20.0), {})
+    assert constant.scores["R²"].value is None
+    assert json.loads(found.to_json())["scores"]["ROC AUC"]["value"] is None
+    assert " -" in str(found)
+
+
+def test_the_interval_contains_the_score_and_depends_on_the_seed_only():
+    truth, P = predictions(150, 3)
+    shares = np.full((150, 3), 1 / 3)
+    first, again, other = (
+        evaluate("abc", truth, P, {"most frequent class": shares}, seed) for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert first != other
+    for name, score in first.scores.items():
+        if name != "calibration error":  # biased upwards in resamples
+            assert score.low <= score.value <= score.high
+        assert score.high > score.low
+    error = first.scores["accuracy"]
+    width = np.sqrt(error.value * (1 - error.value) / 150)
+    assert error.high - error.low == pytest.approx(2 * 1.96 * width, rel=0.15)
+
+
+def test_the_interval_of_many_rows_has_the_right_width():
+    rng = np.random.default_rng(0)
+    n = 40_000
+    truth = rng.normal(size=n)
+    found = evaluate((), truth, truth + rng.normal(size=n), {}).scores["MAE"]
+    width = np.sqrt((1 - 2 / np.pi) / n)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * width, rel=0.15)
+    assert found.low < found.value < found.high
+
+
+def test_the_text_has_a_line_for_each_score_and_class():
+    truth, P = predictions(90, 3)
+    found = evaluate(["a", "b\n", "c"], truth, P, {"coin": P * 0 + 1 / 3})
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["this", "model", "95%", "interval", "coin"]
+    assert [line.split()[0] for line in lines[-3:]] == ["a", r"b\n", "c"]
+    assert len(lines) == 1 + 7 + 1 + 1 + 3
+    assert np.sum(found.confusion) == 90
+    assert sum(one["rows"] for one in found.calibration) == 90
+
+
+def test_a_sample_keeps_rows_together():
+    sample = Sample(50, seed=3)
+    for start in range(0, 1000, 100):
+        rows = np.arange(start, start + 100)
+        sample.add(rows, -rows)
+    rows, negative = sample.arrays()
+    assert sample.seen == 1000
+    assert len(rows) == 50
+    assert (rows == -negative).all()
+    assert 300 < rows.mean() < 700
+    small = Sample(50)
+    small.add(np.arange(7))
+    assert small.arrays()[0].tolist() == list(range(7))
