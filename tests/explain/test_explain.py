@@ -166,25 +166,25 @@ def test_a_hidden_quadratic_layer_by_number():
     assert explain(network).classes[3].label == "neuron 3"
 
 
-def test_effects_are_standard_deviations_of_terms():
+def test_effects_and_shares_of_terms():
     rng = np.random.default_rng(0)
     points = rng.gamma(2.0, size=(400, 3)) * [1, 10, 0.1] + [0, 100, 5]
+    points[:, 2] += points[:, 0]  # correlated
     network = make_network(("quadratic",), "tanh", "logistic", widths=(1,))
-    (item,) = explain(network, points, top=99).classes
-    q, centered = item.surface, points - points.mean(axis=0)
-    assert len(item.terms) == 6 + 3
+    (item,) = explain(network, points, top=None).classes
+    z = network.logits(points)[:, 0]
+    assert len(item.terms) == item.n_terms == 6 + 3
+    total = np.full(400, item.constant)
     for term in item.terms:
-        if term.kind == "linear":
-            values = (
-                q.gradient(points.mean(axis=0))[term.features[0]] * centered[:, term.features[0]]
-            )
-        else:
-            i, j = term.features[0], term.features[-1]
-            values = term.coefficient * centered[:, i] * centered[:, j]
-            assert term.coefficient == pytest.approx(q.Q[i, j] * (1 if i == j else 2))
+        factors = [points[:, i] - c for i, c in zip(term.features, term.centers, strict=True)]
+        values = term.coefficient * np.prod(factors * (2 if term.kind == "squared" else 1), axis=0)
         assert term.effect == pytest.approx(values.std())
-    effects = [term.effect for term in item.terms if term.kind != "linear"]
-    assert effects == sorted(effects, reverse=True)
+        assert term.share == pytest.approx(np.cov(values, z, ddof=0)[0, 1] / z.var())
+        total += values
+    np.testing.assert_allclose(total, z, rtol=1e-9)  # the terms are the equation
+    shares = [abs(term.share) for term in item.terms]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(term.share for term in item.terms) == pytest.approx(1)
 
 
 def test_terms_are_ranked_by_effect_and_not_by_coefficient():
@@ -201,7 +201,7 @@ def test_without_data_the_effects_come_from_the_scaler():
     model = make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, Y)
     given, assumed = explain(model, X), explain(model)
     assert "178 samples" in given.ranked_by
-    assert "scaler" in assumed.ranked_by
+    assert "scales learned in training" in assumed.ranked_by
     # on standardized data the assumed effects have the right size
     for item, other in zip(given.classes, assumed.classes, strict=True):
         assert 0.3 < other.terms[0].effect / item.terms[0].effect < 3
@@ -215,17 +215,17 @@ def test_text_json_and_names():
     text = str(explanation)
     for part in (
         "your own units (StandardScaler undone)",
-        "setosa: ",
-        "[petal length (cm)]",
-        "effect",
+        "([petal length (cm)] - 3.76)",
+        "setosa) = ",
+        "Importance of inputs",
         "Where two classes tie:",
         "setosa and virginica: ",
-        " = 0",
+        "12 smaller terms; --all or top=None lists all",
     ):
         assert part in text
     again = json.loads(json.dumps(explanation.to_dict()))
     assert [item["label"] for item in again["classes"]] == ["setosa", "versicolor", "virginica"]
-    assert len(again["classes"][0]["terms"]) == 4
+    assert len(again["classes"][0]["terms"]) == 2
     assert explain(model, data.data, names=list("abcd")).names == list("abcd")
     with pytest.raises(KeyError):
         explanation["rose"]
@@ -247,7 +247,7 @@ def test_regressor_and_multilabel():
     model = make_pipeline(StandardScaler(), QuadraticRegressor((), random_state=0)).fit(X, target)
     (item,) = explain(model, X).classes
     np.testing.assert_allclose(item.surface.value(X), model.predict(X), rtol=1e-6)
-    assert item.label == "neuron 0"
+    assert item.label == "y"
     with pytest.raises(ValueError, match="'identity' outputs"):
         boundary(model, 0, 1)
     labels = np.column_stack([Y == 0, Y > 0, X[:, 0] > 13]).astype(int)
@@ -259,9 +259,8 @@ def test_regressor_and_multilabel():
 
 def test_models_that_cannot_be_explained_are_refused():
     linear = QuadraticClassifier((4,), layer_kinds="linear", random_state=0).fit(X, Y)
-    for function in (explain, quadrics):
-        with pytest.raises(ValueError, match="no quadratic or reduced layer"):
-            function(linear)
+    with pytest.raises(ValueError, match="no quadratic or reduced layer"):
+        quadrics(linear)
     with pytest.raises(TypeError, match="call fit first"):
         explain(QuadraticClassifier())
     with pytest.raises(TypeError, match="must be a Network, a layer, a fitted quadric estimator"):

@@ -1,11 +1,11 @@
-"""`quadric explain`: print the equations and strongest terms of a model."""
+"""`quadric explain`: print the equations, strongest terms and importances of a model."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quadric.cli._console import errors_as_one_line, print_json, print_notes
+from quadric.cli._console import errors_as_one_line, fail, print_json, print_line, print_notes
 from quadric.cli._model_loading import open_model
 
 
@@ -18,21 +18,52 @@ def explain(
             help="A table used to rank the terms; by default, the ranking uses only the model.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of terms to list for each type.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of terms per equation.")] = 10,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Print all terms, inputs and pairs of classes.")
+    ] = False,
+    permutation: Annotated[
+        bool,
+        typer.Option(
+            "--permutation",
+            help="Also measure how much the score drops if an input is shuffled. "
+            "Needs a table with the target.",
+        ),
+    ] = False,
     precision: Annotated[
         int, typer.Option(min=1, max=17, help="Number of significant digits.")
     ] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result, with all terms, as JSON.")
+    ] = False,
 ) -> None:
-    """Explain a model: the equation, the surface and the strongest terms of each class."""
+    """Explain a model: equations, their strongest terms and the importance of each input."""
     with errors_as_one_line(ValueError, TypeError):
         from quadric.explain import explain as explain_model
+        from quadric.explain import permutation_importances
 
         opened = open_model(model, data)
         print_notes(opened.notes)
-        X, _ = opened.inputs_and_labels()
-        found = explain_model(opened.model, X, top=top, precision=precision)
+        X, y = opened.inputs_and_labels()
+        if permutation and y is None:
+            fail("--permutation needs a table with the target: quadric explain MODEL DATA.")
+        found = explain_model(
+            opened.model,
+            X,
+            target="y" if opened.schema is None else opened.schema.target,
+            top=None if whole or as_json else top,
+            precision=precision,
+        )
+        drops = permutation_importances(opened.model, X, y) if permutation else []
     if as_json:
-        print_json(found.to_dict())
-    else:
-        typer.echo(str(found))
+        more = {"permutation": [one.to_dict() for one in drops]} if permutation else {}
+        print_json(found.to_dict() | more)
+        return
+    typer.echo(str(found))
+    if permutation:
+        from quadric.explain._text import permutation_lines
+
+        classifies = getattr(opened.model, "classes_", None) is not None
+        score = "accuracy" if classifies else "R²"
+        for line in ["", *permutation_lines(drops, score, len(y), whole)]:
+            print_line(line)

@@ -24,6 +24,7 @@ from quadric.estimators._defaults import (
     training_options,
     worth_choosing,
 )
+from quadric.estimators._importances import FeatureImportances
 from quadric.estimators._messages import (
     progress,
     warn_about_training,
@@ -87,7 +88,7 @@ def _solver_is_stochastic(estimator: Any) -> bool:
 if_stochastic = available_if(_solver_is_stochastic)
 
 
-class QuadraticNetworkEstimator(NetworkParameters):
+class QuadraticNetworkEstimator(FeatureImportances, NetworkParameters):
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
     _y_dtype: ClassVar[Any] = None  # the dtype to which y is converted

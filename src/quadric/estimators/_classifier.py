@@ -105,6 +105,9 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     ----------
     network_ : Network
         The trained network.
+    feature_importances_ : array of shape (n_features,)
+        For a single layer: the share of the variance of z that comes from each feature, if the
+        features are independent with mean 0 and variance 1.
     classes_ : array of shape (n_classes,)
         The classes.
     coefs_, intercepts_ : lists of arrays

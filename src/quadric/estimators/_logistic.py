@@ -22,6 +22,7 @@ from quadric.estimators._data import (
     warn_about_scales,
     with_class_weight,
 )
+from quadric.estimators._importances import FeatureImportances
 from quadric.estimators._messages import progress, warn_not_converged
 from quadric.estimators._prediction import ClassPredictions
 from quadric.network import Network
@@ -42,7 +43,9 @@ SHARED = (
 
 
 @dataclass(eq=False, repr=False)
-class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimator):
+class QuadraticLogisticRegression(
+    FeatureImportances, ClassPredictions, ClassifierMixin, BaseEstimator
+):
     """Logistic regression on x, its squares and its products, without expanding them.
 
     The problem is convex. With `solver='lbfgs'`, the result is that of
@@ -89,6 +92,9 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, BaseEstimat
         The classes.
     network_ : Network
         The same model as a network of one layer.
+    feature_importances_ : array of shape (n_features,)
+        Share of the variance of z that comes from each feature, if the features are independent
+        with mean 0 and variance 1.
     n_iter_, n_features_in_ : int
         Number of iterations or epochs, and number of features.
 

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 
 from quadric._utils.arrays import Array
 from quadric.core import Layer
+from quadric.explain._inputs import groups_of, typical_after, typical_encoded
 from quadric.geometry import Quadric
 from quadric.geometry._affine_map import AffineMap
 from quadric.geometry._function import axis_names
@@ -21,7 +22,6 @@ from quadric.pipelines._affine import (
     partly_affine,
 )
 from quadric.pipelines._operations import is_missing
-from quadric.pipelines._table import find
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ class Space:
     activations before the layer), and `note` describes this in a sentence. `maps` are the affine
     steps between the coordinates and the layer, in order. `reach` computes the coordinates of the
     user's X. `typical` holds the means and standard deviations that a scaler has learned, if the
-    first step after the coordinates is a scaler.
+    first step after the coordinates is a scaler. `groups` names the input that each coordinate
+    comes from, so that the columns of a one-hot encoding belong together. `encodings` holds the
+    same positive number for the columns of one one-hot encoding, and 0 for other coordinates.
     """
 
     kind: str
@@ -40,7 +42,9 @@ class Space:
     note: str
     maps: tuple[AffineMap, ...]
     reach: Callable[[Any], Array]
-    typical: tuple[Array, Array] | None = None
+    typical: tuple[Array, Array] | None
+    groups: list[str]
+    encodings: Array
 
     def restate(self, surface: Quadric) -> Quadric:
         """Express a surface over the layer's inputs in these coordinates."""
@@ -67,10 +71,12 @@ def hidden_space(
 
     width = hidden.n_outputs
     note = (
-        f"The equations are in h1 ... h{width}, the activations of the hidden layer before these "
-        "neurons. After a hidden layer, a surface has no quadratic equation in the inputs."
+        "After a hidden layer, a surface has no quadratic equation in the inputs. For an equation, "
+        "train with --hidden none (in Python: hidden_layer_sizes=()). The equations in "
+        f"h1 ... h{width}, the activations of the hidden layer, are in `classes` (--json)."
     )
-    return Space("hidden", [f"h{i + 1}" for i in range(width)], note, (), reach)
+    names = [f"h{i + 1}" for i in range(width)]
+    return Space("hidden", names, note, (), reach, None, names, np.zeros(width, dtype=int))
 
 
 def affine_space(
@@ -110,10 +116,15 @@ def affine_space(
         return _partly_encoded(encoded, fill, Z, _transformed(after[:1], Z if before else X))
 
     width = maps[0].A.shape[-1] if maps else n_inputs
-    typical = _typical(after) if encoded is None else None
     found = _output_names(before, names) if before else names
     if encoded is not None:
         found = _coordinate_names(encoded, after[0], found)
+    shown = _names(found, width)
+    groups, encodings = groups_of(before, encoded, after, shown, names)
+    if encoded is None:
+        typical = typical_after(after)
+    else:
+        typical = typical_encoded(encoded, after[0], encodings)
     note = "The equations are in the model's inputs."
     if obstacle:
         note = (
@@ -124,7 +135,7 @@ def affine_space(
         undone = ", ".join(type(step).__name__ for step in steps)
         note = f"The equations are in your own units ({undone} undone)."
     kind = "features" if obstacle else "inputs"
-    return Space(kind, _names(found, width), note, tuple(maps), reach, typical)
+    return Space(kind, shown, note, tuple(maps), reach, typical, groups, encodings)
 
 
 def _used(maps: Sequence[AffineMap], n: int) -> Array:
@@ -134,23 +145,6 @@ def _used(maps: Sequence[AffineMap], n: int) -> Array:
         weights = step.A != 0
         used = weights & used if weights.ndim == 1 else weights[used].any(axis=0)
     return used
-
-
-def _typical(steps: Sequence[Any]) -> tuple[Array, Array] | None:
-    """Means and standard deviations that the first scaler has learned.
-
-    An imputer before it may drop columns without values; for these, both are zero.
-    """
-    if not steps:
-        return None
-    if type(steps[0]).__name__ == "SimpleImputer":
-        found, kept = _typical(steps[1:]), affine_map(steps[0])
-        return None if found is None else (kept.pull_back(found[0]), kept.pull_back(found[1]))
-    learned = find(steps[0]).typical(steps[0])
-    if learned is None:
-        return None
-    mean, std = np.nan_to_num(np.array(learned, dtype=float))
-    return mean, std
 
 
 # ---- names ----

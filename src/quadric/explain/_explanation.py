@@ -1,20 +1,23 @@
-"""Explanations of a model: the equation, kind and strongest terms of each class."""
+"""Explanations of a model: equations, ranked terms, importances and boundaries."""
 
 import itertools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, unmasked
-from quadric._utils.text import visible
+from quadric.explain import _text
+from quadric.explain._dependence import Dependence, dependences
+from quadric.explain._importances import Importance, importances
+from quadric.explain._meaning import meaning, outputs, shows_kinds, uses_softmax
 from quadric.explain._model import SelectedLayer, select_layer, subtract, tie
-from quadric.explain._terms import Moments, Term, rank_terms
+from quadric.explain._terms import Expansion, Moments, Term
 from quadric.geometry import Quadric
 
-MAX_TERMS = 12  # maximum number of terms in a printed equation
 MAX_PAIRS = 45
 
 
@@ -25,20 +28,41 @@ class ClassExplanation:
     Parameters
     ----------
     label : object
-        The class, or the name of the neuron.
+        The class, the name of the predicted number, or the name of the neuron.
     surface : Quadric
-        The score as a function; the surface is where the score is zero.
-    kind, equation : str
-        Kind and equation of the surface.
+        The score z as a function of the coordinates.
+    kind : str
+        Kind of the surface z = 0.
+    symbol : str
+        Left-hand side of the equation.
+    constant : float
+        Value of z where every coordinate is at its center.
     terms : list of Term
-        The strongest squared terms and interactions, then the strongest linear terms.
+        The strongest terms, in order of decreasing share.
+    n_terms : int
+        Number of all terms.
+    precision : int
+        Number of significant digits in the equation.
     """
 
     label: Any
     surface: Quadric
     kind: str
-    equation: str
+    symbol: str
+    constant: float
     terms: list[Term]
+    n_terms: int
+    precision: int = 3
+
+    @property
+    def equation(self) -> str:
+        """The constant and the terms on one line; omitted terms are counted."""
+        return _text.equation(self)
+
+    @property
+    def omitted_share(self) -> float:
+        """Share of the terms that are not in `terms`."""
+        return 1 - sum(term.share for term in self.terms) if self.n_terms else 0.0
 
     def eigenvectors(self, count: int) -> tuple[Array, Array]:
         """Compute the eigenvalues of Q with the largest magnitude, and their eigenvectors.
@@ -61,6 +85,23 @@ class ClassExplanation:
         order = np.argsort(-np.abs(eigenvalues), kind="stable")[:count]
         return eigenvalues[order], P.T[order]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to plain numbers, strings and lists, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes, except the surface.
+        """
+        return {
+            "label": _plain(self.label),
+            "kind": self.kind,
+            "equation": self.equation,
+            "constant": self.constant,
+            "n_terms": self.n_terms,
+            "terms": [term.to_dict() for term in self.terms],
+        }
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -69,17 +110,26 @@ class Explanation:
     Parameters
     ----------
     title, note, score : str
-        Descriptions of the model, of the coordinates, and of the score.
+        Descriptions of the model, of the coordinates, and of z and the meaning of its sign.
     space : {'inputs', 'features', 'hidden'}
         The coordinates in which the equations are expressed.
     names : list of str
         Names of the coordinates.
     ranked_by : str
-        The data on which the terms were ranked.
+        The data over which variances were computed.
     classes : list of ClassExplanation
         One explanation per class or output.
     boundaries : dict
         The kind of the boundary for each pair of classes.
+    n_pairs : int
+        Number of pairs of classes, including those omitted from `boundaries`.
+    importances : list of Importance
+        The importance of each input, the most important first; empty after a hidden layer.
+    dependences : list of Dependence
+        The partial dependence on each input, the strongest first, for a model with a hidden layer
+        if data are given.
+    shows_kinds : bool
+        Whether the surface z = 0 of an output is a boundary of the model.
     """
 
     title: str
@@ -90,6 +140,10 @@ class Explanation:
     ranked_by: str
     classes: list[ClassExplanation]
     boundaries: dict[tuple[Any, Any], str]
+    n_pairs: int = 0
+    importances: list[Importance] = field(default_factory=list)
+    dependences: list[Dependence] = field(default_factory=list)
+    shows_kinds: bool = False
 
     def __getitem__(self, label: Any) -> ClassExplanation:
         return {item.label: item for item in self.classes}[label]
@@ -105,40 +159,21 @@ class Explanation:
         texts = {
             key: getattr(self, key) for key in ("title", "note", "score", "space", "ranked_by")
         }
-        classes = [
-            {
-                "label": _plain(item.label),
-                "kind": item.kind,
-                "equation": item.equation,
-                "terms": [term.to_dict() for term in item.terms],
-            }
-            for item in self.classes
-        ]
         boundaries = [
             {"classes": [_plain(i), _plain(j)], "kind": kind}
             for (i, j), kind in self.boundaries.items()
         ]
-        return {**texts, "classes": classes, "boundaries": boundaries}
+        return {
+            **texts,
+            "importances": [one.to_dict() for one in self.importances],
+            "classes": [item.to_dict() for item in self.classes],
+            "boundaries": boundaries,
+            "omitted_boundaries": self.n_pairs - len(self.boundaries),
+            "dependences": [one.to_dict() for one in self.dependences],
+        }
 
     def __str__(self) -> str:
-        effect = "Effect: the standard deviation of a term after centering its features, for "
-        lines = [self.title, self.note, self.score, f"{effect}{self.ranked_by}."]
-        for item in self.classes:
-            lines += ["", f"{item.label}: {item.kind}", f"  {item.equation}"]
-            for heading, wanted in (
-                ("squared terms and interactions", ("squared", "interaction")),
-                ("linear terms", ("linear",)),
-            ):
-                terms = [term for term in item.terms if term.kind in wanted]
-                lines.append(f"  strongest {heading}:")
-                width = max((len(str(term)) for term in terms), default=0)
-                for term in terms:
-                    sign = "-" if term.coefficient < 0 else "+"
-                    lines.append(f"    {sign} {term!s:<{width}}  effect {term.effect:.3g}")
-        if self.boundaries:
-            lines += ["", "Where two classes tie:"]
-            lines += [f"  {i} and {j}: {kind}" for (i, j), kind in self.boundaries.items()]
-        return "\n".join(map(visible, lines))
+        return _text.as_text(self)
 
     __repr__ = __str__
 
@@ -148,11 +183,12 @@ def explain(
     X: Any = None,
     *,
     names: Sequence[str] | None = None,
+    target: str = "y",
     layer: int | None = None,
-    top: int = 5,
+    top: int | None = 10,
     precision: int = 3,
 ) -> Explanation:
-    """Explain what a model has learned with equations and ranked terms.
+    """Explain what a model has learned: equations, ranked terms and importances.
 
     Parameters
     ----------
@@ -160,13 +196,17 @@ def explain(
         The model.
     X : array of shape (n_samples, n_features), optional
         Data on which to rank the terms, in the form that the model accepts. Without X, the features
-        are assumed to be independent, with the means and scales learned by the pipeline's scaler.
+        are assumed to be independent and normal, with the means and scales learned by the
+        pipeline's scaler.
     names : sequence of str, optional
         Names of the features. The default is the names that the model was fitted with.
+    target : str
+        Name of the number that a regressor predicts.
     layer : int, optional
-        Index of the layer. The default is the last quadratic or reduced one.
-    top : int
-        Number of terms of each type to keep.
+        Index of the layer. The default is the last quadratic or reduced one, or the last one if all
+        layers are linear.
+    top : int or None
+        Number of terms per equation. None means all terms and all pairs of classes.
     precision : int
         Number of significant digits in the equations.
 
@@ -177,44 +217,62 @@ def explain(
 
     Notes
     -----
+    Equations are written in d = x - center, where the center is the mean of the data (rounded):
+    z = constant + sum s_i d_i + sum q_ii d_i² + sum 2 q_ij d_i d_j. A coefficient therefore is the
+    effect of an input near typical rows, which the coefficient of x_i itself is not. The share of a
+    term T is cov(T, z) / var(z). Shares add up to 1, also if inputs are correlated. The importance
+    of an input is the sum of the shares of its linear and squared terms and of half of its
+    interactions. Within a one-hot encoding, x_i² = x_i and x_i x_j = 0, so that it has linear terms
+    only, and its columns count as one input.
+
     With softmax, only differences between classes matter, so the score of a class is its z minus
     the mean z of all classes. Otherwise, the score is the neuron's own z.
     """
-    top = checks.check_integer("top", top, at_least=1)
-    selected = select_layer(model, layer, names)
+    top = None if top is None else checks.check_integer("top", top, at_least=1)
+    precision = checks.check_integer("precision", precision, at_least=1)
+    selected = select_layer(model, layer, names, or_last=True)
     Q, W, b = selected.functions()
-    score = "The score is the neuron's z; the surface is where it is zero."
-    if selected.is_last and selected.network.activations[-1] == "softmax":
+    if uses_softmax(selected):
         Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
-        score = (
-            "The score of a class is its z minus the mean z of all classes (softmax depends only "
-            "on differences); the surface is where it is zero."
-        )
     space, moments = selected.space, _moments(selected, X)
-    items = [
-        ClassExplanation(
-            label=label,
-            surface=surface,
-            kind=surface.kind,
-            equation=surface.equation(
-                space.names, precision, max_terms=MAX_TERMS, sizes=moments.std
-            ),
-            terms=rank_terms(surface, moments, space.names, top),
+    surfaces = selected.surfaces(Q, W, b)
+    expansions = [Expansion.of(surface, moments, space.encodings) for surface in surfaces]
+    items = []
+    for (label, symbol), surface, expansion in zip(
+        outputs(selected, len(b), target), surfaces, expansions, strict=True
+    ):
+        items.append(
+            ClassExplanation(
+                label=label,
+                surface=surface,
+                kind=surface.kind,
+                symbol=symbol,
+                constant=float(expansion.constant),
+                terms=expansion.terms(space.names, top),
+                n_terms=expansion.n_terms,
+                precision=precision,
+            )
         )
-        for label, surface in zip(
-            _output_labels(selected, len(b)), selected.surfaces(Q, W, b), strict=True
-        )
-    ]
+    hidden = space.kind == "hidden"
+    boundaries, n_pairs = _boundaries(selected, None if top is None else MAX_PAIRS)
     return Explanation(
         title=_title(selected),
         note=space.note,
-        score=score,
+        score=meaning(selected, target),
         space=space.kind,
         names=space.names,
         ranked_by=moments.origin,
         classes=items,
-        boundaries=_boundaries(selected),
+        boundaries=boundaries,
+        n_pairs=n_pairs,
+        importances=[] if hidden else importances(expansions, space.groups),
+        dependences=dependences(model, X, target=target) if hidden and _predicts(model, X) else [],
+        shows_kinds=shows_kinds(selected),
     )
+
+
+def _predicts(model: Any, X: Any) -> bool:
+    return X is not None and hasattr(model, "predict")
 
 
 def _title(selected: SelectedLayer) -> str:
@@ -230,9 +288,12 @@ def _moments(selected: SelectedLayer, X: Any) -> Moments:
     space, n = selected.space, len(selected.space.names)
     if X is None:
         mean, std = space.typical or (np.zeros(n), np.ones(n))
-        learned = "independent features with the means and scales learned by the scaler"
-        origin = learned if space.typical else "features with mean 0 and variance 1"
-        return Moments.assumed(mean, std, f"{origin} (pass X to rank on data)")
+        learned = "the means and scales learned in training"
+        if space.encodings.any():
+            learned += " and equally frequent categories"
+        scales = learned if space.typical else "mean 0 and variance 1"
+        origin = f"independent normal features with {scales} (give data to rank on data)"
+        return Moments.assumed(mean, std, origin)
     X = unmasked("X", X)
     try:
         Z = space.reach(X)
@@ -247,17 +308,16 @@ def _moments(selected: SelectedLayer, X: Any) -> Moments:
     return Moments.of(Z)
 
 
-def _output_labels(selected: SelectedLayer, count: int) -> list[Any]:
-    are_classes = selected.is_last and selected.classes is not None
-    # a single output is the score of the second class
-    return selected.labels[-count:] if are_classes else [f"neuron {k}" for k in range(count)]
-
-
-def _boundaries(selected: SelectedLayer) -> dict[tuple[Any, Any], str]:
+def _boundaries(
+    selected: SelectedLayer, most: int | None
+) -> tuple[dict[tuple[Any, Any], str], int]:
+    """The kinds of the boundaries of at most `most` pairs of classes, and the number of pairs."""
     if not selected.is_last or not selected.chooses_a_class or selected.network.n_outputs < 2:
-        return {}
-    pairs = itertools.islice(itertools.combinations(range(len(selected.labels)), 2), MAX_PAIRS)
-    return {(selected.labels[i], selected.labels[j]): tie(selected, i, j).kind for i, j in pairs}
+        return {}, 0
+    labels = selected.labels
+    pairs = itertools.islice(itertools.combinations(range(len(labels)), 2), most)
+    found = {(labels[i], labels[j]): tie(selected, i, j).kind for i, j in pairs}
+    return found, math.comb(len(labels), 2)
 
 
 def _plain(label: Any) -> Any:

@@ -55,11 +55,16 @@ class SelectedLayer:
 
 
 def select_layer(
-    model: Any, layer: int | None = None, names: Sequence[str] | None = None
+    model: Any,
+    layer: int | None = None,
+    names: Sequence[str] | None = None,
+    *,
+    or_last: bool = False,
 ) -> SelectedLayer:
     """Select a layer of a model, by default the last quadratic or reduced one.
 
-    `names` replaces the feature names that the model was fitted with.
+    With `or_last`, the last layer is selected if all layers are linear. `names` replaces the
+    feature names that the model was fitted with.
     """
     if isinstance(model, Layer):
         model = Network([model], ["identity"])
@@ -68,6 +73,8 @@ def select_layer(
     steps = [step for _, step in named_steps]
     name = type(estimator).__name__
     curved = [l for l, layer in enumerate(network.layers) if not isinstance(layer, Linear)]
+    if layer is None and not curved and or_last:
+        layer = -1
     if layer is None and not curved:
         raise ValueError(
             f"this {name} has no quadratic or reduced layer, so it has no quadrics: its boundaries "

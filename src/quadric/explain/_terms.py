@@ -1,12 +1,25 @@
-"""The terms of a quadratic function, ranked by their effect on data."""
+"""The terms of a quadratic function about the mean of the data, and their shares of its variance.
 
+With d = x - center, every quadratic function is
+
+    z = constant + sum_i slopes_i d_i + sum_{i <= j} products_ij d_i d_j
+
+The share of a term is its covariance with z divided by the variance of z. The shares of all terms
+add up to 1. They are the terms' own variances if the terms are uncorrelated.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.core._variance import monomial_coefficients, term_variances
 from quadric.geometry import Quadric
+from quadric.geometry._function import plain_name
+
+CENTER_DIGITS = 3  # significant digits of a center, relative to the spread of its feature
 
 
 @dataclass(frozen=True)
@@ -15,29 +28,39 @@ class Term:
 
     Parameters
     ----------
-    kind : {'squared', 'interaction', 'linear'}
+    kind : {'linear', 'squared', 'interaction'}
         Type of the term.
     features : tuple of int
         Indices of its one or two coordinates.
     names : tuple of str
         Names of the coordinates.
+    centers : tuple of float
+        What is subtracted from each coordinate: its mean, rounded.
     coefficient : float
-        Coefficient of x_i² or of x_i x_j (that is, 2 q_ij). For a linear term, the slope at the
-        mean of the data.
+        Coefficient of d_i, d_i² or d_i d_j, with d_i = x_i - center_i.
     effect : float
-        Standard deviation of the term after centering its features: of q_ii (x_i - mean_i)², of
-        2 q_ij (x_i - mean_i)(x_j - mean_j), or of the slope times (x_i - mean_i). It is in units
-        of z and does not depend on the units of the features.
+        Standard deviation of the term, in units of z.
+    share : float
+        Covariance of the term with z, divided by the variance of z. The shares of all terms add up
+        to 1; a share is negative if the term reduces the variance of the other terms.
     """
 
     kind: str
     features: tuple[int, ...]
     names: tuple[str, ...]
+    centers: tuple[float, ...]
     coefficient: float
     effect: float
+    share: float
 
     def __str__(self) -> str:
         return self.names[0] + "²" if self.kind == "squared" else "·".join(self.names)
+
+    @property
+    def monomial(self) -> str:
+        """The term without its coefficient, for instance '(width - 1.2)²'."""
+        factors = [_factor(*pair) for pair in zip(self.names, self.centers, strict=True)]
+        return factors[0] + "²" if self.kind == "squared" else "·".join(factors)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the term to plain numbers, strings and lists, ready for JSON.
@@ -48,67 +71,157 @@ class Term:
             The term as a string, and its attributes.
         """
         return {
-            "term": str(self),
+            "term": self.monomial,
             "kind": self.kind,
             "features": list(self.names),
+            "centers": list(self.centers),
             "coefficient": self.coefficient,
             "effect": self.effect,
+            "share": self.share,
         }
+
+
+def written(term: Term, precision: int) -> str:
+    """The sign, the coefficient and the monomial, for instance '- 0.3 (width - 1.2)²'."""
+    return f"{signed(term.coefficient, precision)} {term.monomial}"
+
+
+def signed(number: float, precision: int) -> str:
+    """A number with its sign in front: '- 0.3'."""
+    return f"{'-' if number < 0 else '+'} {abs(number):.{precision}g}"
+
+
+def _factor(name: str, center: float) -> str:
+    name = plain_name(name)
+    return name if center == 0 else f"({name} {signed(-center, 12)})"
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the data by which terms are ranked.
+    """Moments of the data, or assumed ones if `deviations` is None.
 
-    `products` holds the standard deviations of (x_i - mean_i)(x_j - mean_j), and `origin`
+    `deviations` holds x - center, `products` the standard deviations of d_i d_j, and `origin`
     describes the data in words.
     """
 
     mean: Array
     std: Array
+    center: Array
     products: Array
     origin: str
+    deviations: Array | None = None
 
     @classmethod
     def of(cls, X: Array) -> Self:
-        mean = X.mean(axis=0)
-        Z = X - mean
-        squares = Z**2
-        second = Z.T @ Z / len(Z)
-        fourth = squares.T @ squares / len(Z)
-        return cls(
-            mean,
-            np.sqrt(squares.mean(axis=0)),
-            np.sqrt(np.maximum(fourth - second**2, 0.0)),
-            f"the {len(X)} samples given",
-        )
+        mean, std = X.mean(axis=0), X.std(axis=0)
+        center = _rounded(mean, std)
+        D = X - center
+        squares = D**2
+        second = D.T @ D / len(D)
+        fourth = squares.T @ squares / len(D)
+        spread = np.sqrt(np.maximum(fourth - second**2, 0.0))
+        return cls(mean, std, center, spread, f"the {len(X)} samples given", D)
 
     @classmethod
     def assumed(cls, mean: Array, std: Array, origin: str) -> Self:
         """The moments of independent normal features."""
         products = np.outer(std, std)
         np.fill_diagonal(products, np.sqrt(2) * std**2)
-        return cls(mean, std, products, origin)
+        return cls(mean, std, _rounded(mean, std), products, origin)
 
 
-def rank_terms(surface: Quadric, moments: Moments, names: list[str], top: int) -> list[Term]:
-    """The `top` strongest squared terms and interactions and the `top` strongest linear ones."""
-    rows, columns = np.triu_indices(surface.n_dims)
-    coefficients = surface.Q[rows, columns] * np.where(rows == columns, 1.0, 2.0)
-    effects = np.abs(coefficients) * moments.products[rows, columns]
-    strongest = np.argsort(-effects, kind="stable")[:top]
-    pairs = zip(rows[strongest].tolist(), columns[strongest].tolist(), strict=True)
-    curved = [((i,) if i == j else (i, j)) for i, j in pairs]
-    slopes = surface.gradient(moments.mean)
-    strengths = np.abs(slopes) * moments.std
-    steepest = np.argsort(-strengths, kind="stable")[:top]
+def _rounded(mean: Array, std: Array) -> Array:
+    """The means, rounded as they are printed, so that the printed equation is exact."""
+    size = np.where(std > 0, std, np.where(mean != 0, np.abs(mean), 1.0))
+    decimals = CENTER_DIGITS - 1 - np.floor(np.log10(size)).astype(int)
+    pairs = zip(mean.tolist(), decimals.tolist(), strict=True)
+    return np.array([round(value, min(digits, 300)) + 0.0 for value, digits in pairs])
 
-    def term(kind: str, features: tuple[int, ...], coefficient: float, effect: float) -> Term:
-        return Term(kind, features, tuple(names[i] for i in features), coefficient, effect)
 
-    return [
-        term("interaction" if len(features) == 2 else "squared", features, *numbers)
-        for features, *numbers in zip(
-            curved, coefficients[strongest].tolist(), effects[strongest].tolist(), strict=True
+@dataclass(frozen=True)
+class Expansion:
+    """A quadratic function about a center, and the variance that comes from each of its terms.
+
+    `covariances` are those of the terms with z: of slopes_i d_i, and, upper triangular, of
+    products_ij d_i d_j. Their sum is `variance`, the variance of z.
+    """
+
+    constant: float
+    slopes: Array
+    products: Array
+    covariances: tuple[Array, Array]
+    moments: Moments
+
+    @classmethod
+    def of(cls, surface: Quadric, moments: Moments, encodings: Array) -> Self:
+        center = moments.center
+        slopes, products = surface.gradient(center), monomial_coefficients(surface.Q)
+        constant = surface.value(center)
+        for number in np.unique(encodings[encodings > 0]):
+            constant += _make_linear(slopes, products, center, np.flatnonzero(encodings == number))
+        if moments.deviations is None:
+            variances = term_variances(slopes, products, moments.std)
+            return cls(constant, slopes, products, variances, moments)
+        D = moments.deviations
+        z = constant + D @ slopes + ((D @ products) * D).sum(axis=1)
+        residual = (z - z.mean()) / len(z)
+        covariances = slopes * (D.T @ residual), products * ((D * residual[:, None]).T @ D)
+        return cls(constant, slopes, products, covariances, moments)
+
+    @property
+    def variance(self) -> float:
+        return float(sum(part.sum() for part in self.covariances))
+
+    def terms(self, names: Sequence[str], top: int | None) -> list[Term]:
+        """The `top` terms with the largest shares in absolute value; None means all of them."""
+        n, center, moments = len(self.slopes), self.moments.center, self.moments
+        rows, columns = np.nonzero(self.products)
+        linear = np.flatnonzero(self.slopes)
+        coefficients = np.concatenate([self.slopes[linear], self.products[rows, columns]])
+        spreads = np.concatenate([moments.std[linear], moments.products[rows, columns]])
+        covariances = np.concatenate(
+            [self.covariances[0][linear], self.covariances[1][rows, columns]]
         )
-    ] + [term("linear", (i,), float(slopes[i]), float(strengths[i])) for i in steepest.tolist()]
+        variance = self.variance
+        shares = covariances / variance if variance > 0 else np.zeros(len(covariances))
+        effects = np.abs(coefficients) * spreads
+        strongest = np.lexsort((-effects, -np.abs(shares)))[:top]
+        places = np.concatenate([linear, n + rows * n + columns])[strongest]
+        found = []
+        for k, place in zip(strongest.tolist(), places.tolist(), strict=True):
+            i, j = divmod(place - n, n) if place >= n else (place, place)
+            kind = "linear" if place < n else "squared" if i == j else "interaction"
+            features = (i,) if i == j else (i, j)
+            found.append(
+                Term(
+                    kind,
+                    features,
+                    tuple(names[f] for f in features),
+                    tuple(float(center[f]) for f in features),
+                    float(coefficients[k]),
+                    float(effects[k]),
+                    float(shares[k]),
+                )
+            )
+        return found
+
+    @property
+    def n_terms(self) -> int:
+        return int(np.count_nonzero(self.slopes) + np.count_nonzero(self.products))
+
+
+def _make_linear(slopes: Array, products: Array, center: Array, columns: Array) -> float:
+    """Replace the products within one one-hot encoding by linear terms, in place.
+
+    In a row, at most one of the columns is 1 and the others are 0, so x_i² = x_i and x_i x_j = 0.
+    Returns the change of the constant.
+    """
+    block = np.ix_(columns, columns)
+    inside, p = products[block].copy(), center[columns]
+    products[block] = 0.0
+    squares = np.diagonal(inside)
+    pairs = inside - np.diag(squares)
+    # (x_i - p_i)² = (1 - 2 p_i)(x_i - p_i) + p_i (1 - p_i), and
+    # (x_i - p_i)(x_j - p_j) = -p_j (x_i - p_i) - p_i (x_j - p_j) - p_i p_j
+    slopes[columns] += squares * (1 - 2 * p) - (pairs + pairs.T) @ p
+    return float(squares @ (p * (1 - p)) - p @ pairs @ p)

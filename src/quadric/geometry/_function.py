@@ -255,11 +255,16 @@ class _Style:
         return f"{'-' if coefficient < 0 else '+'} {number}"
 
 
+def plain_name(name: str) -> str:
+    """A name in an equation; one that is not a single word is put in brackets."""
+    return name if re.fullmatch(r"\w+", name) else f"[{name}]"
+
+
 def _text_style(names: Sequence[str]) -> _Style:
     """4 x² - 2 x·y; a name that is not one word is put in brackets."""
     letters = all(re.fullmatch(r"[^\W\d_]", name) for name in names)
     return _Style(
-        names=[name if re.fullmatch(r"\w+", name) else f"[{name}]" for name in names],
+        names=[plain_name(name) for name in names],
         times=" ",
         joint="" if letters else "·",
         square="²",

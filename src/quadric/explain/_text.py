@@ -1,0 +1,128 @@
+"""An explanation as text: one line per term, strongest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quadric._utils.text import counted, visible
+from quadric.explain._terms import signed, written
+
+if TYPE_CHECKING:
+    from quadric.explain._explanation import ClassExplanation, Explanation
+    from quadric.explain._permutation import PermutationImportance
+
+MOST_INPUTS = 15  # in the table of importances
+
+
+def equation(item: ClassExplanation) -> str:
+    """The equation of one output on one line."""
+    parts = [text for text, _ in _parts(item, "")]
+    return f"{item.symbol} = {' '.join(parts)}"
+
+
+def as_text(found: Explanation) -> str:
+    """The whole explanation."""
+    lines = [found.title, found.note]
+    if found.space == "hidden":
+        lines += _dependence_lines(found)
+        return "\n".join(map(visible, lines))
+    lines += [
+        found.score,
+        f"Percentages: shares of the variance, for {found.ranked_by}. All shares add up to 100 %; "
+        "a negative share means that the term offsets others.",
+        "",
+        *importance_lines(found),
+    ]
+    for item in found.classes:
+        lines += ["", *_equation_lines(item)]
+        if found.shows_kinds:
+            lines.append(f"  The surface {item.symbol} = 0: {item.kind}.")
+    lines += _boundary_lines(found)
+    return "\n".join(map(visible, lines))
+
+
+def importance_lines(found: Explanation) -> list[str]:
+    """The table of importances."""
+    shown = found.importances
+    omitted = 0
+    if any(len(item.terms) < item.n_terms for item in found.classes):
+        shown, omitted = shown[:MOST_INPUTS], max(0, len(shown) - MOST_INPUTS)
+    width = max(len("Importance of inputs"), *(2 + len(visible(one.name)) for one in shown))
+    lines = [f"{'Importance of inputs':<{width}}   total   linear  squared  interactions"]
+    for one in shown:
+        lines.append(
+            f"{'  ' + visible(one.name):<{width}}  {percent(one.total)}  {percent(one.linear)}  "
+            f"{percent(one.squared)}  {percent(one.interactions):>12}"
+        )
+    if omitted:
+        lines.append(f"  ({counted(omitted, 'less important input')}; --all or top=None lists all)")
+    return lines
+
+
+def permutation_lines(
+    found: Iterable[PermutationImportance], score: str, count: int, whole: bool
+) -> list[str]:
+    """The table of permutation importances; `score` names the score that drops."""
+    found = list(found)
+    shown = found if whole else found[:MOST_INPUTS]
+    width = max(2 + len(visible(one.name)) for one in shown)
+    lines = [f"Drop of the {score} if an input is shuffled ({counted(count, 'row')})"]
+    for one in shown:
+        lines.append(f"{'  ' + visible(one.name):<{width}}  {one.mean:8.4f} ± {one.std:.4f}")
+    if len(found) > len(shown):
+        lines.append(f"  ({counted(len(found) - len(shown), 'less important input')}; use --all)")
+    return lines
+
+
+def percent(share: float) -> str:
+    """A share as a percentage of seven characters; never '-0.0 %'."""
+    return f"{round(100 * share, 1) + 0.0:5.1f} %"
+
+
+def _equation_lines(item: ClassExplanation) -> list[str]:
+    head, *rest = _parts(item)
+    width = max([len(visible(text)) for text, _ in rest], default=0)
+    lines = [f"{item.symbol} = {head[0]}"]
+    lines += [f"  {visible(text):<{width}}  {percent(share)}" for text, share in rest]
+    return lines
+
+
+def _parts(
+    item: ClassExplanation, hint: str = "; --all or top=None lists all"
+) -> list[tuple[str, float]]:
+    """The constant, the terms and the omitted terms, each with its share."""
+    precision = item.precision
+    constant = signed(item.constant, precision).removeprefix("+ ").replace("- ", "-")
+    parts = [(constant, 0.0)]
+    parts += [(written(term, precision), term.share) for term in item.terms]
+    if item.n_terms > len(item.terms):
+        omitted = counted(item.n_terms - len(item.terms), "smaller term")
+        parts.append((f"+ ({omitted}{hint})", item.omitted_share))
+    return parts
+
+
+def _boundary_lines(found: Explanation) -> list[str]:
+    if not found.boundaries:
+        return []
+    lines = ["", "Where two classes tie:"]
+    lines += [f"  {i} and {j}: {kind}" for (i, j), kind in found.boundaries.items()]
+    omitted = found.n_pairs - len(found.boundaries)
+    if omitted:
+        i, j = list(found.boundaries)[-1]
+        lines.append(
+            f"  ({len(found.boundaries)} of {found.n_pairs} pairs; omitted: those after {i} and "
+            f"{j}, in the order of the classes. --all or top=None lists all)"
+        )
+    return lines
+
+
+def _dependence_lines(found: Explanation) -> list[str]:
+    if not found.dependences:
+        return ["Give data to see how the predictions depend on each input."]
+    shown = found.dependences[:MOST_INPUTS]
+    lines = ["", "Mean prediction if one input is set to a value (partial dependence):"]
+    lines += [f"  {one}" for one in shown]
+    if len(found.dependences) > len(shown):
+        lines.append(f"  ({counted(len(found.dependences) - len(shown), 'weaker input')} omitted)")
+    return lines

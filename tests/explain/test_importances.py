@@ -1,0 +1,192 @@
+"""Importances: exact shares of the variance, one-hot columns grouped, and permutation."""
+
+import numpy as np
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_iris
+from sklearn.feature_selection import SelectFromModel
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from quadric import (
+    Linear,
+    Network,
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+    Reduced,
+)
+from quadric.explain import dependence, explain, permutation_importances
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def shop(library="pandas", n=400):
+    """A table with two numbers and two categories; z depends on all but `size`."""
+    module = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    color, size = rng.choice(["red", "green", "blue"], n), rng.choice(["s", "m"], n)
+    age, income = rng.normal(10, 3, n), rng.gamma(2, 2, n)
+    price = 5 * age + 2 * (age - 10) ** 2 + 10 * (color == "red") * income
+    frame = module.DataFrame({"age": age, "income": income, "color": color, "size": size})
+    return frame, price
+
+
+def shop_model(frame, price, hidden=()):
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age", "income"]),
+        (OneHotEncoder(), ["color", "size"]),
+    )
+    return make_pipeline(columns, QuadraticRegressor(hidden, random_state=0)).fit(frame, price)
+
+
+def test_a_regressor_is_an_equation_of_its_target():
+    frame, price = shop()
+    model = shop_model(frame, price)
+    found = explain(model, frame, target="price", top=None)
+    (item,) = found.classes
+    assert item.equation.startswith("price = ")
+    assert " = 0" not in str(found)
+    assert "A positive term raises the predicted price." in str(found)
+    # the printed terms alone give the predictions
+    encoded = {name: frame[name].to_numpy() for name in ("age", "income")}
+    for name in found.names[2:]:
+        column, value = name.split("__")[1].split("_")
+        encoded[name] = (frame[column] == value).to_numpy().astype(float)
+    z = np.full(len(frame), item.constant)
+    for term in item.terms:
+        factors = [encoded[n] - c for n, c in zip(term.names, term.centers, strict=True)]
+        z += term.coefficient * np.prod(factors * (2 if term.kind == "squared" else 1), axis=0)
+    np.testing.assert_allclose(z, model.predict(frame), rtol=1e-7)
+
+
+def test_one_hot_columns_are_one_input():
+    frame, price = shop()
+    found = explain(shop_model(frame, price), frame)
+    by_name = {one.name: one for one in found.importances}
+    assert next(iter(by_name)) == "age"
+    assert set(by_name) == {"age", "income", "color", "size"}
+    assert sum(one.total for one in found.importances) == pytest.approx(1)
+    assert by_name["color"].squared == by_name["size"].squared == 0  # x² = x
+    assert by_name["age"].squared > 0.2
+    assert by_name["color"].interactions > 0.01
+    assert abs(by_name["size"].total) < 1e-3
+    assert "equally frequent categories" in explain(shop_model(frame, price)).ranked_by
+
+
+def test_importances_of_a_known_function():
+    """z = 2 x1 + 3 x2² + 4 x1 x3, with independent inputs of variance 1."""
+    Q = np.zeros((1, 3, 3))
+    Q[0, 1, 1], Q[0, 0, 2], Q[0, 2, 0] = 3, 2, 2
+    network = Network.create(3, [("quadratic", 1, "identity")], rng=0)
+    network.layers[0].Q, network.layers[0].W, network.layers[0].b = Q, [[2.0, 0, 0]], [1.0]
+    total = 4 + 18 + 16
+    found = {one.name: one for one in explain(network).importances}
+    assert found["x1"].linear == pytest.approx(4 / total)
+    assert found["x1"].interactions == found["x3"].interactions == pytest.approx(8 / total)
+    assert found["x2"].squared == found["x2"].total == pytest.approx(18 / total)
+    points = np.random.default_rng(0).normal(size=(200_000, 3))
+    for one in explain(network, points).importances:
+        assert one.total == pytest.approx(found[one.name].total, abs=0.02)
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_feature_importances_agree_with_explain(labels):
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = QuadraticLogisticRegression(C=0.1).fit(X, np.minimum(y, labels - 1))
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    for one in explain(model).importances:
+        assert model.feature_importances_[int(one.name[1]) - 1] == pytest.approx(one.total)
+    selector = SelectFromModel(model, importance_getter="feature_importances_", max_features=2)
+    assert selector.fit(X, y).get_support().sum() <= 2
+
+
+def test_feature_importances_of_reduced_and_linear_layers():
+    rng = np.random.default_rng(0)
+    for layer in (
+        Reduced(*(rng.normal(size=shape) for shape in ((2, 3), (2,), (2, 3), (2,)))),
+        Linear(rng.normal(size=(2, 3)), rng.normal(size=2)),
+    ):
+        model = QuadraticRegressor(())
+        model.network_ = Network([layer], ["identity"])
+        shares = {one.name: one.total for one in explain(model).importances}
+        expected = [shares[f"x{i}"] for i in (1, 2, 3)]
+        np.testing.assert_allclose(model.feature_importances_, expected)
+
+
+def test_feature_importances_need_a_single_layer():
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier((3,), max_iter=5, random_state=0).fit(X, y)
+    assert not hasattr(model, "feature_importances_")
+    with pytest.raises(AttributeError, match=r"hidden_layer_sizes=\(\).*permutation_importances"):
+        _ = model.feature_importances_
+    with pytest.raises(AttributeError, match="not fitted yet"):
+        _ = QuadraticLogisticRegression().feature_importances_
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
+def test_permutation_importances(library):
+    if library == "numpy":
+        X = np.random.default_rng(0).normal(size=(200, 3))
+        y = X[:, 0] * X[:, 1]
+        model = QuadraticRegressor((), random_state=0).fit(X, y)
+        expected = {"x1", "x2"}
+    else:
+        X, y = shop(library)
+        model = shop_model(X, y)
+        expected = {"age", "income", "color"}
+    found = permutation_importances(model, X, y)
+    assert {one.name for one in found if one.mean > 0.01} == expected
+    assert [one.mean for one in found] == sorted((one.mean for one in found), reverse=True)
+    assert found == permutation_importances(model, X, y)  # the default seed is fixed
+    with pytest.raises(ValueError, match="y must hold"):
+        permutation_importances(model, X, y[:5])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_partial_dependence(library):
+    frame, price = shop(library)
+    model = shop_model(frame, price)
+    on_color = dependence(model, frame, ["color"])
+    assert on_color.grids == (["blue", "green", "red"],)
+    income = frame["income"].to_numpy()
+    assert on_color.mean[2, 0] - on_color.mean[0, 0] == pytest.approx(10 * income.mean(), rel=0.05)
+    both = dependence(model, frame, ["age", "color"], size=5)
+    assert both.mean.shape == (5, 3, 1)
+    with pytest.raises(ValueError, match=r"the inputs are age, income, color, size\. Got 'weight'"):
+        dependence(model, frame, ["weight"])
+
+
+def test_a_hidden_layer_is_explained_by_partial_dependence():
+    frame, price = shop()
+    model = shop_model(frame, price, hidden=(8,))
+    text = str(explain(model, frame, target="price"))
+    assert "--hidden none" in text
+    assert "hidden_layer_sizes=()" in text
+    assert "color: price = " in text
+    assert "h1²" not in text
+    assert "Give data" in str(explain(model))
+
+
+def test_linear_layers_are_explained():
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(
+        StandardScaler(), QuadraticClassifier((), layer_kinds="linear", random_state=0)
+    ).fit(X, y)
+    item = explain(model, X).classes[1]
+    assert {term.kind for term in item.terms} == {"linear"}
+    assert item.kind == "hyperplane"
+    hidden = QuadraticClassifier((4,), layer_kinds="linear", random_state=0).fit(X, y)
+    assert "p(2) = " in str(explain(hidden, X))
+
+
+def test_omitted_pairs_are_counted():
+    network = Network.create(2, [("quadratic", 12, "softmax")], init="normal", scale=1.0, rng=0)
+    text = str(explain(network))
+    assert "45 of 66 pairs; omitted: those after 4 and 11, in the order of the classes" in text
+    assert explain(network).to_dict()["omitted_boundaries"] == 21
+    whole = explain(network, top=None)
+    assert len(whole.boundaries) == 66
+    assert "omitted" not in str(whole)
