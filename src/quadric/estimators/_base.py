@@ -2,7 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,17 +13,20 @@ from sklearn.utils.metaestimators import available_if
 
 from quadric._utils.arrays import Array, Matrix
 from quadric.core import Stack, draw_layers
+from quadric.errors import MemoryLimitError
 from quadric.estimators import _data
 from quadric.estimators._defaults import (
-    Candidate,
+    CHOSEN_ON,
+    LBFGS_SAMPLES,
+    MOST_EVALUATED,
+    MOST_WORK,
     NetworkParameters,
     batch_size_for,
     candidates,
     hidden_sizes,
-    select,
     solver_for,
     training_options,
-    worth_choosing,
+    without_choice,
 )
 from quadric.estimators._importances import FeatureImportances
 from quadric.estimators._messages import (
@@ -31,6 +35,7 @@ from quadric.estimators._messages import (
     warn_not_converged,
     warn_user,
 )
+from quadric.estimators._selection import Candidate, can_choose, select
 from quadric.network import Network
 from quadric.training import (
     Architecture,
@@ -42,6 +47,8 @@ from quadric.training import (
     train,
 )
 
+FEWEST_EVALUATIONS = 10
+MERGED = 0.25  # with fewer distinct samples than this share, repeated ones are held out one by one
 KEPT_LOSSES = 10_000  # by `partial_fit`, which may be called any number of times
 
 
@@ -75,6 +82,7 @@ class _Plan:
     dtype: np.dtype[Any]
     candidates: list[Candidate]
     seed: int = 0
+    skipped: list[dict[str, Any]] = field(default_factory=list)
 
 
 def _solver_is_stochastic(estimator: Any) -> bool:
@@ -165,14 +173,17 @@ class QuadraticNetworkEstimator(FeatureImportances, NetworkParameters):
         data = _data.check_fit_data(self, X, y, sample_weight, reset=anew, y_dtype=self._y_dtype)
         problem = self._problem(data, anew=anew, incremental=incremental)
         plan = self._plan(data.X, problem, anew=anew, incremental=incremental)
-        self._check_memory(data, problem, plan)
+        if plan.candidates:
+            plan = self._affordable(data, problem, plan)
+        else:
+            self._check_memory(data, problem, plan)
         if anew:
             _data.warn_about_scales(data.X, type(self).__name__)
             self._state = TrainingState()
         Y = problem.encode(plan.dtype)
         samples = _data.as_samples(data.X, Y, problem.weight, plan.dtype)
         if plan.solver == "lbfgs":
-            self._minimize(_data.merge_repeated(samples), problem, plan)
+            self._minimize(samples, problem, plan)
         else:
             self._run_epochs(samples, problem, plan)
         return self
@@ -192,7 +203,7 @@ class QuadraticNetworkEstimator(FeatureImportances, NetworkParameters):
             if self.alpha != "auto":
                 self._alpha = float(self.alpha)
             return _Plan(solver, incremental, rng, self.network_.dtype, [])
-        among = candidates(self, n_inputs, problem.n_outputs, solver)
+        among = candidates(self, n_samples, n_inputs, problem.n_outputs, solver)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         return _Plan(solver, incremental, rng, np.dtype(self.dtype or X.dtype), among, seed)
 
@@ -210,6 +221,31 @@ class QuadraticNetworkEstimator(FeatureImportances, NetworkParameters):
                 f"{problem.n_outputs} outputs and {problem.last!r}. Use a new estimator, or "
                 "warm_start=False."
             )
+
+    def _affordable(self, data: _data.FitData, problem: Problem, plan: _Plan) -> _Plan:
+        """Leave out candidates that would need too much time or memory.
+
+        Raise MemoryLimitError, before anything large is allocated, if no candidate is left.
+        """
+        N, n = data.X.shape
+        kept: list[Candidate] = []
+        errors: list[MemoryLimitError] = []
+        for layers, group in groupby(plan.candidates, key=lambda one: one.layers):
+            same = list(group)
+            work = Architecture(n, layers, plan.dtype.itemsize).n_parameters * min(N, LBFGS_SAMPLES)
+            try:
+                self._check_memory(data, problem, replace(plan, candidates=same))
+            except MemoryLimitError as error:
+                errors.append(error)
+                plan.skipped.append({"shape": str(same[0]), "skipped": error.fact})
+                continue
+            if kept and work > MOST_WORK:
+                plan.skipped.append({"shape": str(same[0]), "skipped": "It would take too long."})
+            else:
+                kept += same
+        if errors and not kept:
+            raise min(errors, key=lambda error: error.needed)
+        return replace(plan, candidates=kept)
 
     def _check_memory(self, data: _data.FitData, problem: Problem, plan: _Plan) -> None:
         """Raise MemoryLimitError before anything large is allocated."""
@@ -235,31 +271,54 @@ class QuadraticNetworkEstimator(FeatureImportances, NetworkParameters):
     def _minimize(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
         """Choose among the candidates, then run L-BFGS."""
         options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
-        among, used = plan.candidates, 0
-        if not worth_choosing(among, len(samples), options):
-            among = among[:1]
-        networks = [self._build(candidate, samples, problem, plan) for candidate in among]
+        among, used, tried, given = plan.candidates, 0, plan.skipped, samples
+        many = len(samples) > LBFGS_SAMPLES and len(among) > 1
+        if many:
+            given = samples.take(np.sort(plan.rng.permutation(len(samples))[:CHOSEN_ON]))
+        else:
+            samples = _data.merge_repeated(samples)
+            given = samples if len(samples) >= MERGED * len(given) else given
+        if not can_choose(among, len(given), options):
+            among = among and [without_choice(among, given.X.shape[1])]
         if among:
-            self.network_, self._alpha = networks[0], among[0].alpha
+            self.network_ = self._build(among[0], samples, problem, plan)
+            self._alpha = among[0].alpha
         mean, scale = np.zeros(1), np.ones(1)
         if problem.standardize:
             last = self.network_.layers[-1]
             samples, mean, scale = _data.standardize(samples, last)
+            given = replace(given, Y=((given.Y - mean) / scale).astype(samples.Y.dtype))
             if not among:  # a warm start: the network predicts in the units of the targets
                 _data.scale_outputs(last, 1 / scale, -mean / scale)
         try:
             if len(among) > 1:
-                entries = zip(among, networks, strict=True)
-                best, self.network_, used, evaluations = select(
-                    list(entries), problem.loss, samples, options, plan.rng
+                choice = select(
+                    among,
+                    lambda candidate: self._build(candidate, samples, problem, plan),
+                    problem.loss,
+                    given,
+                    options,
+                    plan.rng,
                 )
-                self._alpha = best.alpha
-                epochs, left = max(1, options.epochs - used), self.max_fun - evaluations
-                options = replace(options, epochs=epochs, max_evaluations=left)
+                self.network_, self._alpha = choice.network, choice.candidate.alpha
+                used, tried = choice.iterations, [*choice.tried, *plan.skipped]
+                left = self.max_fun - choice.evaluations
+                options = replace(
+                    options,
+                    epochs=max(1, options.epochs - used),
+                    max_evaluations=left,
+                    relevance=choice.relevance,
+                )
+                if many:
+                    work = len(samples) * choice.n_parameters
+                    most = max(FEWEST_EVALUATIONS, int(MOST_EVALUATED / work))
+                    options = replace(options, max_evaluations=min(left, most))
             self._train(samples, problem, options, plan)
         finally:
             if problem.standardize:
                 _data.scale_outputs(self.network_.layers[-1], scale, mean)
+        if plan.candidates:
+            self.selection_ = tried
         self.n_iter_ += used
         # with solver='auto', the limits are a budget, and reaching them is not a failure
         if self._state.history.exhausted and self.solver == "lbfgs":

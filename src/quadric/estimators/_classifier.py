@@ -34,9 +34,10 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     Parameters
     ----------
     hidden_layer_sizes : sequence of int, int or 'auto', default='auto'
-        The widths of the hidden layers; () means a single layer. 'auto' chooses between a single
-        quadratic layer and 32 hidden neurons on held-out samples if the solver is 'lbfgs' and there
-        are at most 32 features; otherwise it means 32 hidden neurons.
+        The widths of the hidden layers; () means a single layer. 'auto' chooses among a linear
+        layer, a quadratic layer and 32 or 64 hidden neurons with a quadratic or linear output, on
+        held-out samples, if the solver is 'lbfgs'; otherwise it means 32 hidden neurons. The
+        attribute `selection_` lists the candidates.
     activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
         The activation of the hidden layers.
     layer_kinds : 'auto', a kind, or a sequence of kinds, default='auto'
@@ -51,14 +52,15 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     dtype : {'float32', 'float64'} or None, default=None
         The dtype of the parameters; None means the dtype of the data.
     solver : {'auto', 'lbfgs', 'adam', 'sgd'}, default='auto'
-        'auto' is 'lbfgs' for up to 20 000 samples. It is 'adam' for more, for `partial_fit`, and if
-        `batch_size` is a number or `early_stopping` is set. 'sgd' with batch_size=1 and momentum=0
-        is the paper's algorithm, in a compiled loop.
+        'auto' is 'lbfgs' for up to 20 000 samples, and for more if the shape is chosen. It is
+        'adam' otherwise, for `partial_fit`, and if `batch_size` is a number or `early_stopping` is
+        set. 'sgd' with batch_size=1 and momentum=0 is the paper's algorithm, in a compiled loop.
     alpha : float or 'auto', default='auto'
         L2 penalty on the weights (for Q, on its independent entries), divided by the sum of sample
         weights in the batch. Biases are not penalized. 'auto' chooses among a few values on
         held-out samples if the solver is 'lbfgs', whose batch is all of the data; otherwise it is
-        0.0001.
+        0.0001. The chosen penalty applies to the coefficients of the products x_i x_j, and it may
+        be larger for inputs that have little effect.
     batch_size : int or 'auto', default='auto'
         Samples per step of 'sgd' and 'adam'; 'auto' is min(200, n_samples).
     learning_rate : {'constant', 'invscaling', 'adaptive'}, default='constant'
@@ -118,6 +120,9 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         The loss of each epoch. `partial_fit` keeps at least the last 10 000.
     validation_scores_ : list of float or None
         The score of each epoch if `early_stopping` is set.
+    selection_ : list of dict
+        The candidates that were compared, by their loss on held-out samples, and those that were
+        skipped because they would need too much time or memory. Only set by `fit`.
     n_iter_, t_, n_layers_, n_outputs_, n_features_in_ : int
         As in `MLPClassifier`.
     out_activation_ : str

@@ -6,29 +6,40 @@ The values behind 'auto' were chosen by `python -m benchmarks.defaults`.
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._param_validation import Options as AnyOf
 
-from quadric.core import INITIAL_VALUES, LAYERS, Stack
+from quadric.core import INITIAL_VALUES, LAYERS
 from quadric.estimators._messages import warn_user
-from quadric.network import Network
-from quadric.training import Options, Samples, TrainingState, train
+from quadric.estimators._selection import Candidate
+from quadric.training import Options
 
 HIDDEN = (32,)
 BATCH_SIZE = 200
 LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
+CHOSEN_ON = 10_000  # if there are more than `LBFGS_SAMPLES`, the shape is chosen on some of them
+MOST_EVALUATED = 2e10  # parameters times samples, in all evaluations on more than `LBFGS_SAMPLES`
 STOCHASTIC_ALPHA = 1e-4
 GROWTH = 10.0  # an epoch diverges if its loss exceeds this many times the loss at the start
-# With 'lbfgs', the shape and one of these penalties are chosen on held-out samples (`select`).
-SINGLE_LAYER_ALPHAS: tuple[float, ...] = (0.1, 1.0, 10.0)
+# With 'lbfgs', one of these shapes and penalties is chosen on held-out samples (`select`).
+SHAPES: tuple[tuple[tuple[int, ...], str], ...] = (
+    ((), "linear"),
+    ((), "quadratic"),
+    (HIDDEN, "quadratic"),
+    (HIDDEN, "linear"),
+    ((64,), "linear"),
+    ((), "reduced"),
+)
+SINGLE_LAYER_ALPHAS: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0)
 HIDDEN_ALPHAS: tuple[float, ...] = (1.0, 5.0, 25.0)
-ROUNDS = (15, 25)  # iterations per candidate
-FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
-MOST_INPUTS = 32  # with more inputs, a single quadratic layer is not a small model
+FEW_INPUTS = 32  # with more inputs, a single quadratic layer is not a small model
+MOST_INPUTS = 64  # with more inputs, a reduced layer may be better than a quadratic one
+MOST_WORK = 3e8  # parameters times samples; a larger candidate is left out if there are others
+MANY_SAMPLES = 2000  # with fewer samples, 64 hidden neurons are no better than 32
 
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -106,13 +117,6 @@ class NetworkParameters(BaseEstimator):
     }
 
 
-class Candidate(NamedTuple):
-    """(kind, neurons) of each layer, and the penalty."""
-
-    layers: list[tuple[str, int]]
-    alpha: float
-
-
 def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
     """Return the widths of the hidden layers, or None if 'auto' chooses them."""
     given, kinds = parameters.hidden_layer_sizes, parameters.layer_kinds
@@ -146,30 +150,47 @@ def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tupl
 
 
 def solver_for(parameters: NetworkParameters, n_samples: int, *, incremental: bool) -> str:
-    """Return the solver; 'auto' is 'adam' for many samples and whenever batches are needed."""
+    """Return the solver; 'auto' is 'adam' whenever batches are needed.
+
+    It is also 'adam' for many samples, unless the shape is chosen: then most of the work is done on
+    some of the samples.
+    """
     if parameters.solver != "auto":
         return parameters.solver
     batches = incremental or parameters.early_stopping or parameters.batch_size != "auto"
-    return "adam" if batches or n_samples > LBFGS_SAMPLES else "lbfgs"
+    many = n_samples > LBFGS_SAMPLES and hidden_sizes(parameters) is not None
+    return "adam" if batches or many else "lbfgs"
 
 
 def candidates(
-    parameters: NetworkParameters, n_inputs: int, n_outputs: int, solver: str
+    parameters: NetworkParameters, n_samples: int, n_inputs: int, n_outputs: int, solver: str
 ) -> list[Candidate]:
-    """Return all combinations of shape and penalty; the first is used if no choice is possible."""
+    """Return the combinations of shape and penalty that are tried, grouped by shape."""
     hidden, found = hidden_sizes(parameters), []
-    shapes: list[tuple[int, ...]] = [HIDDEN if hidden is None else hidden]
-    if solver == "lbfgs" and hidden is None and n_inputs <= MOST_INPUTS:
-        shapes.insert(0, ())
-    for shape in shapes:
-        alphas = HIDDEN_ALPHAS if shape else SINGLE_LAYER_ALPHAS
+    shapes = [layer_shapes(parameters.layer_kinds, HIDDEN if hidden is None else hidden, n_outputs)]
+    if hidden is None and solver == "lbfgs":
+        # a reduced layer, which is a product, cannot represent the mean of a target
+        reduced = n_inputs > MOST_INPUTS and parameters.loss != "squared_error"
+        shapes = [
+            layer_shapes(["linear"] * len(sizes) + [last], sizes, n_outputs)
+            for sizes, last in SHAPES
+            if (reduced or last != "reduced") and (n_samples >= MANY_SAMPLES or sizes != (64,))
+        ]
+    for layers in shapes:
+        alphas = SINGLE_LAYER_ALPHAS if len(layers) == 1 else HIDDEN_ALPHAS
         if parameters.alpha != "auto":
             alphas = (float(parameters.alpha),)
         elif solver != "lbfgs":
             alphas = (STOCHASTIC_ALPHA,)
-        layers = layer_shapes(parameters.layer_kinds, shape, n_outputs)
-        found += [Candidate(layers, alpha) for alpha in alphas]
+        found += [Candidate(tuple(layers), alpha) for alpha in alphas]
     return found
+
+
+def without_choice(among: Sequence[Candidate], n_inputs: int) -> Candidate:
+    """Return the candidate that is used if there are too few samples to choose one."""
+    preferred = 1 if n_inputs <= FEW_INPUTS else 2
+    quadratic = [one for one in among if one.layers[-1][0] == "quadratic"]
+    return next((one for one in quadratic if len(one.layers) == preferred), among[0])
 
 
 def batch_size_for(parameters: NetworkParameters, n_samples: int) -> int:
@@ -206,63 +227,9 @@ def training_options(
         tol=parameters.tol,
         n_iter_no_change=parameters.n_iter_no_change,
         max_evaluations=parameters.max_fun,
+        penalty="monomials" if parameters.alpha == "auto" and solver == "lbfgs" else "entries",
         resume=incremental,
         recover=parameters.on_divergence == "recover",
         # the effect of a single batch shows only in the next call, on other samples
         growth=None if incremental and batch_size == n_samples else GROWTH,
     )
-
-
-def worth_choosing(among: Sequence[Candidate], n_samples: int, options: Options) -> bool:
-    """Whether there are several candidates, and enough samples, iterations and evaluations."""
-    enough = n_samples >= FEWEST_SAMPLES and options.epochs >= 4
-    return len(among) > 1 and enough and _shares(len(among), options)[0] >= 2
-
-
-def _shares(n_candidates: int, options: Options) -> tuple[int, int]:
-    """Return the evaluations per candidate in each round; a round gets a quarter of the total."""
-    assert options.max_evaluations is not None
-    return options.max_evaluations // (4 * n_candidates), options.max_evaluations // 8
-
-
-def select(
-    among: Sequence[tuple[Candidate, Network]],
-    loss: str,
-    samples: Samples,
-    options: Options,
-    rng: np.random.RandomState,
-) -> tuple[Candidate, Network, int, int]:
-    """Choose the shape and the penalty on held-out samples, within the time of one L-BFGS fit.
-
-    Every candidate is trained for a few iterations on three quarters of the data. The two with the
-    smallest loss on the last quarter continue. A round takes at most a quarter of the iterations
-    (for each candidate) and of the evaluations (for all candidates together).
-
-    Returns the winner, its partly trained network, and the numbers of iterations and evaluations
-    used.
-    """
-    n_samples, evaluations = len(samples), 0
-    order = rng.permutation(n_samples)
-    kept, held = samples.take(order[n_samples // 4 :]), samples.take(order[: n_samples // 4])
-    rounds = [max(1, min(n, options.epochs // 4)) for n in ROUNDS]
-    entries = list(among)
-    for iterations, share in zip(rounds, _shares(len(among), options), strict=True):
-        losses = []
-        for candidate, network in entries:
-            state = TrainingState()
-            run = Options(
-                solver="lbfgs",
-                epochs=iterations,
-                l2=candidate.alpha,
-                by_weight=True,
-                tol=1e-4,
-                max_evaluations=min(share, 15 * iterations + 20),
-            )
-            stack = Stack(network.layers, network.activations, loss)
-            train(stack, kept, run, state)
-            evaluations += state.evaluations
-            z = stack.logits(held.X)
-            values = stack.loss_function.value(network.activations[-1], z, held.Y)
-            losses.append(float(np.average(values, weights=held.weight)))
-        entries = [entries[i] for i in np.argsort(losses, kind="stable")[:2]]
-    return *entries[0], sum(rounds), evaluations

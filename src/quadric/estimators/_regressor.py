@@ -37,7 +37,7 @@ on_divergence : see `QuadraticClassifier`
         For a single layer: the share of the variance of z that comes from each feature, if the
         features are independent with mean 0 and variance 1.
     coefs_, intercepts_, loss_, best_loss_, loss_curve_, validation_scores_, n_iter_, t_, \
-n_layers_, n_outputs_, n_features_in_, out_activation_
+selection_, n_layers_, n_outputs_, n_features_in_, out_activation_
         As in `QuadraticClassifier`.
 
     Examples

@@ -40,12 +40,22 @@ RUNNING = frozenset(
 
 COUNTS = ("n_iter_", "t_")
 LOSSES = ("best_loss_", "best_validation_score_")
-RECORDS = (*COUNTS, *LOSSES, "_alpha", "loss_curve_", "validation_scores_")
+RECORDS = (*COUNTS, *LOSSES, "_alpha", "loss_curve_", "validation_scores_", "selection_")
 
 NETWORK: Rules = {"a network": lambda value: type(value) is Network}
 CURVE: Rules = {
     "a list of numbers": lambda values: (
         isinstance(values, list) and all(type(value) is float for value in values)
+    ),
+}
+SELECTION: Rules = {
+    "a list of dicts of strings and numbers": lambda tried: (
+        isinstance(tried, list)
+        and all(
+            isinstance(one, dict)
+            and all(type(value) in (str, bool, int, float) for value in one.values())
+            for one in tried
+        )
     ),
 }
 LOSS: Rules = {"a number": lambda value: value is None or isinstance(value, (float, np.floating))}
@@ -76,6 +86,8 @@ def _restore_records(model: Any, facts: Facts) -> None:
     model.loss_ = model.loss_curve_[-1] if model.loss_curve_ else np.nan
     scored = facts.get("validation_scores_") is not None  # early stopping
     model.validation_scores_ = facts.require("validation_scores_", CURVE) if scored else None
+    if facts.get("selection_") is not None:  # not in files of earlier versions
+        model.selection_ = facts.require("selection_", SELECTION)
 
 
 def _expect_outputs(facts: Facts, network: Network, classes: Array, *, multilabel: bool) -> None:

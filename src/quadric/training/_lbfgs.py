@@ -43,7 +43,7 @@ def run_lbfgs(
         weight = None if weight is None else weight / weight.dtype.type(total / len(samples))
     else:
         l2 *= total / len(samples)
-    diagonal = l2 * _penalty_diagonal(layers, options.penalty)
+    diagonal = l2 * _penalty_diagonal(layers, options)
     scales = _scales(layers, X, diagonal)
     fixed = _spread(layers, lambda layer, name: name in options.fixed).astype(bool)
     most = 15 * options.epochs + 20 if options.max_evaluations is None else options.max_evaluations
@@ -140,13 +140,20 @@ def _spread(layers: Sequence[Layer], value: Callable[[Layer, str], Any]) -> Arra
     )
 
 
-def _penalty_diagonal(layers: Sequence[Layer], penalty: str) -> Array:
-    """Coefficient of each squared entry in the penalty: 1, 0, or 4 where 2 q_ij is penalized."""
+def _penalty_diagonal(layers: Sequence[Layer], options: Options) -> Array:
+    """Coefficient of each squared entry in the penalty: 1, 0, or 4 where 2 q_ij is penalized.
+
+    Those of the first layer are divided by the squared relevance of their inputs.
+    """
 
     def entry(layer: Layer, name: str) -> Any:
-        if name == "packed" and penalty == "monomials":
-            return _multiplicities(layer.n_inputs) ** 2
-        return float(name in layer.weights)
+        n, relevance = layer.n_inputs, options.relevance
+        s = np.ones(n) if relevance is None or layer is not layers[0] else relevance
+        if name == "packed":
+            i, j = np.triu_indices(n)
+            count = _multiplicities(n) if options.penalty == "monomials" else 1.0
+            return (count / (s[i] * s[j])[:, None]) ** 2
+        return s**-2.0 if name in layer.weights else 0.0
 
     return _spread(layers, entry)
 

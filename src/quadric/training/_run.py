@@ -61,6 +61,10 @@ class Options:
     penalty : {'entries', 'monomials'}
         'entries' penalizes q_ij. 'monomials' penalizes the coefficient of x_i x_j, which is q_ii or
         2 q_ij, and is supported by 'lbfgs' only.
+    relevance : array of shape (n_inputs,) or None
+        Factors for the inputs: the penalty on the first layer is the one that applies if the inputs
+        are multiplied by them. The weights of an input with a small factor stay small. Supported by
+        'lbfgs' only.
     by_weight : bool
         Whether to divide the loss and the penalty by the batch's sum of sample weights, as
         scikit-learn's networks do. Otherwise a sample's weight scales its step.
@@ -100,6 +104,7 @@ class Options:
     batch_size: int = 1
     l2: float = 0.0
     penalty: str = "entries"
+    relevance: Array | None = None
     by_weight: bool = False
     momentum: float = 0.0
     nesterov: bool = False

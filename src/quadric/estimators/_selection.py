@@ -1,0 +1,276 @@
+"""What 'auto' stands for in the shape of a network and the penalty: a choice on held-out samples.
+
+The candidates and the constants were chosen by `python -m benchmarks.defaults`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+from quadric.core import Stack
+from quadric.network import Network
+from quadric.training import Options, Samples, TrainingState, train
+
+FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
+PARTS = 4  # one part of the samples is held out, or each in turn if there are few samples
+TRAINED_ON = 1000  # the number of samples in all splits together, at least for one split
+FIRST, SECOND = 15, 25  # iterations of every candidate, and of the best penalty of a shape
+FINALISTS = 3  # shapes that are trained for longer
+RELEVANCE_ROUNDS = 2
+LEAST_RELEVANCE = 0.01
+FEWEST_INPUTS = 4  # with fewer, no input is likely to be irrelevant
+# By how many standard errors the loss of a simpler model may be worse. One would be the usual
+# rule; it costs a mean rank of 0.3 on the data sets of the benchmark.
+STANDARD_ERRORS = 0.25
+WORSE = 1.05  # smaller penalties are not tried once the loss has grown by this factor
+
+
+class Candidate(NamedTuple):
+    """(kind, neurons) of each layer, and the penalty."""
+
+    layers: tuple[tuple[str, int], ...]
+    alpha: float
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the loss has a single minimum, which does not depend on the initial values."""
+        return len(self.layers) == 1 and self.layers[0][0] != "reduced"
+
+    def __str__(self) -> str:
+        *hidden, (kind, _) = self.layers
+        return "".join(f"{width} hidden, " for _, width in hidden) + f"{kind} output"
+
+
+@dataclass(eq=False)
+class Trial:
+    """A candidate with one network for each split, and its losses on the held-out samples."""
+
+    candidate: Candidate
+    networks: list[Network]
+    relevance: list[Array] | None = None
+    losses: Array | None = None
+    loss: float = np.inf
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters of one of the networks."""
+        return sum(
+            array.size for layer in self.networks[0].layers for array in layer.arrays().values()
+        )
+
+
+class Choice(NamedTuple):
+    """The chosen candidate, its partly trained network, the relevance of the inputs, and costs."""
+
+    candidate: Candidate
+    network: Network
+    relevance: Array | None
+    n_parameters: int
+    iterations: int
+    evaluations: int
+    tried: list[dict[str, Any]]
+
+
+def can_choose(among: Sequence[Candidate], n_samples: int, options: Options) -> bool:
+    """Whether there are several candidates, and enough samples, iterations and evaluations."""
+    enough = n_samples >= FEWEST_SAMPLES and options.epochs >= 4
+    return len(among) > 1 and enough and _share(len(among), n_samples, options) >= 2
+
+
+def _share(n_candidates: int, n_samples: int, options: Options) -> int:
+    """Return the evaluations for each call of L-BFGS: half of all are used for the choice."""
+    assert options.max_evaluations is not None
+    calls = n_candidates + FINALISTS + 2 * RELEVANCE_ROUNDS
+    return options.max_evaluations // (2 * calls * _n_splits(n_samples))
+
+
+def _n_splits(n_samples: int) -> int:
+    return max(1, min(PARTS, TRAINED_ON // n_samples))
+
+
+def select(
+    among: Sequence[Candidate],
+    build: Callable[[Candidate], Network],
+    loss: str,
+    samples: Samples,
+    options: Options,
+    rng: np.random.RandomState,
+) -> Choice:
+    """Choose the shape and the penalty on held-out samples.
+
+    1. Every candidate is trained for a few iterations on three quarters of the samples, or on
+       several such subsets if there are few samples.
+    2. The best penalty of each of the best shapes is trained for longer.
+    3. The best two are trained further with a penalty that is larger for inputs that have had
+       little effect so far (`relevance_of`).
+    4. Of all these, the simplest is chosen whose loss on the held-out samples is not worse than
+       the best by more than `STANDARD_ERRORS` standard errors of the difference.
+    """
+    share = _share(len(among), len(samples), options)
+    contest = _Contest(list(_splits(samples, rng)), loss, replace(options, max_evaluations=share))
+    best = contest.best_of_each_shape(among, build)[:FINALISTS]
+    for trial in best:
+        contest.train(trial, SECOND)
+    best.sort(key=_loss)
+    if samples.X.shape[1] >= FEWEST_INPUTS:
+        best += [contest.with_relevance(trial) for trial in best[:2]]
+        best.sort(key=_loss)
+    chosen = contest.simplest(best)
+    relevance = chosen.relevance
+    return Choice(
+        chosen.candidate,
+        chosen.networks[0],
+        None if relevance is None else np.exp(np.mean(np.log(relevance), axis=0)),
+        chosen.n_parameters,
+        contest.iterations(FIRST) + contest.iterations(SECOND),
+        contest.evaluations,
+        contest.records(chosen),
+    )
+
+
+class _Contest:
+    """Trains trials on the same splits, and compares their losses."""
+
+    def __init__(self, splits: list[tuple[Samples, Samples]], loss: str, options: Options):
+        self.splits, self.loss, self.options = splits, loss, options
+        self.evaluations = 0
+        self.trials: list[Trial] = []
+        weights = [held.weight for _, held in splits if held.weight is not None]
+        self.weight = np.concatenate(weights) if weights else None
+
+    def iterations(self, wanted: int) -> int:
+        """Return at most a quarter of the iterations that all of the training may take."""
+        return max(1, min(wanted, self.options.epochs // 4))
+
+    def train(self, trial: Trial, iterations: int) -> None:
+        """Continue the training of a trial, and compute its losses on the held-out samples."""
+        iterations = self.iterations(iterations)
+        run = Options(
+            solver="lbfgs",
+            epochs=iterations,
+            l2=trial.candidate.alpha,
+            penalty=self.options.penalty,
+            by_weight=True,
+            tol=1e-4,
+            max_evaluations=min(15 * iterations + 20, self.options.max_evaluations or 0),
+        )
+        losses = []
+        for k, (network, (kept, held)) in enumerate(zip(trial.networks, self.splits, strict=True)):
+            state, stack = TrainingState(), Stack(network.layers, network.activations, self.loss)
+            relevance = None if trial.relevance is None else trial.relevance[k]
+            train(stack, kept, replace(run, relevance=relevance), state)
+            self.evaluations += state.evaluations
+            z = stack.logits(held.X)
+            losses.append(stack.loss_function.value(network.activations[-1], z, held.Y))
+        trial.losses = np.concatenate(losses).astype(np.float64)
+        mean = float(np.average(trial.losses, weights=self.weight))
+        trial.loss = mean if np.isfinite(mean) else np.inf
+        if trial not in self.trials:
+            self.trials.append(trial)
+
+    def best_of_each_shape(
+        self, among: Sequence[Candidate], build: Callable[[Candidate], Network]
+    ) -> list[Trial]:
+        """Train every candidate; return the best penalty of each shape, the best shape first."""
+        best: list[Trial] = []
+        for _, same_shape in groupby(among, key=lambda one: one.layers):
+            tried: list[Trial] = []
+            for candidate in sorted(same_shape, key=lambda one: -one.alpha):
+                start = [build(candidate) for _ in self.splits]
+                if candidate.is_convex:  # continue from the last solution, which is faster
+                    _start_from(tried or best, start)
+                tried.append(Trial(candidate, start))
+                self.train(tried[-1], FIRST)
+                if tried[-1].loss > WORSE * min(map(_loss, tried)):
+                    break
+            best.append(min(tried, key=_loss))
+        return sorted(best, key=_loss)
+
+    def with_relevance(self, trial: Trial) -> Trial:
+        """Train a copy of a trial with a penalty that depends on the relevance of each input."""
+        other = Trial(trial.candidate, [network.copy() for network in trial.networks])
+        for _ in range(RELEVANCE_ROUNDS):
+            other.relevance = [relevance_of(network) for network in other.networks]
+            self.train(other, FIRST)
+        return other
+
+    def simplest(self, trials: Sequence[Trial]) -> Trial:
+        """Return the trial with the fewest parameters that is about as good as the first."""
+        best = trials[0]
+        for trial in sorted(trials, key=lambda one: one.n_parameters):
+            if trial is best:
+                break
+            if self._excess(trial, best) <= 0:
+                return trial
+        return best
+
+    def _excess(self, trial: Trial, best: Trial) -> float:
+        """Return by how much a loss is worse, beyond what its standard error allows."""
+        assert trial.losses is not None
+        assert best.losses is not None
+        worse = trial.losses - best.losses
+        mean = np.average(worse, weights=self.weight)
+        variance = np.average((worse - mean) ** 2, weights=self.weight)
+        return float(mean - STANDARD_ERRORS * np.sqrt(variance / len(worse)))
+
+    def records(self, chosen: Trial) -> list[dict[str, Any]]:
+        """Describe all trials, the best first."""
+        return [
+            {
+                "shape": str(trial.candidate),
+                "alpha": trial.candidate.alpha,
+                "relevance": trial.relevance is not None,
+                "parameters": trial.n_parameters,
+                "loss": trial.loss,
+                "chosen": trial is chosen,
+            }
+            for trial in sorted(self.trials, key=_loss)
+        ]
+
+
+def relevance_of(network: Network) -> Array:
+    """Return the relevance of each input, at most 1: the norm of the weights that it is used with.
+
+    The next penalty is divided by its square (for a product of two inputs, by both squares). After
+    a few repetitions, the weights of inputs without effect are close to zero.
+    """
+    layer = network.layers[0]
+    power = np.zeros(layer.n_inputs)
+    for name in layer.weights:
+        squares = np.square(layer.arrays()[name], dtype=np.float64)
+        if name == "packed":
+            i, j = np.triu_indices(layer.n_inputs)
+            squares = squares.sum(axis=1) * np.where(i == j, 1, 4)
+            power += np.bincount(i, squares, layer.n_inputs)
+            power += np.bincount(j, squares, layer.n_inputs)
+        else:
+            power += squares.sum(axis=0)
+    largest = power.max()
+    if not (np.isfinite(largest) and largest > 0):
+        return np.ones_like(power)
+    return np.maximum(np.sqrt(power / largest), LEAST_RELEVANCE)
+
+
+def _loss(trial: Trial) -> float:
+    return trial.loss
+
+
+def _splits(samples: Samples, rng: np.random.RandomState) -> Iterator[tuple[Samples, Samples]]:
+    """Yield training samples and held-out samples."""
+    count = len(samples)
+    parts = np.array_split(rng.permutation(count), PARTS)
+    for k in range(_n_splits(count)):
+        kept = np.concatenate([part for i, part in enumerate(parts) if i != k])
+        yield samples.take(kept), samples.take(parts[k])
+
+
+def _start_from(solved: Sequence[Trial], start: Sequence[Network]) -> None:
+    """Copy the parameters of the last solution of a single layer that the networks also have."""
+    single = [trial for trial in solved if trial.candidate.is_convex]
+    for network, other in zip(start, single[-1].networks if single else (), strict=False):
+        for name, array in network.layers[0].arrays().items():
+            array[...] = other.layers[0].arrays().get(name, array)

@@ -1,0 +1,160 @@
+"""What 'auto' chooses: the shape, the penalty and the relevance of the inputs."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+import quadric
+from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric.core import Stack
+from quadric.estimators._selection import (
+    LEAST_RELEVANCE,
+    Candidate,
+    Trial,
+    _Contest,
+    relevance_of,
+)
+from quadric.training import Options, Samples, TrainingState, train
+
+
+def classes(z, rng):
+    return (z + rng.logistic(size=len(z)) > 0).astype(int)
+
+
+def halves(X, y):
+    half = len(y) // 2
+    return X[:half], y[:half], X[half:], y[half:]
+
+
+@pytest.mark.slow
+def test_a_linear_truth_in_many_inputs_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 300))
+    X, y, X_new, y_new = halves(X, classes(2 * X @ rng.normal(size=300) / np.sqrt(300), rng))
+    model = QuadraticClassifier(random_state=0).fit(X, y)
+    linear = LogisticRegression().fit(X, y)
+    assert model.score(X_new, y_new) > linear.score(X_new, y_new) - 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
+def test_a_quadratic_truth_in_few_of_many_inputs_is_found(seed):
+    rng = np.random.default_rng(seed)
+    X, A = rng.normal(size=(10_000, 100)), rng.normal(size=(10, 10))
+    z = np.einsum("ni,ij,nj->n", X[:, :10], A, X[:, :10]) + X[:, :10] @ rng.normal(size=10)
+    X, y, X_new, y_new = halves(X, classes(4 * (z - np.median(z)) / z.std(), rng))
+    model = QuadraticClassifier(random_state=0).fit(X, y)
+    known = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=2000))
+    known.fit(X[:, :10], y)
+    assert model.score(X_new, y_new) > known.score(X_new[:, :10], y_new) - 0.02
+    assert next(one for one in model.selection_ if one["chosen"])["relevance"]
+
+
+@pytest.mark.slow
+def test_many_samples_are_all_used():
+    """The shape is chosen on some of the samples, and the network trained on all of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 20))
+    X, y, X_new, y_new = halves(X, classes((X[:, :4] ** 2).sum(axis=1) - 4, rng))
+    model = QuadraticClassifier(random_state=0).fit(X, y)
+    best = ((X_new[:, :4] ** 2).sum(axis=1) > 4) == y_new
+    assert model.score(X_new, y_new) > best.mean() - 0.01
+
+
+def test_selection_is_a_record_of_plain_values(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier(random_state=0).fit(X, y)
+    tried = model.selection_
+    assert json.loads(json.dumps(tried)) == tried
+    assert [one["chosen"] for one in tried].count(True) == 1
+    losses = [one["loss"] for one in tried]
+    assert losses == sorted(losses)
+    assert {one["shape"] for one in tried} >= {
+        "linear output",
+        "quadratic output",
+        "32 hidden, quadratic output",
+        "32 hidden, linear output",
+    }
+    quadric.save(model, tmp_path / "model.quadric")
+    assert quadric.load(tmp_path / "model.quadric").selection_ == tried
+
+
+def test_the_same_seed_chooses_the_same_model():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    first, second = (QuadraticClassifier(random_state=3).fit(X, y) for _ in range(2))
+    assert first.selection_ == second.selection_
+    assert first.predict_proba(X).tobytes() == second.predict_proba(X).tobytes()
+
+
+def test_candidates_that_need_too_much_memory_are_skipped():
+    X = np.random.default_rng(0).normal(size=(300, 60))
+    y = (X[:, 0] > 0).astype(int)
+    quadric.set_config(max_memory="1500 kB")
+    try:
+        model = QuadraticClassifier(random_state=0).fit(X, y)
+        skipped = [one["shape"] for one in model.selection_ if "skipped" in one]
+        quadric.set_config(max_memory="100 kB")
+        with pytest.raises(MemoryError):
+            QuadraticClassifier(random_state=0).fit(X, y)
+    finally:
+        quadric.set_config(max_memory=None)
+    assert "quadratic output" in skipped
+    assert model.score(X, y) > 0.95
+
+
+def test_regression_chooses_a_shape():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    model = QuadraticRegressor(random_state=0).fit(X, 1000 + 50 * X[:, 0] * X[:, 1])
+    assert next(one for one in model.selection_ if one["chosen"])["shape"] == "quadratic output"
+    assert model.score(X, 1000 + 50 * X[:, 0] * X[:, 1]) > 0.999
+
+
+def test_relevance_scales_the_inputs():
+    """With the relevance s, the optimum is that for inputs s * x."""
+    rng = np.random.default_rng(0)
+    X, s = rng.normal(size=(200, 3)), np.array([1.0, 0.5, 0.1])
+    y = classes(X[:, 0] ** 2 + X[:, 1] - X[:, 2], rng)
+    scaled = QuadraticLogisticRegression(C=0.5, tol=1e-9, max_iter=2000).fit(X * s, y)
+    net = Network.create(3, [("quadratic", 1, "logistic")], init="relinear", rng=0)
+    options = Options(
+        solver="lbfgs", epochs=2000, l2=2.0, penalty="monomials", relevance=s, by_weight=True
+    )
+    stack = Stack(net.layers, net.activations, "binary_cross_entropy")
+    train(stack, Samples(X, y[:, None].astype(float)), options, TrainingState())
+    np.testing.assert_allclose(
+        stack.logits(X)[:, 0], scaled.decision_function(X * s), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_the_relevance_of_an_input_is_the_norm_of_its_weights():
+    net = Network.create(3, [("quadratic", 2, "softmax")], init="relinear", rng=0)
+    layer = net.layers[0]
+    layer.W[...] = [[3.0, 0, 0], [4.0, 0, 0]]
+    layer.packed[...] = 0
+    layer.packed[1, 0] = 1.0  # q_12
+    np.testing.assert_allclose(relevance_of(net), [1, 2 / np.sqrt(29), LEAST_RELEVANCE])
+    layer.W[...] = layer.packed[...] = 0
+    np.testing.assert_array_equal(relevance_of(net), [1, 1, 1])
+
+
+def test_of_equally_good_models_the_simplest_is_chosen():
+    small, large = (
+        Network.create(2, [(kind, 1, "logistic")], rng=0) for kind in ("linear", "quadratic")
+    )
+    losses = np.random.default_rng(0).random(50)
+    trials = [
+        Trial(Candidate((("quadratic", 1),), 1.0), [large], losses=losses),
+        Trial(Candidate((("linear", 1),), 1.0), [small], losses=losses[::-1]),
+    ]
+    held = Samples(np.zeros((50, 2)), np.zeros((50, 1)))
+    contest = _Contest([(held, held)], "binary_cross_entropy", Options())
+    assert contest.simplest(trials) is trials[1]
+    trials[1].losses = losses + 0.1  # worse for every sample
+    assert contest.simplest(trials) is trials[0]
