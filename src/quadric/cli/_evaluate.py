@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,12 @@ def evaluate(
             readable=False, help="A CSV or Parquet file with the model's columns and the target."
         ),
     ],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t", help="The column to compare with [default: the model's target]."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -47,15 +54,16 @@ def evaluate(
         opened = open_model(model, data)
         assert opened.schema is not None
         assert opened.source is not None
-        found = evaluate_table(opened.model, opened.schema, opened.source, seed=seed)
+        schema = opened.schema if target is None else replace(opened.schema, target=target)
+        found = evaluate_table(opened.model, schema, opened.source, seed=seed)
         remarks = most_important(remarks_on_scores(found.evaluation))
     notes = opened.notes + found.notes
     if as_json:
-        about = {"model": str(model), "data": str(data), "target": opened.schema.target}
+        about = {"model": str(model), "data": str(data), "target": schema.target}
         print_json({**about, "notes": notes, "remarks": remarks, **found.evaluation.to_dict()})
         return
     print_notes(notes)
-    make_console().print(f"{visible(opened.schema.target)}, {found.evaluation.rows:,} rows:")
+    make_console().print(f"{visible(schema.target)}, {found.evaluation.rows:,} rows:")
     print_evaluation(found.evaluation)
     print_remarks(remarks)
 

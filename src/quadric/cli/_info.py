@@ -1,4 +1,4 @@
-"""`quadric info`: print the description in a model file, without loading the model."""
+"""`quadric info`: print the description in a model file."""
 
 import math
 from pathlib import Path
@@ -26,6 +26,8 @@ def info(
 
         try:
             facts = _facts(model_file.info(model))
+            if facts["kind"] != "Network" and not facts["columns"]:
+                facts |= _fitted_names(model)
         except (AttributeError, LookupError, TypeError):
             raise ModelFileError(NO_MODEL) from None
     if as_json:
@@ -74,6 +76,18 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
         "format": found["format"],
         "hash": found["hash"],
     }
+
+
+def _fitted_names(path: Path) -> dict[str, Any]:
+    """Return the columns and classes of a model that was fitted in Python; nothing if damaged."""
+    from quadric import model_file
+
+    try:
+        model = model_file.load(path)
+    except ModelFileError:  # info describes the other parts of the file
+        return {}
+    names, classes = getattr(model, "feature_names_in_", ()), getattr(model, "classes_", None)
+    return {"columns": list(names), "classes": [] if classes is None else classes.tolist()}
 
 
 def _dict(value: Any) -> dict[str, Any]:

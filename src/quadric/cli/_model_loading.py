@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from quadric._utils.text import first_applying
-from quadric.cli._console import fail, print_notes
+from quadric.cli._console import print_notes
 from quadric.errors import ModelFileError, TableError
 
 if TYPE_CHECKING:
@@ -62,12 +62,13 @@ def open_model(path: Path, data: Path | None = None) -> OpenedModel:
     """Load a model file and open a table for it.
 
     A file written by `quadric train` contains the names of the model's columns. A file with a bare
-    Network may contain them; otherwise, the numeric columns are used. Other model files do not
-    contain column names, so they cannot be used with a table.
+    Network may contain them; otherwise, the numeric columns are used. An estimator or pipeline
+    saved in Python contains them if it was fitted to a DataFrame.
     """
     from quadric import model_file
     from quadric.network import Network
     from quadric.tables import TableNetwork, open_table
+    from quadric.tables._saved_estimator import schema_of_estimator
 
     model, extra = model_file.load(path), model_file.info(path)["extra"]
     extra = extra if isinstance(extra, dict) else {}
@@ -76,12 +77,10 @@ def open_model(path: Path, data: Path | None = None) -> OpenedModel:
     if schema is None and isinstance(model, Network):
         network = TableNetwork(model, extra, source)
         return OpenedModel(network, network.schema, source, network.notes, "target" in extra)
-    if schema is None and source is not None:
-        fail(
-            f"{path} does not name its columns, because it was not created by `quadric train`. "
-            "Use it in Python: quadric.load(...)."
-        )
-    return OpenedModel(model, schema, source)
+    if schema is not None or source is None:
+        return OpenedModel(model, schema, source)
+    found, notes = schema_of_estimator(model, extra, source)
+    return OpenedModel(model, found, source, notes)
 
 
 def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:

@@ -23,8 +23,8 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
         The file to write.
     extra : dict, optional
         JSON values (strings, numbers, lists, dicts with string keys) to store with the model.
-        `info(path)["extra"]` returns them. If the model is a Network, the command line uses the
-        keys "columns", "classes" and "target".
+        `info(path)["extra"]` returns them. The command line uses the key "target" and, if the
+        model is a Network, "columns" and "classes".
 
     Raises
     ------

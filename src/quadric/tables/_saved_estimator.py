@@ -1,0 +1,87 @@
+"""The columns of an estimator or pipeline that was fitted to a DataFrame in Python and saved."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quadric._utils.text import listed
+from quadric.errors import TableError
+from quadric.tables._schema import Column, Schema
+from quadric.tables._source import Source
+
+
+def schema_of_estimator(
+    model: Any, extra: Mapping[str, Any], source: Source | None = None
+) -> tuple[Schema, list[str]]:
+    """Return the schema of a fitted estimator, and notes about what was assumed.
+
+    scikit-learn does not store the name of the target. It is `extra["target"]` or, by default, the
+    only column of the table that the model does not use.
+
+    Raises
+    ------
+    TableError
+        If the model was fitted to an array, which has no column names.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise TableError(
+            "the model does not know the names of its columns, because it was fitted to an array. "
+            "Fit it to a pandas or Polars DataFrame, or use it in Python: quadric.load(...)."
+        )
+    names = [str(name) for name in names]
+    texts = _text_columns(model, names)
+    columns = tuple(
+        Column(name, "category", tuple(texts[name])) if name in texts else Column(name, "number")
+        for name in names
+    )
+    classes = _classes(model)
+    target, notes = extra.get("target"), []
+    if not isinstance(target, str) or not target:
+        target = "class" if classes else "output"
+        others = [name for name in source.columns if name not in names] if source else []
+        if target not in others and len(others) == 1:
+            target = others[0]
+            notes = [f"The model file does not name its target; assumed {target!r}."]
+        elif target not in others and others:
+            notes = [
+                "The model file does not name its target. Columns that the model does not use: "
+                f"{listed(map(repr, others))}."
+            ]
+    return Schema(columns, target, "classification" if classes else "regression", classes), notes
+
+
+def _classes(model: Any) -> tuple[Any, ...]:
+    """Return the classes as strings or integers; none for labels that do not exclude each other."""
+    last = model[-1] if hasattr(model, "steps") else model
+    found = getattr(model, "classes_", None)
+    if found is None or getattr(last, "_is_multilabel", False):
+        return ()
+    labels = found.tolist()
+    return tuple(label if isinstance(label, str) else int(label) for label in labels)
+
+
+def _text_columns(step: Any, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the categories of the columns that a fitted step encodes as text."""
+    if hasattr(step, "steps"):  # a Pipeline: imputers, which may come first, keep the columns
+        inner = [(one, names) for _, one in step.steps]
+    elif hasattr(step, "transformers_"):  # a ColumnTransformer
+        inner = [(one, _chosen(columns, names)) for _, one, columns in step.transformers_]
+    else:
+        categories = getattr(step, "categories_", ())
+        if len(categories) != len(names):
+            return {}
+        return {
+            name: [value for value in values if isinstance(value, str)]
+            for name, values in zip(names, categories, strict=True)
+            if any(isinstance(value, str) for value in values)
+        }
+    found: dict[str, list[str]] = {}
+    for one, columns in inner:
+        found |= _text_columns(one, columns)
+    return found
+
+
+def _chosen(columns: Any, names: Sequence[str]) -> list[str]:
+    """Return the names of a part of a ColumnTransformer, which may be given as indices."""
+    chosen = [columns] if isinstance(columns, (str, int)) else list(columns)
+    return [str(one) if isinstance(one, str) else names[int(one)] for one in chosen]
