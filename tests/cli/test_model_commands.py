@@ -62,7 +62,9 @@ def test_predict_with_a_table_that_does_not_fit(place, tmp_path):
     assert not (tmp_path / "o.csv").exists()
     fitted = quadric.QuadraticLogisticRegression().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
     model_file.save(fitted, tmp_path / "net")
-    is_one_line(command("predict", tmp_path / "net", tmp_path / "two.csv"), "it was fitted to an array")
+    is_one_line(
+        command("predict", tmp_path / "net", tmp_path / "two.csv"), "it was fitted to an array"
+    )
     is_one_line(command("predict", tmp_path / "two.csv", tmp_path / "two.csv"), "two.csv")
     is_one_line(command("predict", tmp_path / "none", tmp_path / "two.csv"), "none: No such file")
 
