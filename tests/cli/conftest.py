@@ -11,7 +11,15 @@ def place(tmp_path_factory):
     directory = tmp_path_factory.mktemp("place")
     write_iris(directory / "iris.csv")
     result = command(
-        "train", "iris.csv", "--target", "species", "-o", "iris.quadric", cwd=directory
+        "train",
+        "iris.csv",
+        "-t",
+        "species",
+        "--hidden",
+        "none",
+        "-o",
+        "iris.quadric",
+        cwd=directory,
     )
     assert result.returncode == 0, result.stderr
     (directory / "said.txt").write_text(result.stdout)

@@ -95,7 +95,8 @@ def test_explain_by_permutation(place):
 
 def test_explain_a_regressor(place, tmp_path):
     model = tmp_path / "width.quadric"
-    result = command("train", place / "iris.csv", "-t", "petal_width", "-o", model)
+    target = ["-t", "petal_width", "--hidden", "none"]
+    result = command("train", place / "iris.csv", *target, "-o", model)
     assert result.returncode == 0, result.stderr
     result = command("explain", model, place / "iris.csv")
     assert "\npetal_width = " in result.stdout
@@ -111,7 +112,12 @@ def test_explain_with_categories_and_missing_values(tmp_path):
         for i, x in enumerate(rng.normal(size=120))
     ]
     (tmp_path / "a.csv").write_text("\n".join(["x,colour,n,y", *rows]) + "\n")
-    assert command("train", tmp_path / "a.csv", "-t", "y", "-o", tmp_path / "a").returncode == 0
+    assert (
+        command(
+            "train", tmp_path / "a.csv", "-t", "y", "--hidden", "none", "-o", tmp_path / "a"
+        ).returncode
+        == 0
+    )
     result = command("explain", tmp_path / "a", tmp_path / "a.csv")
     assert result.returncode == 0, result.stderr
     assert "\n  colour  " in result.stdout

@@ -159,7 +159,7 @@ def test_a_column_that_is_merely_called_class(tmp_path):
     table = write(tmp_path / "table.csv", **{"class": ["first", "second"] * 25})
     result = command("explain", tmp_path / "net", table)
     assert result.returncode == 0, result.stderr
-    assert "(a - " in result.stdout
+    assert "(c - " in result.stdout
     assert "the 50 samples" in result.stdout
 
 

@@ -131,7 +131,7 @@ def test_many_categories_stay_sparse(count, tmp_path):
     )
     assert code == 0
     most = usual + (200 if count < 10_000 else 1500)
-    code, said, peak = command(200 * MB, *train)
+    code, said, peak = command(200 * MB, *train, "--hidden", "none")
     assert code == 1
     assert peak < most
     assert len(said) == 1

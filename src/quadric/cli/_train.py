@@ -46,13 +46,17 @@ def train(
     hidden: Annotated[
         str | None,
         typer.Option(
-            help="Widths of hidden layers, such as 30 or 30,20 [default: none, so that the model "
-            "can be explained]."
+            help="Widths of hidden layers, such as 30 or 30,20, or none for a model that is an "
+            "equation [default: chosen on held-out rows]."
         ),
     ] = None,
     kind: Annotated[
-        KindOption, typer.Option(help="Kind of neurons in the last layer.")
-    ] = KindOption.quadratic,
+        KindOption | None,
+        typer.Option(
+            help="Kind of neurons in the last layer [default: chosen on held-out rows, or "
+            "quadratic if --hidden is given]."
+        ),
+    ] = None,
     task: Annotated[
         TaskOption | None,
         typer.Option(
@@ -117,9 +121,9 @@ def train(
     Numeric and categorical columns are detected, categories are one-hot encoded, and missing
     values are imputed. Notes on stderr list unused columns and imputed values.
     """
-    widths = comma_separated(hidden)
+    widths = [] if hidden == "none" else comma_separated(hidden)
     problems = {
-        f"--hidden must be widths such as 30 or 30,20. Got {hidden!r}.": not all(
+        f"--hidden must be none, or widths such as 30 or 30,20. Got {hidden!r}.": not all(
             width.isdecimal() and int(width) > 0 for width in widths
         ),
         "--cv cannot be combined with --stream.": stream and cv is not None,
@@ -152,8 +156,8 @@ def train(
             max_categories,
         )
         settings = Settings(
-            tuple(map(int, widths)),
-            kind.value,
+            None if hidden is None else tuple(map(int, widths)),
+            kind.value if kind else None,
             seed,
             test_size if test is None else 0.0,
             cv,
@@ -209,6 +213,7 @@ def train(
                 "rows": schema.rows,
                 "notes": trained.notes,
                 "remarks": trained.remarks,
+                "selection": trained.selection,
                 **report,
             }
         )
@@ -231,6 +236,13 @@ def _show(trained: Trained, path: Path) -> None:
         f"{visible(schema.target)} ({schema.task}) from {', '.join(columns)}; trained on "
         f"{counted(report.trained, 'row')}."
     )
+    if chosen := [one for one in trained.selection if one.get("chosen")]:
+        count = len({one["shape"] for one in trained.selection if "loss" in one})
+        how = f", chosen among {count} by the loss on held-out rows" if count > 1 else ""
+        console.print(f"Shape: {chosen[0]['shape']}{how}.")
+    for one in trained.selection:
+        if "skipped" in one:
+            console.print(f"Not tried: {one['shape']}. {one['skipped']}")
     if report.evaluation is None:
         console.print(f"No score: {report.how}.")
     else:

@@ -15,7 +15,7 @@ from quadric._utils.arrays import Array
 from quadric._utils.text import counted, listed
 from quadric.tables._evaluation import Evaluation, Score, shown
 from quadric.tables._schema import Schema
-from quadric.tables._scores import LINEAR, METRIC, TRIVIAL
+from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL
 
 MOST_REMARKS = 3
 FEW_ROWS = 100
@@ -32,6 +32,7 @@ class Rank(IntEnum):
     SHAPE = 3
     CLASSES = 4
     FEW_ROWS = 5
+    LAST = 6
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ def most_important(remarks: Iterable[Remark], most: int = MOST_REMARKS) -> list[
     """
     ordered = sorted(remarks, key=lambda one: one.rank)
     return list(dict.fromkeys(one.text for one in ordered))[:most]
+
+
+def remark_on_shape(other: Any, score: float, report: Any) -> Remark:
+    """Report what the given shape costs, compared with an estimator that chose its shape."""
+    shape = next((one["shape"] for one in other.selection_ if one.get("chosen")), "another shape")
+    ours = report.scores[MODEL]
+    found = f"{report.metric} is {ours:.3f}, and {score:.3f} for the best shape ({shape})"
+    if score <= ours:
+        return Remark(Rank.LAST, f"No hidden layer is needed: the {found}.")
+    return Remark(Rank.SHAPE, f"Without hidden layers, the {found}. Omit --hidden to use that.")
 
 
 def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list[Remark]:
@@ -91,7 +102,10 @@ def _against_linear(score: Score, linear: str, name: str) -> list[Remark]:
     """Whether the linear baseline is better by a standard error."""
     if linear not in score.baselines or _advantage(score, linear) > -1:
         return []
-    values = f"{name} {shown(score.baselines[linear])} against {shown(score.value)}"
+    theirs, ours = shown(score.baselines[linear]), shown(score.value)
+    if theirs == ours:
+        return []
+    values = f"{name} {theirs} against {ours}"
     return [Remark(Rank.BASELINE, f"{linear.capitalize()} is better than this model: {values}.")]
 
 

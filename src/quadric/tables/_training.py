@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from quadric.tables._features import labeled_rows
 from quadric.tables._remarks import (
     Remark,
     most_important,
+    remark_on_shape,
     remarks_on_duplicates,
     remarks_on_rows,
     remarks_on_scores,
@@ -41,10 +42,11 @@ class Settings:
 
     Parameters
     ----------
-    hidden : tuple of int
-        The widths of the hidden layers, which consist of linear neurons.
-    kind : {'quadratic', 'reduced', 'linear'}
-        The kind of neurons in the last layer.
+    hidden : tuple of int, optional
+        The widths of the hidden layers, which consist of linear neurons; () means that there are
+        none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows.
+    kind : {'quadratic', 'reduced', 'linear'}, optional
+        The kind of neurons in the last layer; quadratic by default.
     seed : int
     test_size : float
         The share of rows to hold out.
@@ -60,8 +62,8 @@ class Settings:
         The maximum number of iterations; by default, that of the estimator.
     """
 
-    hidden: tuple[int, ...] = ()
-    kind: str = "quadratic"
+    hidden: tuple[int, ...] | None = None
+    kind: str | None = None
     seed: int = 0
     test_size: float = 0.25
     cv: int | None = None
@@ -69,6 +71,11 @@ class Settings:
     class_weight: str | None = None
     alpha: float | None = None
     max_iter: int | None = None
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the estimator chooses the shape."""
+        return self.hidden is None and self.kind is None
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,11 @@ class Trained:
     report: Report
     notes: list[str]
     remarks: list[str] = field(default_factory=list)
+
+    @property
+    def selection(self) -> list[dict[str, Any]]:
+        """The shapes that were compared, the best first; see `QuadraticClassifier.selection_`."""
+        return getattr(self.model[-1], "selection_", [])
 
 
 def train(
@@ -187,7 +199,11 @@ def preprocessing(schema: Schema) -> list[Any]:
 
 def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
     """Return a classifier or regressor, which can be explained if it has no hidden layers."""
-    kinds = ["linear"] * len(settings.hidden) + [settings.kind]
+    shape: dict[str, Any] = {}
+    if not settings.is_auto:
+        hidden = settings.hidden or ()
+        kinds = ["linear"] * len(hidden) + [settings.kind or "quadratic"]
+        shape = {"hidden_layer_sizes": hidden, "layer_kinds": kinds}
     make = QuadraticClassifier if schema.task == "classification" else QuadraticRegressor
     chosen: dict[str, Any] = {"alpha": settings.alpha, "max_iter": settings.max_iter}
     if settings.class_weight is not None and not schema.classes:
@@ -195,7 +211,7 @@ def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
     if schema.classes:
         chosen["class_weight"] = settings.class_weight
     options = {name: value for name, value in chosen.items() if value is not None} | options
-    return make(settings.hidden, layer_kinds=kinds, random_state=settings.seed, **options)
+    return make(random_state=settings.seed, **shape, **options)
 
 
 def how_on(test: Source) -> str:
@@ -231,7 +247,13 @@ def _fit_and_score(
                 remarks = remarks_on_duplicates((X[rows], y[rows]), (X[held], y[held]))
     if cv is None:
         how = f"{len(held)} held-out rows, which the saved model was not trained on"
-        return model, scores.report(how, len(rows), len(held)), remarks
+        report = scores.report(how, len(rows), len(held))
+        if settings.hidden == () and len(held):
+            tell("comparing with other shapes")
+            other = _fit(X[rows], y[rows], schema, replace(settings, hidden=None, kind=None))
+            score = other.score(X[held], y[held])
+            remarks.append(remark_on_shape(other[-1], score, report))
+        return model, report, remarks
     tell("training")
     how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
     return _fit(X, y, schema, settings), scores.report(how, len(y), 0), remarks
