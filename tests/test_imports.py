@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 ORDER = (
     "cli",
     "paper",
+    "report",
     "plotting",
     "tables",
     "onnx",
@@ -43,8 +44,8 @@ IMPORTERS = {
     "onnxruntime": set(),
     "skl2onnx": {"onnx"},
     "distributed": {"paper"},
-    "jinja2": {"paper"},
-    "matplotlib": {"plotting", "paper"},
+    "jinja2": {"paper", "report"},
+    "matplotlib": {"plotting", "paper", "report"},
     "rich": {"cli", "estimators"},
     "typer": {"cli"},
 }

@@ -27,6 +27,7 @@ from quadric.cli._export import export
 from quadric.cli._info import info
 from quadric.cli._plot import plot
 from quadric.cli._predict import predict
+from quadric.cli._report import report
 from quadric.cli._reproduce import reproduce
 from quadric.cli._train import train
 
@@ -51,6 +52,7 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
         "quadric plot iris.quadric iris.csv -o iris.png --classes versicolor,virginica",
         "quadric plot digits.quadric --image-shape 8x8",
     ],
+    report: ["quadric report iris.quadric test.csv -o report.html"],
     info: ["quadric info iris.quadric --json"],
     export: ["quadric export iris.quadric iris.onnx"],
     complexity: ["quadric complexity 784 30 10 --kinds linear,quadratic"],

@@ -17,10 +17,12 @@ from quadric.cli._console import (
     make_console,
     output_path,
     print_json,
+    print_line,
     print_notes,
     progress_bar,
 )
 from quadric.cli._evaluate import print_evaluation, print_remarks
+from quadric.cli._report import write_report
 
 if TYPE_CHECKING:
     from quadric.tables import Trained
@@ -87,6 +89,10 @@ def train(
             "--test", readable=False, help="A table to score the model on, instead of --test-size."
         ),
     ] = None,
+    report_page: Annotated[
+        Path | None,
+        typer.Option("--report", help="Also write a report, an HTML page."),
+    ] = None,
     class_weight: Annotated[
         ClassWeightOption | None,
         typer.Option(help="Give all classes the same total weight, whatever their rows."),
@@ -128,6 +134,12 @@ def train(
         ),
         "--cv cannot be combined with --stream.": stream and cv is not None,
         "--cv cannot be combined with --test.": test is not None and cv is not None,
+        "--report needs rows that the saved model was not trained on. With --cv, --stream or "
+        "--test-size 0, also use --test.": (
+            report_page is not None
+            and test is None
+            and (cv is not None or stream or test_size == 0)
+        ),
         "--max-iter cannot be combined with --stream; use --epochs.": (
             stream and max_iter is not None
         ),
@@ -138,6 +150,8 @@ def train(
     if problem := first_applying(problems):
         raise typer.BadParameter(problem)
     path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data, test])
+    if report_page is not None:
+        output_path(report_page, "--report", inputs=[data, test, path])
     stderr = make_console(stderr=True)
     with errors_as_one_line(
         hint=" Repeat the command with --resume to continue." if stream else ""
@@ -198,6 +212,8 @@ def train(
         schema, report = trained.schema, trained.report.to_dict()
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
         model_file.save(trained.model, path, extra=extra)
+        if report_page is not None:
+            write_report(path, test or data, report_page, seed, trained)
         checkpoint.remove()
     if as_json:
         print_json(
@@ -220,6 +236,8 @@ def train(
         return
     print_notes(trained.notes)
     _show(trained, path)
+    if report_page is not None:
+        print_line(f"Report: {report_page}")
 
 
 def _show(trained: Trained, path: Path) -> None:

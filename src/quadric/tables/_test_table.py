@@ -39,6 +39,10 @@ class TestTable:
         Sentences about ignored rows and about the baselines.
     rows : (DataFrame, array)
         The inputs and targets of the first rows.
+    truth, predicted : array
+        The targets and predictions: indices of classes and probabilities, or numbers.
+    numbers : array
+        The numbers of these rows in the table, counted from 1.
     """
 
     __test__ = False  # not a test of pytest
@@ -46,10 +50,19 @@ class TestTable:
     evaluation: Evaluation
     notes: list[str]
     rows: tuple[pl.DataFrame, Array]
+    truth: Array
+    predicted: Array
+    numbers: Array
 
 
 def evaluate_table(
-    model: Any, schema: Schema, source: Source, *, linear: Any = None, seed: int = 0
+    model: Any,
+    schema: Schema,
+    source: Source,
+    *,
+    linear: Any = None,
+    seed: int = 0,
+    only: Array | None = None,
 ) -> TestTable:
     """Score a model on a table.
 
@@ -68,6 +81,8 @@ def evaluate_table(
         A linear baseline.
     seed : int
         Seed of the bootstrap.
+    only : array of int, optional
+        The numbers of the rows to score, counted from 1; by default, all rows.
 
     Returns
     -------
@@ -82,8 +97,11 @@ def evaluate_table(
     sample, rows = new_sample(schema, seed), _Rows(schema, not isinstance(model, TableNetwork))
     start, first = 0, None
     for frame in source.batches(ROWS_AT_ONCE):
-        X, truth = rows.usable(frame, start)
+        X, truth, numbers = rows.usable(frame, start)
         start += len(frame)
+        if only is not None:
+            chosen = np.isin(numbers, only)
+            X, truth, numbers = X.filter(chosen), truth[chosen], numbers[chosen]
         if not len(truth):
             continue
         first = first or (X, np.array(schema.classes)[truth] if schema.classes else truth)
@@ -94,11 +112,11 @@ def evaluate_table(
         if found[0].ndim > 1 and not schema.classes:
             raise TableError("a network with several outputs that are not classes has no scores.")
         found = [_normalized(one) if schema.classes else one for one in found]
-        sample.add(truth, *found)
+        sample.add(numbers, truth, *found)
     if first is None:
         raise TableError(f"no row of {source.path} can be scored: {'; '.join(rows.notes())}")
     notes = rows.notes()
-    truth, predicted, *others = sample.arrays()
+    numbers, truth, predicted, *others = sample.arrays()
     if sample.seen > len(truth):
         notes.append(f"The scores are those of a random sample of {len(truth):,} rows.")
     if schema.rows:
@@ -114,7 +132,8 @@ def evaluate_table(
     baselines = {TRIVIAL[schema.task]: np.broadcast_to(trivial, predicted.shape)}
     if others:
         baselines[LINEAR[schema.task]] = others[0]
-    return TestTable(evaluate(schema.classes, truth, predicted, baselines, seed), notes, first)
+    evaluation = evaluate(schema.classes, truth, predicted, baselines, seed)
+    return TestTable(evaluation, notes, first, truth, predicted, numbers)
 
 
 def check_target(schema: Schema, source: Source) -> None:
@@ -127,6 +146,18 @@ def check_target(schema: Schema, source: Source) -> None:
         )
 
 
+def values_at(source: Source, numbers: Array, names: list[str]) -> dict[int, list[str]]:
+    """Return the values of some rows as text; rows are counted from 1."""
+    wanted, found, start = set(numbers.tolist()), {}, 1
+    for frame in source.batches(ROWS_AT_ONCE):
+        for number in sorted(wanted):
+            if start <= number < start + len(frame):
+                row = frame.select(pl.col(names).cast(pl.String)).row(number - start)
+                found[number] = ["" if value is None else value for value in row]
+        start += len(frame)
+    return found
+
+
 @dataclass
 class _Rows:
     """The rows of a table that can be scored, and counts of those that cannot."""
@@ -137,8 +168,8 @@ class _Rows:
     empty: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
 
-    def usable(self, frame: pl.DataFrame, start: int) -> tuple[pl.DataFrame, Array]:
-        """Return the inputs and the targets: numbers, or indices of classes."""
+    def usable(self, frame: pl.DataFrame, start: int) -> tuple[pl.DataFrame, Array, Array]:
+        """Return the inputs, the targets (numbers, or indices of classes) and the row numbers."""
         X, column = features(self.schema, frame, start), self.schema.target
         target = clean(frame.select(column))[column]
         present = target.is_not_null().to_numpy()
@@ -155,12 +186,12 @@ class _Rows:
                     f"{target[row]!r}."
                 )
             kept = present & predicted
-            return X.filter(kept), numbers.to_numpy()[kept]
+            return X.filter(kept), numbers.to_numpy()[kept], start + 1 + np.flatnonzero(kept)
         codes = self._codes(target)
         for text in to_text(target.filter(present & (codes < 0))):
             self.unknown[text] = self.unknown.get(text, 0) + 1
         kept = present & predicted & (codes >= 0)
-        return X.filter(kept), codes[kept]
+        return X.filter(kept), codes[kept], start + 1 + np.flatnonzero(kept)
 
     def _codes(self, target: pl.Series) -> Array:
         """Return the index of the class of each row, or -1."""

@@ -94,6 +94,8 @@ class Trained:
         Sentences about unused columns, imputed values and warnings.
     remarks : list of str
         At most three sentences about the quality of the model; see `_remarks`.
+    held_out : array of int or None
+        The numbers of the held-out rows in the table, counted from 1; None without such a split.
     """
 
     model: Pipeline
@@ -101,6 +103,7 @@ class Trained:
     report: Report
     notes: list[str]
     remarks: list[str] = field(default_factory=list)
+    held_out: Array | None = None
 
     @property
     def selection(self) -> list[dict[str, Any]]:
@@ -143,7 +146,7 @@ def train(
     profiles = options.new_profiles(source.columns)
     profile_batch(profiles, frame)
     schema = infer_schema(profiles, options, source.unnamed)
-    X, y, _ = labeled_rows(schema, frame)
+    X, y, present = labeled_rows(schema, frame)
     del frame
     notes = schema.notes()
     remarks = remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
@@ -165,7 +168,10 @@ def train(
     if report.evaluation is not None:
         balanced = settings.class_weight is not None
         remarks += remarks_on_scores(report.evaluation, balanced=balanced)
-    return Trained(model, schema, report, notes, most_important(remarks))
+    held = None
+    if test is None and settings.cv is None:
+        held = np.flatnonzero(present)[_holdout(y, schema, settings)[1]] + 1
+    return Trained(model, schema, report, notes, most_important(remarks), held)
 
 
 @contextmanager

@@ -1,0 +1,85 @@
+"""`quadric report`: write a report of a model as an HTML page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quadric._utils.whole_files import write_whole
+from quadric.cli._console import errors_as_one_line, output_path, print_line, print_notes
+from quadric.cli._model_loading import open_model
+
+if TYPE_CHECKING:
+    from quadric.tables import Trained
+
+
+def report(
+    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            readable=False, help="A CSV or Parquet file with the model's columns and the target."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The page to write [default: the model's name with .html]."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
+) -> None:
+    """Write a self-contained HTML page about a model and its scores on a table.
+
+    The page contains the scores with baselines and intervals, figures, the equation, the least
+    certain rows, the columns, and how to use the model.
+    """
+    path = output_path(output or Path(model.name).with_suffix(".html"), inputs=[model, data])
+    with errors_as_one_line():
+        write_report(model, data, path, seed)
+    print_line(f"Report: {path}")
+
+
+def write_report(
+    model: Path, data: Path, path: Path, seed: int = 0, trained: Trained | None = None
+) -> None:
+    """Score a saved model on a table and write the page.
+
+    If the model was just trained, the page contains its scores and remarks. Of the training table,
+    only the held-out rows are listed.
+    """
+    from quadric import model_file
+    from quadric.report import report_page
+    from quadric.tables import evaluate_table
+    from quadric.tables._remarks import most_important, remarks_on_scores
+
+    opened = open_model(model, data)
+    schema, source = opened.schema, opened.source
+    assert schema is not None
+    assert source is not None
+    only = None if trained is None else trained.held_out
+    found = evaluate_table(opened.model, schema, source, seed=seed, only=only)
+    about = model_file.info(model)
+    about["table_hash"] = source.fingerprint()["content"]
+    notes = opened.notes + found.notes
+    if trained is None:
+        print_notes(notes)
+        remarks = most_important(remarks_on_scores(found.evaluation))
+    else:
+        assert trained.report.evaluation is not None
+        found, remarks = replace(found, evaluation=trained.report.evaluation), trained.remarks
+    page = report_page(
+        model,
+        opened.model,
+        schema,
+        source,
+        found,
+        about=about,
+        points=opened.inputs_and_labels(),
+        remarks=remarks,
+        notes=notes,
+    )
+    write_whole(path, page.encode(errors="replace"))

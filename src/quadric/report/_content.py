@@ -1,0 +1,87 @@
+"""The facts of a report: columns, uncertain rows, and how to use the model."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quadric._utils.text import counted, listed
+from quadric.tables import Schema, Source, TestTable
+from quadric.tables._test_table import values_at
+
+MOST_COLUMNS = 6  # of a listed row, so that it fits on paper
+
+
+@dataclass(frozen=True)
+class ListedRows:
+    """Rows of the test table that deserve a look."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+def column_lines(schema: Schema) -> list[list[str]]:
+    """Return the name, the kind and the treatment of each column."""
+    lines = []
+    for column in schema.columns:
+        if column.kind == "category":
+            names = listed(column.categories, 6)
+            what = f"one-hot encoded: {names}"
+        elif schema.rows:
+            what = f"scaled; mean {column.mean:.4g}, standard deviation {column.std:.4g}"
+        else:
+            what = "used as a number"
+        if column.missing:
+            what += f"; {counted(column.missing, 'missing value')} imputed"
+        lines.append([column.name, column.kind, what])
+    return lines + [[name, "not used", why] for name, why in schema.left_out.items()]
+
+
+def rows_to_look_at(
+    found: TestTable, schema: Schema, source: Source, most: int, important: Sequence[str] = ()
+) -> ListedRows:
+    """Return the least certain predictions, or those with the largest errors for regression.
+
+    The inputs that are listed with each row are the first of `important`.
+    """
+    truth, predicted = found.truth, found.predicted
+    if schema.classes:
+        chance = predicted.max(axis=1)
+        order = np.argsort(chance, kind="stable")[:most]
+        names = np.array([str(label) for label in schema.classes])
+        shown = [[names[truth[i]], names[predicted[i].argmax()], f"{chance[i]:.3f}"] for i in order]
+        header = ["row", f"true {schema.target}", "predicted", "probability"]
+    else:
+        error = predicted - truth
+        order = np.argsort(-np.abs(error), kind="stable")[:most]
+        shown = [[f"{truth[i]:.4g}", f"{predicted[i]:.4g}", f"{error[i]:+.4g}"] for i in order]
+        header = ["row", f"true {schema.target}", "predicted", "error"]
+    numbers, inputs = found.numbers[order], (list(important) or schema.names)[:MOST_COLUMNS]
+    values = values_at(source, numbers, inputs)
+    rows = [
+        [str(number), *one, *values[number]] for number, one in zip(numbers, shown, strict=True)
+    ]
+    return ListedRows([*header, *inputs], rows)
+
+
+def usage(path: Path, source: Source) -> dict[str, str]:
+    """Return how to use the model in the shell, in Python and with ONNX."""
+    model, data = shlex.quote(path.name), shlex.quote(source.path.name)
+    reads = "read_parquet" if source.path.suffix.lower() in (".parquet", ".pq") else "read_csv"
+    onnx = shlex.quote(path.with_suffix(".onnx").name)
+    return {
+        "Shell": f"quadric predict {model} {data} -o predictions.csv\n"
+        f"quadric evaluate {model} {data}\nquadric explain {model} {data}",
+        "Python": f"import polars as pl\nimport quadric\n\nmodel = quadric.load({path.name!r})\n"
+        f"model.predict(pl.{reads}({source.path.name!r}).select(model.feature_names_in_))",
+        "ONNX": f"quadric export {model} {onnx}",
+    }
+
+
+def summary(found: TestTable, schema: Schema) -> list[dict[str, Any]]:
+    """Return the two most important scores for the top of the page."""
+    names = ("accuracy", "ROC AUC") if schema.classes else ("R²", "MAE")
+    return [{"name": name, **vars(found.evaluation.scores[name])} for name in names]

@@ -1,0 +1,104 @@
+"""The page of a report."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from quadric._utils.extras import require
+from quadric.explain import explain
+from quadric.report import _content, _figures
+from quadric.tables import Schema, Source, TestTable
+from quadric.tables._evaluation import shown
+
+LISTED_ROWS = 10
+MOST_CLASSES = 15
+MOST_IMPORTANCES = 15
+
+
+def report_page(
+    path: Path,
+    model: Any,
+    schema: Schema,
+    source: Source,
+    found: TestTable,
+    *,
+    about: dict[str, Any],
+    points: tuple[Any, Any] = (None, None),
+    remarks: list[str],
+    notes: list[str],
+) -> str:
+    """Return the report of a model as a self-contained HTML page.
+
+    Parameters
+    ----------
+    path : Path
+        The model file.
+    model : estimator
+    schema : Schema
+    source : Source
+        The test table.
+    found : TestTable
+        The scores on the test table.
+    about : dict
+        The description of the model file; see `quadric.model_file.info`.
+    points : (DataFrame, array)
+        Complete rows of the test table and their targets, for the plot and the explanation.
+    remarks, notes : list of str
+        Sentences about the model and the table.
+
+    Returns
+    -------
+    str
+    """
+    require("jinja2", extra="cli", by="The report")
+    import jinja2
+
+    X, y = points
+    evaluation = found.evaluation
+    explanation, why_not = _explained(model, X, schema)
+    importances = [] if explanation is None else explanation.importances
+    important = [one.name for one in importances if one.name in schema.names]
+    pictures = {}
+    if schema.classes:
+        pictures["calibration"] = _figures.as_data(_figures.calibration(evaluation))
+        picture, caption = _figures.boundaries(model, X, y)
+    else:
+        figure = _figures.predictions(found.truth, found.predicted, schema.target)
+        pictures["predictions"] = _figures.as_data(figure)
+        picture, caption = "", ""
+    largest = max((max(row) for row in evaluation.confusion), default=1) or 1
+    template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template).render(
+        model=path.name,
+        data=source.path.name,
+        schema=schema,
+        evaluation=evaluation,
+        score_table=evaluation.score_table(),
+        class_table=evaluation.class_table(),
+        summary=_content.summary(found, schema),
+        shown=shown,
+        largest=largest,
+        most_classes=MOST_CLASSES,
+        columns=_content.column_lines(schema),
+        listed=_content.rows_to_look_at(found, schema, source, LISTED_ROWS, important),
+        usage=_content.usage(path, source),
+        explanation=explanation,
+        importances=importances[:MOST_IMPORTANCES],
+        why_not=why_not,
+        boundaries=picture,
+        caption=caption,
+        pictures=pictures,
+        remarks=remarks,
+        notes=notes,
+        about=about,
+        trained_on=about["extra"].get("data") if isinstance(about["extra"], dict) else None,
+    )
+
+
+def _explained(model: Any, X: Any, schema: Schema) -> tuple[Any, str]:
+    """Return the explanation, or None and the reason why there is none."""
+    try:
+        return explain(model, X, target=schema.target), ""
+    except (ValueError, TypeError, MemoryError) as error:
+        return None, str(error)
