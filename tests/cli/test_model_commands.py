@@ -127,32 +127,57 @@ def test_explain_with_categories_and_missing_values(tmp_path):
 
 @pytest.mark.slow
 def test_plot(place, tmp_path):
-    result = command("plot", place / "iris.quadric", "-o", "a.png", cwd=tmp_path)
+    result = command("plot", place / "iris.quadric", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "versicolor and virginica tie" in result.stderr
+    assert "no points are drawn" in result.stderr
+    assert (tmp_path / "iris.png").read_bytes().startswith(b"\x89PNG")
     with_points = tmp_path / "b.svg"
     arguments = [place / "iris.quadric", place / "iris.csv", "--classes", "setosa,virginica"]
     assert command("plot", *arguments, "-o", with_points).returncode == 0
     assert with_points.read_text().startswith("<?xml")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    for wrong in ("rose,tulip", "setosa"):
+        is_one_line(
+            command("plot", place / "iris.quadric", "--classes", wrong, "-o", with_points),
+            "--classes takes two or more of the model's classes, setosa, versicolor, virginica",
+        )
     is_one_line(
-        command("plot", place / "iris.quadric", "--classes", "rose,tulip", "-o", with_points),
-        "--classes takes two of the model's classes, setosa, versicolor, virginica",
+        command("plot", place / "iris.quadric", "--inputs", "a,b", cwd=tmp_path), "must be two of"
     )
-    write_iris(tmp_path / "two.csv", NAMES[2:])
-    model = tmp_path / "two.quadric"
-    assert command("train", tmp_path / "two.csv", "-t", "species", "-o", model).returncode == 0
-    for data in ([], [tmp_path / "two.csv"]):
-        result = command("plot", model, *data, "-o", tmp_path / "c.png")
-        assert result.returncode == 0, result.stderr
-        assert (tmp_path / "c.png").stat().st_size > 10_000
-        (tmp_path / "c.png").unlink()
+    is_one_line(
+        command("plot", place / "iris.quadric", "--what", "residuals", cwd=tmp_path),
+        "does not suit a classifier. Use boundaries, dependence, calibration, confusion.",
+    )
+    is_one_line(
+        command("plot", place / "iris.quadric", "--what", "confusion", cwd=tmp_path),
+        "needs a table with the target",
+    )
+    assert command("plot", place / "iris.quadric", "--what", "all", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["dependence", "calibration", "confusion"])
+def test_plots_are_named_after_the_model(place, tmp_path, what):
+    arguments = ["plot", place / "iris.quadric", place / "iris.csv", "--what", what]
+    result = command(*arguments, cwd=tmp_path)
+    assert result.stdout == f"Picture: iris-{what}.png\n", result.stderr
+    assert (tmp_path / f"iris-{what}.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_plots_of_hidden_layers_and_regressors(place, tmp_path):
+    model = tmp_path / "model.quadric"
     hidden = ["train", place / "iris.csv", "-t", "species", "--hidden", "5", "-o", model]
     assert command(*hidden).returncode == 0
-    is_one_line(command("plot", model, "-o", tmp_path / "d.png"), "hidden layer and 4 inputs")
+    assert command("plot", model, place / "iris.csv", cwd=tmp_path).returncode == 0
     numbers = ["train", place / "iris.csv", "-t", "petal_width", "-o", model]
     assert command(*numbers).returncode == 0
-    is_one_line(command("plot", model, "-o", tmp_path / "d.png"), "model must be a classifier")
+    for what in ([], ["--what", "residuals"]):
+        result = command("plot", model, place / "iris.csv", *what, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    is_one_line(
+        command("plot", model, place / "iris.csv", "--what", "boundaries", cwd=tmp_path),
+        "does not suit a regressor. Use surface, dependence, residuals.",
+    )
 
 
 @pytest.mark.slow

@@ -81,7 +81,8 @@ def test_clusters_with_their_boundaries(ax):
     net.fit(X, np.eye(6)[y], learning_rate=1e-3, epochs=20, rng=0)
     assert plot_clusters(net, X, y, ax) is ax
     neurons = quadrics(net)
-    points = {c.get_label(): mpl.colors.to_hex(c.get_facecolor()[0]) for c in ax.collections}
+    drawn = [c for c in ax.collections if not c.get_label().startswith("_")]
+    points = {c.get_label(): mpl.colors.to_hex(c.get_facecolor()[0]) for c in drawn}
     assert len(points) == 6
     colors = list(points.values())
     assert len(set(colors)) == 6

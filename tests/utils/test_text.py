@@ -180,10 +180,11 @@ def test_names_in_plots_are_not_formulas():
         assert FORMULA.replace("$", r"\$") in text, draw
         assert "\x1b" not in text
     assert r"\$" in drawn(plotting.plot_slices(shape, names=names))
-    from quadric.plotting._classifier import plot_classifier
 
     wide = QuadraticLogisticRegression().fit(np.column_stack([X, X]), labels)
-    assert r"cost in \$ or \$" in drawn(plot_classifier(wide)[0])
+    figure = Figure()
+    plotting.plot_boundaries(wide, np.column_stack([X, X]), labels, figure.subplots())
+    assert r"cost in \$ or \$" in drawn(figure)
     assert r"\$" in drawn(plotting.plot_eigenvectors(wide, (2, 2), 1))
 
 

@@ -49,7 +49,8 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
     ],
     explain: ["quadric explain iris.quadric", "quadric explain iris.quadric iris.csv --json"],
     plot: [
-        "quadric plot iris.quadric iris.csv -o iris.png --classes versicolor,virginica",
+        "quadric plot iris.quadric iris.csv --inputs petal_length,petal_width",
+        "quadric plot iris.quadric iris.csv --what calibration -o calibration.png",
         "quadric plot digits.quadric --image-shape 8x8",
     ],
     report: ["quadric report iris.quadric test.csv -o report.html"],

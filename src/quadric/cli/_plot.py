@@ -1,8 +1,8 @@
-"""`quadric plot`: draw a classifier."""
+"""`quadric plot`: draw a model."""
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,11 +10,16 @@ from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
     comma_separated,
     errors_as_one_line,
+    fail,
     output_path,
     print_line,
     print_notes,
 )
-from quadric.cli._model_loading import open_model
+from quadric.cli._model_loading import OpenedModel, open_model
+
+WHAT = ("boundaries", "surface", "dependence", "calibration", "confusion", "residuals")
+
+NO_TABLE = "No table was given, so no points are drawn; inputs are assumed independent."
 
 
 def plot(
@@ -22,40 +27,92 @@ def plot(
     data: Annotated[
         Path | None, typer.Argument(readable=False, help="A table whose rows are drawn as points.")
     ] = None,
+    what: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What to draw: {', '.join(WHAT)}. "
+            "By default, boundaries of a classifier and the surface of a regressor."
+        ),
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture to write: .png, .svg or .pdf.")
-    ] = Path("model.png"),
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The picture to write: .png, .svg or .pdf. By default, named after the model.",
+        ),
+    ] = None,
+    inputs: Annotated[
+        str | None,
+        typer.Option(help="Two inputs to draw, such as age,income; by default the most important."),
+    ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(help="For more than two inputs: two classes, such as versicolor,virginica."),
+        typer.Option(help="Draw only these classes, such as versicolor,virginica."),
     ] = None,
     image_shape: Annotated[
         str | None,
         typer.Option(help="If the inputs are pixels: rows x columns of the image, such as 8x8."),
     ] = None,
 ) -> None:
-    """Plot a classifier: its regions (two inputs) or slices of the boundary between two classes.
+    """Plot a model: boundaries between classes, or the surface of a regressor.
 
-    With --image-shape, plot the eigenvectors of each class's Q as images.
+    With more than two inputs, the two most important ones are drawn, and the others are fixed at a
+    typical row. --what dependence, calibration, confusion and residuals draw other properties of
+    the model. With --image-shape, plot the eigenvectors of each class's Q as images.
     """
-    path = output_path(output, inputs=[model, data])
+    if what is not None and what not in WHAT:
+        raise typer.BadParameter(f"--what must be one of {', '.join(WHAT)}. Got {what!r}.")
+    ending = f"-{what}" if what else ""
+    path = Path(f"{model.stem}{ending}.png") if output is None else output
+    path = output_path(path, inputs=[model, data])
     if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
         raise typer.BadParameter(f"the output must end with .png, .svg or .pdf. Got {path.name!r}.")
     with errors_as_one_line(ValueError, TypeError):
-        from quadric.plotting import _classifier as plots
+        from quadric.plotting._classifier import plot_image_classifier
+        from quadric.plotting._figures import Wanted, figure_bytes, model_figure
 
         opened = open_model(model, data)
         print_notes(opened.notes)
-        X, y = opened.inputs_and_labels()
         if image_shape is None:
-            figure, notes = plots.plot_classifier(opened.model, X, y, comma_separated(classes))
-            print_notes(notes)
+            X, y = _rows(opened)
+            target = "y" if opened.schema is None else opened.schema.target
+            pair, chosen = comma_separated(inputs), _classes(opened.model, comma_separated(classes))
+            wanted = Wanted(opened.model, X, y, target, pair or None, chosen)
+            default = "boundaries" if wanted.classifies else "surface"
+            figure = model_figure(what or default, wanted)
+            if opened.source is None:
+                print_notes([NO_TABLE])
         else:
             shape, schema = _rows_and_columns(image_shape), opened.schema
             places = () if schema is None else (schema.places, len(schema.order))
-            figure = plots.plot_image_classifier(opened.model, shape, *places)
-        write_whole(path, plots.figure_bytes(figure, path.suffix))
+            figure = plot_image_classifier(opened.model, shape, *places)
+        write_whole(path, figure_bytes(figure, path.suffix))
     print_line(f"Picture: {path}")
+
+
+def _rows(opened: OpenedModel) -> tuple[Any, Any]:
+    """The rows of the table, or rows made from the model's schema if no table was given."""
+    if opened.schema is None:
+        fail("the model file does not name its columns. Give a table: quadric plot MODEL DATA.")
+    if opened.source is not None:
+        return opened.inputs_and_labels()
+    from quadric.tables._typical_rows import typical_rows
+
+    return typical_rows(opened.schema), None
+
+
+def _classes(model: Any, names: list[str]) -> list[Any] | None:
+    """The model's classes with these names; None if no names are given."""
+    if not names:
+        return None
+    by_text = {str(label): label for label in list(getattr(model, "classes_", ()))}
+    if len(set(names)) < 2 or not set(names) <= set(by_text):
+        raise ValueError(
+            f"--classes takes two or more of the model's classes, {', '.join(by_text)}. "
+            f"Got {', '.join(names)}."
+        )
+    return [by_text[name] for name in names]
 
 
 def _rows_and_columns(image_shape: str) -> tuple[int, int]:

@@ -2,26 +2,36 @@
 
 Functions that draw one plot take an `ax` and return it; functions that draw several return a
 figure. The package may import everything below it in the architecture; the curves and meshes
-themselves come from `quadric.geometry`. Start with `_quadrics.py` and `_classifier.py`.
+themselves come from `quadric.geometry`. Start with `_quadrics.py` and `_classifier.py`;
+`_boundaries.py` draws models with any number of inputs in the planes of `_model_slice.py`.
 """
 
 from quadric._utils.extras import require
 
 require("matplotlib", extra="plot", by="quadric.plotting")
 
+from quadric.plotting._boundaries import plot_boundaries, plot_prediction
 from quadric.plotting._classifier import plot_clusters, plot_eigenvectors, plot_regions
+from quadric.plotting._dependence import plot_dependence
 from quadric.plotting._quadrics import plot_conic, plot_slice, plot_slices, plot_surface
+from quadric.plotting._scores import plot_calibration, plot_confusion, plot_residuals
 from quadric.plotting._style import plot_points
 from quadric.plotting._training import animate, plot_history
 
 __all__ = [
     "animate",
+    "plot_boundaries",
+    "plot_calibration",
     "plot_clusters",
+    "plot_confusion",
     "plot_conic",
+    "plot_dependence",
     "plot_eigenvectors",
     "plot_history",
     "plot_points",
+    "plot_prediction",
     "plot_regions",
+    "plot_residuals",
     "plot_slice",
     "plot_slices",
     "plot_surface",

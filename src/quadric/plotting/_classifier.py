@@ -1,6 +1,5 @@
-"""Plots of a fitted classifier: regions for two inputs, slices for more inputs, and images."""
+"""Plots of a classifier with two inputs: regions, clusters; and of one with pixels as inputs."""
 
-import io
 import itertools
 import warnings
 from collections.abc import Sequence
@@ -9,23 +8,24 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, to_rgb
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array
-from quadric.explain import Explanation, boundary, explain
+from quadric.explain import Explanation, explain
 from quadric.explain._model import SelectedLayer, quadrics, select_layer, tie
 from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
-from quadric.plotting._quadrics import plot_conic, plot_slices
+from quadric.plotting._boundaries import region_legend
+from quadric.plotting._quadrics import plot_conic
 from quadric.plotting._style import (
     BOUNDARY,
-    COLORS,
     color_of,
     dashes_of,
     get_ax,
     get_window,
+    pale,
     plain,
     plot_points,
     show_window,
@@ -42,6 +42,7 @@ def plot_regions(
     *,
     window: Window | None = None,
     size: float = 14.0,
+    legend: bool = True,
 ) -> Axes:
     """Draw the regions in which a classifier with two inputs predicts each class.
 
@@ -62,6 +63,8 @@ def plot_regions(
         Part of the plane to draw. By default, it contains all of X.
     size : float
         Size of the points.
+    legend : bool
+        Whether to draw a legend with the classes.
 
     Returns
     -------
@@ -74,7 +77,9 @@ def plot_regions(
         last = selected.network.activations[-1]
         raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
     if selected.space.kind == "inputs" and len(names) != 2:
-        raise ValueError(f"model must have two inputs. Got {len(names)}; use plot_slices for more.")
+        raise ValueError(
+            f"model must have two inputs. Got {len(names)}; use plot_boundaries for more."
+        )
     window = get_window(window, X)
     ax = get_ax(ax)
     side_x, side_y = np.linspace(*window[:2], GRID), np.linspace(*window[2:], GRID)
@@ -88,7 +93,7 @@ def plot_regions(
         aspect="auto",
         interpolation="nearest",
         zorder=0,
-        cmap=ListedColormap([_pale(k) for k in range(count)]),
+        cmap=ListedColormap([pale(k) for k in range(count)]),
         vmin=0,
         vmax=count - 1,
     )
@@ -102,8 +107,13 @@ def plot_regions(
     if X is not None and y is not None:
         plot_points(X, y, ax, size=size, classes=selected.labels)
     show_window(ax, window)
+    if selected.space.kind == "hidden":
+        fitted = getattr(model, "feature_names_in_", None)
+        names = ["x1", "x2"] if fitted is None else list(fitted)
     if len(names) == 2:
         ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
+    if legend:
+        region_legend(ax, selected.labels, range(count))
     return ax
 
 
@@ -184,92 +194,12 @@ def _decision(model: Any, X: Any) -> Array:
         return np.asarray(model.decision_function(X))
 
 
-def _pale(k: int) -> tuple[float, ...]:
-    """The pale color of the region of a class, darker from the eighth class on."""
-    strength = 0.36 if k < len(COLORS) else 0.6
-    return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
-
-
-def plot_classifier(
-    model: Any, X: Any = None, y: Any = None, pair: list[str] | None = None
-) -> tuple[Figure, list[str]]:
-    """A figure of a fitted classifier, and notes about it for the user.
-
-    X and y are points to draw. For more than two inputs, `pair` names the two classes whose
-    boundary is drawn; the default is the last two.
-    """
-    selected = select_layer(model, -1)
-    space = selected.space
-    if selected.classes is None:
-        raise ValueError("model must be a classifier. Got a model that predicts numbers.")
-    n = len(space.names) if space.kind == "inputs" else getattr(model, "n_features_in_", 0)
-    if n == 2:
-        return _regions(model, selected, X, y), []
-    if space.kind == "hidden":
-        raise ValueError(
-            f"a model with a hidden layer and {n} inputs has no surface to slice. Models with "
-            "hidden layers can be drawn if they have two inputs."
-        )
-    chosen = _pair(selected.labels, pair)
-    notes = []
-    if len(selected.labels) > 2 and not pair:
-        notes = [f"Shown: where {chosen[0]} and {chosen[1]} tie; choose others with --classes a,b."]
-    points, colors, at = None, None, None if space.typical is None else space.typical[0]
-    if X is not None:
-        shown = slice(None) if y is None else np.isin(y, chosen)
-        given = np.asarray(space.reach(X), dtype=float)[shown]
-        if len(given):  # the slices pass through the mean of the points
-            points, colors, at = given, None if y is None else y[shown], None
-    surface = boundary(model, *chosen)
-    figure = plot_slices(surface, at, names=space.names, X=points, y=colors)
-    figure.suptitle(
-        f"where {plain(chosen[0])} and {plain(chosen[1])} tie: {surface.kind}", fontsize=11
-    )
-    return figure, notes
-
-
 def plot_image_classifier(
     model: Any, shape: tuple[int, int], places: list[int] | None = None, columns: int = 0
 ) -> Figure:
     """The eigenvectors of each class as images; `places` are the columns of the inputs."""
     all_pixels = places and columns == shape[0] * shape[1]
     return plot_eigenvectors(model, shape, pixels=places if all_pixels else None)
-
-
-def figure_bytes(figure: Figure, suffix: str) -> bytes:
-    """The content of an image file; the same figure always gives the same bytes."""
-    stream = io.BytesIO()
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix.lower())
-    figure.savefig(stream, format=suffix.lower().lstrip("."), metadata=metadata)
-    return stream.getvalue()
-
-
-def _regions(model: Any, selected: SelectedLayer, X: Any, y: Any) -> Figure:
-    figure = Figure(figsize=(6, 5), layout="constrained", dpi=150)
-    ax = figure.subplots()
-    window = None
-    if X is None:
-        mean, std = selected.space.typical or (np.zeros(2), np.ones(2))
-        window = tuple(np.ravel([mean - 3 * std, mean + 3 * std], order="F").tolist())
-    plot_regions(model, X, y, ax, window=window)
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
-    if y is not None:
-        ax.legend(fontsize=8)
-    return figure
-
-
-def _pair(labels: list[Any], pair: list[str] | None) -> tuple[Any, Any]:
-    if not pair:
-        return labels[-2], labels[-1]
-    by_text = {str(label): label for label in labels}
-    if len(pair) != 2 or pair[0] == pair[1] or not set(pair) <= set(by_text):
-        raise ValueError(
-            f"--classes takes two of the model's classes, {', '.join(by_text)}. "
-            f"Got {', '.join(pair)}."
-        )
-    return by_text[pair[0]], by_text[pair[1]]
 
 
 def plot_eigenvectors(

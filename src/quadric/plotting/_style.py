@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
@@ -14,6 +15,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#44
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
 BOUNDARY = "#222222"
+ROUNDS = 8  # the points are drawn in rounds, so that no class covers another
 
 
 def color_of(k: int) -> str:
@@ -22,6 +24,13 @@ def color_of(k: int) -> str:
 
 def marker_of(k: int) -> str:
     return MARKERS[k % len(MARKERS)]
+
+
+def pale(k: int) -> tuple[float, float, float]:
+    """The pale color of the region of a class, darker from the eighth class on."""
+    strength = 0.36 if k < len(COLORS) else 0.6
+    red, green, blue = (1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
+    return red, green, blue
 
 
 def dashes_of(k: int) -> Any:
@@ -61,6 +70,8 @@ def plot_points(
 ) -> Axes:
     """Draw the points of each class in its color and with its marker.
 
+    The classes take turns, a part of their points at a time, so that no class covers another.
+
     Parameters
     ----------
     X : array of shape (n_samples, 2)
@@ -87,18 +98,22 @@ def plot_points(
     unknown = sorted(set(y.tolist()) - set(classes.tolist()), key=str)
     if unknown:
         raise ValueError(f"y must hold the model's classes, {classes.tolist()}. Got {unknown}.")
-    for k, label in enumerate(classes.tolist()):
-        ax.scatter(
-            X[y == label, 0],
-            X[y == label, 1],
-            s=size,
-            c=color_of(k),
-            marker=marker_of(k),
-            linewidths=0.4,
-            edgecolors="white",
-            zorder=1.8,  # below the boundaries
-            label=plain(label),
-        )
+    for turn in range(ROUNDS):
+        for k, label in enumerate(classes.tolist()):
+            members = np.flatnonzero(y == label)
+            rows = members[turn::ROUNDS]
+            if turn == 0 or len(rows):
+                ax.scatter(
+                    X[rows, 0],
+                    X[rows, 1],
+                    s=size,
+                    c=color_of(k),
+                    marker=marker_of(k),
+                    linewidths=0.4,
+                    edgecolors="white",
+                    zorder=1.8,  # below the boundaries
+                    label=plain(label) if turn == 0 else None,
+                )
     return ax
 
 

@@ -163,7 +163,7 @@ def draw(trained: TrainedLayers) -> Figure:
     left, right = figure.subplots(1, 2)
     window = (-24.0, 8.0, -9.0, 19.0)
     plot_clusters(trained.network, X[::4], y[::4], left, window=window)
-    plot_regions(trained.network, X[::4], y[::4], right, window=window, size=8)
+    plot_regions(trained.network, X[::4], y[::4], right, window=window, size=8, legend=False)
     left.set(title="each neuron's boundary in its class's color", xlabel="$x$", ylabel="$y$")
     right.set(title="the class of the largest output", xlabel="$x$", ylabel="$y$", aspect="equal")
     handles, labels = left.get_legend_handles_labels()

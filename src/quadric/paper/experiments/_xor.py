@@ -138,7 +138,7 @@ def draw(trained: Sequence[TrainedNeuron]) -> Figure:
     for ax, (letter, name, start) in zip(figure.subplots(1, 2), panels, strict=True):
         neuron = next(one for one in trained if one.variant.name == name).neuron
         network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])
-        plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110)
+        plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110, legend=False)
         ax.set(aspect="equal", xlabel="$x$")
         ax.set_ylabel("$y$", rotation=0)
         ax.set_title(

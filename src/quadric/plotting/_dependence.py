@@ -1,0 +1,139 @@
+"""Partial dependence: curves for the strongest inputs, and their strongest interactions."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from quadric._utils.arrays import Array
+from quadric.explain import Dependence, dependence
+from quadric.explain._columns import Columns
+from quadric.explain._dependence import MOST_CATEGORIES, dependences, written
+from quadric.plotting._style import DASHES, color_of, plain
+
+INPUTS = 4
+INTERACTIONS = 2
+LEVELS = 3  # values of the second input of an interaction
+MOST_LINES = 7
+
+
+def plot_dependence(model: Any, X: Any, *, target: str = "y") -> Figure:
+    """Draw how the mean prediction depends on the strongest inputs and interactions.
+
+    The upper plots show the prediction, averaged over the data, if one input is set to a value.
+    The lower plots show pairs of inputs. Their lines are parallel if the inputs do not interact.
+
+    Parameters
+    ----------
+    model : fitted estimator, or Pipeline
+        A classifier or regressor.
+    X : array of shape (n_samples, n_features) or DataFrame
+        Data, in the form that the model accepts.
+    target : str
+        Name of the predicted number.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    names = [one.inputs[0] for one in dependences(model, X, target=target)[:INPUTS]]
+    curves = [dependence(model, X, [name], size=25, target=target) for name in names]
+    pairs = _strongest_pairs(model, X, names, target)
+    rows = 2 if pairs else 1
+    figure = Figure(figsize=(3.1 * max(len(names), 2), 3.2 * rows), layout="constrained", dpi=150)
+    upper, *lower = figure.subfigures(rows, 1, squeeze=False)[:, 0]
+    upper.suptitle("Mean prediction if one input is set to a value", fontsize=10)
+    axes = upper.subplots(1, len(curves), squeeze=False, sharey=True)[0]
+    for ax, curve in zip(axes, curves, strict=True):
+        _curve(ax, curve)
+    outputs = curves[0].outputs
+    axes[0].set_ylabel("probability" if _is_class(outputs[0]) else f"mean {plain(target)}")
+    if len(_outputs_shown(curves[0])) > 1:
+        axes[-1].legend(fontsize=7)
+    elif _is_class(outputs[0]):
+        axes[0].set_ylabel(plain(outputs[curves[0].main_output]))
+    if lower:
+        lower[0].suptitle(
+            "Strongest interactions: without one, the lines would be parallel", fontsize=10
+        )
+        for ax, pair in zip(lower[0].subplots(1, len(pairs), squeeze=False)[0], pairs, strict=True):
+            _interaction(ax, pair)
+    return figure
+
+
+def _is_class(output: str) -> bool:
+    return output.startswith("p(")
+
+
+def _outputs_shown(curve: Dependence) -> list[int]:
+    """Two classes are complementary, so one of them is drawn."""
+    if len(curve.outputs) == 2 and _is_class(curve.outputs[0]):
+        return [1]
+    return list(range(len(curve.outputs)))[:MOST_LINES]
+
+
+def _curve(ax: Axes, curve: Dependence) -> None:
+    places = _places(ax, curve.inputs[0], curve.grids[0])
+    style = "o" if _has_categories(curve.grids[0]) else "-"
+    for k in _outputs_shown(curve):
+        label = plain(curve.outputs[k])
+        ax.plot(places, curve.mean[:, k], style, color=color_of(k), label=label, linewidth=1.8)
+
+
+def _interaction(ax: Axes, pair: Dependence) -> None:
+    places = _places(ax, pair.inputs[0], pair.grids[0])
+    categories, k = _has_categories(pair.grids[0]), pair.main_output
+    for j, value in enumerate(pair.grids[1]):
+        label = f"{plain(pair.inputs[1])} = {plain(written(value))}"
+        style = {"marker": "o", "linestyle": ""} if categories else {"linestyle": DASHES[j % 4]}
+        ax.plot(places, pair.mean[:, j, k], color=color_of(j), label=label, **style)
+    ax.set_ylabel(plain(pair.outputs[k]))
+    ax.legend(fontsize=7)
+
+
+def _has_categories(grid: list[Any]) -> bool:
+    return not all(isinstance(value, float) for value in grid)
+
+
+def _places(ax: Axes, name: str, grid: list[Any]) -> Array:
+    ax.set_xlabel(plain(name))
+    if not _has_categories(grid):
+        return np.array(grid)
+    places = np.arange(len(grid), dtype=float)
+    ax.set_xticks(places, [plain(written(v)) for v in grid], rotation=30 if len(grid) > 4 else 0)
+    ax.set_xlim(-0.5, len(grid) - 0.5)
+    return places
+
+
+def _strongest_pairs(model: Any, X: Any, names: list[str], target: str) -> list[Dependence]:
+    """The pairs among `names` whose joint dependence is least like a sum of two functions."""
+    pairs = [
+        dependence(model, X, pair, size=5, target=target)
+        for pair in itertools.combinations(names, 2)
+    ]
+    strongest = sorted(pairs, key=lambda pair: -_interaction_strength(pair))[:INTERACTIONS]
+    columns = Columns(X, getattr(model, "feature_names_in_", None))
+    found = []
+    for pair in strongest:
+        # the input with more values is on the axis, the other one distinguishes the lines
+        first, second = sorted(
+            pair.inputs, key=lambda name: columns.numbers(columns.names.index(name)) is None
+        )
+        joint = dependence(model, X, [first, second], size=25, target=target)
+        count = joint.mean.shape[1]
+        kept = np.arange(count)
+        if not _has_categories(joint.grids[1]):
+            kept = np.unique(np.linspace(0, count - 1, LEVELS).astype(int))
+        levels = [joint.grids[1][j] for j in kept][:MOST_CATEGORIES]
+        mean = joint.mean[:, kept[: len(levels)]]
+        found.append(Dependence(joint.inputs, (joint.grids[0], levels), mean, joint.outputs))
+    return found
+
+
+def _interaction_strength(pair: Dependence) -> float:
+    mean = pair.mean
+    rest = mean - mean.mean(axis=0, keepdims=True) - mean.mean(axis=1, keepdims=True)
+    return float((rest + mean.mean(axis=(0, 1))).std(axis=(0, 1)).max())

@@ -1,0 +1,138 @@
+"""Plots of models with any number of inputs."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from quadric import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric.plotting import (
+    plot_boundaries,
+    plot_calibration,
+    plot_confusion,
+    plot_dependence,
+    plot_points,
+    plot_prediction,
+    plot_regions,
+    plot_residuals,
+)
+from quadric.plotting._model_slice import slice_model
+
+IRIS = load_iris()
+X, Y = IRIS.data, IRIS.target_names[IRIS.target]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, Y)
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def texts(ax):
+    legend = ax.get_legend()
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_boundaries_state_inputs_and_values(model, ax):
+    plot_boundaries(model, X, Y, ax)
+    title = ax.get_title(loc="left")
+    assert "The two most important inputs: x4 and x3" in title
+    assert "Fixed at typical values: x1 = 5.8, x2 = 3" in title
+    assert "Points: the" in title
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x4", "x3")
+    assert texts(ax) == ["setosa", "versicolor", "virginica"]
+
+
+def test_regions_are_the_predictions_of_the_model(model, ax):
+    plot_boundaries(model, X, Y, ax, inputs=["x1", "x2"])
+    (image,) = ax.images
+    winners = np.asarray(image.get_array())
+    left, right, bottom, top = image.get_extent()
+    typical = np.median(X, axis=0)
+    for corner, x, y in ((winners[0, 0], left, bottom), (winners[-1, -1], right, top)):
+        row = np.array([[x, y, typical[2], typical[3]]])
+        assert model.classes_[corner] == model.predict(row)[0]
+
+
+def test_only_rows_near_the_plane_are_drawn(model):
+    found = slice_model(model, X)
+    assert 0 < found.near.sum() <= 0.3 * len(X)
+    others = np.abs(X[:, :2] - np.median(X[:, :2], axis=0)).sum(axis=1)
+    assert others[found.near].mean() < others[~found.near].mean()
+    two = QuadraticLogisticRegression().fit(X[:, 2:], Y)
+    assert slice_model(two, X[:, 2:]).near.all()
+    assert slice_model(two, X[:, 2:]).title == ""
+
+
+def test_a_plane_with_one_class_is_moved_between_the_classes(ax):
+    cancer = load_breast_cancer()
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(C=0.01))
+    model.fit(cancer.data, cancer.target)
+    plot_boundaries(model, cancer.data, cancer.target, ax)
+    assert set(np.unique(np.asarray(ax.images[0].get_array()))) == {0, 1}
+
+
+def test_no_class_is_painted_over_another(ax):
+    points = np.zeros((160, 2))
+    labels = np.repeat([0, 1], 80)
+    plot_points(points, labels, ax)
+    order = [tuple(c.get_facecolor()[0]) for c in ax.collections]
+    assert order[0] != order[1]
+    assert order[0::2] == [order[0]] * 8
+    assert order[1::2] == [order[1]] * 8
+
+
+def test_categories_are_drawn_as_strips(ax):
+    from tests.explain.test_importances import shop, shop_model
+
+    frame, price = shop()
+    plot_prediction(
+        shop_model(frame, price), frame, price, ax, inputs=["age", "color"], target="price"
+    )
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["blue", "green", "red"]
+    assert "Fixed at typical values: income = " in ax.get_title(loc="left")
+    assert ax.figure.axes[1].get_ylabel() == "predicted price"
+
+
+def test_dependence_shows_the_interaction():
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(200, 3))
+    model = QuadraticRegressor((), random_state=0).fit(data, data[:, 0] * data[:, 2] + data[:, 1])
+    figure = plot_dependence(model, data, target="value")
+    first = next(ax for ax in figure.axes if ax.get_legend() is not None)
+    assert {first.get_xlabel(), texts(first)[0][:2]} == {"x1", "x3"}
+    assert len(first.lines) == 3
+
+
+def test_calibration_confusion_and_residuals(model, ax):
+    assert "Calibration on 150 rows" in plot_calibration(model, X, Y).axes[0].get_title()
+    plot_confusion(model, X, Y, ax)
+    counts = [int(text.get_text()) for text in ax.texts]
+    assert sum(counts) == 150
+    assert counts[0] == 50
+    with pytest.raises(ValueError, match=r"y must hold the model's classes\. Got rose"):
+        plot_confusion(model, X[:1], ["rose"], ax)
+    regressor = QuadraticRegressor((), random_state=0).fit(X[:, :3], X[:, 3])
+    figure = plot_residuals(regressor, X[:, :3], X[:, 3], target="width")
+    assert figure.axes[0].get_xlabel() == "predicted width"
+
+
+@pytest.mark.parametrize("hidden", [(), (4,)])
+def test_regions_have_a_legend_and_labels(ax, hidden):
+    model = QuadraticClassifier(hidden, random_state=0, max_iter=20).fit(X[:, 2:], Y)
+    plot_regions(model, X[:, 2:], Y, ax)
+    assert texts(ax) == ["setosa", "versicolor", "virginica"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
+
+
+def test_arguments_that_do_not_suit_the_model(model, ax):
+    with pytest.raises(ValueError, match="inputs must be two of x1, x2, x3, x4"):
+        plot_boundaries(model, X, Y, ax, inputs=["x1", "x1"])
+    with pytest.raises(ValueError, match="classes must hold two or more of setosa"):
+        plot_boundaries(model, X, Y, ax, classes=["setosa"])
