@@ -62,9 +62,18 @@ def rows_to_look_at(
     numbers, inputs = found.numbers[order], (list(important) or schema.names)[:MOST_COLUMNS]
     values = values_at(source, numbers, inputs)
     rows = [
-        [str(number), *one, *values[number]] for number, one in zip(numbers, shown, strict=True)
+        [str(number), *one, *map(_short, values[number])]
+        for number, one in zip(numbers, shown, strict=True)
     ]
     return ListedRows([*header, *inputs], rows)
+
+
+def _short(text: str) -> str:
+    """Return a number with four digits; other text unchanged."""
+    try:
+        return f"{float(text):.4g}"
+    except ValueError:
+        return text
 
 
 def usage(path: Path, source: Source) -> dict[str, str]:
