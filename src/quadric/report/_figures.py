@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric._utils.arrays import Array
-from quadric.plotting._classifier import figure_bytes, plot_classifier
+from quadric.plotting._figures import Wanted, figure_bytes, model_figure
 from quadric.plotting._style import color_of, plain
 from quadric.tables import Evaluation
 
@@ -53,10 +53,9 @@ def predictions(truth: Array, predicted: Array, target: str) -> Figure:
     return figure
 
 
-def boundaries(model: Any, X: Any, y: Any) -> tuple[str, str]:
-    """Return the picture of `quadric plot` and a caption, or no picture and the reason."""
+def boundaries(model: Any, X: Any, y: Any, target: str) -> tuple[str, str]:
+    """Return the picture of `quadric plot`, or no picture and the reason."""
     try:
-        figure, notes = plot_classifier(model, X, y)
+        return as_data(model_figure("boundaries", Wanted(model, X, y, target))), ""
     except (ValueError, TypeError) as error:
         return "", str(error)
-    return as_data(figure), " ".join(notes)

@@ -61,7 +61,7 @@ def report_page(
     pictures = {}
     if schema.classes:
         pictures["calibration"] = _figures.as_data(_figures.calibration(evaluation))
-        picture, caption = _figures.boundaries(model, X, y)
+        picture, caption = _figures.boundaries(model, X, y, schema.target)
     else:
         figure = _figures.predictions(found.truth, found.predicted, schema.target)
         pictures["predictions"] = _figures.as_data(figure)
