@@ -15,6 +15,7 @@ from scipy import optimize
 
 from quadric._utils import checks
 from quadric._utils.arrays import FLOAT64, Array, as_numbers, unmasked
+from quadric._utils.text import as_html
 from quadric.convert._models import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
@@ -86,6 +87,9 @@ class Separation:
             pairs = ", ".join(f"{b} in {a}" for a, b in self.intruding)
             lines.append(f"Points inside another class's ellipsoid: {pairs}.")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
 
 def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0) -> Separation:

@@ -57,7 +57,8 @@ def progress(title: str, total: int, *, verbose: bool) -> AbstractContextManager
     """Return a context with a callback for `train`: a rich bar on a terminal, else plain lines."""
     if not verbose:
         return nullcontext()
-    if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
+    in_notebook = "ipykernel" in sys.modules  # there, rich would ask for ipywidgets
+    if not in_notebook and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
         return _bar(title, total)
     return _lines(title, total)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, unmasked
+from quadric._utils.text import as_html
 from quadric.explain import _text
 from quadric.explain._dependence import Dependence, dependences
 from quadric.explain._importances import Importance, importances
@@ -176,6 +177,9 @@ class Explanation:
         return _text.as_text(self)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
 
 def explain(

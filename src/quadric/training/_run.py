@@ -185,6 +185,11 @@ class History:
         seconds = sum(self.seconds)
         return self.n_samples * self.epochs / seconds if seconds > 0 else 0.0
 
+    def _repr_html_(self) -> str:
+        losses = f", loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}" if self.loss else ""
+        seconds = f" in {sum(self.seconds):.3g} s" if self.seconds else ""
+        return f"<pre>{self.epochs} epochs of {self.n_samples} samples{seconds}{losses}</pre>"
+
 
 @dataclass(eq=False)
 class FailedEpochError(Exception):
