@@ -99,7 +99,8 @@ def latin_1(rng):
 
 
 def utf_16(rng):
-    return Odd(text(*table(rng)).encode("utf-16"), "UTF-16")
+    header, body = table(rng)
+    return Odd(text(header, body).encode("utf-16"), rows=len(body))
 
 
 def utf_16_without_mark(rng):
@@ -283,7 +284,17 @@ def no_such_target(rng):
 
 
 def compressed(rng):
-    return Odd(gzip.compress(text(*table(rng)).encode()), "compressed")
+    header, body = table(rng)
+    return Odd(gzip.compress(text(header, body).encode()), rows=len(body))
+
+
+def cut_gzip(rng):
+    content = gzip.compress(text(*table(rng)).encode())
+    return Odd(content[: -int(rng.integers(1, 9))], "is a damaged gzip file")
+
+
+def zip_archive(rng):
+    return Odd(b"PK\x03\x04" + rng.bytes(500), "is a zip archive or a spreadsheet")
 
 
 def bytes_of_nothing(rng):
@@ -304,7 +315,7 @@ def many_classes(rng):
     header, body = table(rng, 210)
     return Odd(
         text(header, [[*row[:-1], f"n{i}"] for i, row in enumerate(body)]).encode(),
-        "more than 200 distinct values",
+        "210 distinct values in 210 rows",
     )
 
 
@@ -358,6 +369,8 @@ KINDS = (
     only_labels,
     no_such_target,
     compressed,
+    cut_gzip,
+    zip_archive,
     bytes_of_nothing,
     damaged_parquet,
     rare_class,

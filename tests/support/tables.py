@@ -1,7 +1,8 @@
 """Small files and the schema of a table."""
 
 from quadric.tables import ColumnOptions, open_table
-from quadric.tables._schema_inference import infer_schema, profile_batch
+from quadric.tables._column_profile import profile_batch
+from quadric.tables._schema_inference import infer_schema
 
 
 def write(path, text):

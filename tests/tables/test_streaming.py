@@ -142,7 +142,9 @@ def test_a_sample_of_a_file_includes_both_ends_and_the_middle(tmp_path, size):
     def digest(content):
         (tmp_path / "a").write_bytes(content)
         version = file_version((tmp_path / "a").stat())
-        return Source(tmp_path / "a", version, (), frames=None).fingerprint()["content"]
+        return Source(tmp_path / "a", {tmp_path / "a": version}, (), frames=None).fingerprint()[
+            "content"
+        ]
 
     whole = bytes(size)
     places = {0, size // 2, size - 1} if size < 2**22 else {0, 2_450_000, size - 1}

@@ -19,7 +19,7 @@ from tests.support.streams import start
 
 def make_parquet(path, rows, chunk=200_000):
     """Write eight numbers, a category and a label in row groups, with little memory."""
-    from quadric.tables._prediction import write_batches
+    from quadric.tables._writing import write_batches
 
     def frames():
         rng = np.random.default_rng(0)

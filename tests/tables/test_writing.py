@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from quadric.cli import app
 from quadric.tables import ColumnOptions, Settings, open_table, predict, train
-from quadric.tables._prediction import safe_for_spreadsheets
+from quadric.tables._writing import safe_for_spreadsheets
 from tests.support.tables import write
 
 FORMULAS = ["=HYPERLINK(0)", "+cmd", "-1+2", "@sum", "-", "plain", "-1", "it's"]

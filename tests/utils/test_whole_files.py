@@ -9,7 +9,7 @@ import quadric
 from quadric import Network
 from quadric._utils import whole_files
 from quadric._utils.whole_files import write_whole
-from quadric.tables._prediction import write_batches
+from quadric.tables._writing import write_batches
 
 MODEL = Network.create(2, [("quadratic", 1, "logistic")], rng=0)
 

@@ -18,6 +18,14 @@ from quadric.cli._console import (
     print_table,
 )
 from quadric.cli._model_loading import open_model
+from quadric.cli._table_options import (
+    TABLE_HELP,
+    DecimalOption,
+    EncodingOption,
+    ThousandsOption,
+    check_exists,
+    table_format,
+)
 
 if TYPE_CHECKING:
     from quadric.tables import Evaluation
@@ -30,7 +38,7 @@ def evaluate(
     data: Annotated[
         Path,
         typer.Argument(
-            readable=False, help="A CSV or Parquet file with the model's columns and the target."
+            readable=False, help=f"A table with the model's columns and the target: {TABLE_HELP}."
         ),
     ],
     target: Annotated[
@@ -40,6 +48,9 @@ def evaluate(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Score a model on a table that contains the target.
@@ -47,11 +58,13 @@ def evaluate(
     Every score is printed with its 95% bootstrap interval and next to a baseline: the most
     frequent class in training, or the mean of the target in training.
     """
+    check_exists(model, data)
     with errors_as_one_line():
+        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+
         from quadric.tables import evaluate_table
         from quadric.tables._remarks import most_important, remarks_on_scores
 
-        opened = open_model(model, data)
         assert opened.schema is not None
         assert opened.source is not None
         schema = opened.schema if target is None else replace(opened.schema, target=target)
@@ -75,9 +88,9 @@ def print_evaluation(evaluation: Evaluation) -> None:
         return
     console = make_console()
     if len(evaluation.classes) > MOST_SHOWN_CLASSES:
+        confusion = " and the confusion matrix" if evaluation.confusion else ""
         console.print(
-            f"{len(evaluation.classes)} classes; --json lists the scores of each and the confusion "
-            "matrix."
+            f"{len(evaluation.classes)} classes; --json lists the scores of each{confusion}."
         )
         return
     console.print("\nScores of each class:")

@@ -7,6 +7,13 @@ import typer
 
 from quadric.cli._console import errors_as_one_line, fail, print_json, print_line, print_notes
 from quadric.cli._model_loading import open_model
+from quadric.cli._table_options import (
+    DecimalOption,
+    EncodingOption,
+    ThousandsOption,
+    check_exists,
+    table_format,
+)
 
 
 def explain(
@@ -33,16 +40,21 @@ def explain(
     precision: Annotated[
         int, typer.Option(min=1, max=17, help="Number of significant digits.")
     ] = 3,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result, with all terms, as JSON.")
     ] = False,
 ) -> None:
     """Explain a model: equations, their strongest terms and the importance of each input."""
+    check_exists(model, data)
     with errors_as_one_line(ValueError, TypeError):
+        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+
         from quadric.explain import explain as explain_model
         from quadric.explain import permutation_importances
 
-        opened = open_model(model, data)
         print_notes(opened.notes)
         X, y = opened.inputs_and_labels()
         if permutation and y is None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from quadric.cli._console import errors_as_one_line, output_path, print_line
+from quadric.cli._table_options import check_exists
 
 
 def export(
@@ -16,6 +17,7 @@ def export(
     path = output_path(output, "the second argument", inputs=[model])
     if path.suffix.lower() != ".onnx":
         raise typer.BadParameter(f"the output must end with .onnx. Got {path.name!r}.")
+    check_exists(model)
     with errors_as_one_line(ValueError, TypeError, NotImplementedError):
         from quadric import model_file
         from quadric.onnx import export as export_model

@@ -11,7 +11,7 @@ from quadric.cli._console import print_notes
 from quadric.errors import ModelFileError, TableError
 
 if TYPE_CHECKING:
-    from quadric.tables import Schema, Source
+    from quadric.tables import Schema, Source, TableFormat
 
 
 @dataclass
@@ -58,7 +58,9 @@ class OpenedModel:
         return X.filter(kept), y
 
 
-def open_model(path: Path, data: Path | None = None) -> OpenedModel:
+def open_model(
+    path: Path, data: Path | None = None, table_format: TableFormat | None = None
+) -> OpenedModel:
     """Load a model file and open a table for it.
 
     A file written by `quadric train` contains the names of the model's columns. A file with a bare
@@ -66,14 +68,18 @@ def open_model(path: Path, data: Path | None = None) -> OpenedModel:
     saved in Python contains them if it was fitted to a DataFrame.
     """
     from quadric import model_file
+    from quadric.tables import open_table
+
+    extra = model_file.info(path)["extra"]  # a damaged file is reported before slow imports
+    source = None if data is None else open_table(data, table_format)
+
     from quadric.network import Network
-    from quadric.tables import TableNetwork, open_table
+    from quadric.tables import TableNetwork
     from quadric.tables._saved_estimator import schema_of_estimator
 
-    model, extra = model_file.load(path), model_file.info(path)["extra"]
+    model = model_file.load(path)
     extra = extra if isinstance(extra, dict) else {}
     schema = _schema_in(extra, model)
-    source = None if data is None else open_table(data)
     if schema is None and isinstance(model, Network):
         network = TableNetwork(model, extra, source)
         return OpenedModel(network, network.schema, source, network.notes, "target" in extra)

@@ -8,7 +8,6 @@ import typer
 
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
-    comma_separated,
     errors_as_one_line,
     fail,
     output_path,
@@ -16,6 +15,14 @@ from quadric.cli._console import (
     print_notes,
 )
 from quadric.cli._model_loading import OpenedModel, open_model
+from quadric.cli._table_options import (
+    DecimalOption,
+    EncodingOption,
+    ThousandsOption,
+    check_exists,
+    split_names,
+    table_format,
+)
 
 WHAT = ("boundaries", "surface", "dependence", "calibration", "confusion", "residuals")
 
@@ -54,6 +61,9 @@ def plot(
         str | None,
         typer.Option(help="If the inputs are pixels: rows x columns of the image, such as 8x8."),
     ] = None,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
 ) -> None:
     """Plot a model: boundaries between classes, or the surface of a regressor.
 
@@ -68,16 +78,20 @@ def plot(
     path = output_path(path, inputs=[model, data])
     if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
         raise typer.BadParameter(f"the output must end with .png, .svg or .pdf. Got {path.name!r}.")
+    check_exists(model, data)
     with errors_as_one_line(ValueError, TypeError):
         from quadric.plotting._classifier import plot_image_classifier
         from quadric.plotting._figures import Wanted, figure_bytes, model_figure
 
-        opened = open_model(model, data)
+        opened = open_model(model, data, table_format(encoding, decimal, thousands))
         print_notes(opened.notes)
         if image_shape is None:
             X, y = _rows(opened)
             target = "y" if opened.schema is None else opened.schema.target
-            pair, chosen = comma_separated(inputs), _classes(opened.model, comma_separated(classes))
+            pair, chosen = (
+                split_names(inputs or ""),
+                _classes(opened.model, split_names(classes or "")),
+            )
             wanted = Wanted(opened.model, X, y, target, pair or None, chosen)
             default = "boundaries" if wanted.classifies else "surface"
             figure = model_figure(what or default, wanted)

@@ -13,6 +13,16 @@ from quadric.cli._console import (
     print_notes,
 )
 from quadric.cli._model_loading import open_model
+from quadric.cli._table_options import (
+    TABLE_HELP,
+    DecimalOption,
+    EncodingOption,
+    ThousandsOption,
+    check_exists,
+    check_written,
+    column_names,
+    table_format,
+)
 
 
 def predict(
@@ -23,17 +33,24 @@ def predict(
         ),
     ],
     data: Annotated[
-        Path, typer.Argument(readable=False, help="A CSV or Parquet file with the model's columns.")
+        Path,
+        typer.Argument(readable=False, help=f"A table with the model's columns: {TABLE_HELP}."),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="The CSV or Parquet file to write; - writes CSV to stdout."
+            "--output",
+            "-o",
+            help="The file to write: .csv, .tsv or .parquet; - writes CSV to stdout.",
         ),
     ] = Path("-"),
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of the table to copy to the output; may be repeated."),
+    ] = None,
     raw_csv: Annotated[
         bool,
         typer.Option(
@@ -41,6 +58,9 @@ def predict(
             help="Do not add an apostrophe in front of text that looks like a spreadsheet formula.",
         ),
     ] = False,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON (needs -o).")
     ] = False,
@@ -49,20 +69,34 @@ def predict(
 
     Columns are matched by name. A Network that was saved without column names uses the numeric
     columns in table order. Files are read and written in batches, so they may be larger than
-    memory. The output file appears only when it is complete.
+    memory. The output file appears only when it is complete. If the table contains the target,
+    the scores are printed to stderr.
     """
     to_stdout = str(output) == "-"
     if to_stdout and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
+    if not to_stdout:
+        check_written(output)
+    check_exists(model, data)
     path = None if to_stdout else output_path(output, inputs=[model, data])
     with errors_as_one_line():
+        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+
         from quadric.tables import predict as predict_table
 
-        opened = open_model(model, data)
         schema, source = opened.schema, opened.source
         assert schema is not None
         assert source is not None
-        done = predict_table(opened.model, schema, source, path, proba=proba, raw_csv=raw_csv)
+        done = predict_table(
+            opened.model,
+            schema,
+            source,
+            path,
+            proba=proba,
+            keep=column_names(keep, source.columns),
+            labeled=opened.labeled,
+            raw_csv=raw_csv,
+        )
     notes = opened.notes + done.notes()
     if as_json:
         print_json(
@@ -73,6 +107,7 @@ def predict(
                 "unused_columns": done.unused,
                 "unknown_categories": dict(+done.unknown),
                 "missing": dict(+done.missing),
+                "scores": done.scores.to_dict(),
                 "notes": notes,
             }
         )

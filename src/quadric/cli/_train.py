@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import TextColumn, TimeElapsedColumn
 
+from quadric._utils.table_names import is_stdin
 from quadric._utils.text import counted, first_applying, visible
 from quadric.cli._console import (
     comma_separated,
@@ -23,6 +25,16 @@ from quadric.cli._console import (
 )
 from quadric.cli._evaluate import print_evaluation, print_remarks
 from quadric.cli._report import write_report
+from quadric.cli._table_options import (
+    TABLE_HELP,
+    DecimalOption,
+    EncodingOption,
+    ThousandsOption,
+    check_exists,
+    column_names,
+    default_output,
+    table_format,
+)
 
 if TYPE_CHECKING:
     from quadric.tables import Trained
@@ -35,7 +47,7 @@ ClassWeightOption = StrEnum("ClassWeightOption", ["balanced"])
 
 
 def train(
-    data: Annotated[Path, typer.Argument(readable=False, help="A CSV or Parquet file.")],
+    data: Annotated[Path, typer.Argument(readable=False, help=f"The table: {TABLE_HELP}.")],
     target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
     output: Annotated[
         Path | None,
@@ -66,9 +78,12 @@ def train(
             "distinct integers, otherwise classification]."
         ),
     ] = None,
-    drop: Annotated[str | None, typer.Option(help="Columns to ignore, such as a,b.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Columns to ignore, such as a,b; may be repeated.")
+    ] = None,
     categorical: Annotated[
-        str | None, typer.Option(help="Numeric columns to treat as categories, such as a,b.")
+        list[str] | None,
+        typer.Option(help="Numeric columns to treat as categories, such as a,b; may be repeated."),
     ] = None,
     max_categories: Annotated[
         int, typer.Option(min=2, help="Ignore text columns with more distinct values than this.")
@@ -120,6 +135,9 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="With --stream: continue from the last checkpoint.")
     ] = False,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a model on a table and compare it with two baselines.
@@ -146,28 +164,40 @@ def train(
         "--resume, --epochs and --buffer need --stream.": (
             not stream and (resume or epochs or buffer)
         ),
+        "--stream reads the table several times, so it needs a file instead of -.": (
+            stream and is_stdin(data)
+        ),
+        "only one of the two tables can be read from -.": (
+            test is not None and is_stdin(data) and is_stdin(test)
+        ),
     }
     if problem := first_applying(problems):
         raise typer.BadParameter(problem)
-    path = output_path(output or Path(data.name).with_suffix(".quadric"), inputs=[data, test])
+    check_exists(data, test)
+    path = output_path(output or default_output(data, ".quadric"), inputs=[data, test])
     if report_page is not None:
         output_path(report_page, "--report", inputs=[data, test, path])
     stderr = make_console(stderr=True)
     with errors_as_one_line(
         hint=" Repeat the command with --resume to continue." if stream else ""
     ):
+        from quadric.tables import open_table
+        from quadric.tables._source import check_columns
+
+        written = table_format(encoding, decimal, thousands)
+        source = open_table(data, written)
+        test_source = None if test is None else open_table(test, written)
+        dropped = column_names(drop, source.columns)
+        categories = column_names(categorical, source.columns)
+        check_columns([target, *dropped, *categories], source.columns)  # before slow imports
+
         from quadric import model_file
-        from quadric.tables import ColumnOptions, Settings, open_table
+        from quadric.tables import ColumnOptions, Settings
         from quadric.tables import train as train_table
         from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path, train_stream
 
-        source = open_table(data)
         options = ColumnOptions(
-            target,
-            task.value if task else None,
-            comma_separated(drop),
-            comma_separated(categorical),
-            max_categories,
+            target, task.value if task else None, dropped, categories, max_categories
         )
         settings = Settings(
             None if hidden is None else tuple(map(int, widths)),
@@ -180,7 +210,6 @@ def train(
             alpha=alpha,
             max_iter=max_iter,
         )
-        test_source = None if test is None else open_table(test)
         checkpoint = Checkpoint(checkpoint_path(path))
         if stream:
             if resume and not os.path.lexists(checkpoint.path):
@@ -230,11 +259,12 @@ def train(
                 "notes": trained.notes,
                 "remarks": trained.remarks,
                 "selection": trained.selection,
+                "findings": [asdict(finding) for finding in schema.findings],
                 **report,
             }
         )
         return
-    print_notes(trained.notes)
+    print_notes([note for note in trained.notes if note not in trained.remarks])
     _show(trained, path)
     if report_page is not None:
         print_line(f"Report: {report_page}")

@@ -4,18 +4,43 @@ This is the only package that imports Polars. It depends on the estimators, but 
 Start with `_training.train`; `streaming` trains on tables larger than memory.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from quadric._utils.extras import require
 
 require("polars", extra="cli", by="quadric.tables")
 
-from quadric.tables._evaluation import Evaluation
-from quadric.tables._prediction import Predicted, predict
-from quadric.tables._schema import Schema
-from quadric.tables._schema_inference import ColumnOptions
-from quadric.tables._source import Source, open_table
-from quadric.tables._table_network import TableNetwork
-from quadric.tables._test_table import TestTable, evaluate_table
-from quadric.tables._training import Settings, Trained, train
+if TYPE_CHECKING:
+    from quadric.tables._evaluation import Evaluation
+    from quadric.tables._open_table import open_table
+    from quadric.tables._prediction import Predicted, predict
+    from quadric.tables._schema import Schema
+    from quadric.tables._schema_inference import ColumnOptions
+    from quadric.tables._source import Source
+    from quadric.tables._table_format import TableFormat
+    from quadric.tables._table_network import TableNetwork
+    from quadric.tables._test_table import TestTable, evaluate_table
+    from quadric.tables._training import Settings, Trained, train
+
+# Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
+# scikit-learn is imported.
+_HOMES = {
+    "ColumnOptions": "_schema_inference",
+    "Evaluation": "_evaluation",
+    "Predicted": "_prediction",
+    "Schema": "_schema",
+    "Settings": "_training",
+    "Source": "_source",
+    "TableFormat": "_table_format",
+    "TableNetwork": "_table_network",
+    "TestTable": "_test_table",
+    "Trained": "_training",
+    "evaluate_table": "_test_table",
+    "open_table": "_open_table",
+    "predict": "_prediction",
+    "train": "_training",
+}
 
 __all__ = [
     "ColumnOptions",
@@ -24,6 +49,7 @@ __all__ = [
     "Schema",
     "Settings",
     "Source",
+    "TableFormat",
     "TableNetwork",
     "TestTable",
     "Trained",
@@ -32,3 +58,9 @@ __all__ = [
     "predict",
     "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"quadric.tables.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'quadric.tables' has no attribute {name!r}")

@@ -7,20 +7,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Self
 
 import polars as pl
 
+from quadric._utils.table_names import TAB_SEPARATED, plain_suffix
 from quadric._utils.text import first_applying
-from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
+from quadric.tables._text_blocks import text_blocks
 
 BLOCK = 1 << 22  # number of bytes parsed at a time
+START = 1 << 16  # number of bytes read to find the header
 LARGEST_BLOCK = 1 << 26  # a longer record is assumed to have an unclosed quote
 SEPARATORS = ",;\t|"
 FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"(\xb5/\xfd")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class CsvFile:
     Attributes
     ----------
     path : Path
+        The name of the file in error messages.
+    file : Path
+        The file to read, which may be compressed.
+    encoding : str or None
+        See `text_blocks`.
     columns : tuple of str
         The column names. Unnamed columns are called "column 3 (no name)" and so on.
     unnamed : tuple of str
@@ -37,25 +42,25 @@ class CsvFile:
     separator : str
         The character between fields.
     header_size : int
-        The number of bytes before the first row.
+        The number of bytes before the first row, in UTF-8.
     """
 
     path: Path
+    file: Path
+    encoding: str | None
     columns: tuple[str, ...]
     unnamed: tuple[str, ...]
     separator: str
     header_size: int
 
     @classmethod
-    def open(cls, path: Path, start: bytes, stream: BinaryIO) -> Self:
-        """Read the header of a file that begins with `start`; `stream` yields the rest."""
-        _check_format(path, start)
-        header = _read_header(path, start, stream)
+    def open(cls, path: Path, file: Path, encoding: str | None = None) -> Self:
+        """Read the header of a file, which is called `path` in error messages."""
+        header = _read_header(path, text_blocks(file, encoding, START, path))
         text = _decode(path, header).removeprefix("\ufeff")
         if "\r" in text.rstrip("\r\n") and "\n" not in text:
             raise TableError(f"{path} has CR line endings. Save it with LF or CRLF.")
-        unquoted = re.sub(r'"[^"]*"', "", text)
-        separator = max(SEPARATORS, key=lambda mark: (unquoted.count(mark), mark == ","))
+        separator = _separator(path, text)
         try:
             names = next(csv.reader(io.StringIO(text), delimiter=separator, strict=True), [])
         except csv.Error as error:
@@ -68,21 +73,25 @@ class CsvFile:
         if count > 1:
             raise TableError(f"{path} has {count} columns named {name!r}. Make the names unique.")
         unnamed = [column for column, name in zip(columns, names, strict=True) if not name]
-        return cls(path, tuple(columns), tuple(unnamed), separator, len(header))
+        return cls(path, file, encoding, tuple(columns), tuple(unnamed), separator, len(header))
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in blocks; every value is a string, or null if the field is empty."""
-        rows, begin, rest = 0, self.header_size, b""
-        with open_regular(self.path) as stream:
-            stream.seek(begin)
-            while block := rest + (read := stream.read(BLOCK)):
-                end = _end_of_records(block) if read else len(block)
-                if not end and len(block) > LARGEST_BLOCK:
-                    raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
-                frame = self._parse(block[:end], rows, begin)
-                if len(frame):
-                    yield frame
-                rows, begin, rest = rows + len(frame), begin + end, block[end:]
+        rows, begin, rest = 0, 0, b""
+        blocks = text_blocks(self.file, self.encoding, BLOCK, self.path)
+        while block := rest + (read := next(blocks, b"")):
+            if begin < self.header_size:
+                if read and len(block) < self.header_size:
+                    rest = block
+                    continue
+                begin, block = self.header_size, block[self.header_size :]
+            end = _end_of_records(block) if read else len(block)
+            if not end and len(block) > LARGEST_BLOCK:
+                raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
+            frame = self._parse(block[:end], rows, begin)
+            if len(frame):
+                yield frame
+            rows, begin, rest = rows + len(frame), begin + end, block[end:]
 
     def _parse(self, block: bytes, rows: int, begin: int) -> pl.DataFrame:
         """Parse whole records that follow `rows` rows and begin at byte `begin`."""
@@ -120,31 +129,38 @@ class CsvFile:
 
 
 def _check_format(path: Path, start: bytes) -> None:
-    """Raise TableError for an empty file and for any format other than CSV in UTF-8."""
+    """Raise TableError for an empty file and for a file that is not text in UTF-8."""
     place = start.find(b"\0")
     problems = {
         "is empty: its first line must contain the column names.": (
             not start.strip(b"\xef\xbb\xbf \t\r\n")
         ),
-        "is in UTF-16. Save it as UTF-8.": start.startswith(UTF_16),
-        "is a compressed file or a spreadsheet. Save it as CSV or Parquet.": (
-            start.startswith(COMPRESSED)
-        ),
-        f"is not a CSV file in UTF-8: byte {place} is zero.": place >= 0,
+        f"is not a CSV file in UTF-8: byte {place} is zero. If it is text in another encoding, use "
+        "--encoding, for example --encoding utf-16-le.": place >= 0,
     }
     if problem := first_applying(problems):
         raise TableError(f"{path} {problem}")
 
 
-def _read_header(path: Path, start: bytes, stream: BinaryIO) -> bytes:
+def _read_header(path: Path, blocks: Iterator[bytes]) -> bytes:
     """Return the line of column names; quoted names may contain line breaks."""
+    start = next(blocks, b"")
+    _check_format(path, start)
     while (found := FIRST_RECORD.match(start)) is None:
         if len(start) > LARGEST_BLOCK:
             raise TableError(f"the first line of {path} has an unclosed quote.")
-        if not (more := stream.read(BLOCK)):
+        if not (more := next(blocks, b"")):
             return start
         start += more
     return found[0]
+
+
+def _separator(path: Path, header: str) -> str:
+    """Return the most frequent separator in the header; a tab for .tsv and .tsv.gz files."""
+    if plain_suffix(path) in TAB_SEPARATED:
+        return "\t"
+    unquoted = re.sub(r'"[^"]*"', "", header)
+    return max(SEPARATORS, key=lambda mark: (unquoted.count(mark), mark == ","))
 
 
 def _end_of_records(block: bytes) -> int:
@@ -165,5 +181,5 @@ def _decode(path: Path, block: bytes, begin: int = 0) -> str:
     except UnicodeDecodeError as error:
         raise TableError(
             f"{path} is not in UTF-8: byte {begin + error.start} is 0x{block[error.start]:02x}. "
-            "Convert it, for example with `iconv -f latin1 -t utf-8`."
+            "Use --encoding, for example --encoding latin-1."
         ) from None

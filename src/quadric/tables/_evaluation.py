@@ -10,7 +10,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric._utils.text import visible
-from quadric.tables._metrics import ClassMetrics, Metrics, NumberMetrics, per_class
+from quadric.tables._metrics import MOST_CONFUSED, ClassMetrics, Metrics, NumberMetrics, per_class
 
 RESAMPLES = 500
 MOST_RESAMPLED = 10_000  # rows in a resample
@@ -56,7 +56,7 @@ class Evaluation:
     classes : list of dict
         For each class: its rows, how often it is predicted, precision, recall and F1.
     confusion : list of list of int
-        The confusion matrix of a classifier, with one row per true class.
+        The confusion matrix of a classifier with up to 200 classes; one row per true class.
     calibration : list of dict
         For bins of the probability of the predicted class: its mean, the accuracy and the rows.
     """
@@ -157,7 +157,7 @@ def evaluate(
         }
         for k, label in enumerate(classes)
     ]
-    confusion = ours.confusion().tolist()
+    confusion = ours.confusion().tolist() if len(classes) <= MOST_CONFUSED else []
     return Evaluation("classification", len(truth), scores, table, confusion, ours.calibration())
 
 

@@ -1,5 +1,6 @@
 """Conversion of a batch of rows to a model's inputs and targets: missing values, numbers, text."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from quadric._utils.arrays import Array
 from quadric._utils.text import listed
 from quadric.errors import TableError
 from quadric.tables._schema import LARGEST, Schema
+from quadric.tables._table_format import DECIMAL_COMMA
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lowercase
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -130,6 +132,8 @@ def _to_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:
             raise TableError(f"{problem}its type is {column.dtype}.")
         if converted[name].null_count() > column.null_count():
             row = int((converted[name].is_null() & column.is_not_null()).arg_max() or 0)
-            raise TableError(f"{problem}row {start + row + 1} contains {column[row]!r}.")
+            comma = re.match(DECIMAL_COMMA, column[row])
+            advice = " If commas are decimal marks, use --decimal ,." if comma else ""
+            raise TableError(f"{problem}row {start + row + 1} contains {column[row]!r}.{advice}")
         check_size(name, converted[name].to_numpy(), start)
     return converted

@@ -15,6 +15,7 @@ from quadric._utils.arrays import Array
 SMALLEST = float(np.finfo(np.float64).eps)  # probabilities are at least this in the log-loss
 ROUNDING = 64 * SMALLEST  # smaller differences are rounding errors
 BINS = 10  # number of bins of equal width in the calibration error
+MOST_CONFUSED = 200  # with more classes, the confusion matrix is too large to report
 MOST_AREAS = 50  # with more classes, the ROC AUC has no interval, which would take too long
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -21,41 +21,63 @@ PROBE = Path(__file__).with_name("_parquet_probe.py")
 LONGEST_REASON = 200
 
 
-def columns_and_rows(path: Path) -> tuple[tuple[str, ...], int]:
-    """Read a whole file in another process, and return its columns and its number of rows.
+def columns_and_rows(
+    files: Sequence[Path], names: Sequence[Path]
+) -> list[tuple[tuple[str, ...], int]]:
+    """Read whole files in another process, and return the columns and number of rows of each.
 
-    Raises TableError if the file is damaged or cannot be read.
+    Parameters
+    ----------
+    files : sequence of Path
+        The files to read.
+    names : sequence of Path
+        Their names in error messages.
+
+    Raises
+    ------
+    TableError
+        If a file is damaged or cannot be read.
     """
     if not sys.executable:
-        raise TableError(f"cannot read {path}: the path of the Python interpreter is unknown.")
+        raise TableError(f"cannot read {names[0]}: the path of the Python interpreter is unknown.")
     limit = get_config()["max_memory"] or int(SHARE * available_bytes())
     try:
         done = subprocess.run(
             # -P: modules next to the probe must not shadow the standard library
-            [sys.executable, "-P", "-W", "ignore", PROBE, os.path.abspath(path), str(limit)],
+            [sys.executable, "-P", "-W", "ignore", PROBE, str(limit), *map(os.path.abspath, files)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             env=os.environ | {"RUST_BACKTRACE": "0", "POLARS_MAX_THREADS": "2"},
         )
     except OSError as error:
-        raise TableError(f"cannot start a process to read {path}: {error.strerror}.") from None
-    try:
-        found = json.loads(done.stdout)
-    except ValueError:
-        raise _no_answer(path, done) from None
-    if "error" in found or b"panicked at" in done.stderr:
-        raise _damaged(path, found.get("error", "its reader panicked"))
-    if not found["columns"]:
-        raise TableError(f"{path} has no columns.")
-    return tuple(found["columns"]), found["rows"]
+        raise TableError(f"cannot start a process to read {names[0]}: {error.strerror}.") from None
+    lines = done.stdout.splitlines()
+    found: list[tuple[tuple[str, ...], int]] = []
+    for k, name in enumerate(names):
+        try:
+            one = json.loads(lines[k] if k < len(lines) else b"")
+        except ValueError:
+            raise _no_answer(name, done) from None
+        if "error" in one:
+            raise _damaged(name, one["error"])
+        if not one["columns"]:
+            raise TableError(f"{name} has no columns.")
+        found.append((tuple(one["columns"]), one["rows"]))
+    if b"panicked at" in done.stderr:
+        which = names[0] if len(names) == 1 else f"one of {len(names)} parts"
+        raise _damaged(which, "its reader panicked")
+    return found
 
 
-def frames(path: Path, rows: int) -> Iterator[pl.DataFrame]:
-    """Yield the rows in batches; raise TableError unless there are `rows` rows."""
+def frames(path: Path, file: Path, rows: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows of `file` in batches; raise TableError unless there are `rows` rows.
+
+    The file is called `path` in error messages.
+    """
     read = 0
     try:
-        for frame in read_batches(path):
+        for frame in read_batches(file):
             read += len(frame)
             if len(frame):
                 yield as_in_csv(frame)
@@ -65,7 +87,7 @@ def frames(path: Path, rows: int) -> Iterator[pl.DataFrame]:
         raise _damaged(path, f"only {read} of {rows} rows can be read")
 
 
-def _damaged(path: Path, reason: str) -> TableError:
+def _damaged(path: Path | str, reason: str) -> TableError:
     first = (reason.strip().splitlines() or ["it cannot be read"])[0][:LONGEST_REASON]
     shown = "".join(sign if sign.isprintable() else "?" for sign in first).rstrip(".")
     return TableError(f"{path} is a damaged Parquet file: {shown}. Use another copy of it.")

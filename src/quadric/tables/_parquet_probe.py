@@ -1,10 +1,11 @@
-"""Script that reads a Parquet file in its own process and discards the rows.
+"""Script that reads Parquet files in its own process and discards the rows.
 
-    python _parquet_probe.py FILE BYTES
+    python _parquet_probe.py BYTES FILE...
 
-A damaged file can make the reader panic, lose rows silently, or abort the process. The script
-prints JSON: the columns and the number of rows, or the error. It limits its memory to BYTES if
-the system supports this. It imports nothing from quadric, so that it starts quickly.
+A damaged file can make the reader panic, lose rows silently, or abort the process. For each file,
+the script prints a line of JSON: the columns and the number of rows, or the error. It limits its
+memory to BYTES if the system supports this. It imports nothing from quadric, so that it starts
+quickly.
 """
 
 import json
@@ -67,5 +68,6 @@ def _limit_memory(most: int) -> None:
 
 
 if __name__ == "__main__":
-    _limit_memory(int(sys.argv[2]))
-    print(json.dumps(probe(sys.argv[1])))
+    _limit_memory(int(sys.argv[1]))
+    for file in sys.argv[2:]:
+        print(json.dumps(probe(file)), flush=True)  # so that a crash leaves the earlier lines

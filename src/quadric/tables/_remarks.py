@@ -118,6 +118,11 @@ def _advantage(score: Score, baseline: str) -> float:
     return difference / error if error else float(np.sign(difference)) * float("inf")
 
 
+def remarks_on_columns(schema: Schema) -> list[Remark]:
+    """Return the findings about the table, such as likely identifiers and decimal commas."""
+    return [Remark(Rank.COLUMNS, finding.sentence) for finding in schema.findings]
+
+
 def remarks_on_rows(schema: Schema, *, may_use_cv: bool = False) -> list[Remark]:
     """Look for too few rows, in total and of a class."""
     rows, found = schema.rows - schema.missing_targets, []

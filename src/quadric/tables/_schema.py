@@ -101,6 +101,39 @@ COLUMN_FIELDS: dict[str, Check] = {
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Something about the columns of a table that the user should check.
+
+    Attributes
+    ----------
+    kind : {'identifier', 'mixed', 'decimal comma', 'thousands', 'integer target'}
+        Likely identifiers among the inputs, numbers with a few other values, numbers with decimal
+        commas or thousands separators that are read as text, or integers that may be classes.
+    columns : tuple of str
+        The columns concerned.
+    sentence : str
+        A description for the user, with the next step.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    sentence: str
+
+    @classmethod
+    def from_dict(cls, state: Any) -> Self:
+        """Return a finding from its dict in `Schema.to_dict`; raise ValueError if it is invalid."""
+        check_fields(state, FINDING_FIELDS, "a finding")
+        return cls(**(state | {"columns": tuple(state["columns"])}))
+
+
+FINDING_FIELDS: dict[str, Check] = {
+    "kind": one_of("identifier", "mixed", "decimal comma", "thousands", "integer target"),
+    "columns": is_distinct_texts,
+    "sentence": str,
+}
+
+
+@dataclass(frozen=True)
 class Schema:
     """The columns that a model uses and what it predicts.
 
@@ -123,6 +156,8 @@ class Schema:
         The mean and the standard deviation of the target, for regression.
     order : tuple of str
         All columns except the target, in the order of the table; empty in older model files.
+    findings : tuple of Finding
+        What the user should check; empty in older model files.
     """
 
     columns: tuple[Column, ...]
@@ -136,6 +171,7 @@ class Schema:
     target_mean: float = 0.0
     target_std: float = 1.0
     order: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -155,10 +191,11 @@ class Schema:
     @classmethod
     def from_dict(cls, state: Any) -> Self:
         """Return a schema from its `to_dict`; raise ValueError if the values are inconsistent."""
-        check_fields(state, SCHEMA_FIELDS, "the schema", optional=("order",))
+        check_fields(state, SCHEMA_FIELDS, "the schema", optional=("order", "findings"))
         columns = tuple(map(Column.from_dict, state["columns"]))
+        findings = tuple(map(Finding.from_dict, state.get("findings", ())))
         lists = {name: tuple(state.get(name, ())) for name in ("classes", "class_counts", "order")}
-        schema = cls(**(state | lists | {"columns": columns}))
+        schema = cls(**(state | lists | {"columns": columns, "findings": findings}))
         names, counts = schema.names, schema.class_counts
         used = schema.rows - schema.missing_targets
         checks = {
@@ -173,7 +210,7 @@ class Schema:
         return schema
 
     def notes(self) -> list[str]:
-        """Return sentences about unused columns, ignored rows and imputed values."""
+        """Return sentences about findings, unused columns, ignored rows and imputed values."""
         notes = [f"Column {name!r} is not used: {why}." for name, why in self.left_out.items()]
         if len(notes) > 12:
             notes = [*notes[:10], f"{len(notes) - 10} more columns are not used."]
@@ -184,7 +221,8 @@ class Schema:
             f"Imputed missing values in {listed(missing, 8)}: numbers with the column's mean, "
             "categories with a separate category, 'missing'.": missing,
         }
-        return notes + [sentence for sentence, applies in sentences.items() if applies]
+        notes += [sentence for sentence, applies in sentences.items() if applies]
+        return [finding.sentence for finding in self.findings] + notes
 
 
 SCHEMA_FIELDS: dict[str, Check] = {
@@ -201,6 +239,7 @@ SCHEMA_FIELDS: dict[str, Check] = {
     "target_mean": in_range(-2 * LARGEST, 2 * LARGEST),
     "target_std": in_range(0, 2 * LARGEST),
     "order": is_distinct_texts,
+    "findings": list,
 }
 
 

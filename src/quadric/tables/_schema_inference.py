@@ -1,186 +1,22 @@
-"""Schema inference: profile the columns of a table, then decide which ones a model uses and how.
-
-A profile contains counts, moments and distinct values, collected batch by batch.
-"""
+"""Schema inference: decide from the columns' profiles which ones a model uses, and how."""
 
 import re
-import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-import polars as pl
-
-from quadric._utils.arrays import Array
-from quadric._utils.text import counted, first_applying, listed
+from quadric._utils.text import counted, first_applying
 from quadric.errors import TableError
-from quadric.tables._features import TRUTH, check_size, clean, to_numbers, to_text
-from quadric.tables._schema import (
-    LARGEST,
-    Check,
-    Column,
-    Schema,
-    check_fields,
-    expect,
-    in_range,
-    is_count,
-    one_of,
-)
+from quadric.tables._column_profile import ColumnProfile
+from quadric.tables._findings import MOSTLY, ROWS_PER_CLASS, find, how_to_read
+from quadric.tables._schema import Column, Schema
+from quadric.tables._source import check_columns
 
 MOST_CATEGORIES = 50
-MOST_CLASSES = 200
+MOST_CLASSES = 100_000
+MANY_CLASSES = 200  # more distinct texts than this are classes only if they occur several times
 FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
-MOSTLY = 0.9  # above this share of numbers, the other values are considered mistakes, not text
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
-DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
-
-
-@dataclass
-class ColumnProfile:
-    """The profile of one column, to which `profile_batch` adds rows.
-
-    Attributes
-    ----------
-    name : str
-    most_values : int
-        The maximum number of distinct values to count.
-    type : {'text', 'number', 'boolean', 'other'}
-        Every column of a CSV file is text.
-    rows, missing : int
-        The number of rows, and the number of rows without a value.
-    numeric, booleans, dates : int
-        The number of values that can be read as numbers, booleans and dates.
-    mean, m2 : float
-        The mean of the numbers and the sum of their squared deviations from it.
-    varies : bool
-        Whether there are at least two different numbers.
-    first : float or None
-        The first number.
-    whole : bool
-        Whether every number is an integer.
-    values : dict or None
-        The count of each distinct value; None if there are more than `most_values`.
-    odd : (int, str) or None
-        The row and the text of the first value that is not a number.
-    """
-
-    name: str
-    most_values: int
-    type: str = "text"
-    rows: int = 0
-    missing: int = 0
-    numeric: int = 0
-    booleans: int = 0
-    dates: int = 0
-    mean: float = 0.0
-    m2: float = 0.0
-    varies: bool = False
-    first: float | None = None
-    whole: bool = True
-    values: dict[str, int] | None = field(default_factory=dict)
-    odd: tuple[int, str] | None = None
-
-    @property
-    def present(self) -> int:
-        """The number of values that are not missing."""
-        return self.rows - self.missing
-
-    @property
-    def std(self) -> float:
-        """The standard deviation of the numbers, with divisor n."""
-        return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Return a profile from its attributes; raise ValueError if they are inconsistent."""
-        check_fields(state, PROFILE_FIELDS, "a column's profile")
-        profile = cls(**state)
-        values, present = profile.values, profile.present
-        consistent = (
-            max(0, profile.numeric, profile.booleans, profile.dates) <= present
-            and (profile.first is None) == (profile.numeric == 0)
-            and len(values or ()) <= profile.most_values
-            and (values is None or profile.type == "other" or sum(values.values()) == present)
-            and (profile.odd is None or 1 <= profile.odd[0] <= profile.rows)
-        )
-        expect(consistent, f"the profile of {profile.name[:80]!r}")
-        return profile
-
-    def add(self, column: pl.Series, numbers: pl.Series) -> None:
-        """Add the cleaned values of a batch; `numbers` holds them converted to numbers."""
-        dtype, present = column.dtype, len(column) - column.null_count()
-        self.type = {pl.String: "text", pl.Boolean: "boolean"}.get(dtype, "number")  # type: ignore[call-overload]
-        values = numbers.to_numpy()  # NaN where the value is not a number
-        check_size(self.name, values, self.rows)
-        values = values[~np.isnan(values)]
-        if len(values):
-            self._add_to_moments(values)
-            self.first = float(values[0]) if self.first is None else self.first
-            self.varies = self.varies or bool((values != self.first).any())
-            self.whole = self.whole and bool((values == np.floor(values)).all())
-        if dtype == pl.Boolean:
-            self.booleans += present
-        elif dtype == pl.String and present and set(values[:2]) <= {0.0, 1.0}:
-            self.booleans += int(column.str.to_lowercase().is_in(list(TRUTH)).sum())
-        if len(values) < present:
-            odd = numbers.is_null() & column.is_not_null()
-            self.dates += int(column.filter(odd).str.contains(DATE).sum())
-            row = int(odd.arg_max() or 0)
-            self.odd = self.odd or (self.rows + row + 1, column[row])
-        self._count_values(column.drop_nulls())
-
-    def _add_to_moments(self, values: Array) -> None:
-        """Update the mean and m2 with Chan's formula."""
-        n, mean = len(values), float(values.mean())
-        total, difference = self.numeric + n, mean - self.mean
-        self.m2 += float(((values - mean) ** 2).sum()) + difference**2 * self.numeric * n / total
-        self.mean += difference * n / total
-        self.numeric = total
-
-    def _count_values(self, column: pl.Series) -> None:
-        if self.values is None or column.n_unique() > self.most_values:
-            self.values = None
-            return
-        counts = column.value_counts(name="how many")
-        for text, count in zip(to_text(counts[self.name]), counts["how many"], strict=True):
-            self.values[text] = self.values.get(text, 0) + count
-        if len(self.values) > self.most_values:
-            self.values = None
-
-
-PROFILE_FIELDS: dict[str, Check] = {
-    "name": str,
-    "type": one_of("text", "number", "boolean", "other"),
-    **dict.fromkeys(("most_values", "rows", "missing", "numeric", "booleans", "dates"), is_count),
-    "mean": in_range(-LARGEST, LARGEST),
-    "m2": in_range(0, sys.float_info.max),
-    "first": lambda value: value is None or in_range(-LARGEST, LARGEST)(value),
-    "varies": bool,
-    "whole": bool,
-    "values": lambda value: (
-        value is None
-        or (isinstance(value, dict) and all(is_count(n) and n > 0 for n in value.values()))
-    ),
-    "odd": lambda value: (
-        value is None
-        or (isinstance(value, list) and list(map(type, value)) == [int, str] and is_count(value[0]))
-    ),
-}
-
-
-def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame) -> None:
-    """Add the rows of a frame to the profiles."""
-    cleaned = clean(frame)
-    numbers = to_numbers(cleaned)
-    columns = {column.name: column for column in cleaned}
-    for profile in profiles:
-        if profile.name in numbers:
-            profile.add(columns[profile.name], numbers[profile.name])
-        else:
-            profile.type = "other"
-        profile.rows += len(frame)
-        profile.missing += columns[profile.name].null_count()
 
 
 @dataclass(frozen=True)
@@ -214,11 +50,7 @@ class ColumnOptions:
 
     def new_profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
         """Return empty profiles for a table's columns; raise TableError for an unknown name."""
-        for name in (self.target, *self.drop, *self.categorical):
-            if name not in columns:
-                raise TableError(
-                    f"there is no column {name!r}. The columns are {listed(map(repr, columns))}."
-                )
+        check_columns((self.target, *self.drop, *self.categorical), columns)
         if self.target in self.drop:
             raise TableError(f"{self.target!r} is the target and cannot be dropped.")
         return [
@@ -242,8 +74,15 @@ def infer_schema(
     if not columns:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
         reasons = reasons or f"the table has only the target {options.target!r}"
-        raise TableError(f"no column is left to learn from ({reasons}).")
+        advice = next(filter(None, map(how_to_read, by_name.values())), "")
+        raise TableError(f"no column is left to learn from ({reasons}). {advice}".strip())
     moments = (target.mean, target.std) if task == "regression" else (0.0, 1.0)
+    chosen = {*options.drop, *options.categorical, *unnamed}
+    findings = find(
+        {name: profile for name, profile in by_name.items() if name not in chosen},
+        {column.name: column.kind for column in columns},
+        target if options.task is None and task == "regression" else None,
+    )
     return Schema(
         tuple(columns),
         target.name,
@@ -255,6 +94,7 @@ def infer_schema(
         target.missing,
         *moments,
         order=tuple(by_name),
+        findings=tuple(findings),
     )
 
 
@@ -291,7 +131,7 @@ def _kind(
         raise TableError(
             f"column {name!r} contains numbers except for "
             f"{counted(present - profile.numeric, 'value')}; the first is {value!r} in row {row}. "
-            "Correct them, or drop the column with --drop."
+            f"{how_to_read(profile) or 'Correct them, or drop the column with --drop.'}"
         )
     return "", (
         f"it is text with more than {profile.most_values} distinct values; "
@@ -309,6 +149,7 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
         texts, counts = counts, {}
         for text, count in texts.items():
             counts[int(float(text))] = counts.get(int(float(text)), 0) + count
+    given = task
     if task is None:
         few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
         task = "regression" if numeric and not few else "classification"
@@ -318,12 +159,22 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
         f"all values of {target} are missing.": not present,
         f"{target} contains neither numbers nor text.": profile.type == "other",
         f"regression needs a numeric target, but {profile.name!r} contains {value!r} in "
-        f"row {row}.": regression and profile.numeric < present,
+        f"row {row}. {how_to_read(profile)}".strip(): regression and profile.numeric < present,
         f"{target} has only one value, so there is nothing to learn.": (
             regression and not profile.varies
         ),
-        f"{target} has more than {MOST_CLASSES} distinct values. Check that it is the right "
+        f"{target} contains numbers with commas, such as {value!r}. {how_to_read(profile)}": (
+            not regression and given is None and how_to_read(profile)
+        ),
+        f"{target} has more than {MOST_CLASSES:,} distinct values. Check that it is the right "
         "column; for numbers, use --task regression.": not regression and counts is None,
+        f"{target} is text with {len(classes):,} distinct values in {present:,} rows. Check that "
+        "it is the right column. If it is, use --task classification.": (
+            not regression
+            and given is None
+            and len(classes) > MANY_CLASSES
+            and present < ROWS_PER_CLASS * len(classes)
+        ),
         f"{target} has only one class, {', '.join(map(repr, classes))}, so there is nothing to "
         "learn.": not regression and len(classes) == 1,
     }

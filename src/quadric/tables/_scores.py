@@ -11,6 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from quadric._utils.arrays import Array
 from quadric.tables._evaluation import Evaluation, evaluate
+from quadric.tables._metrics import MOST_CONFUSED
 from quadric.tables._schema import Schema
 
 MODEL = "this model"
@@ -21,19 +22,27 @@ METRIC = {"classification": "accuracy", "regression": "R²"}
 
 
 class Confusion:
-    """Counts of (true class, predicted class) pairs, accumulated batch by batch."""
+    """Counts of (true class, predicted class) pairs, accumulated batch by batch.
+
+    With more than MOST_CONFUSED classes, only the correct rows are counted.
+    """
 
     def __init__(self, classes: Sequence[Any]) -> None:
         self.classes = np.array(classes)
-        self.counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+        k = len(classes) if len(classes) <= MOST_CONFUSED else 0
+        self.counts = np.zeros((k, k), dtype=np.int64)
+        self.correct = self.rows = 0
 
     def add(self, truth: Array, predicted: Array) -> None:
-        self.counts += confusion_matrix(truth, predicted, labels=self.classes)
+        self.correct += int((truth == predicted).sum())
+        self.rows += len(truth)
+        if len(self.counts):
+            self.counts += confusion_matrix(truth, predicted, labels=self.classes)
 
     @property
     def score(self) -> float:
         """The accuracy."""
-        return float(np.trace(self.counts) / self.counts.sum())
+        return self.correct / self.rows
 
 
 @dataclass
@@ -79,7 +88,7 @@ class Report:
     spread : dict or None
         The standard deviations of the scores over the folds of a cross-validation.
     confusion : list of list of int, or None
-        The confusion matrix of a classifier, with one row per true class.
+        The confusion matrix of a classifier with up to 200 classes; one row per true class.
     mean_absolute_error : float or None
         The mean absolute error of a regressor.
     evaluation : Evaluation or None
@@ -199,7 +208,7 @@ class Scores:
         if self.schema.task == "regression":
             error = sum(one.absolute for one in ours) / sum(one.count for one in ours)
             return replace(report, mean_absolute_error=error)
-        return replace(report, confusion=sum(one.counts for one in ours).tolist())
+        return replace(report, confusion=sum(one.counts for one in ours).tolist() or None)
 
 
 def new_sample(schema: Schema, seed: int) -> Sample:

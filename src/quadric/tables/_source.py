@@ -1,19 +1,18 @@
-"""Tables in files: open a CSV or Parquet file and read it in batches of rows."""
+"""Tables in files, read in batches of rows; each file is checked for changes."""
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from quadric._utils.text import listed
 from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
-from quadric.tables import _parquet_file as parquet
-from quadric.tables._csv_file import CsvFile
+from quadric.tables._table_format import TableFormat
 
 CHANGES = {
     "st_dev": "it was replaced by another file",
@@ -23,40 +22,47 @@ CHANGES = {
     "st_ctime_ns": "its content or its permissions were modified",
 }
 HASHED_BLOCK = 1 << 16  # bytes
-HASHED_BLOCKS = 64  # files of up to 4 MiB are hashed in full
+HASHED_BLOCKS = 64  # a single file of up to 4 MiB is hashed in full
 
 
 @dataclass(frozen=True)
 class Source:
-    """A table in a file, whose columns are known but whose rows have not been read yet.
+    """A table in one or more files, whose columns are known but whose rows have not been read yet.
 
     Attributes
     ----------
     path : Path
-    version : dict
-        The file's attributes when it was opened, which must not change; see `file_version`.
+        The name of the table in messages.
+    versions : mapping of Path to dict
+        The attributes of each file when it was opened, which must not change; see `file_version`.
     columns : tuple of str
         The column names. Unnamed columns are called "column 3 (no name)" and so on.
     frames : callable
         Returns an iterator over frames of rows.
     unnamed : tuple of str
         The entries of `columns` that have no name in the file.
+    table_format : TableFormat
+        How text and numbers are written.
+    spool : object
+        The temporary file with the content of standard input, which is deleted with this object.
     """
 
     path: Path
-    version: dict[str, int]
+    versions: Mapping[Path, dict[str, int]]
     columns: tuple[str, ...]
     frames: Callable[[], Iterator[pl.DataFrame]]
     unnamed: tuple[str, ...] = ()
+    table_format: TableFormat = field(default_factory=TableFormat)
+    spool: Any = field(default=None, repr=False, compare=False)
 
     def batches(self, rows: int, start: int = 0) -> Iterator[pl.DataFrame]:
         """Yield frames of `rows` rows, beginning with row `start`; the last one may be shorter.
 
-        Rows are counted from 0. Raises TableError if the file has changed since it was opened.
+        Rows are counted from 0. Raises TableError if a file has changed since it was opened.
         """
         held = pl.DataFrame()
         for frame in self._checked_frames():
-            held = pl.concat([held, frame[start:]]) if len(held) else frame[start:]
+            held = _joined([held, frame[start:]]) if len(held) else frame[start:]
             start = max(0, start - len(frame))
             while len(held) >= rows:
                 yield held[:rows]
@@ -67,45 +73,64 @@ class Source:
     def read(self) -> pl.DataFrame:
         """Return all rows."""
         frames = list(self._checked_frames())
-        return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(self.columns))
+        return _joined(frames) if frames else pl.DataFrame(schema=dict.fromkeys(self.columns))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return values that identify this version of the file, including a hash of samples."""
-        size = self.version["st_size"]
-        offsets: Sequence[int] = range(0, size, HASHED_BLOCK)
-        if len(offsets) > HASHED_BLOCKS:
-            step = HASHED_BLOCKS - 1
-            offsets = [(size - HASHED_BLOCK) * i // step for i in range(HASHED_BLOCKS)]
-        digest = hashlib.sha256(f"{size},".encode())
-        try:
-            with open_regular(self.path) as stream:
-                for offset in offsets:
-                    stream.seek(offset)
-                    digest.update(stream.read(HASHED_BLOCK))
-        except OSError as error:
-            raise _cannot_read(self.path, error) from None
-        check_unchanged(self.path, self.version)
+        """Return values that identify the files' content, including a hash of samples."""
+        most = max(2, HASHED_BLOCKS // len(self.versions))
+        digest = hashlib.sha256()
+        for file, version in self.versions.items():
+            size = version["st_size"]
+            offsets: Sequence[int] = range(0, size, HASHED_BLOCK)
+            if len(offsets) > most:
+                offsets = [(size - HASHED_BLOCK) * i // (most - 1) for i in range(most)]
+            digest.update(f"{size},".encode())
+            try:
+                with open_regular(file) as stream:
+                    for offset in offsets:
+                        stream.seek(offset)
+                        digest.update(stream.read(HASHED_BLOCK))
+            except OSError as error:
+                raise cannot_read(file, error) from None
+        self._check_unchanged()
+        versions = self.versions.values()
         return {
             "file": str(self.path.resolve()),
-            "size": size,
-            "modified": self.version["st_mtime_ns"],
-            "status": self.version["st_ctime_ns"],
+            "size": sum(version["st_size"] for version in versions),
+            "modified": [version["st_mtime_ns"] for version in versions],
+            "status": [version["st_ctime_ns"] for version in versions],
             "content": digest.hexdigest(),
+            **asdict(self.table_format),
         }
 
+    def _check_unchanged(self) -> None:
+        for file, version in self.versions.items():
+            check_unchanged(file, version)
+
     def _checked_frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the frames, checking the file's version before each one and at the end."""
-        check_unchanged(self.path, self.version)
+        """Yield the frames, checking the files' versions before each one and at the end."""
+        self._check_unchanged()
+        rows = 0
         try:
             for frame in self.frames():
-                check_unchanged(self.path, self.version)
-                yield frame
+                self._check_unchanged()
+                yield self.table_format.with_plain_numbers(frame, rows)
+                rows += len(frame)
         except (TableError, OSError) as error:
-            check_unchanged(self.path, self.version)  # a change would explain the error
+            self._check_unchanged()  # a change would explain the error
             if isinstance(error, TableError):
                 raise
-            raise _cannot_read(self.path, error) from None
-        check_unchanged(self.path, self.version)
+            raise cannot_read(self.path, error) from None
+        self._check_unchanged()
+
+
+def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
+    """Raise TableError for the first name that is not one of the columns."""
+    for name in names:
+        if name not in columns:
+            raise TableError(
+                f"there is no column {name!r}. The columns are {listed(map(repr, columns))}."
+            )
 
 
 def file_version(found: os.stat_result) -> dict[str, int]:
@@ -132,36 +157,15 @@ def changed(path: Path, what: str) -> TableError:
     )
 
 
-def open_table(path: str | Path) -> Source:
-    """Open a CSV or Parquet file, whose format is detected from its first bytes.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    Source
-
-    Raises
-    ------
-    TableError
-        If the file is missing, empty, damaged, a pipe or not in UTF-8, or if two columns have the
-        same name.
-    """
-    path = Path(path)
+def _joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Concatenate frames; a column of integers in one part may contain floats in another."""
     try:
-        with open_regular(path) as stream:
-            version = file_version(os.fstat(stream.fileno()))
-            start = stream.read(1 << 16)
-            if start.startswith(b"PAR1"):
-                columns, rows = parquet.columns_and_rows(path)
-                return Source(path, version, columns, partial(parquet.frames, path, rows))
-            file = CsvFile.open(path, start, stream)
-    except OSError as error:
-        raise _cannot_read(path, error) from None
-    return Source(path, version, file.columns, file.frames, file.unnamed)
+        return pl.concat(frames, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        first = str(error).strip().splitlines()[0].rstrip(".")
+        raise TableError(f"a column has different types in different parts: {first}.") from None
 
 
-def _cannot_read(path: Path, error: OSError) -> TableError:
+def cannot_read(path: Path, error: OSError) -> TableError:
+    """Return the error for a file that cannot be read."""
     return TableError(f"cannot read {path}: {error.strerror}.")

@@ -14,8 +14,8 @@ from quadric._utils.arrays import Array
 from quadric._utils.text import first_applying, listed
 from quadric.errors import TableError
 from quadric.network import Network
+from quadric.tables._column_profile import ColumnProfile, profile_batch
 from quadric.tables._schema import Column, Schema
-from quadric.tables._schema_inference import ColumnProfile, profile_batch
 from quadric.tables._source import Source
 
 ROWS_AT_ONCE = 20_000

@@ -18,17 +18,19 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
+from quadric.tables._column_profile import profile_batch
 from quadric.tables._features import labeled_rows
 from quadric.tables._remarks import (
     Remark,
     most_important,
     remark_on_shape,
+    remarks_on_columns,
     remarks_on_duplicates,
     remarks_on_rows,
     remarks_on_scores,
 )
 from quadric.tables._schema import Schema
-from quadric.tables._schema_inference import ColumnOptions, infer_schema, profile_batch
+from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of
 from quadric.tables._source import Source
 from quadric.tables._test_table import check_target, evaluate_table
@@ -149,7 +151,8 @@ def train(
     X, y, present = labeled_rows(schema, frame)
     del frame
     notes = schema.notes()
-    remarks = remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
+    remarks = remarks_on_columns(schema)
+    remarks += remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
     with warnings_added_to(notes):
         if test is None:
             model, report, more = _fit_and_score(X, y, schema, settings, tell)

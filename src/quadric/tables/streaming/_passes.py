@@ -9,15 +9,16 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.errors import TableError
+from quadric.tables._column_profile import ColumnProfile, profile_batch
 from quadric.tables._features import labeled_rows
-from quadric.tables._remarks import most_important, remarks_on_rows, remarks_on_scores
-from quadric.tables._schema import Schema, check_fields, expect, is_count
-from quadric.tables._schema_inference import (
-    ColumnOptions,
-    ColumnProfile,
-    infer_schema,
-    profile_batch,
+from quadric.tables._remarks import (
+    most_important,
+    remarks_on_columns,
+    remarks_on_rows,
+    remarks_on_scores,
 )
+from quadric.tables._schema import Schema, check_fields, expect, is_count
+from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
 from quadric.tables._source import Source, changed
 from quadric.tables._test_table import evaluate_table
@@ -99,7 +100,8 @@ def train_stream(
         learner, done = run.start(*(stored or ({}, {})))
         run.second_pass(learner, done)
         model, report, notes = run.third_pass(learner, test)
-    schema, remarks = learner.schema, remarks_on_rows(learner.schema)
+    schema = learner.schema
+    remarks = remarks_on_columns(schema) + remarks_on_rows(schema)
     if report.evaluation is not None:
         balanced = settings.class_weight is not None
         remarks += remarks_on_scores(report.evaluation, balanced=balanced)
@@ -125,7 +127,7 @@ class _Run:
         """Return the data and settings that a checkpoint must match."""
         settings = asdict(self.settings)
         del settings["verbose"], settings["cv"]
-        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 4}
+        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 5}
         return self.source.fingerprint() | asdict(self.options) | settings | own
 
     def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:

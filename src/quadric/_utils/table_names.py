@@ -1,0 +1,46 @@
+"""Names of tables: standard input, compressed files, directories and patterns of parts."""
+
+import glob
+from pathlib import Path
+
+STDIN = ("-", "/dev/stdin")
+COMPRESSED = (".gz", ".zst")
+TAB_SEPARATED = (".tsv", ".tab")
+PARQUET = (".parquet", ".pq")
+WRITTEN = ("", ".csv", ".txt", *TAB_SEPARATED, *PARQUET)
+
+
+def is_stdin(path: Path) -> bool:
+    """Whether the table is read from standard input; a file can be named "-" as "./-"."""
+    return str(path) in STDIN
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether this is a pattern such as parts/*.parquet rather than the name of a file."""
+    return glob.has_magic(str(path)) and not path.exists()
+
+
+def plain_suffix(path: Path) -> str:
+    """Return the suffix in lowercase, before that of a compressed file.
+
+    >>> plain_suffix(Path("a.TSV.gz"))
+    '.tsv'
+    """
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix in COMPRESSED else suffix
+
+
+def plain_stem(path: Path) -> str:
+    """Return a name for files about a table: its own name without directories and suffixes.
+
+    >>> plain_stem(Path("data/iris.csv.gz")), plain_stem(Path("sales/*.parquet"))
+    ('iris', 'sales')
+    """
+    if is_stdin(path):
+        return "stdin"
+    if is_pattern(path):
+        fixed = [part for part in path.parts if not glob.has_magic(part)]
+        path = Path(*fixed)
+    path = path if path.name not in ("", "..") else path.resolve()
+    stem = path.stem
+    return (Path(stem).stem if path.suffix.lower() in COMPRESSED else stem) or "table"

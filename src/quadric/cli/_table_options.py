@@ -1,0 +1,94 @@
+"""Options of the commands that read tables: how text and numbers are written, names of columns."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quadric._utils.table_names import WRITTEN, is_pattern, is_stdin, plain_stem
+from quadric.cli._console import fail
+from quadric.errors import TableError
+
+if TYPE_CHECKING:
+    from quadric.tables import TableFormat
+
+TABLE_HELP = "a CSV or Parquet file, a directory or pattern of Parquet files, or - for stdin"
+
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        help="Encoding of a CSV file, such as latin-1 [default: UTF-8, or UTF-16 by its mark].",
+    ),
+]
+DecimalOption = Annotated[
+    str, typer.Option("--decimal", help="Decimal mark in the table: a point or a comma.")
+]
+ThousandsOption = Annotated[
+    str, typer.Option("--thousands", help="Character between thousands in the table, such as ' .")
+]
+
+
+def table_format(encoding: str | None, decimal: str, thousands: str) -> TableFormat:
+    """Return the format of a table from the options."""
+    from quadric.tables import TableFormat
+
+    return TableFormat(encoding, decimal, thousands)
+
+
+def check_exists(*paths: Path | None) -> None:
+    """Fail if an input does not exist, before any slow import."""
+    for path in paths:
+        if path is None or is_stdin(path):
+            continue
+        try:
+            if not is_pattern(path):
+                os.stat(path)
+            elif not glob.glob(str(path)):
+                fail(f"no file matches {path}.")
+        except OSError as error:
+            fail(f"cannot read {path}: {error.strerror}.")
+
+
+def check_written(path: Path) -> None:
+    """Raise BadParameter unless a table can be written in the format of this file name."""
+    if path.suffix.lower() not in WRITTEN:
+        raise typer.BadParameter(
+            f"predictions are written as .csv, .tsv or .parquet files. Got {path.name!r}."
+        )
+
+
+def default_output(table: Path, suffix: str) -> Path:
+    """Return an output in the current directory that is named after an input."""
+    return Path(plain_stem(table) + suffix)
+
+
+def column_names(texts: Iterable[str] | None, columns: Sequence[str]) -> list[str]:
+    """Return the names in a repeatable option such as --drop.
+
+    Each text is a name, or several names separated by commas. A name that contains a comma is
+    found as it is, or can be put in double quotes.
+    """
+    names: list[str] = []
+    for text in texts or ():
+        names.extend([text] if text in columns else split_names(text))
+    return list(dict.fromkeys(names))
+
+
+def split_names(text: str) -> list[str]:
+    """Split a text at its commas, except within double quotes.
+
+    >>> split_names('a, "b, c"')
+    ['a', 'b, c']
+    """
+    try:
+        rows = list(csv.reader([text], skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise TableError(f"{text!r} is not a list of names: {error}.") from None
+    return [name.strip() for row in rows for name in row if name.strip()]
