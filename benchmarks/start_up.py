@@ -1,4 +1,4 @@
-"""Time that a new process takes to import quadric and to train XOR."""
+"""Time that a new process takes to import quadric, to train XOR and to report an error."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ X, y = datasets.xor()
 net = Network.create(2, [("quadratic", 1, "logistic")], init="normal", scale=1.0, rng=0)
 net.fit(X, y, learning_rate=0.1, epochs=200)
 assert ((net.forward(X)[:, 0] > 0.5) == y).all()
+"""
+
+COMMAND = """
+import contextlib, os, sys
+sys.argv = ["quadric", *{}]
+sys.stdout = sys.stderr = open(os.devnull, "w")
+from quadric.__main__ import main
+with contextlib.suppress(SystemExit):
+    main()
 """
 
 
@@ -31,6 +40,9 @@ def main() -> None:
     print(f"  python itself            {nothing:5.2f} s")
     print(f"  import quadric           {seconds('import quadric'):5.2f} s (target: less than 0.3)")
     print(f"  XOR trained by Network   {seconds(XOR):5.2f} s (target: at most 1.5)")
+    print(f"  quadric --help           {seconds(COMMAND.format(['--help'])):5.2f} s (target: 0.6)")
+    missing = COMMAND.format(["train", "none.csv", "-t", "y"])
+    print(f"  quadric train none.csv   {seconds(missing):5.2f} s (target: 0.6)")
 
 
 if __name__ == "__main__":

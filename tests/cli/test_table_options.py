@@ -133,6 +133,7 @@ def test_a_directory_without_a_table(tmp_path):
     is_one_line(command("train", "*.csv", "-t", "y", cwd=tmp_path), "no file matches *.csv")
 
 
+@pytest.mark.slow
 def test_default_names_follow_the_input(place, tmp_path):
     parts = tmp_path / "sales.2024"
     parts.mkdir()
