@@ -217,19 +217,18 @@ def test_predict_scores_a_regression(place, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", ["{}", "c{}"])
-def test_a_thousand_classes(tmp_path, labels):
+def test_a_thousand_classes(tmp_path):
     rng = np.random.default_rng(0)
-    k = np.arange(6000) % 1000
-    x, z = k % 32 + rng.normal(size=6000) / 20, k // 32 + rng.normal(size=6000) / 20
-    frame = pl.DataFrame({"x": x, "z": z, "class": [labels.format(i) for i in k]})
-    frame.write_csv(tmp_path / "a.csv")
-    options = ["--task", "classification", "--json"]
+    k = np.arange(3000) % 1000
+    x, z = k % 32 + rng.normal(size=3000) / 20, k // 32 + rng.normal(size=3000) / 20
+    pl.DataFrame({"x": x, "z": z, "class": k}).write_csv(tmp_path / "a.csv")
+    options = ["--task", "classification", "--max-iter", "20", "--json"]
     result = command("train", "a.csv", "-t", "class", *options, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
-    assert len(found["classes"]) == 1000
-    assert found["scores"]["this model"] > 0.5
+    assert found["classes"] == list(range(1000))
+    assert found["scores"]["this model"] > 10 * found["scores"]["most frequent class"]
+    assert "confusion" not in found
 
 
 HEAVY = ("sklearn", "numba", "scipy", "matplotlib")

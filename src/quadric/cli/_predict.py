@@ -75,10 +75,10 @@ def predict(
     to_stdout = str(output) == "-"
     if to_stdout and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
-    if not to_stdout:
-        check_written(output)
-    check_exists(model, data)
     path = None if to_stdout else output_path(output, inputs=[model, data])
+    if path is not None:
+        check_written(path)
+    check_exists(model, data)
     with errors_as_one_line():
         opened = open_model(model, data, table_format(encoding, decimal, thousands))
 
