@@ -59,9 +59,9 @@ class OpenedModel:
 
 
 def open_model(
-    path: Path, data: Path | None = None, table_format: TableFormat | None = None
+    path: Path, data: Path | Source | None = None, table_format: TableFormat | None = None
 ) -> OpenedModel:
-    """Load a model file and open a table for it.
+    """Load a model file and open a table for it, unless the table is already open.
 
     A file written by `quadric train` contains the names of the model's columns. A file with a bare
     Network may contain them; otherwise, the numeric columns are used. An estimator or pipeline
@@ -71,7 +71,7 @@ def open_model(
     from quadric.tables import open_table
 
     extra = model_file.info(path)["extra"]  # a damaged file is reported before slow imports
-    source = None if data is None else open_table(data, table_format)
+    source = open_table(data, table_format) if isinstance(data, Path) else data
 
     from quadric.network import Network
     from quadric.tables import TableNetwork

@@ -11,9 +11,17 @@ import typer
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import errors_as_one_line, output_path, print_line, print_notes
 from quadric.cli._model_loading import open_model
+from quadric.cli._table_options import (
+    TABLE_HELP,
+    DecimalOption,
+    EncodingOption,
+    ThousandsOption,
+    check_exists,
+    table_format,
+)
 
 if TYPE_CHECKING:
-    from quadric.tables import Trained
+    from quadric.tables import Source, TableFormat, Trained
 
 
 def report(
@@ -21,7 +29,7 @@ def report(
     data: Annotated[
         Path,
         typer.Argument(
-            readable=False, help="A CSV or Parquet file with the model's columns and the target."
+            readable=False, help=f"A table with the model's columns and the target: {TABLE_HELP}."
         ),
     ],
     output: Annotated[
@@ -31,6 +39,9 @@ def report(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
 ) -> None:
     """Write a self-contained HTML page about a model and its scores on a table.
 
@@ -38,13 +49,20 @@ def report(
     certain rows, the columns, and how to use the model.
     """
     path = output_path(output or Path(model.name).with_suffix(".html"), inputs=[model, data])
+    check_exists(model, data)
     with errors_as_one_line():
-        write_report(model, data, path, seed)
+        written = table_format(encoding, decimal, thousands)
+        write_report(model, data, path, seed, written=written)
     print_line(f"Report: {path}")
 
 
 def write_report(
-    model: Path, data: Path, path: Path, seed: int = 0, trained: Trained | None = None
+    model: Path,
+    table: Path | Source,
+    path: Path,
+    seed: int = 0,
+    trained: Trained | None = None,
+    written: TableFormat | None = None,
 ) -> None:
     """Score a saved model on a table and write the page.
 
@@ -56,7 +74,7 @@ def write_report(
     from quadric.tables import evaluate_table
     from quadric.tables._remarks import most_important, remarks_on_scores
 
-    opened = open_model(model, data)
+    opened = open_model(model, table, written)
     schema, source = opened.schema, opened.source
     assert schema is not None
     assert source is not None

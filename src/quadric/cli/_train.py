@@ -242,7 +242,7 @@ def train(
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
         model_file.save(trained.model, path, extra=extra)
         if report_page is not None:
-            write_report(path, test or data, report_page, seed, trained)
+            write_report(path, test_source or source, report_page, seed, trained)
         checkpoint.remove()
     if as_json:
         print_json(
