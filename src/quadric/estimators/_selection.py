@@ -17,7 +17,7 @@ from quadric.training import Options, Samples, TrainingState, train
 
 FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
 PARTS = 4  # one part of the samples is held out, or each in turn if there are few samples
-TRAINED_ON = 1000  # the number of samples in all splits together, at least for one split
+TRAINED_ON = 500  # the number of samples in all splits together, at least for one split
 FIRST, SECOND = 15, 25  # iterations of every candidate, and of the best penalty of a shape
 FINALISTS = 3  # shapes that are trained for longer
 RELEVANCE_ROUNDS = 2
