@@ -11,10 +11,11 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from quadric._utils.arrays import Array, Matrix
+from quadric._utils.arrays import Matrix
 from quadric.core import Stack, draw_layers
 from quadric.errors import MemoryLimitError
 from quadric.estimators import _data
+from quadric.estimators._attributes import FittedAttributes
 from quadric.estimators._defaults import (
     CHOSEN_ON,
     LBFGS_SAMPLES,
@@ -35,6 +36,7 @@ from quadric.estimators._messages import (
     warn_not_converged,
     warn_user,
 )
+from quadric.estimators._problem import Problem
 from quadric.estimators._selection import Candidate, can_choose, select
 from quadric.network import Network
 from quadric.training import (
@@ -50,26 +52,6 @@ from quadric.training import (
 FEWEST_EVALUATIONS = 10
 MERGED = 0.25  # with fewer distinct samples than this share, repeated ones are held out one by one
 KEPT_LOSSES = 10_000  # by `partial_fit`, which may be called any number of times
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a network learns: targets and their weights, loss, last activation and score.
-
-    `encode(dtype)` returns the targets, shape (n_samples, n_outputs). They may be much larger than
-    y, so memory is checked before it is called. `score(logits, targets, weights)` is used for early
-    stopping, which holds out part of every class if `stratify` is true. If `standardize` is true,
-    'lbfgs' receives targets of variance 1, so that the penalty does not depend on their units.
-    """
-
-    encode: Callable[[np.dtype[Any]], Array]
-    n_outputs: int
-    weight: Array | None
-    loss: str
-    last: str
-    score: Callable[[Array, Array, Array | None], float]
-    stratify: bool = False
-    standardize: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,40 +78,10 @@ def _solver_is_stochastic(estimator: Any) -> bool:
 if_stochastic = available_if(_solver_is_stochastic)
 
 
-class QuadraticNetworkEstimator(FeatureImportances, NetworkParameters):
+class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkParameters):
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
     _y_dtype: ClassVar[Any] = None  # the dtype to which y is converted
-
-    @property
-    def coefs_(self) -> list[Array]:
-        """W of each layer, transposed: shape (inputs, neurons), as in scikit-learn."""
-        return [layer.W.T for layer in self._fitted().layers]
-
-    @property
-    def intercepts_(self) -> list[Array]:
-        """b of each layer."""
-        return [layer.b for layer in self._fitted().layers]
-
-    @property
-    def out_activation_(self) -> str:
-        """The activation of the last layer."""
-        return self._fitted().activations[-1]
-
-    @property
-    def n_layers_(self) -> int:
-        """The number of layers, including the input."""
-        return len(self._fitted().layers) + 1
-
-    @property
-    def n_outputs_(self) -> int:
-        """The number of neurons of the last layer."""
-        return self._fitted().n_outputs
-
-    def _fitted(self) -> Network:
-        if "network_" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
-        return self.network_
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -387,17 +339,6 @@ class QuadraticNetworkEstimator(FeatureImportances, NetworkParameters):
                 callback=report,
             )
         self._set_attributes()
-
-    def _set_attributes(self) -> None:
-        """Set the fitted attributes of scikit-learn's networks from the training state."""
-        state, early = self._state, self.early_stopping
-        history = state.history
-        self.n_iter_, self.t_ = state.epochs, state.samples
-        self.loss_curve_ = history.loss
-        self.loss_ = history.loss[-1] if history.loss else np.nan
-        self.best_loss_ = None if early else state.best_loss
-        self.validation_scores_ = history.validation_score if early else None
-        self.best_validation_score_ = state.best_score if early else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

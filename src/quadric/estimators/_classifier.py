@@ -18,9 +18,10 @@ from sklearn.utils.multiclass import (
 
 from quadric._utils.arrays import Array, unmasked
 from quadric.core import accuracy
-from quadric.estimators._base import Problem, QuadraticNetworkEstimator, if_stochastic
+from quadric.estimators._base import QuadraticNetworkEstimator, if_stochastic
 from quadric.estimators._data import FitData, check_inputs, with_class_weight
 from quadric.estimators._prediction import ClassPredictions
+from quadric.estimators._problem import Problem
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

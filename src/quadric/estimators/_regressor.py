@@ -7,9 +7,10 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from quadric._utils.arrays import Array
-from quadric.estimators._base import Problem, QuadraticNetworkEstimator
+from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import FitData
 from quadric.estimators._prediction import predict_from_logits
+from quadric.estimators._problem import Problem
 
 
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):

@@ -150,8 +150,7 @@ class Network:
         loss : {'binary_cross_entropy', 'cross_entropy', 'squared_error'}, optional
             Inferred from the last activation by default.
         sample_weight : array of shape (n_samples,), optional
-            Factors that multiply the samples' losses. The weighted sum is still divided by
-            n_samples.
+            Factors that multiply the samples' losses; their sum is still divided by n_samples.
 
         Returns
         -------
@@ -198,17 +197,15 @@ class Network:
         X, Y, loss : array, array and str, optional
             As in `gradients`.
         solver : {'sgd', 'adam', 'lbfgs'}
-            'sgd' with batch_size 1 and no momentum is the paper's algorithm, which runs in a
-            compiled loop. 'adam', and 'sgd' with other settings, process whole batches. 'lbfgs'
-            uses all samples at once.
+            'sgd' with batch_size 1 and no momentum is the paper's algorithm, in a compiled loop.
+            Otherwise, 'sgd' and 'adam' process whole batches. 'lbfgs' uses all samples at once.
         learning_rate : float
             The learning rate in the first epoch; see `power_t`.
         batch_size, epochs : int
             The number of samples per step, and the number of passes over the samples. For 'lbfgs',
             `epochs` is the maximum number of iterations, and `batch_size` is ignored.
         l2 : float
-            The coefficient of the penalty on W, U and the independent entries of Q, but not on b
-            or c.
+            The coefficient of the penalty on W, U and the independent entries of Q.
         offset : float or array of shape (n_inputs,), optional
             Added to every row of X, which stays sparse. Pass the same offset to `forward`.
         rng : int or numpy.random.Generator
