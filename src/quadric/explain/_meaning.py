@@ -27,7 +27,8 @@ def meaning(selected: SelectedLayer, target: str) -> str:
             "the probability of the class relative to the others, and the model predicts the class "
             "with the largest z."
         )
-    if last == "logistic" and selected.network.n_outputs == 1 and not selected.multilabel:
+    single = selected.network.n_outputs == 1 and not selected.multilabel
+    if last == "logistic" and single and len(selected.labels) > 1:
         no, yes = selected.labels[-2:]
         return (
             f"z = log(p({yes}) / p({no})). A positive term speaks for {yes} and a negative one for "

@@ -244,7 +244,7 @@ def predict_command(model, X, y, path):
     table = path.with_suffix(".csv")
     columns = X.columns if isinstance(X, pd.DataFrame) else list("abcdefgh"[: X.shape[1]])
     pd.DataFrame(np.asarray(X)[:6], columns=columns).to_csv(table, index=False)
-    _command("predict", path, table, "-o", path.with_suffix(".predictions"))
+    _command("predict", path, table, "-o", path.with_suffix(".tsv"))
 
 
 # each use, and the share of the files on which it is tried; expensive uses have small shares
