@@ -25,6 +25,7 @@ def split(tmp_path_factory):
     return directory
 
 
+@pytest.mark.slow
 def test_train_with_a_test_table_trains_on_all_rows(split):
     found = json.loads((split / "trained.json").read_text())
     assert found["trained"] == found["held_out"] == 75
@@ -179,6 +180,7 @@ def test_noise_is_remarked(tmp_path):
         assert word in result.stdout
 
 
+@pytest.mark.slow
 def test_duplicates_and_few_rows_are_remarked(split, tmp_path):
     arguments = ["train", split / "train.csv", "-t", "species", "-o", tmp_path / "m"]
     result = command(*arguments, "--test", split / "train.csv")

@@ -22,6 +22,7 @@ def _frame(path):
     return frame.select(NAMES), frame["species"].to_numpy()
 
 
+@pytest.mark.slow
 def test_predict_matches_columns_by_name(place, tmp_path):
     rows = (place / "iris.csv").read_text().splitlines()
     turned = [",".join(["more", *row.split(",")[3::-1]]) for row in rows]
@@ -93,6 +94,7 @@ def test_explain_by_permutation(place):
     )
 
 
+@pytest.mark.slow
 def test_explain_a_regressor(place, tmp_path):
     model = tmp_path / "width.quadric"
     target = ["-t", "petal_width", "--hidden", "none"]
@@ -104,6 +106,7 @@ def test_explain_a_regressor(place, tmp_path):
     assert "\n  species  " in result.stdout  # its one-hot columns are one input
 
 
+@pytest.mark.slow
 def test_explain_with_categories_and_missing_values(tmp_path):
     rng = np.random.default_rng(0)
     rows = [
@@ -200,6 +203,7 @@ def test_plot_images(tmp_path):
     assert command("plot", model, "--image-shape", "x", "-o", tmp_path / "a.png").returncode == 2
 
 
+@pytest.mark.slow
 def test_info(place, tmp_path):
     result = command("info", "iris.quadric", "--json", cwd=place)
     assert result.returncode == 0, result.stderr

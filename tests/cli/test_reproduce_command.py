@@ -16,6 +16,7 @@ from tests.support import warm
 from tests.support.commands import command, process
 
 
+@pytest.mark.slow
 def test_reproduce_xor_writes_a_report(tmp_path):
     result = command("reproduce", "xor", "--seeds", "3", "--out", "pictures", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -67,6 +67,7 @@ def test_every_command_reads_other_formats(place, tmp_path, name, content, optio
     assert "for the 150 samples given" in result.stdout, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [[], ["--stream", "--epochs", "1"]])
 def test_train_with_decimal_commas(place, tmp_path, stream):
     table = tmp_path / "de.csv"
@@ -85,6 +86,7 @@ def test_train_with_decimal_commas(place, tmp_path, stream):
     is_one_line(command(*arguments), "contains '5,1'. If commas are decimal marks, use --decimal ,")
 
 
+@pytest.mark.slow
 def test_likely_mistakes_are_reported(place, tmp_path):
     lines = (place / "iris.csv").read_text().splitlines()
     lines[5] = "5.1cm" + lines[5][3:]
@@ -199,6 +201,7 @@ def test_predict_scores_a_table_with_the_target(place, tmp_path):
     assert found == {"rows": 50, "accuracy": pytest.approx(said.count("virginica") / 50)}
 
 
+@pytest.mark.slow
 def test_predict_scores_a_regression(place, tmp_path):
     model = tmp_path / "m"
     arguments = ["train", place / "iris.csv", "-t", "petal_width", "-o", model, "--test-size", "0"]

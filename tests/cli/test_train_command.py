@@ -78,6 +78,7 @@ def test_train_json_and_options(place, tmp_path):
     assert json.loads(again.stdout) == found
 
 
+@pytest.mark.slow
 def test_the_same_command_gives_the_same_bytes(place, tmp_path):
     for name in ("a", "b"):
         result = command("train", place / "iris.csv", "-t", "species", "-o", tmp_path / name)

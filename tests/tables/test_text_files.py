@@ -152,6 +152,7 @@ def test_parts_are_one_table(tmp_path, name):
     assert open_table(tmp_path / name).fingerprint()["content"] != before["content"]
 
 
+@pytest.mark.slow
 def test_parts_that_do_not_fit(tmp_path):
     parts = write_parts(tmp_path / "parts")
     pl.DataFrame({"x": [1]}).write_parquet(parts / "part-1.parquet")

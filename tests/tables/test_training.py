@@ -11,6 +11,7 @@ from quadric.tables import ColumnOptions, Settings, open_table, train
 from tests.support.tables import write
 
 
+@pytest.mark.slow
 def test_training_on_iris(iris):
     trained = train(open_table(iris), ColumnOptions("species"), Settings(cv=5))
     scores = trained.report.scores
@@ -39,6 +40,7 @@ def test_held_out_rows_are_not_used(iris):
     assert other.report.confusion != report.confusion
 
 
+@pytest.mark.slow
 def test_regression(iris):
     trained = train(open_table(iris), ColumnOptions("petal_width"), Settings(cv=5))
     scores = trained.report.scores
