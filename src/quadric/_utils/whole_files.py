@@ -116,7 +116,7 @@ def _rename_to_new(temporary: Path, target: Path) -> None:
     """Rename a file unless the target exists."""
     try:
         os.link(temporary, target)
-    except OSError:  # the target exists, or the file system has no hard links
+    except OSError:  # the target exists, or the file system does not support hard links
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         os.rename(temporary, target)

@@ -1,4 +1,4 @@
-"""Loading of a model file and a table; shared by predict, explain and plot."""
+"""Load a model file and a table; shared by predict, explain and plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the commands that read tables: how text and numbers are written, names of columns."""
+"""Options for commands that read tables: text encoding, number format and column names."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ EncodingOption = Annotated[
     str | None,
     typer.Option(
         "--encoding",
-        help="Encoding of a CSV file, such as latin-1 [default: UTF-8, or UTF-16 by its mark].",
+        help="Encoding of a CSV file, such as latin-1 [default: UTF-8, or UTF-16 if the file "
+        "starts with a byte order mark].",
     ),
 ]
 DecimalOption = Annotated[
     str, typer.Option("--decimal", help="Decimal mark in the table: a point or a comma.")
 ]
 ThousandsOption = Annotated[
-    str, typer.Option("--thousands", help="Character between thousands in the table, such as ' .")
+    str, typer.Option("--thousands", help="Thousands separator in the table, such as '.")
 ]
 
 
@@ -43,7 +44,7 @@ def table_format(encoding: str | None, decimal: str, thousands: str) -> TableFor
 
 
 def check_exists(*paths: Path | None) -> None:
-    """Fail if an input does not exist, before any slow import."""
+    """Fail early, before any slow import, if an input does not exist."""
     for path in paths:
         if path is None or is_stdin(path):
             continue
@@ -65,7 +66,7 @@ def check_written(path: Path) -> None:
 
 
 def default_output(table: Path, suffix: str) -> Path:
-    """Return an output in the current directory that is named after an input."""
+    """Return the path of an output file in the current directory, named after the input."""
     return Path(plain_stem(table) + suffix)
 
 
@@ -82,7 +83,7 @@ def column_names(texts: Iterable[str] | None, columns: Sequence[str]) -> list[st
 
 
 def split_names(text: str) -> list[str]:
-    """Split a text at its commas, except within double quotes.
+    """Split a string at commas, except within double quotes.
 
     >>> split_names('a, "b, c"')
     ['a', 'b, c']

@@ -1,4 +1,4 @@
-"""z_k = x'Q_k x for a batch and its gradients, on arrays given by their addresses.
+"""z_k = x'Q_k x and its gradients for a batch, on arrays given by their addresses.
 
 `_quadratic_form_loops` contains and describes the loops.
 """

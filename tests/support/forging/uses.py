@@ -192,13 +192,13 @@ def export(model, X, y, path):
 
 
 def fit(model, X, y, path):
-    """Fit a clone with the parameters of the file."""
+    """Fit a clone with the parameters from the file."""
     if hasattr(model, "get_params"):
         _train(clone(model), X, y, "fit")
 
 
 def learn(model, X, y, path):
-    """Continue training from the state of the file."""
+    """Continue training from the state saved in the file."""
     if hasattr(model, "partial_fit"):
         _train(model, X, y, "partial_fit")
 
@@ -240,7 +240,7 @@ def explain_command(model, X, y, path):
 
 
 def predict_command(model, X, y, path):
-    """Predict for a table with the original's X and the column names of the file."""
+    """Run `quadric predict` on a CSV file with the inputs of the original model."""
     table = path.with_suffix(".csv")
     columns = X.columns if isinstance(X, pd.DataFrame) else list("abcdefgh"[: X.shape[1]])
     pd.DataFrame(np.asarray(X)[:6], columns=columns).to_csv(table, index=False)
