@@ -67,14 +67,14 @@ def excused(estimator):
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks train on badly scaled data
-@parametrize_with_checks([QuadraticClassifier()])
+@parametrize_with_checks([QuadraticLogisticRegression()])
 def test_scikit_learns_estimator_checks_pass(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([QuadraticRegressor(), QuadraticLogisticRegression()])
+@parametrize_with_checks([QuadraticClassifier(), QuadraticRegressor()])
 def test_scikit_learns_estimator_checks_pass_for_other_estimators(estimator, check):
     check(estimator)
 
