@@ -362,9 +362,9 @@ def mutate(count, seed):
 
 @pytest.mark.slow
 def test_mutated_files_load_the_same_model_or_are_refused():
-    outcome = mutate(200, 1)
+    outcome = mutate(300, 1)
     assert outcome["refused"] > 150
-    assert outcome["forged"] > 0  # a forged file may contain another model, but must do no harm
+    assert outcome["forged"] > 2  # a forged file may contain another model, but must do no harm
 
 
 @pytest.mark.full

@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -115,7 +117,12 @@ sys.exit(code)
 
 def command(*arguments):
     """Return the exit code, stderr and the peak memory of the process in megabytes."""
-    run = warm.run(["-c", MEASURED, "-", *arguments])
+    run = subprocess.run(  # not a warm one, whose memory is partly that of another process
+        [sys.executable, "-c", MEASURED, "-", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     *said, last = run.stderr.splitlines()
     return run.returncode, said, int(last.split()[1])
 
@@ -171,5 +178,5 @@ def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
     wide = write_table(tmp_path / "w.csv", 16_000, 4000)  # 0.5 GB if encoded at once
     code, said, peak = command("predict", tmp_path / "m.quadric", wide, "-o", tmp_path / "o.csv")
     assert code == 0, said
-    assert peak < usual + 300
+    assert peak < usual + 250
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 16_001

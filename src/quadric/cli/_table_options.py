@@ -73,8 +73,8 @@ def default_output(table: Path, suffix: str) -> Path:
 def column_names(texts: Iterable[str] | None, columns: Sequence[str]) -> list[str]:
     """Return the names in a repeatable option such as --drop.
 
-    Each text is a name, or several names separated by commas. A name that contains a comma is
-    found as it is, or can be put in double quotes.
+    Each string is a name, or several names separated by commas. The name of a column that contains
+    a comma can be given as it is, or in double quotes.
     """
     names: list[str] = []
     for text in texts or ():

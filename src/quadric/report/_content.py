@@ -79,13 +79,15 @@ def _short(text: str) -> str:
 def usage(path: Path, source: Source) -> dict[str, str]:
     """Return how to use the model in the shell, in Python and with ONNX."""
     model, data = shlex.quote(path.name), shlex.quote(source.path.name)
-    reads = "read_parquet" if source.path.suffix.lower() in (".parquet", ".pq") else "read_csv"
+    suffix = source.path.suffix.lower()
+    reads = "read_parquet" if suffix in (".parquet", ".pq") else "read_csv"
+    tabs = ", separator='\\t'" if suffix == ".tsv" else ""
     onnx = shlex.quote(path.with_suffix(".onnx").name)
     return {
         "Shell": f"quadric predict {model} {data} -o predictions.csv\n"
         f"quadric evaluate {model} {data}\nquadric explain {model} {data}",
         "Python": f"import polars as pl\nimport quadric\n\nmodel = quadric.load({path.name!r})\n"
-        f"model.predict(pl.{reads}({source.path.name!r}).select(model.feature_names_in_))",
+        f"model.predict(pl.{reads}({source.path.name!r}{tabs}).select(model.feature_names_in_))",
         "ONNX": f"quadric export {model} {onnx}",
     }
 
