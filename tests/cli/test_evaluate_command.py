@@ -1,12 +1,15 @@
 """`quadric evaluate`, `train --test`, the options of the solver, and remarks."""
 
 import json
+import math
 
 import numpy as np
 import polars as pl
 import pytest
 
 import quadric
+from quadric.tables import Schema
+from quadric.tables._linear_baseline import LinearBaseline
 from tests.support.commands import NAMES, command, is_one_line, write_iris
 
 
@@ -51,7 +54,30 @@ def test_evaluate_gives_the_scores_of_train(split):
         assert [score[k] for k in ("value", "low", "high")] == pytest.approx(
             [expected[k] for k in ("value", "low", "high")]
         )
-        assert set(score["baselines"]) == {"most frequent class"}
+        assert score["baselines"] == pytest.approx(expected["baselines"])
+        assert set(score["baselines"]) == {"most frequent class", "logistic regression"}
+
+
+@pytest.mark.parametrize(
+    "linear",
+    [
+        [],
+        {"coef": [[1.0]], "intercept": [0.0]},
+        {"coef": [[math.nan] * 4] * 3, "intercept": [0.0] * 3},
+        {"coef": [["a"] * 4] * 3, "intercept": [0.0] * 3},
+        {"coef": [[10**400] * 4] * 3, "intercept": [0.0] * 3},
+    ],
+    ids=["list", "shape", "nan", "text", "huge"],
+)
+def test_a_linear_baseline_that_does_not_fit_the_model_is_refused(linear, split):
+    schema = Schema.from_dict(quadric.model_file.info(split / "train.quadric")["extra"]["table"])
+    with pytest.raises(quadric.errors.ModelFileError, match="linear baseline"):
+        LinearBaseline.from_dict(linear, schema, 4)
+
+
+def test_a_large_linear_baseline_is_not_saved():
+    assert LinearBaseline(np.ones((1, 10)), np.ones(1), classifies=True).to_dict() is not None
+    assert LinearBaseline(np.ones((30, 1000)), np.ones(30), classifies=True).to_dict() is None
 
 
 def test_evaluate_prints_scores_within_80_columns(split):
@@ -118,6 +144,7 @@ def test_regression_scores(tmp_path):
     assert abs(score["baselines"]["the mean"]) < 0.1
     found = json.loads(command("evaluate", model, test, "--json").stdout)
     assert found["scores"]["MAE"]["value"] == pytest.approx(trained["mean_absolute_error"])
+    assert found["scores"]["R²"]["baselines"] == pytest.approx(score["baselines"])
     pl.read_csv(test).with_columns(y=pl.lit("high")).write_csv(tmp_path / "text.csv")
     is_one_line(command("evaluate", model, tmp_path / "text.csv"), "row 1 contains 'high'")
 

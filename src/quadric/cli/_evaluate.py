@@ -68,7 +68,7 @@ def evaluate(
         assert opened.schema is not None
         assert opened.source is not None
         schema = opened.schema if target is None else replace(opened.schema, target=target)
-        found = evaluate_table(opened.model, schema, opened.source, seed=seed)
+        found = evaluate_table(opened.model, schema, opened.source, linear=opened.linear, seed=seed)
         remarks = most_important(remarks_on_scores(found.evaluation))
     notes = opened.notes + found.notes
     if as_json:

@@ -12,6 +12,7 @@ from quadric.errors import ModelFileError, TableError
 
 if TYPE_CHECKING:
     from quadric.tables import Schema, Source, TableFormat
+    from quadric.tables._linear_baseline import LinearBaseline
 
 
 @dataclass
@@ -29,6 +30,8 @@ class OpenedModel:
         Assumptions that were made, as sentences.
     labeled : bool
         Whether a column of the table with the target's name contains the true labels.
+    linear : LinearBaseline or None
+        The linear baseline that `quadric train` saved with the model.
     """
 
     model: Any
@@ -36,6 +39,7 @@ class OpenedModel:
     source: Source | None
     notes: list[str] = field(default_factory=list)
     labeled: bool = True
+    linear: LinearBaseline | None = None
 
     def inputs_and_labels(self) -> tuple[Any, Any]:
         """Return the inputs and targets of the rows without missing values; None if unknown."""
@@ -83,7 +87,9 @@ def open_model(
     if schema is None and isinstance(model, Network):
         network = TableNetwork(model, extra, source)
         return OpenedModel(network, network.schema, source, network.notes, "target" in extra)
-    if schema is not None or source is None:
+    if schema is not None:
+        return OpenedModel(model, schema, source, linear=_linear_in(extra, schema, model))
+    if source is None:
         return OpenedModel(model, schema, source)
     found, notes = schema_of_estimator(model, extra, source)
     return OpenedModel(model, found, source, notes)
@@ -111,6 +117,13 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
             "again with `quadric train`, or use it in Python: quadric.load(...)."
         ) from None
     return schema
+
+
+def _linear_in(extra: dict[str, Any], schema: Schema, model: Any) -> LinearBaseline | None:
+    """Return the linear baseline that was saved with a model, if there is one."""
+    from quadric.tables._linear_baseline import LinearBaseline
+
+    return LinearBaseline.from_dict(extra.get("linear"), schema, model[-1].n_features_in_)
 
 
 def _difference(schema: Schema, model: Any) -> str:

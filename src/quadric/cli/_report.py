@@ -79,7 +79,7 @@ def write_report(
     assert schema is not None
     assert source is not None
     only = None if trained is None else trained.held_out
-    found = evaluate_table(opened.model, schema, source, seed=seed, only=only)
+    found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed, only=only)
     about = model_file.info(model)
     about["table_hash"] = source.fingerprint()["content"]
     notes = opened.notes + found.notes

@@ -240,6 +240,8 @@ def train(
             )
         schema, report = trained.schema, trained.report.to_dict()
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
+        if trained.linear is not None and (linear := trained.linear.to_dict()):
+            extra["linear"] = linear  # a baseline for `quadric evaluate`
         model_file.save(trained.model, path, extra=extra)
         if report_page is not None:
             write_report(path, test_source or source, report_page, seed, trained)

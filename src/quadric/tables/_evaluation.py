@@ -208,7 +208,11 @@ def shown(value: float | None) -> str:
 
 
 def _interval(score: Score) -> str:
-    return "-" if score.low is None else f"{shown(score.low)} to {shown(score.high)}"
+    if score.low is None or score.high is None:
+        return "-"
+    # next to a much larger number, the digits of a tiny one say nothing
+    low = 0.0 if abs(score.low) < min(0.0005, 0.01 * abs(score.high)) else score.low
+    return f"{shown(low)} to {shown(score.high)}"
 
 
 def _number(value: Any) -> float | None:

@@ -19,6 +19,7 @@ from quadric.tables._features import (
     to_text,
     unused_columns,
 )
+from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._schema import Schema
 from quadric.tables._scores import LINEAR, TRIVIAL, new_sample, outputs, trivial_outputs
 from quadric.tables._source import Source
@@ -60,7 +61,7 @@ def evaluate_table(
     schema: Schema,
     source: Source,
     *,
-    linear: Any = None,
+    linear: LinearBaseline | None = None,
     seed: int = 0,
     only: Array | None = None,
 ) -> TestTable:
@@ -77,8 +78,8 @@ def evaluate_table(
         The columns that the model uses.
     source : Source
         The table; see `open_table`.
-    linear : estimator, optional
-        A linear baseline.
+    linear : LinearBaseline, optional
+        A linear baseline for a pipeline.
     seed : int
         Seed of the bootstrap.
     only : array of int, optional
@@ -106,7 +107,9 @@ def evaluate_table(
             continue
         first = first or (X, np.array(schema.classes)[truth] if schema.classes else truth)
         try:
-            found = [outputs(one, X) for one in (model, linear) if one is not None]
+            found = [outputs(model, X)]
+            if linear is not None:
+                found.append(linear.outputs(model[:-1].transform(X)))
         except ValueError as error:  # numbers too large for the model
             raise TableError(" ".join(str(error).split())) from None
         if found[0].ndim > 1 and not schema.classes:

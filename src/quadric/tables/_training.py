@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -20,6 +19,7 @@ from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.tables._column_profile import profile_batch
 from quadric.tables._features import labeled_rows
+from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._remarks import (
     Remark,
     most_important,
@@ -98,6 +98,8 @@ class Trained:
         At most three sentences about the quality of the model; see `_remarks`.
     held_out : array of int or None
         The numbers of the held-out rows in the table, counted from 1; None without such a split.
+    linear : LinearBaseline or None
+        The linear baseline, fitted to the same rows as the model.
     """
 
     model: Pipeline
@@ -106,6 +108,7 @@ class Trained:
     notes: list[str]
     remarks: list[str] = field(default_factory=list)
     held_out: Array | None = None
+    linear: LinearBaseline | None = None
 
     @property
     def selection(self) -> list[dict[str, Any]]:
@@ -155,14 +158,13 @@ def train(
     remarks += remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
     with warnings_added_to(notes):
         if test is None:
-            model, report, more = _fit_and_score(X, y, schema, settings, tell)
+            model, linear, report, more = _fit_and_score(X, y, schema, settings, tell)
         else:
             check_target(schema, test)
             tell("training")
             model = _fit(X, y, schema, settings)
             tell("scoring")
-            linear = _baselines(model[:-1].transform(X), y, schema, settings)[1]
-            linear = make_pipeline(*(step for _, step in model.steps[:-1]), linear)
+            linear = _linear(model, X, y, schema, settings)
             found = evaluate_table(model, schema, test, linear=linear, seed=settings.seed)
             report = report_of(found.evaluation, how_on(test), len(y))
             notes += found.notes
@@ -174,7 +176,7 @@ def train(
     held = None
     if test is None and settings.cv is None:
         held = np.flatnonzero(present)[_holdout(y, schema, settings)[1]] + 1
-    return Trained(model, schema, report, notes, most_important(remarks), held)
+    return Trained(model, schema, report, notes, most_important(remarks), held, linear)
 
 
 @contextmanager
@@ -241,17 +243,18 @@ def memory_limit_as_table_error() -> Iterator[None]:
 
 def _fit_and_score(
     X: pl.DataFrame, y: Array, schema: Schema, settings: Settings, tell: Callable[[str], None]
-) -> tuple[Pipeline, Report, list[Remark]]:
+) -> tuple[Pipeline, LinearBaseline, Report, list[Remark]]:
     scores, cv = Scores(schema, settings.seed), settings.cv
     remarks = []
     for k, (rows, held) in enumerate(_splits(y, schema, settings), start=1):
         tell("training" if cv is None else f"fold {k} of {cv}")
         model = _fit(X[rows], y[rows], schema, settings)
+        linear = _linear(model, X[rows], y[rows], schema, settings)
         if len(held):
             tell("scoring")
-            trivial, linear = _baselines(model[:-1].transform(X[rows]), y[rows], schema, settings)
             Z = model[:-1].transform(X[held])
-            scores.add(k, y[held], outputs(model[-1], Z), trivial, outputs(linear, Z))
+            trivial = _trivial(y[rows], schema)
+            scores.add(k, y[held], outputs(model[-1], Z), trivial, linear.outputs(Z))
             if k == 1:  # the other folds would say the same
                 remarks = remarks_on_duplicates((X[rows], y[rows]), (X[held], y[held]))
     if cv is None:
@@ -262,10 +265,12 @@ def _fit_and_score(
             other = _fit(X[rows], y[rows], schema, replace(settings, hidden=None, kind=None))
             score = other.score(X[held], y[held])
             remarks.append(remark_on_shape(other[-1], score, report))
-        return model, report, remarks
+        return model, linear, report, remarks
     tell("training")
     how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
-    return _fit(X, y, schema, settings), scores.report(how, len(y), 0), remarks
+    model = _fit(X, y, schema, settings)
+    linear = _linear(model, X, y, schema, settings)
+    return model, linear, scores.report(how, len(y), 0), remarks
 
 
 def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
@@ -299,12 +304,13 @@ def _fit(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipel
         return make_pipeline(*preprocessing(schema), estimator).fit(X, y)
 
 
-def _baselines(Z: Any, y: Array, schema: Schema, settings: Settings) -> tuple[Any, Any]:
-    """Return the shares of the classes or the mean, and a linear model fitted to the rows Z."""
-    if schema.task == "regression":
-        return y.mean(), LinearRegression().fit(Z, y)
-    _, counts = np.unique(y, return_counts=True)
-    linear = LogisticRegression(max_iter=1000, class_weight=settings.class_weight)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the baseline need not converge
-        return counts / len(y), linear.fit(Z, y)
+def _linear(
+    model: Pipeline, X: pl.DataFrame, y: Array, schema: Schema, settings: Settings
+) -> LinearBaseline:
+    """Fit the linear baseline to the rows that the model was fitted to."""
+    return LinearBaseline.fit(model[:-1].transform(X), y, schema, settings.class_weight)
+
+
+def _trivial(y: Array, schema: Schema) -> Any:
+    """Return the shares of the classes, or the mean."""
+    return np.unique(y, return_counts=True)[1] / len(y) if schema.classes else y.mean()

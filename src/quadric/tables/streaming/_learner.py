@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from quadric._utils.arrays import Array
 from quadric._utils.text import first_applying
 from quadric.estimators._data import scale_outputs
+from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._schema import Schema
 from quadric.tables._training import (
     Settings,
@@ -95,16 +96,17 @@ class Learner:
         for name, estimator in self.estimators.items():
             put_state(estimator, {key: arrays[f"{name}.{key}"] for key in state_of(estimator)})
 
-    def finish(self) -> tuple[Pipeline, Pipeline]:
-        """Return pipelines for the model and the baseline, which predict in the target's units."""
+    def finish(self) -> tuple[Pipeline, LinearBaseline]:
+        """Return the model and the baseline, which predict in the target's units."""
         for estimator in self.estimators.values():
             estimator.set_params(learning_rate_init=RATE)
             if self.schema.task == "regression":
                 last = estimator.network_.layers[-1]
                 scale_outputs(last, np.array([self.scale]), np.array([self.center]))
         steps = [step for _, step in self.preprocess.steps]
-        model, linear = (make_pipeline(*steps, one) for one in self.estimators.values())
-        return model, linear
+        model, linear = self.estimators.values()
+        baseline = LinearBaseline.of_layer(linear.network_.layers[-1], self.schema)
+        return make_pipeline(*steps, model), baseline
 
 
 def balanced_weights(schema: Schema) -> dict[Any, float]:

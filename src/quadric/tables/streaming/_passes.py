@@ -17,6 +17,7 @@ from quadric.tables._remarks import (
     remarks_on_rows,
     remarks_on_scores,
 )
+from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._schema import Schema, check_fields, expect, is_count
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
@@ -99,13 +100,15 @@ def train_stream(
     with warnings_added_to(warned):
         learner, done = run.start(*(stored or ({}, {})))
         run.second_pass(learner, done)
-        model, report, notes = run.third_pass(learner, test)
+        model, linear = learner.finish()
+        report, notes = run.third_pass(learner.schema, model, linear, test)
     schema = learner.schema
     remarks = remarks_on_columns(schema) + remarks_on_rows(schema)
     if report.evaluation is not None:
         balanced = settings.class_weight is not None
         remarks += remarks_on_scores(report.evaluation, balanced=balanced)
-    return Trained(model, schema, report, schema.notes() + warned + notes, most_important(remarks))
+    notes = schema.notes() + warned + notes
+    return Trained(model, schema, report, notes, most_important(remarks), linear=linear)
 
 
 @dataclass(frozen=True)
@@ -203,33 +206,32 @@ class _Run:
                 if done % self.stream.every == 0 or done == total:
                     state = {"stage": "second", "schema": schema.to_dict(), "buffers": done}
                     self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
-
-    def third_pass(
-        self, learner: Learner, test: Source | None = None
-    ) -> tuple[Any, Report, list[str]]:
-        """Score the model and the baselines on the held-out rows or on a test table."""
         if not learner.has_learned:
             raise TableError(
                 "no row is left to train on, because all rows with a target were held out. Use a "
                 "smaller --test-size, or more rows."
             )
-        schema, count = learner.schema, 0
-        scores = Scores(schema, self.settings.seed)
-        model, linear = learner.finish()
+
+    def third_pass(
+        self, schema: Schema, model: Any, linear: LinearBaseline, test: Source | None = None
+    ) -> tuple[Report, list[str]]:
+        """Score the model and the baselines on the held-out rows or on a test table."""
+        scores, count = Scores(schema, self.settings.seed), 0
         if test is not None:
             found = evaluate_table(model, schema, test, linear=linear, seed=self.settings.seed)
             trained = schema.rows - schema.missing_targets
-            return model, report_of(found.evaluation, how_on(test), trained), found.notes
+            return report_of(found.evaluation, how_on(test), trained), found.notes
         trivial = trivial_outputs(schema)
         for index, X, y, held in self._buffers(schema) if self.settings.test_size > 0 else ():
             unseen = X.filter(held)
             if len(unseen):
-                scores.add(0, y[held], outputs(model, unseen), trivial, outputs(linear, unseen))
+                Z = model[:-1].transform(unseen)
+                scores.add(0, y[held], outputs(model[-1], Z), trivial, linear.outputs(Z))
             count += len(unseen)
             self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
         how = f"{count} held-out rows, which the saved model was not trained on"
         trained = schema.rows - schema.missing_targets - count
-        return model, scores.report(how, trained, count), []
+        return scores.report(how, trained, count), []
 
     def _buffers(self, schema: Schema, skip: int = 0) -> Iterator[tuple[int, Any, Array, Array]]:
         """Yield the number, inputs, targets and held-out mask of each buffer, starting at `skip`.
