@@ -11,13 +11,13 @@ from quadric._utils.arrays import Array
 from quadric.errors import TableError
 from quadric.tables._column_profile import ColumnProfile, profile_batch
 from quadric.tables._features import labeled_rows
+from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._remarks import (
     most_important,
     remarks_on_columns,
     remarks_on_rows,
     remarks_on_scores,
 )
-from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._schema import Schema, check_fields, expect, is_count
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
