@@ -100,7 +100,7 @@ def check(rng):
     z, dx, dP = (guarded(np.full(size, np.nan)) for size in ((B, m), (B, n), (pairs, m)))
     given = [(buffer, buffer.numbers.copy()) for buffer in (x, P, dz)]
 
-    batch = loops.Batch(dtype, B, n, m, x.address, stride, tickets, Team(tickets).run)
+    batch = loops.Batch(np.dtype(dtype), B, n, m, x.address, stride, tickets, Team(tickets).run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loops, "np", numpy)
         loops.write_values(batch, P.address, z.address)
@@ -164,10 +164,10 @@ def test_work_is_shared(loop):
         team = Counting(count)
         team.worth = worth
         threads = team.threads_for(B * 21 * m)
-        batch = loops.Batch("float64", B, n, m, x.ctypes.data, n, threads, team.run)
+        batch = loops.Batch(np.dtype("float64"), B, n, m, x.ctypes.data, n, threads, team.run)
         getattr(loops, loop)(batch, *addresses)
 
-    tiles = -(-B // loops.Batch("float64", B, n, m, 0, n, 1, None).lanes)
+    tiles = -(-B // loops.Batch(np.dtype("float64"), B, n, m, 0, n, 1, None).lanes)
     work = B * 21 * m
     run(3)
     run(40)

@@ -103,7 +103,7 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
 def _batch(X: Array, m: int) -> Any:
     (B, n), stride = X.shape, X.strides[0] // X.itemsize
     threads = _TEAM.threads_for(B * n * (n + 1) // 2 * m)
-    return _loops().Batch(X.dtype.name, B, n, m, X.ctypes.data, stride, threads, _TEAM.run)
+    return _loops().Batch(X.dtype, B, n, m, X.ctypes.data, stride, threads, _TEAM.run)
 
 
 @cache

@@ -16,8 +16,8 @@ from quadric.network import Network
 from quadric.training import Options, Samples, TrainingState, train
 
 FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
-PARTS = 4  # one part of the samples is held out, or each in turn if there are few samples
-TRAINED_ON = 500  # the number of samples in all splits together, at least for one split
+PARTS = 4  # one part of the samples is held out
+REPEATED_UP_TO = 250  # with at most this many samples, two parts are held out, one after the other
 FIRST, SECOND = 15, 25  # iterations of every candidate, and of the best penalty of a shape
 FINALISTS = 3  # shapes that are trained for longer
 RELEVANCE_ROUNDS = 2
@@ -27,6 +27,7 @@ FEWEST_INPUTS = 4  # with fewer, no input is likely to be irrelevant
 # rule; it costs a mean rank of 0.3 on the data sets of the benchmark.
 STANDARD_ERRORS = 0.25
 WORSE = 1.05  # smaller penalties are not tried once the loss has grown by this factor
+HOPELESS = 1.25  # a split is not repeated if its loss is this many times the best so far
 
 
 class Candidate(NamedTuple):
@@ -52,7 +53,7 @@ class Trial:
     candidate: Candidate
     networks: list[Network]
     relevance: list[Array] | None = None
-    losses: Array | None = None
+    losses: Array | None = None  # of the splits that the candidate was trained on
     loss: float = np.inf
 
     @property
@@ -89,7 +90,7 @@ def _share(n_candidates: int, n_samples: int, options: Options) -> int:
 
 
 def _n_splits(n_samples: int) -> int:
-    return max(1, min(PARTS, TRAINED_ON // n_samples))
+    return 2 if n_samples <= REPEATED_UP_TO else 1
 
 
 def select(
@@ -102,8 +103,8 @@ def select(
 ) -> Choice:
     """Choose the shape and the penalty on held-out samples.
 
-    1. Every candidate is trained for a few iterations on three quarters of the samples, or on
-       several such subsets if there are few samples.
+    1. Every candidate is trained for a few iterations on three quarters of the samples. If there
+       are few samples, this is repeated with another part held out.
     2. The best penalty of each of the best shapes is trained for longer.
     3. The best two are trained further with a penalty that is larger for inputs that have had
        little effect so far (`relevance_of`).
@@ -146,8 +147,12 @@ class _Contest:
         """Return at most a quarter of the iterations that all of the training may take."""
         return max(1, min(wanted, self.options.epochs // 4))
 
-    def train(self, trial: Trial, iterations: int) -> None:
-        """Continue the training of a trial, and compute its losses on the held-out samples."""
+    def train(self, trial: Trial, iterations: int, rival: Trial | None = None) -> bool:
+        """Continue the training of a trial, and compute its losses on the held-out samples.
+
+        Stop after a split on which the trial is hopelessly worse than the rival; return whether
+        all of the splits were used.
+        """
         iterations = self.iterations(iterations)
         run = Options(
             solver="lbfgs",
@@ -158,7 +163,7 @@ class _Contest:
             tol=1e-4,
             max_evaluations=min(15 * iterations + 20, self.options.max_evaluations or 0),
         )
-        losses = []
+        losses: list[Array] = []
         for k, (network, (kept, held)) in enumerate(zip(trial.networks, self.splits, strict=True)):
             state, stack = TrainingState(), Stack(network.layers, network.activations, self.loss)
             relevance = None if trial.relevance is None else trial.relevance[k]
@@ -166,11 +171,24 @@ class _Contest:
             self.evaluations += state.evaluations
             z = stack.logits(held.X)
             losses.append(stack.loss_function.value(network.activations[-1], z, held.Y))
-        trial.losses = np.concatenate(losses).astype(np.float64)
-        mean = float(np.average(trial.losses, weights=self.weight))
-        trial.loss = mean if np.isfinite(mean) else np.inf
+            trial.losses = np.concatenate(losses).astype(np.float64)
+            trial.loss = self._mean(trial.losses)
+            if rival is not None and self._is_hopeless(trial, rival):
+                break
         if trial not in self.trials:
             self.trials.append(trial)
+        return len(losses) == len(self.splits)
+
+    def _is_hopeless(self, trial: Trial, rival: Trial) -> bool:
+        assert trial.losses is not None
+        assert rival.losses is not None
+        return trial.loss > HOPELESS * self._mean(rival.losses[: len(trial.losses)])
+
+    def _mean(self, losses: Array) -> float:
+        """Return the weighted mean of the losses of the first splits."""
+        weight = None if self.weight is None else self.weight[: len(losses)]
+        mean = float(np.average(losses, weights=weight))
+        return mean if np.isfinite(mean) else np.inf
 
     def best_of_each_shape(
         self, among: Sequence[Candidate], build: Callable[[Candidate], Network]
@@ -183,11 +201,12 @@ class _Contest:
                 start = [build(candidate) for _ in self.splits]
                 if candidate.is_convex:  # continue from the last solution, which is faster
                     _start_from(tried or best, start)
-                tried.append(Trial(candidate, start))
-                self.train(tried[-1], FIRST)
-                if tried[-1].loss > WORSE * min(map(_loss, tried)):
+                trial = Trial(candidate, start)
+                if self.train(trial, FIRST, min(best + tried, key=_loss, default=None)):
+                    tried.append(trial)
+                if tried and trial.loss > WORSE * min(map(_loss, tried)):
                     break
-            best.append(min(tried, key=_loss))
+            best += sorted(tried, key=_loss)[:1]
         return sorted(best, key=_loss)
 
     def with_relevance(self, trial: Trial) -> Trial:

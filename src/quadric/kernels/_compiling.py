@@ -127,7 +127,7 @@ class SharedLoop:
             team(address, arguments)
 
     def _compile(self, dtype):
-        signature = types.void(types.CPointer(numba.from_dtype(np.dtype(dtype))))
+        signature = types.void(types.CPointer(numba.from_dtype(dtype)))
         options = {"fastmath": FASTMATH, "error_model": "numpy"}
         try:
             named = for_cache(self.function, str(signature))

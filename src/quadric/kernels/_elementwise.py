@@ -56,5 +56,5 @@ def apply(name: str, z: np.ndarray) -> np.ndarray:
         source = np.concatenate([source, np.zeros(lanes - size, z.dtype)])
     result = np.empty_like(source)
     numbers = source.size, FUNCTIONS[name], source.ctypes.data, result.ctypes.data
-    _apply(z.dtype.name, None, 1, *numbers)
+    _apply(z.dtype, None, 1, *numbers)
     return result[:size].reshape(z.shape)

@@ -24,7 +24,7 @@ class Batch(NamedTuple):
     address `function`.
     """
 
-    dtype: str
+    dtype: np.dtype[Any]
     B: int
     n: int
     m: int
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
     @property
     def lanes(self) -> int:
-        return UNITS * UNIT_BYTES // np.dtype(self.dtype).itemsize
+        return UNITS * UNIT_BYTES // self.dtype.itemsize
 
 
 def write_values(batch: Batch, P: int, z: int) -> None:
@@ -60,7 +60,7 @@ def _run(loop: Any, batch: Batch, parts: int, room: int, *addresses: int) -> Non
     """Run the loop, shared among at most `parts` threads, each with memory for `room` numbers."""
     dtype, B, n, m, x, stride, threads, run = batch
     tickets = max(1, min(parts, threads))
-    unit = UNIT_BYTES // np.dtype(dtype).itemsize
+    unit = UNIT_BYTES // dtype.itemsize
     room = -(-room // unit) * unit
     memory = np.empty(tickets * room + unit, dtype)
     aligned = -(-memory.ctypes.data // UNIT_BYTES) * UNIT_BYTES

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function, forward_ad
 from torch.nn import Parameter
 
-_NAMES = {torch.float32: "float32", torch.float64: "float64"}
+_DTYPES = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
 
 def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
@@ -136,7 +137,7 @@ def can_take(*tensors: Tensor) -> bool:
 def _is_plain(tensor: Tensor) -> bool:
     return (
         (type(tensor) is Parameter or type(tensor) is Tensor)
-        and tensor.dtype in _NAMES
+        and tensor.dtype in _DTYPES
         and tensor.is_cpu
         and (tensor.data_ptr() != 0 or tensor.numel() == 0)
         and not tensor.is_neg()  # a lazily negated view
@@ -178,7 +179,7 @@ def _rows(x: Tensor) -> Tensor:
 def _batch(x: Tensor, m: int) -> Any:
     (B, n), team = x.shape, _team()
     threads = team.threads_for(B * n * (n + 1) // 2 * m)
-    dtype, stride = _NAMES[x.dtype], x.stride(0)
+    dtype, stride = _DTYPES[x.dtype], x.stride(0)
     return _loops().Batch(dtype, B, n, m, x.data_ptr(), stride, threads, team.run)
 
 
