@@ -9,7 +9,6 @@ from types import FunctionType
 from typing import Any
 
 import numba
-import numpy as np
 from llvmlite import binding
 from numba import types
 
