@@ -507,7 +507,7 @@ def test_equals_polynomial_features_and_logistic_regression(data, C):
     rows, columns = np.triu_indices(n)
     monomials = ours.Q_[:, rows, columns] * np.where(rows == columns, 1, 2)
     np.testing.assert_allclose(
-        np.hstack([ours.coef_, monomials]), theirs[-1].coef_, atol=1e-4 * max(1, C)
+        np.hstack([ours.w_, monomials]), theirs[-1].coef_, atol=1e-4 * max(1, C)
     )
 
 
@@ -517,7 +517,7 @@ def test_one_vs_rest_equals_binary_fits():
     together = QuadraticLogisticRegression(loss="one-vs-rest", tol=1e-9).fit(X, y)
     for k in range(3):
         alone = QuadraticLogisticRegression(tol=1e-9).fit(X, y == k)
-        np.testing.assert_allclose(together.coef_[k], alone.coef_[0], atol=1e-4)
+        np.testing.assert_allclose(together.w_[k], alone.w_[0], atol=1e-4)
         np.testing.assert_allclose(
             together.decision_function(X)[:, k], alone.decision_function(X), atol=1e-3
         )
@@ -527,7 +527,7 @@ def test_fits_without_intercept_and_warm_starts_agree():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticLogisticRegression(fit_intercept=False, warm_start=True).fit(X, y)
-    assert model.intercept_ == [0.0]
+    assert model.b_ == [0.0]
     first = model.n_iter_
     assert model.fit(X, y).n_iter_ < first / 2
 
@@ -799,7 +799,7 @@ def test_without_intercept_b_stays_zero():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticLogisticRegression(warm_start=True).fit(X, y)
-    assert model.set_params(fit_intercept=False).fit(X, y).intercept_ == [0.0]
+    assert model.set_params(fit_intercept=False).fit(X, y).b_ == [0.0]
     with pytest.raises(ValueError, match="fit_intercept=False needs solver='lbfgs'"):
         model.set_params(solver="sgd").fit(X, y)
 

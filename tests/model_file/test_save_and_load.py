@@ -145,10 +145,10 @@ def test_sgd_without_momentum_continues_as_if_never_saved(batch_size, tmp_path):
         np.testing.assert_allclose(there["predict_proba"], here["predict_proba"], rtol=1e-12)
 
 
-def test_coef_of_a_loaded_model_is_a_view_of_its_network(saved):
+def test_w_of_a_loaded_model_is_a_view_of_its_network(saved):
     loaded = load(saved["logistic"][2])
-    loaded.network_.layers[0].W = loaded.coef_ + 1
-    assert loaded.coef_ is loaded.network_.layers[0].W
+    loaded.network_.layers[0].W = loaded.w_ + 1
+    assert loaded.w_ is loaded.network_.layers[0].W
     loaded.network_.layers[0].packed = loaded.network_.layers[0].packed + 1
     assert np.array_equal(loaded.Q_, loaded.network_.layers[0].Q)
 

@@ -58,7 +58,7 @@ class Layer(ABC):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.fields:
             array = self.__dict__[name]
-            array[...] = _checked(name, value, array.shape, array.dtype)
+            array[...] = checked_array(name, value, array.shape, array.dtype)
         elif isinstance(getattr(type(self), name, None), property):
             super().__setattr__(name, value)
         else:
@@ -238,7 +238,7 @@ class Quadratic(Layer):
     @Q.setter
     def Q(self, value: Any) -> None:
         m, n = self.W.shape
-        Q = _checked("Q", value, (m, n, n), self.dtype)
+        Q = checked_array("Q", value, (m, n, n), self.dtype)
         half = Q * self.dtype.type(0.5)  # halve first, so that the sum cannot overflow
         self.packed[...] = quadratic_form.pack(half + half.transpose(0, 2, 1))
 
@@ -323,7 +323,7 @@ def parameters(layers: Iterable[Layer]) -> list[Array]:
     return [array for layer in layers for array in layer.arrays().values()]
 
 
-def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def checked_array(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return the value as a finite array of the given shape and dtype."""
     array = np.asarray(unmasked(name, value))
     if array.shape != shape or array.dtype.kind not in "fiub":

@@ -1,28 +1,79 @@
-"""The fitted attributes that the network estimators share with scikit-learn's networks."""
+"""Fitted attributes that are views of `network_`, and those that record the training."""
+
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.core import Quadratic
+from quadric.core._layers import checked_array
 from quadric.network import Network
 from quadric.training import TrainingState
 
 
-class FittedAttributes:
-    """Attributes that are computed from `network_`, and those that are set after training."""
+class _Fitted:
+    """An estimator with a `network_`, once it is fitted."""
 
     network_: Network
+
+    def _fitted(self) -> Network:
+        if "network_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self.network_
+
+
+class _Views(list[Array]):
+    """Views of one parameter array of each layer; assigning to an item changes the layer."""
+
+    def __init__(self, name: str, views: Sequence[Array]) -> None:
+        super().__init__(views)
+        self.name = name
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, SupportsIndex):
+            raise TypeError(f"assign to all of {self.name}, or to one item of it.")
+        view = self[index]
+        view[...] = checked_array(f"{self.name}[{index}]", value, view.shape, view.dtype)
+
+    def assign(self, values: Any) -> None:
+        """Change all layers, or none if a value is not valid."""
+        if len(values) != len(self):
+            raise ValueError(
+                f"{self.name} must have one array for each of the {len(self)} layers. "
+                f"Got {len(values)} instead."
+            )
+        checked = [
+            checked_array(f"{self.name}[{l}]", value, view.shape, view.dtype)
+            for l, (value, view) in enumerate(zip(values, self, strict=True))
+        ]
+        for view, value in zip(self, checked, strict=True):
+            view[...] = value
+
+
+class FittedAttributes(_Fitted):
+    """The attributes that the network estimators share with scikit-learn's networks."""
+
     early_stopping: bool
     _state: TrainingState
 
     @property
-    def coefs_(self) -> list[Array]:
+    def coefs_(self) -> _Views:
         """W of each layer, transposed: shape (inputs, neurons), as in scikit-learn."""
-        return [layer.W.T for layer in self._fitted().layers]
+        return _Views("coefs_", [layer.W.T for layer in self._fitted().layers])
+
+    @coefs_.setter
+    def coefs_(self, values: Any) -> None:
+        self.coefs_.assign(values)
 
     @property
-    def intercepts_(self) -> list[Array]:
+    def intercepts_(self) -> _Views:
         """b of each layer."""
-        return [layer.b for layer in self._fitted().layers]
+        return _Views("intercepts_", [layer.b for layer in self._fitted().layers])
+
+    @intercepts_.setter
+    def intercepts_(self, values: Any) -> None:
+        self.intercepts_.assign(values)
 
     @property
     def out_activation_(self) -> str:
@@ -39,11 +90,6 @@ class FittedAttributes:
         """The number of neurons of the last layer."""
         return self._fitted().n_outputs
 
-    def _fitted(self) -> Network:
-        if "network_" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
-        return self.network_
-
     def _set_attributes(self) -> None:
         """Set the fitted attributes of scikit-learn's networks from the training state."""
         state, early = self._state, self.early_stopping
@@ -54,3 +100,65 @@ class FittedAttributes:
         self.best_loss_ = None if early else state.best_loss
         self.validation_scores_ = history.validation_score if early else None
         self.best_validation_score_ = state.best_score if early else None
+
+
+def _refused(name: str) -> property:
+    """Return an attribute that does not exist, whose error names the existing ones.
+
+    Tools take a model with `coef_` for a linear one: shap would explain it as such, and RFE and
+    SelectFromModel would ignore its squares and products.
+    """
+
+    def refuse(self: Any, *_: Any) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {name!r}, because z = x'Qx + w'x + b is not "
+            "linear. Use w_, b_ and Q_, or feature_importances_."
+        )
+
+    return property(refuse, refuse)
+
+
+class NeuronAttributes(_Fitted):
+    """The parameters of an estimator with a single quadratic layer, which can be assigned."""
+
+    coef_ = _refused("coef_")
+    intercept_ = _refused("intercept_")
+
+    @property
+    def w_(self) -> Array:
+        """The linear coefficients, shape (n_neurons, n_features)."""
+        return self._layer().W
+
+    @w_.setter
+    def w_(self, value: Any) -> None:
+        W = self._layer().W
+        W[...] = checked_array("w_", value, W.shape, W.dtype)
+
+    @property
+    def b_(self) -> Array:
+        """The intercepts, shape (n_neurons,)."""
+        return self._layer().b
+
+    @b_.setter
+    def b_(self, value: Any) -> None:
+        b = self._layer().b
+        b[...] = checked_array("b_", value, b.shape, b.dtype)
+
+    @property
+    def Q_(self) -> Array:
+        """The symmetric matrices, shape (n_neurons, n_features, n_features), read-only.
+
+        To change them, assign a whole array. A nonsymmetric Q is replaced by (Q + Q')/2.
+        """
+        return self._layer().Q
+
+    @Q_.setter
+    def Q_(self, value: Any) -> None:
+        layer = self._layer()
+        m, n = layer.W.shape
+        layer.Q = checked_array("Q_", value, (m, n, n), layer.dtype)
+
+    def _layer(self) -> Quadratic:
+        layer = self._fitted().layers[0]
+        assert isinstance(layer, Quadratic)
+        return layer

@@ -1,17 +1,18 @@
 """Quadratic logistic regression: one quadratic neuron, or one for each class."""
 
-from dataclasses import KW_ONLY, dataclass
-from numbers import Real
+from dataclasses import KW_ONLY, dataclass, fields
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from quadric._utils.arrays import Array
 from quadric.core import Quadratic, Stack
+from quadric.estimators._attributes import NeuronAttributes
 from quadric.estimators._classifier import QuadraticClassifier
 from quadric.estimators._data import (
     FitData,
@@ -23,7 +24,7 @@ from quadric.estimators._data import (
     with_class_weight,
 )
 from quadric.estimators._importances import FeatureImportances
-from quadric.estimators._messages import progress, warn_not_converged
+from quadric.estimators._messages import progress, warn_not_converged, warn_user
 from quadric.estimators._prediction import ClassPredictions
 from quadric.network import Network
 from quadric.training import Architecture, Options, SampleSizes, TrainingState, train
@@ -44,7 +45,7 @@ SHARED = (
 
 @dataclass(eq=False, repr=False)
 class QuadraticLogisticRegression(
-    FeatureImportances, ClassPredictions, ClassifierMixin, BaseEstimator
+    NeuronAttributes, FeatureImportances, ClassPredictions, ClassifierMixin, BaseEstimator
 ):
     """Logistic regression on x, its squares and its products, without expanding them.
 
@@ -57,6 +58,12 @@ class QuadraticLogisticRegression(
     C : float, default=1.0
         Inverse strength of the L2 penalty on the coefficients of the monomials, w_i, q_ii and
         2 q_ij; np.inf for no penalty. The intercept is not penalized.
+    penalty : {'l2', None}, default='l2'
+        None means the same as C=np.inf.
+    l1_ratio : 0 or None, default=0.0
+        Only the L2 penalty is supported; other values raise an error.
+    dual : False, default=False
+        Only the primal problem is supported; True raises an error.
     loss : {'multinomial', 'one-vs-rest'}, default='multinomial'
         For more than two classes: one softmax, or a sigmoid for each class.
     solver : {'lbfgs', 'sgd'}, default='lbfgs'
@@ -66,9 +73,12 @@ class QuadraticLogisticRegression(
         'lbfgs' stops when no entry of the gradient of the mean loss is larger than `tol`. 'sgd'
         stops when the loss has not improved by at least `tol` for ten epochs.
     max_iter : int, default=1000
-        The maximum number of iterations of 'lbfgs', or of epochs of 'sgd'.
+        The maximum number of iterations of 'lbfgs', or of epochs of 'sgd'. With 0, the parameters
+        keep their initial values.
     fit_intercept : bool, default=True
         Whether to fit an intercept; 'sgd' always does.
+    intercept_scaling : float, default=1
+        Has no effect, as in `LogisticRegression` with 'lbfgs'.
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes, as in `QuadraticClassifier`.
     learning_rate_init : float, default=0.01
@@ -81,13 +91,16 @@ class QuadraticLogisticRegression(
         Whether to report progress on stderr, as in `QuadraticClassifier`.
     on_divergence : {'recover', 'raise'}, default='recover'
         As in `QuadraticClassifier`, for 'sgd'.
+    n_jobs : int or None, default=None
+        Has no effect, as in `LogisticRegression`.
 
     Attributes
     ----------
+    w_, b_ : arrays of shapes (n_neurons, n_features) and (n_neurons,)
+        The linear coefficients and the intercepts; one neuron for two classes, otherwise one for
+        each class. Arrays can be assigned to `w_`, `b_` and `Q_`.
     Q_ : array of shape (n_neurons, n_features, n_features)
-        The symmetric matrices; one neuron for two classes, otherwise one for each class.
-    coef_, intercept_ : arrays of shapes (n_neurons, n_features) and (n_neurons,)
-        The linear coefficients and the intercepts.
+        The symmetric matrices.
     classes_ : array of shape (n_classes,)
         The classes.
     network_ : Network
@@ -95,8 +108,10 @@ class QuadraticLogisticRegression(
     feature_importances_ : array of shape (n_features,)
         Share of the variance of z that comes from each feature, if the features are independent
         with mean 0 and variance 1.
-    n_iter_, n_features_in_ : int
-        Number of iterations or epochs, and number of features.
+    n_iter_ : array of shape (1,)
+        Number of iterations or epochs.
+    n_features_in_ : int
+        Number of features.
 
     Examples
     --------
@@ -108,17 +123,22 @@ class QuadraticLogisticRegression(
 
     C: float = 1.0
     _: KW_ONLY
+    penalty: str | None = "l2"
+    l1_ratio: float | None = 0.0
+    dual: bool = False
     loss: str = "multinomial"
     solver: str = "lbfgs"
     tol: float = 1e-4
     max_iter: int = 1000
     fit_intercept: bool = True
+    intercept_scaling: float = 1
     class_weight: Any = None
     learning_rate_init: float = 0.01
     random_state: Any = None
     warm_start: bool = False
     verbose: bool = False
     on_divergence: str = "recover"
+    n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="right")],
@@ -126,6 +146,17 @@ class QuadraticLogisticRegression(
         "solver": [StrOptions({"lbfgs", "sgd"})],
         "fit_intercept": ["boolean"],
         **{name: QuadraticClassifier._parameter_constraints[name] for name in SHARED},
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        # 'deprecated' is the default value in LogisticRegression 1.8 and 1.9
+        "penalty": [
+            StrOptions({"l1", "l2", "elasticnet"}),
+            None,
+            Hidden(StrOptions({"deprecated"})),
+        ],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
+        "dual": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -146,6 +177,7 @@ class QuadraticLogisticRegression(
         estimator
             The fitted classifier itself.
         """
+        self._check_penalty()
         data = check_fit_data(self, X, y, sample_weight)
         check_classification_targets(data.y)
         y = column_or_1d(data.y)
@@ -167,15 +199,26 @@ class QuadraticLogisticRegression(
             self._fit_sgd(data)
         else:
             self._fit_lbfgs(data, (index[:, None] == np.arange(len(classes))[-m:]).astype(float))
-        neuron = self.network_.layers[0]
-        self.coef_, self.intercept_ = neuron.W, neuron.b
+        if self.max_iter == 0:
+            warn_not_converged("max_iter=0: the parameters keep their initial values.")
         return self
 
+    def _check_penalty(self) -> None:
+        """Raise ValueError for a penalty other than L2 or none."""
+        if self.penalty in ("l1", "elasticnet") or self.l1_ratio or self.dual:
+            raise ValueError(
+                f"Solver {self.solver} supports only 'l2' or None penalties, l1_ratio=0 and "
+                f"dual=False. Got penalty={self.penalty!r}, l1_ratio={self.l1_ratio!r} and "
+                f"dual={self.dual!r}. For other penalties, use LogisticRegression after "
+                "PolynomialFeatures(2)."
+            )
+        if self.penalty is None and self.C != 1:
+            warn_user(f"penalty=None ignores C={self.C!r}.")
+
     @property
-    def Q_(self) -> Array:
-        """The symmetric matrices, shape (n_neurons, n_features, n_features), read-only."""
-        neuron: Any = self.network_.layers[0]
-        return neuron.Q
+    def _l2(self) -> float:
+        """The coefficient of the penalty |v|^2 / 2 for the sum of the losses."""
+        return 0.0 if self.penalty is None else 1 / self.C
 
     def _fit_lbfgs(self, data: FitData, Y: Array) -> None:
         """Minimize mean loss + |v|^2 / (2 C total weight); v holds the monomials' coefficients."""
@@ -192,7 +235,7 @@ class QuadraticLogisticRegression(
         options = Options(
             solver="lbfgs",
             epochs=self.max_iter,
-            l2=1 / self.C,
+            l2=self._l2,
             penalty="monomials",
             by_weight=True,
             tol=self.tol,
@@ -204,7 +247,8 @@ class QuadraticLogisticRegression(
         with progress(type(self).__name__, self.max_iter, verbose=self.verbose) as report:
             stack = Stack(network.layers, [last], loss)
             train(stack, samples, options, state, callback=report)
-        self.network_, self.n_iter_ = network.astype(data.X.dtype), state.epochs
+        self.network_ = network.astype(data.X.dtype)
+        self.n_iter_ = np.array([state.epochs], dtype=np.int32)
         if state.history.exhausted:
             warn_not_converged(
                 f"lbfgs failed to converge after {state.epochs} iteration(s): increase max_iter or "
@@ -224,11 +268,21 @@ class QuadraticLogisticRegression(
             batch_size=1,
             momentum=0.0,
             loss=LOSS_NAMES[self.loss] if len(self.classes_) > 2 else "auto",
-            alpha=1 / (self.C * total),
+            alpha=self._l2 / total,
             **{name: getattr(self, name) for name in SHARED if name != "class_weight"},
         )
         classifier.fit(data.X, data.y, sample_weight=data.weight)
-        self.network_, self.n_iter_ = classifier.network_, classifier.n_iter_
+        self.network_ = classifier.network_
+        self.n_iter_ = np.array([classifier.n_iter_], dtype=np.int32)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle, also one of an earlier version."""
+        for name in ("coef_", "intercept_"):  # they were attributes of their own
+            state.pop(name, None)
+        if isinstance(state.get("n_iter_"), int):
+            state["n_iter_"] = np.array([state["n_iter_"]], dtype=np.int32)
+        defaults = {each.name: each.default for each in fields(self) if each.name not in state}
+        super().__setstate__(defaults | state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

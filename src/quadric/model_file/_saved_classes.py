@@ -18,7 +18,6 @@ from quadric.pipelines._known_steps import (
     Known,
     Rules,
     are_numbers,
-    attributes,
     is_vector,
 )
 from quadric.pipelines._selectors import SELECTED
@@ -137,8 +136,7 @@ def _restore_logistic(model: Any, facts: Facts) -> int:
     )
     _expect_outputs(facts, network, classes, multilabel=False)
     facts.expect("the number of classes_", len(classes) > 1, "at least 2")
-    model.n_iter_ = facts.count("n_iter_")
-    model.coef_, model.intercept_ = network.layers[0].W, network.layers[0].b
+    model.n_iter_ = np.array([facts.count("n_iter_")], dtype=np.int32)
     return network.n_inputs
 
 
@@ -167,7 +165,11 @@ ESTIMATORS = {
         ),
         _estimator(
             QuadraticLogisticRegression,
-            facts=attributes("network_", "classes_", "n_iter_"),
+            facts=lambda model: {
+                "network_": model.network_,
+                "classes_": model.classes_,
+                "n_iter_": int(model.n_iter_[0]),
+            },
             restore=_restore_logistic,
         ),
     ]
