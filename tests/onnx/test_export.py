@@ -43,46 +43,10 @@ onnxruntime = pytest.importorskip("onnxruntime")
 skl2onnx = pytest.importorskip("skl2onnx")
 pd = pytest.importorskip("pandas")
 
-from quadric.onnx import export, register  # noqa: E402
+from quadric.onnx import export  # noqa: E402
+from tests.support.onnx_graphs import NUMBERS, assert_same, mixed, run, session  # noqa: E402
 
 FLOATS = ("float32", "float64")
-
-
-def session(proto):
-    onnx.checker.check_model(proto, full_check=True)
-    return onnxruntime.InferenceSession(
-        proto.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-
-
-def run(proto, X, dtype="float32"):
-    """Return the outputs by name, for a matrix or a table."""
-    graph = session(proto)
-    if isinstance(X, pd.DataFrame):
-        feed = {node.name: column(X[node.name], node.type) for node in graph.get_inputs()}
-    else:
-        feed = {"X": np.asarray(X, dtype=dtype)}
-    names = [node.name for node in graph.get_outputs()]
-    return dict(zip(names, graph.run(None, feed), strict=True))
-
-
-def column(values, kind):
-    if kind == "tensor(string)":
-        array = values.fillna("").to_numpy(object)
-    else:
-        array = values.to_numpy({"tensor(int64)": "int64", "tensor(float)": "f4"}.get(kind, "f8"))
-    return array.reshape(-1, 1)
-
-
-def assert_same(model, X, *, dtype="float32", atol=1e-5, proto=None):
-    """Check labels, and probabilities to `atol`; return the graph."""
-    proto = export(model, dtype=dtype) if proto is None else proto
-    out = run(proto, X, dtype)
-    assert list(out) == ["label", "probabilities"]
-    assert out["probabilities"].dtype == dtype
-    np.testing.assert_allclose(out["probabilities"], model.predict_proba(X), atol=atol, rtol=0)
-    np.testing.assert_array_equal(out["label"], model.predict(X))
-    return proto
 
 
 # ------------------------------------------------------------------------------- networks
@@ -377,34 +341,6 @@ def test_imputed_numbers_agree(imputer):
         assert_same(model, X)
 
 
-@pytest.fixture(scope="module")
-def table():
-    """Iris with missing values, text and integers."""
-    X, y = load_iris(return_X_y=True)
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(X.astype("float32"), columns=["sepal length", "sepal width", "c", "d"])
-    frame.loc[::7, "c"] = np.nan
-    frame["color"] = rng.choice(["red", "green", "blue", "violet"], 150, p=[0.5, 0.3, 0.18, 0.02])
-    frame.loc[::11, "color"] = np.nan
-    frame["size"] = rng.integers(1, 4, 150)
-    frame["flag"] = rng.integers(0, 2, 150).astype(bool)
-    frame["unused"] = "text"
-    return frame, np.array(["setosa", "versicolor", "virginica"])[y]
-
-
-NUMBERS = ["sepal length", "sepal width", "c", "d"]
-
-
-def mixed(color, size=None):
-    numeric = Pipeline([("fill", SimpleImputer()), ("scale", StandardScaler())])
-    parts = [
-        ("numbers", numeric, NUMBERS),
-        ("color", color, ["color"]),
-        ("size", size or OneHotEncoder(), ["size", "flag"]),
-    ]
-    return make_pipeline(ColumnTransformer(parts), QuadraticClassifier((), alpha=0.1))
-
-
 def filled(**parameters):
     return make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(**parameters))
 
@@ -675,77 +611,3 @@ def test_missing_packages_are_reported_with_the_pip_command():
     assert result.stderr.splitlines()[-1] == (
         'ImportError: quadric.onnx.register needs skl2onnx: pip install "quadric[onnx]"'
     )
-
-
-# ---------------------------------------------------------------------------------- skl2onnx
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    "last", [QuadraticClassifier((), alpha=0.1), QuadraticLogisticRegression()]
-)
-def test_skl2onnx_converts_classifiers(last, dtype):
-    register()  # a second call has no effect
-    X, y = load_wine(return_X_y=True)
-    X, names = X.astype(dtype), np.array(["a", "b", "c"])[y]
-    model = make_pipeline(StandardScaler(), last).fit(X, names)
-    proto = skl2onnx.to_onnx(model, X[:1], options={type(last): {"zipmap": False}})
-    assert_same(model, X, dtype=dtype, proto=proto, atol=1e-5 if dtype == "float32" else 1e-12)
-
-
-@pytest.mark.slow
-def test_importing_quadric_onnx_registers_the_converters():
-    script = "import quadric.onnx, skl2onnx; print(*skl2onnx.supported_converters())"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    for estimator in (QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor):
-        assert f"Quadric{estimator.__name__}" in result.stdout.split()
-
-
-def test_skl2onnx_options_are_respected():
-    X, y = load_iris(return_X_y=True)
-    X = X.astype("float32")
-    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, y + 3)
-    proba = model.predict_proba(X)
-
-    def converted(**options):
-        chosen = {QuadraticLogisticRegression: options} if options else None
-        return run(skl2onnx.to_onnx(model, X[:1], options=chosen), X)
-
-    label, maps = converted().values()
-    np.testing.assert_array_equal(label, model.predict(X))
-    np.testing.assert_allclose([[m[k] for k in (3, 4, 5)] for m in maps], proba, atol=1e-5)
-    _, *columns = converted(zipmap="columns").values()
-    np.testing.assert_allclose(np.column_stack(columns), proba, atol=1e-5)
-    numbers = converted(zipmap=False, nocl=True)
-    np.testing.assert_array_equal(numbers["label"] + 3, model.predict(X))
-    labels = converted(zipmap=False, output_class_labels=True)
-    np.testing.assert_array_equal(labels["class_labels"], [3, 4, 5])
-
-
-def test_skl2onnx_converts_pipelines_that_export_does_not():
-    """PolynomialFeatures with a regressor, and several labels."""
-    X = load_iris().data.astype("float32")
-    last = QuadraticRegressor((3,), alpha=0.1, random_state=0)
-    model = make_pipeline(PolynomialFeatures(2), StandardScaler(), last).fit(X[:, :2], X[:, 3])
-    out = run(skl2onnx.to_onnx(model, X[:1, :2]), X[:, :2])["variable"]
-    np.testing.assert_allclose(out[:, 0], model.predict(X[:, :2]), atol=1e-5)
-    Y = np.column_stack([X[:, 0] > 6, X[:, 1] > 3]).astype(int)
-    labels = make_pipeline(StandardScaler(), QuadraticClassifier((), alpha=0.1)).fit(X, Y)
-    options = {QuadraticClassifier: {"zipmap": False}}
-    proto = assert_same(labels, X, proto=skl2onnx.to_onnx(labels, X[:1], options=options))
-    assert [node.shape for node in session(proto).get_outputs()] == [[None, 2], [None, 2]]
-
-
-def test_skl2onnx_converts_columns_of_several_types(table):
-    """The text has no missing values, because skl2onnx has no imputer for text."""
-    frame, y = table
-    frame = frame.astype({"flag": "int64"}).assign(color=frame["color"].fillna("none"))
-    model = mixed(OneHotEncoder(handle_unknown="ignore")).fit(frame, y)
-    proto = skl2onnx.to_onnx(
-        model, frame.drop(columns="unused")[:1], options={QuadraticClassifier: {"zipmap": False}}
-    )
-    out = run(proto, frame.rename(columns=lambda name: name.replace(" ", "_")))
-    np.testing.assert_allclose(out["probabilities"], model.predict_proba(frame), atol=1e-5)
-    np.testing.assert_array_equal(out["label"], model.predict(frame))

@@ -11,7 +11,8 @@ from quadric._utils.extras import require
 
 require("onnx", extra="onnx", by="quadric.onnx")
 
-from quadric.onnx._export import export, register
+from quadric.onnx._export import export
+from quadric.onnx._skl2onnx import register
 
 __all__ = ["export", "register"]
 
