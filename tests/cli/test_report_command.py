@@ -1,13 +1,20 @@
 """`quadric report` and `train --report`."""
 
 import re
+import shlex
+import sys
+import types
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from quadric.cli._model_loading import open_model
+from quadric.report._content import usage
+from quadric.tables import TableFormat, open_table
 from tests.support.commands import command, is_one_line
 
 pytestmark = pytest.mark.slow
@@ -45,7 +52,7 @@ def test_the_page_is_complete_and_loads_nothing(place, tmp_path):
     assert result.returncode == 0, result.stderr
     assert f"Report: {path}" in result.stdout
     text, pictures = read(path)
-    assert pictures == 2
+    assert pictures == 3
     for part in (
         'name="viewport"',
         "@media print",
@@ -55,6 +62,7 @@ def test_the_page_is_complete_and_loads_nothing(place, tmp_path):
         "Equation",
         "Importances",
         "Boundaries",
+        "Dependence and interactions",
         "Least certain rows",
         "petal_width",
         "quadric predict iris.quadric iris.csv",
@@ -72,10 +80,77 @@ def test_train_reports_on_the_held_out_rows(place, tmp_path):
     result = command(*arguments, "none", "--report", path)
     assert result.returncode == 0, result.stderr
     text, _ = read(path)
-    assert "scored on 36 rows" in " ".join(text.split())
+    assert "Scores: 36 held-out rows, which the saved model was not trained on." in text
     assert "logistic regression" in text
-    for options in (["--cv", "3"], ["--stream"], ["--test-size", "0"]):
+    for options in (["--stream"], ["--test-size", "0"]):
         assert command(*arguments, "none", "--report", path, *options).returncode == 2
+
+
+def test_a_cross_validated_model_is_reported_on_all_folds(place, tmp_path):
+    path = tmp_path / "report.html"
+    arguments = ["train", place / "iris.csv", "-t", "species", "-o", tmp_path / "m", "--alpha", "1"]
+    result = command(*arguments, "--hidden", "none", "--cv", "3", "--report", path)
+    assert result.returncode == 0, result.stderr
+    text, _ = read(path)
+    assert "Scores: 3-fold cross-validation; the saved model is trained on all rows." in text
+    listed = re.search(r"<h2>Least certain rows</h2>.*?</table>", text, re.DOTALL)[0]
+    numbers = [int(number) for number in re.findall(r"<tr><td>(\d+)</td>", listed)]
+    assert len(numbers) == 10
+    truth = pl.read_csv(place / "iris.csv")["species"]
+    shown = re.findall(r"<tr><td>\d+</td><td>(\w+)</td>", listed)
+    assert shown == [truth[number - 1] for number in numbers]
+
+
+def written_as(kind, frame, directory):
+    """Write a table; return its name and the options that it needs."""
+    if kind == "parts":
+        (directory / "parts").mkdir()
+        frame[:20].write_csv(directory / "parts" / "1.csv")
+        frame[20:].write_csv(directory / "parts" / "2.csv")
+        return "parts/*.csv", {}
+    if kind == "directory":
+        (directory / "rows").mkdir()
+        frame.write_parquet(directory / "rows" / "1.parquet")
+        return "rows", {}
+    if kind == "tabs":
+        frame.write_csv(directory / "it's.tsv", separator="\t")
+        return "it's.tsv", {}
+    if kind == "marks":
+        text = frame.with_columns((pl.col("a") * 1000).round(1)).write_csv(separator=";")
+        text = re.sub(r"(\d+)(\d\d\d)\.(\d)", r"\1.\2,\3", text).replace("NaN", "NA")
+        text = re.sub(r"(?m)^(-?\d+)\.(\d);", r"\1,\2;", text)
+        (directory / "marks.csv").write_bytes(text.encode("latin-1"))
+        return "marks.csv", {"encoding": "latin-1", "decimal": ",", "thousands": "."}
+    frame.write_csv(directory / "table.csv")
+    return "table.csv", {}
+
+
+@pytest.mark.parametrize("kind", ["file", "stdin", "parts", "directory", "tabs", "marks"])
+def test_the_commands_and_the_code_on_the_page_run(kind, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"a": rng.normal(size=60), "città": rng.choice(["è", "b"], 60)})
+    frame = frame.with_columns(y=pl.Series(np.where(frame["a"] ** 2 > 0.5, "yes", "no")))
+    name, options = written_as(kind, frame, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = [text for key, value in options.items() for text in (f"--{key}", value)]
+    fixed = ["--alpha", "1", "--hidden", "none", "--test-size", "0", "-o", "m o.quadric"]
+    result = command("train", name, "-t", "y", *fixed, *given)
+    assert result.returncode == 0, result.stderr
+    with open(name if kind == "stdin" else tmp_path / "m o.quadric", "rb") as stream:
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
+        source = open_table("-" if kind == "stdin" else name, TableFormat(**options))
+    opened = open_model(Path("m o.quadric"), source)
+    texts = usage(Path("m o.quadric"), opened.model, opened.schema, source)
+    for line in texts["Shell"].splitlines():
+        program, *arguments = shlex.split(line)
+        result = command(*arguments)
+        assert (program, result.returncode) == ("quadric", 0), result.stderr
+    *code, last = texts["Python"].splitlines()
+    space = {}
+    exec("\n".join(code), space)
+    found = eval(last, space)
+    assert found.tolist() == pl.read_csv("predictions.csv")["y"].to_list()
+    assert (found == frame["y"].to_numpy()).mean() > 0.8
 
 
 def test_a_regressor_with_odd_names(tmp_path):

@@ -1,7 +1,11 @@
-"""Names of tables: standard input, compressed files, directories and patterns of parts."""
+"""Names of tables (standard input, compressed files, patterns of parts) and of their columns."""
 
 import glob
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from quadric._utils.text import listed
+from quadric.errors import TableError
 
 STDIN = ("-", "/dev/stdin")
 COMPRESSED = (".gz", ".zst")
@@ -44,3 +48,12 @@ def plain_stem(path: Path) -> str:
     path = path if path.name not in ("", "..") else path.resolve()
     stem = path.stem
     return (Path(stem).stem if path.suffix.lower() in COMPRESSED else stem) or "table"
+
+
+def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
+    """Raise TableError for the first name that is not one of the columns."""
+    for name in names:
+        if name not in columns:
+            raise TableError(
+                f"there is no column {name!r}. The columns are {listed(map(repr, columns))}."
+            )

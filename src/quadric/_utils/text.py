@@ -46,6 +46,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else plural}"
 
 
+def rounded(value: float) -> str:
+    """Return a number with four digits, without an exponent up to ten million.
+
+    >>> rounded(3.14159), rounded(24680.5), rounded(1.5e9)
+    ('3.142', '24680', '1.5e+09')
+    """
+    text = f"{value:.4g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e7 else text
+
+
 def first_applying(texts: Mapping[str, object]) -> str:
     """Return the first string whose condition is true, or an empty string if there is none.
 

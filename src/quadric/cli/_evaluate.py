@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,9 +18,11 @@ from quadric.cli._console import (
 )
 from quadric.cli._model_loading import open_model
 from quadric.cli._table_options import (
-    TABLE_HELP,
+    BootstrapSeedOption,
     DecimalOption,
     EncodingOption,
+    LabeledTableArgument,
+    ModelArgument,
     ThousandsOption,
     check_exists,
     table_format,
@@ -34,20 +35,15 @@ MOST_SHOWN_CLASSES = 15
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            readable=False, help=f"A table with the model's columns and the target: {TABLE_HELP}."
-        ),
-    ],
+    model: ModelArgument,
+    data: LabeledTableArgument,
     target: Annotated[
         str | None,
         typer.Option(
             "--target", "-t", help="The column to compare with [default: the model's target]."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
+    seed: BootstrapSeedOption = 0,
     encoding: EncodingOption = None,
     decimal: DecimalOption = ".",
     thousands: ThousandsOption = "",

@@ -10,6 +10,7 @@ from quadric.cli._model_loading import open_model
 from quadric.cli._table_options import (
     DecimalOption,
     EncodingOption,
+    ModelArgument,
     ThousandsOption,
     check_exists,
     table_format,
@@ -17,7 +18,7 @@ from quadric.cli._table_options import (
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
+    model: ModelArgument,
     data: Annotated[
         Path | None,
         typer.Argument(

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from quadric.cli._console import errors_as_one_line, output_path, print_line
-from quadric.cli._table_options import check_exists
+from quadric.cli._table_options import ModelArgument, check_exists
 
 
 def export(
-    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
+    model: ModelArgument,
     output: Annotated[Path, typer.Argument(help="The ONNX file to write, such as model.onnx.")],
 ) -> None:
     """Export a model with its preprocessing to ONNX (needs `pip install "quadric[onnx]"`)."""

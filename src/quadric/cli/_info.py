@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from quadric._utils.text import visible
 from quadric.cli._console import errors_as_one_line, print_json, print_table
 from quadric.cli._model_loading import is_table_description
-from quadric.cli._table_options import check_exists
+from quadric.cli._table_options import ModelArgument, check_exists
 from quadric.errors import ModelFileError
 
 NO_MODEL = "the file does not describe a model. Use another copy of it, or save the model again."
@@ -18,7 +18,7 @@ MOST_ITEMS = 30
 
 
 def info(
-    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
+    model: ModelArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what a model file contains: layers, parameters, classes, columns, scores, versions."""

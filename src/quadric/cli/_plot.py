@@ -18,6 +18,7 @@ from quadric.cli._model_loading import OpenedModel, open_model
 from quadric.cli._table_options import (
     DecimalOption,
     EncodingOption,
+    ModelArgument,
     ThousandsOption,
     check_exists,
     split_names,
@@ -30,7 +31,7 @@ NO_TABLE = "No table was given, so no points are drawn; inputs are assumed indep
 
 
 def plot(
-    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
+    model: ModelArgument,
     data: Annotated[
         Path | None, typer.Argument(readable=False, help="A table whose rows are drawn as points.")
     ] = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +11,11 @@ from quadric._utils.whole_files import write_whole
 from quadric.cli._console import errors_as_one_line, output_path, print_line, print_notes
 from quadric.cli._model_loading import open_model
 from quadric.cli._table_options import (
-    TABLE_HELP,
+    BootstrapSeedOption,
     DecimalOption,
     EncodingOption,
+    LabeledTableArgument,
+    ModelArgument,
     ThousandsOption,
     check_exists,
     table_format,
@@ -25,20 +26,15 @@ if TYPE_CHECKING:
 
 
 def report(
-    model: Annotated[Path, typer.Argument(readable=False, help="A model file.")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            readable=False, help=f"A table with the model's columns and the target: {TABLE_HELP}."
-        ),
-    ],
+    model: ModelArgument,
+    data: LabeledTableArgument,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", help="The page to write [default: the model's name with .html]."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
+    seed: BootstrapSeedOption = 0,
     encoding: EncodingOption = None,
     decimal: DecimalOption = ".",
     thousands: ThousandsOption = "",
@@ -66,8 +62,7 @@ def write_report(
 ) -> None:
     """Score a saved model on a table and write the page.
 
-    If the model was just trained, the page contains its scores and remarks. Of the training table,
-    only the held-out rows are listed.
+    If the model was just trained, the page contains the scores and remarks of `train`.
     """
     from quadric import model_file
     from quadric.report import report_page
@@ -78,17 +73,16 @@ def write_report(
     schema, source = opened.schema, opened.source
     assert schema is not None
     assert source is not None
-    only = None if trained is None else trained.held_out
-    found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed, only=only)
     about = model_file.info(model)
     about["table_hash"] = source.fingerprint()["content"]
-    notes = opened.notes + found.notes
     if trained is None:
-        print_notes(notes)
+        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
+        how = f"the rows of {source.path.name}"
+        print_notes(opened.notes + found.notes)
         remarks = most_important(remarks_on_scores(found.evaluation))
     else:
-        assert trained.report.evaluation is not None
-        found, remarks = replace(found, evaluation=trained.report.evaluation), trained.remarks
+        assert trained.tested is not None
+        found, how, remarks = trained.tested, trained.report.how, trained.remarks
     page = report_page(
         model,
         opened.model,
@@ -97,7 +91,8 @@ def write_report(
         found,
         about=about,
         points=opened.inputs_and_labels(),
+        how=how,
         remarks=remarks,
-        notes=notes,
+        notes=opened.notes + found.notes,
     )
     write_whole(path, page.encode(errors="replace"))

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quadric._utils.table_names import WRITTEN, is_pattern, is_stdin, plain_stem
+from quadric._utils.table_names import (
+    WRITTEN,
+    check_columns,
+    is_pattern,
+    is_stdin,
+    plain_stem,
+)
 from quadric.cli._console import fail
 from quadric.errors import TableError
 
@@ -19,6 +25,17 @@ if TYPE_CHECKING:
     from quadric.tables import TableFormat
 
 TABLE_HELP = "a CSV or Parquet file, a directory or pattern of Parquet files, or - for stdin"
+
+ModelArgument = Annotated[Path, typer.Argument(readable=False, help="A model file.")]
+LabeledTableArgument = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, help=f"A table with the model's columns and the target: {TABLE_HELP}."
+    ),
+]
+BootstrapSeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")
+]
 
 EncodingOption = Annotated[
     str | None,
@@ -55,6 +72,28 @@ def check_exists(*paths: Path | None) -> None:
                 fail(f"no file matches {path}.")
         except OSError as error:
             fail(f"cannot read {path}: {error.strerror}.")
+
+
+def check_names(
+    path: Path, encoding: str | None, names: Iterable[str], options: Iterable[str] | None = None
+) -> None:
+    """Report a column that a CSV file lacks before Polars is imported, which takes longest.
+
+    The other tables are checked when they are opened.
+    """
+    from quadric.tables._csv_file import CsvFile
+    from quadric.tables._text_blocks import ZSTD
+
+    if is_stdin(path) or not path.is_file():
+        return
+    try:
+        with open(path, "rb") as stream:
+            if stream.read(4) in (b"PAR1", ZSTD):  # only Polars reads these
+                return
+        columns = CsvFile.open(path, path, encoding).columns
+    except (OSError, LookupError):  # reported when the table is opened
+        return
+    check_columns([*names, *column_names(options, columns)], columns)
 
 
 def check_written(path: Path) -> None:

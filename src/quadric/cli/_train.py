@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import TextColumn, TimeElapsedColumn
 
-from quadric._utils.table_names import is_stdin
+from quadric._utils.table_names import check_columns, is_stdin
 from quadric._utils.text import counted, first_applying, visible
 from quadric.cli._console import (
     comma_separated,
@@ -31,6 +31,7 @@ from quadric.cli._table_options import (
     EncodingOption,
     ThousandsOption,
     check_exists,
+    check_names,
     column_names,
     default_output,
     table_format,
@@ -152,11 +153,9 @@ def train(
         ),
         "--cv cannot be combined with --stream.": stream and cv is not None,
         "--cv cannot be combined with --test.": test is not None and cv is not None,
-        "--report needs rows that the saved model was not trained on. With --cv, --stream or "
-        "--test-size 0, also use --test.": (
-            report_page is not None
-            and test is None
-            and (cv is not None or stream or test_size == 0)
+        "--report needs rows that the model was not trained on. With --stream or --test-size 0, "
+        "also use --test.": (
+            report_page is not None and test is None and (stream or (test_size == 0 and cv is None))
         ),
         "--max-iter cannot be combined with --stream; use --epochs.": (
             stream and max_iter is not None
@@ -181,8 +180,9 @@ def train(
     with errors_as_one_line(
         hint=" Repeat the command with --resume to continue." if stream else ""
     ):
+        check_names(data, encoding, [target], [*(drop or ()), *(categorical or ())])
+
         from quadric.tables import open_table
-        from quadric.tables._source import check_columns
 
         written = table_format(encoding, decimal, thousands)
         source = open_table(data, written)

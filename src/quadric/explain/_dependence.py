@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric._utils.text import listed
+from quadric._utils.text import listed, rounded
 from quadric.explain._columns import Columns
 
 MOST_ROWS = 500
@@ -82,7 +82,7 @@ def written(value: Any) -> str:
     """A value of an input as text."""
     if value is None:
         return "missing"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return rounded(value) if isinstance(value, float) else str(value)
 
 
 def dependence(
@@ -114,7 +114,7 @@ def dependence(
     if len(chosen) not in (1, 2) or len(set(chosen)) < len(chosen):
         raise ValueError(f"inputs must be one or two different columns. Got {list(inputs)}.")
     grids = [grid_of(columns, k, size) for k in chosen]
-    return _mean_predictions(model, _background(columns), chosen, grids, target)
+    return mean_predictions(model, background_of(columns), chosen, grids, target)
 
 
 def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list[Dependence]:
@@ -122,9 +122,9 @@ def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list
     columns = Columns(X, getattr(model, "feature_names_in_", None))
     n = len(columns.names)
     rows = int(np.clip(MOST_PREDICTIONS // (size * n * n), 50, MOST_ROWS))
-    background = _background(columns, rows)
+    background = background_of(columns, rows)
     found = [
-        _mean_predictions(model, background, [k], [grid_of(columns, k, size)], target)
+        mean_predictions(model, background, [k], [grid_of(columns, k, size)], target)
         for k in range(n)
     ]
     return sorted(found, key=lambda one: -one.strength)
@@ -162,9 +162,10 @@ def output_names(model: Any, target: str, count: int) -> list[str]:
     return [target] if count == 1 else [f"{target} {k}" for k in range(count)]
 
 
-def _mean_predictions(
+def mean_predictions(
     model: Any, background: Columns, chosen: list[int], grids: list[list[Any]], target: str
 ) -> Dependence:
+    """The mean prediction over the background rows for each combination of values."""
     points = itertools.product(*grids)
     means = [
         predictions(model, background.replaced(dict(zip(chosen, point, strict=True)))).mean(axis=0)
@@ -175,7 +176,8 @@ def _mean_predictions(
     return Dependence(tuple(background.names[k] for k in chosen), tuple(grids), mean, names)
 
 
-def _background(columns: Columns, most: int = MOST_ROWS) -> Columns:
+def background_of(columns: Columns, most: int = MOST_ROWS) -> Columns:
+    """At most this many rows, at equal distances."""
     count = len(columns)
     return columns.take(np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)))
 

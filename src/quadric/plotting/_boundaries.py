@@ -74,16 +74,11 @@ def plot_boundaries(
         vmax=len(labels) - 1,
     )
     _edges(ax, found, P)
-    title = found.title
-    if points and y is not None:
-        y = np.asarray(y)
-        rows = found.near & np.isin(y, shown)
-        plot_points(found.points[rows], y[rows], ax, classes=np.array(labels))
-        if not found.near.all():
-            title += f"\nPoints: the {int(rows.sum())} of {len(y)} rows nearest to this plane"
-    found.axes[0].label(ax, "x")
-    found.axes[1].label(ax, "y")
-    ax.set_title(title, fontsize=9, loc="left")
+    drawn = points and y is not None
+    rows = found.near & np.isin(y, shown) if drawn else np.zeros(len(found.near), dtype=bool)
+    if drawn:
+        plot_points(found.points[rows], np.asarray(y)[rows], ax, size=20, classes=np.array(labels))
+    _describe(ax, found, int(rows.sum()))
     region_legend(ax, labels, order, outside=True)
     return ax
 
@@ -156,21 +151,26 @@ def plot_prediction(
     image = ax.imshow(
         Z, extent=found.extent, origin="lower", aspect="auto", interpolation="nearest", **style
     )
-    title = found.title
     if all(axis.categories is None for axis in found.axes) and high > low:
         lines = ax.contour(*(axis.places for axis in found.axes), Z, 8, colors="white")
         lines.set_linewidth(0.6)
         ax.clabel(lines, fontsize=7)
     if drawn:
         across, along = found.points[found.near].T
-        ax.scatter(across, along, c=values, s=16, edgecolors="black", linewidths=0.5, **style)
-        if not found.near.all():
-            title += f"\nPoints: the {len(values)} of {len(found.near)} rows nearest to this plane"
+        ax.scatter(across, along, c=values, s=22, edgecolors="black", linewidths=0.5, **style)
     ax.figure.colorbar(image, ax=ax, label=f"predicted {plain(target)}")
-    found.axes[0].label(ax, "x")
-    found.axes[1].label(ax, "y")
-    ax.set_title(title, fontsize=9, loc="left")
+    _describe(ax, found, len(values) if drawn else 0)
     return ax
+
+
+def _describe(ax: Axes, found: ModelSlice, drawn: int) -> None:
+    """Write the names of the inputs, the fixed values and the number of points."""
+    title = found.title
+    if drawn and not found.near.all():
+        title += f"\nPoints: the {drawn} of {len(found.near)} rows nearest to this plane"
+    for axis, input_axis in zip("xy", found.axes, strict=True):
+        input_axis.label(ax, axis)
+    ax.set_title(title, fontsize=9, loc="left")
 
 
 def _edges(ax: Axes, found: ModelSlice, P: Array) -> None:

@@ -10,13 +10,20 @@ from matplotlib.figure import Figure
 from quadric._utils.arrays import Array
 from quadric.explain import Dependence, dependence
 from quadric.explain._columns import Columns
-from quadric.explain._dependence import MOST_CATEGORIES, dependences, written
+from quadric.explain._dependence import (
+    background_of,
+    dependences,
+    grid_of,
+    mean_predictions,
+    written,
+)
 from quadric.plotting._style import DASHES, color_of, plain
 
 INPUTS = 4
 INTERACTIONS = 2
 LEVELS = 3  # values of the second input of an interaction
 MOST_LINES = 7
+WEAK = 0.01  # times the variation of the prediction; weaker interactions are not drawn
 
 
 def plot_dependence(model: Any, X: Any, *, target: str = "y") -> Figure:
@@ -114,22 +121,16 @@ def _strongest_pairs(model: Any, X: Any, names: list[str], target: str) -> list[
         dependence(model, X, pair, size=5, target=target)
         for pair in itertools.combinations(names, 2)
     ]
+    pairs = [pair for pair in pairs if _interaction_strength(pair) > WEAK * pair.mean.std()]
     strongest = sorted(pairs, key=lambda pair: -_interaction_strength(pair))[:INTERACTIONS]
     columns = Columns(X, getattr(model, "feature_names_in_", None))
     found = []
     for pair in strongest:
         # the input with more values is on the axis, the other one distinguishes the lines
-        first, second = sorted(
-            pair.inputs, key=lambda name: columns.numbers(columns.names.index(name)) is None
-        )
-        joint = dependence(model, X, [first, second], size=25, target=target)
-        count = joint.mean.shape[1]
-        kept = np.arange(count)
-        if not _has_categories(joint.grids[1]):
-            kept = np.unique(np.linspace(0, count - 1, LEVELS).astype(int))
-        levels = [joint.grids[1][j] for j in kept][:MOST_CATEGORIES]
-        mean = joint.mean[:, kept[: len(levels)]]
-        found.append(Dependence(joint.inputs, (joint.grids[0], levels), mean, joint.outputs))
+        chosen = [columns.names.index(name) for name in pair.inputs]
+        chosen.sort(key=lambda k: columns.numbers(k) is None)
+        grids = [grid_of(columns, k, size) for k, size in zip(chosen, (25, LEVELS), strict=True)]
+        found.append(mean_predictions(model, background_of(columns), chosen, grids, target))
     return found
 
 

@@ -3,7 +3,7 @@
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ GRID = 160  # values of a numeric input
 MOST_CATEGORIES = 12
 NEAR = 0.25  # share of the rows that are drawn if there are other inputs
 LISTED = 4  # fixed inputs that are listed by name
+UNCERTAIN_ROWS = 5
+NO_BREAK = "\u00a0"  # a space at which a line is not wrapped
 OUTSIDE = 0.005  # share of the rows on each side that may lie outside the axes
 
 
@@ -43,6 +45,11 @@ class InputAxis:
         pad = 0.05 * (high - low) if high > low else max(abs(high), 1.0)
         places = np.linspace(low - pad, high + pad, GRID)
         return cls(columns.names[k], places.tolist(), places, None)
+
+    def coarse(self) -> "InputAxis":
+        """The same axis with an eighth of the values of a number."""
+        every = 1 if self.categories is not None else 8
+        return replace(self, values=self.values[::every], places=self.places[::every])
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -103,8 +110,8 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     """Predict in the plane of two inputs, by default the two most important ones.
 
     The other inputs are fixed at a typical row: the median of a number, and the most frequent
-    category. If a classifier predicts the same class in all of this plane, numbers are fixed midway
-    between the classes instead: at the mean of the medians of the predicted classes.
+    category. If a classifier predicts the same class in all of this plane, another plane is drawn;
+    see `_with_a_boundary`.
     """
     columns = Columns(X, getattr(model, "feature_names_in_", None))
     if len(columns.names) < 2:
@@ -123,12 +130,8 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     typical = {columns.names.index(name): typical_value(columns, name) for name in others}
     predicted = predictions(model, _plane(columns, dims, (first, second), typical))
     where = "at typical values"
-    if (
-        getattr(model, "classes_", None) is not None
-        and len(np.unique(predicted.argmax(axis=1))) < 2
-    ):
-        typical, where = _between_classes(model, columns, typical), "midway between the classes"
-        predicted = predictions(model, _plane(columns, dims, (first, second), typical))
+    if getattr(model, "classes_", None) is not None and _n_classes(predicted) < 2:
+        typical, where, predicted = _with_a_boundary(model, columns, dims, (first, second), typical)
     near = _near(columns, typical, dict(ranked))
     rng = np.random.default_rng(0)
     points = np.column_stack(
@@ -182,6 +185,39 @@ def _near(columns: Columns, typical: dict[int, Any], weights: dict[str, float]) 
     return distance <= np.quantile(distance, NEAR)
 
 
+def _with_a_boundary(
+    model: Any,
+    columns: Columns,
+    dims: list[int],
+    axes: tuple[InputAxis, InputAxis],
+    typical: dict[int, Any],
+) -> tuple[dict[int, Any], str, Array]:
+    """Return other fixed values, their description and the predictions in their plane.
+
+    The first choice is midway between the classes: the mean of the medians of the predicted
+    classes. If that plane has one class, too, it is the plane with the most classes through one of
+    the rows that the model is least certain about.
+    """
+    between = _between_classes(model, columns, typical)
+    predicted = predictions(model, _plane(columns, dims, axes, between))
+    if _n_classes(predicted) > 1:
+        return between, "midway between the classes", predicted
+    two_largest = np.sort(predictions(model, columns.X), axis=1)[:, -2:]
+    rows = np.argsort(two_largest[:, 1] - two_largest[:, 0], kind="stable")[:UNCERTAIN_ROWS]
+    candidates = [{k: columns.values(k)[row] for k in typical} for row in rows]
+    coarse = axes[0].coarse(), axes[1].coarse()
+    counts = [
+        _n_classes(predictions(model, _plane(columns, dims, coarse, one))) for one in candidates
+    ]
+    best = int(np.argmax(counts))
+    predicted = predictions(model, _plane(columns, dims, axes, candidates[best]))
+    return candidates[best], f"as in row {rows[best] + 1}, an uncertain one", predicted
+
+
+def _n_classes(predicted: Array) -> int:
+    return len(np.unique(predicted.argmax(axis=1)))
+
+
 def _between_classes(model: Any, columns: Columns, typical: dict[int, Any]) -> dict[int, Any]:
     """The mean of the medians of the rows of each predicted class."""
     predicted = np.asarray(model.predict(columns.X))
@@ -198,10 +234,11 @@ def _title(chosen: list[str], fixed: list[tuple[str, Any]], where: str, *, given
     if not fixed:
         return ""
     which = "Inputs" if given else "The two most important inputs"
-    listed = ", ".join(f"{plain(name)} = {plain(written(value))}" for name, value in fixed[:LISTED])
+    pairs = (f"{plain(name)} = {plain(written(value))}" for name, value in fixed[:LISTED])
+    listed = ", ".join(pair.replace(" ", NO_BREAK) for pair in pairs)
     more = f" and {len(fixed) - LISTED} more" if len(fixed) > LISTED else ""
     lines = [
         f"{which}: {plain(chosen[0])} and {plain(chosen[1])}",
         *textwrap.wrap(f"Fixed {where}: {listed}{more}", 78),
     ]
-    return "\n".join(lines)
+    return "\n".join(lines).replace(NO_BREAK, " ")

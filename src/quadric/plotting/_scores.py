@@ -1,5 +1,6 @@
 """Plots that compare predictions with the truth: calibration, confusion and residuals."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from quadric.plotting._style import BOUNDARY, color_of, get_ax, marker_of, plain
 BINS = 10
 MOST_NUMBERS = 15  # classes up to which a confusion matrix shows its numbers
 MOST_LINES = 7
+MOST_POINTS = 5000
 
 
 def plot_calibration(model: Any, X: Any, y: Any) -> Figure:
@@ -34,7 +36,12 @@ def plot_calibration(model: Any, X: Any, y: Any) -> Figure:
     matplotlib.figure.Figure
         The figure.
     """
-    P, y, labels = np.asarray(model.predict_proba(X)), np.asarray(y), list(model.classes_)
+    return calibration_figure(np.asarray(model.predict_proba(X)), y, list(model.classes_))
+
+
+def calibration_figure(P: Array, y: Any, labels: Sequence[Any]) -> Figure:
+    """Draw the calibration of probabilities, one column per class."""
+    y = np.asarray(y)
     shown = [1] if len(labels) == 2 else list(range(len(labels)))[:MOST_LINES]
     figure = Figure(figsize=(5.2, 5.6), layout="constrained", dpi=150)
     ax, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
@@ -136,19 +143,25 @@ def plot_residuals(model: Any, X: Any, y: Any, *, target: str = "y") -> Figure:
     matplotlib.figure.Figure
         The figure.
     """
-    y, predicted = np.asarray(y, dtype=float), np.asarray(model.predict(X), dtype=float)
+    return residuals_figure(np.asarray(model.predict(X), dtype=float), y, target)
+
+
+def residuals_figure(predicted: Array, y: Any, target: str) -> Figure:
+    """Draw the true values and the residuals of predicted numbers."""
+    y = np.asarray(y, dtype=float)
     if predicted.shape != y.shape or y.ndim != 1:
         raise ValueError(f"y must have shape (n_samples,). Got {y.shape}.")
     residuals, name = y - predicted, plain(target)
     figure = Figure(figsize=(9, 4.2), layout="constrained", dpi=150)
     left, right = figure.subplots(1, 2)
     dots = {"s": 12, "c": color_of(0), "alpha": 0.6, "linewidths": 0}
-    left.scatter(predicted, y, **dots)
+    some = slice(None, None, max(1, len(y) // MOST_POINTS))
+    left.scatter(predicted[some], y[some], **dots)
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     left.plot(ends, ends, "--", color=BOUNDARY, linewidth=1, label="true = predicted")
     left.set(xlabel=f"predicted {name}", ylabel=f"true {name}")
     left.legend(fontsize=8)
-    right.scatter(predicted, residuals, **dots)
+    right.scatter(predicted[some], residuals[some], **dots)
     right.axhline(0, linestyle="--", color=BOUNDARY, linewidth=1)
     groups = np.array_split(np.argsort(predicted, kind="stable"), min(BINS, len(y)))
     means = [(predicted[g].mean(), residuals[g].mean()) for g in groups]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.text import counted, listed
-from quadric.tables import Schema, Source, TestTable
+from quadric._utils.table_names import is_pattern
+from quadric._utils.text import counted, listed, rounded
+from quadric.tables import Schema, Source, TableNetwork, TestTable
 from quadric.tables._test_table import values_at
 
 MOST_COLUMNS = 6  # of a listed row, so that it fits on paper
@@ -31,7 +32,7 @@ def column_lines(schema: Schema) -> list[list[str]]:
             names = listed(column.categories, 6)
             what = f"one-hot encoded: {names}"
         elif schema.rows:
-            what = f"scaled; mean {column.mean:.4g}, standard deviation {column.std:.4g}"
+            what = f"scaled; mean {rounded(column.mean)}, standard deviation {rounded(column.std)}"
         else:
             what = "used as a number"
         if column.missing:
@@ -69,27 +70,54 @@ def rows_to_look_at(
 
 
 def _short(text: str) -> str:
-    """Return a number with four digits; other text unchanged."""
+    """Return a fraction with four digits; integers and other text unchanged."""
     try:
-        return f"{float(text):.4g}"
+        return rounded(float(text)) if "." in text else text
     except ValueError:
         return text
 
 
-def usage(path: Path, source: Source) -> dict[str, str]:
-    """Return how to use the model in the shell, in Python and with ONNX."""
-    model, data = shlex.quote(path.name), shlex.quote(source.path.name)
-    suffix = source.path.suffix.lower()
-    reads = "read_parquet" if suffix in (".parquet", ".pq") else "read_csv"
-    tabs = ", separator='\\t'" if suffix == ".tsv" else ""
-    onnx = shlex.quote(path.with_suffix(".onnx").name)
-    return {
-        "Shell": f"quadric predict {model} {data} -o predictions.csv\n"
-        f"quadric evaluate {model} {data}\nquadric explain {model} {data}",
-        "Python": f"import polars as pl\nimport quadric\n\nmodel = quadric.load({path.name!r})\n"
-        f"model.predict(pl.{reads}({source.path.name!r}{tabs}).select(model.feature_names_in_))",
-        "ONNX": f"quadric export {model} {onnx}",
+def usage(path: Path, model: Any, schema: Schema, source: Source) -> dict[str, str]:
+    """Return how to use the model in the shell, in Python and with ONNX.
+
+    The commands work in the directory of the model and the table.
+    """
+    table, written = _table_name(source), source.table_format
+    options = {
+        "--encoding": written.encoding,
+        "--decimal": written.decimal if written.decimal != "." else None,
+        "--thousands": written.thousands or None,
     }
+    given = [f"{name} {shlex.quote(value)}" for name, value in options.items() if value]
+    file, onnx = shlex.quote(path.name), shlex.quote(path.with_suffix(".onnx").name)
+    arguments = " ".join([file, shlex.quote(table), *given])
+    if isinstance(model, TableNetwork):
+        python = f"import quadric\n\nnetwork = quadric.load({path.name!r})\n"
+        python += f"network.forward(X)  # the columns {listed(map(repr, schema.names))}"
+    else:
+        python = (
+            f"import quadric\nfrom quadric.tables import TableFormat, open_table, read_inputs\n\n"
+            f"model = quadric.load({path.name!r})\n"
+            f"table = open_table({table!r}, {written})\n"
+            "model.predict(read_inputs(model, table))"
+        )
+        if not given:
+            python = python.replace("TableFormat, ", "").replace(f", {written}", "")
+    return {
+        "Shell": f"quadric predict {arguments} -o predictions.csv\n"
+        f"quadric evaluate {arguments}\nquadric explain {arguments}",
+        "Python": python,
+        "ONNX": f"quadric export {file} {onnx}",
+    }
+
+
+def _table_name(source: Source) -> str:
+    """Return the name of the table in examples, without the directories above it."""
+    if source.spool is not None:  # standard input
+        return "table.csv"
+    if is_pattern(source.path):
+        return str(Path(*source.path.parts[-2:]))
+    return source.path.name
 
 
 def summary(found: TestTable, schema: Schema) -> list[dict[str, Any]]:

@@ -1,61 +1,54 @@
 """Figures of a report, as PNG images that are embedded in the page."""
 
 import base64
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric._utils.arrays import Array
 from quadric.plotting._figures import Wanted, figure_bytes, model_figure
-from quadric.plotting._style import color_of, plain
-from quadric.tables import Evaluation
+from quadric.plotting._scores import calibration_figure, residuals_figure
+from quadric.tables import Schema, TestTable
 
-MOST_POINTS = 2000
-
-
-def as_data(figure: Figure) -> str:
-    """Return a figure as a data URL."""
-    return "data:image/png;base64," + base64.b64encode(figure_bytes(figure, ".png")).decode()
+MOST_ROWS = 2000  # drawn or averaged over; more would take longer and show the same
 
 
-def calibration(evaluation: Evaluation) -> Figure:
-    """Plot the accuracy against the probability of the predicted class."""
-    figure = Figure(figsize=(5, 4.2), layout="constrained", dpi=150)
-    ax = figure.subplots()
-    bins = evaluation.calibration
-    ax.plot([0, 1], [0, 1], color="0.6", linestyle="--", label="perfect calibration")
-    sizes = np.array([one["rows"] for one in bins])
-    x, y = np.array([[one["probability"], one["accuracy"]] for one in bins]).T
-    ax.scatter(
-        x, y, s=20 + 180 * sizes / sizes.max(), color=color_of(0), alpha=0.8, label="this model"
-    )
-    ax.set(
-        xlabel="mean probability of the predicted class",
-        ylabel="share of correct predictions",
-        xlim=(0, 1.04),
-        ylim=(0, 1.04),
-    )
-    ax.legend(fontsize=8)
-    return figure
+def figures(
+    model: Any, points: tuple[Any, Any], found: TestTable, schema: Schema
+) -> dict[str, dict[str, str]]:
+    """Return figures by name, each with its "image", a data URL, or with the reason "why_not".
+
+    Parameters
+    ----------
+    model : estimator
+    points : (DataFrame, array)
+        Rows and their targets.
+    found : TestTable
+        The predictions that are compared with the truth.
+    schema : Schema
+    """
+    X, y = points
+    rows = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
+    wanted = Wanted(model, X[rows], None if y is None else y[rows], schema.target)
+    names = ["boundaries" if schema.classes else "surface", "dependence"]
+    drawn = {name: _attempt(partial(model_figure, name, wanted)) for name in names}
+    if schema.classes:
+        truth = np.array(schema.classes)[found.truth]
+        drawn["calibration"] = _attempt(
+            lambda: calibration_figure(found.predicted, truth, schema.classes)
+        )
+    else:
+        drawn["residuals"] = _attempt(
+            lambda: residuals_figure(found.predicted, found.truth, schema.target)
+        )
+    return drawn
 
 
-def predictions(truth: Array, predicted: Array, target: str) -> Figure:
-    """Plot the predicted numbers against the true ones."""
-    figure = Figure(figsize=(5, 4.2), layout="constrained", dpi=150)
-    ax = figure.subplots()
-    step = max(1, len(truth) // MOST_POINTS)
-    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
-    ax.plot(ends, ends, color="0.6", linestyle="--", label="perfect prediction")
-    ax.scatter(truth[::step], predicted[::step], s=8, alpha=0.6, color=color_of(0))
-    ax.set(xlabel=f"true {plain(target)}", ylabel=f"predicted {plain(target)}")
-    ax.legend(fontsize=8)
-    return figure
-
-
-def boundaries(model: Any, X: Any, y: Any, target: str) -> tuple[str, str]:
-    """Return the picture of `quadric plot`, or no picture and the reason."""
+def _attempt(draw: Callable[[], Figure]) -> dict[str, str]:
     try:
-        return as_data(model_figure("boundaries", Wanted(model, X, y, target))), ""
+        content = figure_bytes(draw(), ".png")
     except (ValueError, TypeError) as error:
-        return "", str(error)
+        return {"why_not": str(error)}
+    return {"image": "data:image/png;base64," + base64.b64encode(content).decode()}

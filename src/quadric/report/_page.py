@@ -23,7 +23,8 @@ def report_page(
     found: TestTable,
     *,
     about: dict[str, Any],
-    points: tuple[Any, Any] = (None, None),
+    points: tuple[Any, Any],
+    how: str,
     remarks: list[str],
     notes: list[str],
 ) -> str:
@@ -42,7 +43,9 @@ def report_page(
     about : dict
         The description of the model file; see `quadric.model_file.info`.
     points : (DataFrame, array)
-        Complete rows of the test table and their targets, for the plot and the explanation.
+        Complete rows of the table and their targets, for the plots and the explanation.
+    how : str
+        A description of the rows on which the scores are computed.
     remarks, notes : list of str
         Sentences about the model and the table.
 
@@ -53,25 +56,15 @@ def report_page(
     require("jinja2", extra="cli", by="The report")
     import jinja2
 
-    X, y = points
     evaluation = found.evaluation
-    explanation, why_not = _explained(model, X, schema)
+    explanation, why_not = _explained(model, points[0], schema)
     importances = [] if explanation is None else explanation.importances
     important = [one.name for one in importances if one.name in schema.names]
-    pictures = {}
-    if schema.classes:
-        pictures["calibration"] = _figures.as_data(_figures.calibration(evaluation))
-        picture, caption = _figures.boundaries(model, X, y, schema.target)
-    else:
-        figure = _figures.predictions(found.truth, found.predicted, schema.target)
-        pictures["predictions"] = _figures.as_data(figure)
-        picture, caption = "", ""
     largest = max((max(row) for row in evaluation.confusion), default=1) or 1
     template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(template).render(
         model=path.name,
-        data=source.path.name,
         schema=schema,
         evaluation=evaluation,
         score_table=evaluation.score_table(),
@@ -82,13 +75,12 @@ def report_page(
         most_classes=MOST_CLASSES,
         columns=_content.column_lines(schema),
         listed=_content.rows_to_look_at(found, schema, source, LISTED_ROWS, important),
-        usage=_content.usage(path, source),
+        usage=_content.usage(path, model, schema, source),
         explanation=explanation,
         importances=importances[:MOST_IMPORTANCES],
         why_not=why_not,
-        boundaries=picture,
-        caption=caption,
-        pictures=pictures,
+        figures=_figures.figures(model, points, found, schema),
+        how=how,
         remarks=remarks,
         notes=notes,
         about=about,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from quadric.tables._evaluation import Evaluation
     from quadric.tables._open_table import open_table
     from quadric.tables._prediction import Predicted, predict
+    from quadric.tables._saved_estimator import read_inputs
     from quadric.tables._schema import Schema
     from quadric.tables._schema_inference import ColumnOptions
     from quadric.tables._source import Source
@@ -39,6 +40,7 @@ _HOMES = {
     "evaluate_table": "_test_table",
     "open_table": "_open_table",
     "predict": "_prediction",
+    "read_inputs": "_saved_estimator",
     "train": "_training",
 }
 
@@ -56,6 +58,7 @@ __all__ = [
     "evaluate_table",
     "open_table",
     "predict",
+    "read_inputs",
     "train",
 ]
 

@@ -1,4 +1,9 @@
-"""CSV files, read in blocks of whole records."""
+"""CSV files, read in blocks of whole records.
+
+Polars is imported with the first block, so that the header can be checked before.
+"""
+
+from __future__ import annotations
 
 import csv
 import io
@@ -7,14 +12,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
-
-import polars as pl
+from typing import TYPE_CHECKING, Self
 
 from quadric._utils.table_names import TAB_SEPARATED, plain_suffix
 from quadric._utils.text import first_applying
 from quadric.errors import TableError
 from quadric.tables._text_blocks import text_blocks
+
+if TYPE_CHECKING:
+    import polars as pl
 
 BLOCK = 1 << 22  # number of bytes parsed at a time
 START = 1 << 16  # number of bytes read to find the header
@@ -95,6 +101,8 @@ class CsvFile:
 
     def _parse(self, block: bytes, rows: int, begin: int) -> pl.DataFrame:
         """Parse whole records that follow `rows` rows and begin at byte `begin`."""
+        import polars as pl
+
         if len(self.columns) == 1 and not block.strip():
             block = block.rstrip(b"\r\n")
         # Prepend a complete row: if every row were short, Polars would see too few columns.

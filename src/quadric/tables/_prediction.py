@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
+from quadric._utils.table_names import check_columns
 from quadric._utils.text import counted, listed
 from quadric.errors import TableError
 from quadric.tables._features import complete_rows, empty_rows, features, unused_columns
 from quadric.tables._schema import Schema
-from quadric.tables._source import Source, check_columns
+from quadric.tables._source import Source
 from quadric.tables._table_network import TableNetwork
 from quadric.tables._target_scores import TargetScores
 from quadric.tables._writing import write_batches

@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from quadric._utils.text import listed
 from quadric.errors import TableError
+from quadric.tables._features import features, unused_columns
 from quadric.tables._schema import Column, Schema
 from quadric.tables._source import Source
 
@@ -48,6 +51,31 @@ def schema_of_estimator(
                 f"{listed(map(repr, others))}."
             ]
     return Schema(columns, target, "classification" if classes else "regression", classes), notes
+
+
+def read_inputs(model: Any, source: Source) -> pl.DataFrame:
+    """Read the columns that a model takes, converted to numbers and text as in training.
+
+    Parameters
+    ----------
+    model : estimator
+        A model that was trained by `quadric train` or fitted to a DataFrame.
+    source : Source
+        The table; see `open_table`.
+
+    Returns
+    -------
+    DataFrame
+        One row for each row of the table, for `model.predict`.
+
+    Raises
+    ------
+    TableError
+        If the table lacks a column, or if a number is expected and there is text.
+    """
+    schema, _ = schema_of_estimator(model, {}, source)
+    unused_columns(schema, source.columns)
+    return features(schema, source.read())
 
 
 def _classes(model: Any) -> tuple[Any, ...]:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quadric._utils.table_names import check_columns
 from quadric._utils.text import counted, first_applying
 from quadric.errors import TableError
 from quadric.tables._column_profile import ColumnProfile
 from quadric.tables._findings import MOSTLY, ROWS_PER_CLASS, find, how_to_read
 from quadric.tables._schema import Column, Schema
-from quadric.tables._source import check_columns
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 100_000

@@ -164,12 +164,16 @@ class Scores:
         codes = range(len(self.schema.classes))
         return {name: Confusion(codes) if codes else Residuals() for name in self.names}
 
-    def add(self, fold: int, truth: Array, model: Array, trivial: Any, linear: Array) -> None:
+    def add(
+        self, fold: int, numbers: Array, truth: Array, model: Array, trivial: Any, linear: Array
+    ) -> None:
         """Add the predictions for the rows of a fold.
 
         Parameters
         ----------
         fold : int
+        numbers : array of shape (n_rows,)
+            The numbers of the rows in the table, counted from 1.
         truth : array of shape (n_rows,)
             The true classes, or numbers.
         model, linear : array
@@ -180,7 +184,7 @@ class Scores:
         trivial = np.broadcast_to(trivial, model.shape)
         if self.schema.classes:
             truth = np.searchsorted(np.array(self.schema.classes), truth)
-        self.sample.add(truth, model, trivial, linear)
+        self.sample.add(numbers, truth, model, trivial, linear)
         for name, found in zip(self.names, (model, trivial, linear), strict=True):
             predicted = found.argmax(axis=1) if self.schema.classes else found
             self.folds[fold][name].add(truth, predicted)
@@ -193,7 +197,7 @@ class Scores:
         scores = {name: [fold[name].score for fold in folds] for name in self.names}
         means = {name: float(np.mean(values)) for name, values in scores.items()}
         spread = {name: float(np.std(values)) for name, values in scores.items()}
-        truth, model, *others = self.sample.arrays()
+        _, truth, model, *others = self.sample.arrays()
         baselines = dict(zip(self.names[1:], others, strict=True))
         report = Report(
             metric,

@@ -2,14 +2,13 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from quadric._utils.text import listed
 from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
 from quadric.tables._table_format import TableFormat
@@ -122,15 +121,6 @@ class Source:
                 raise
             raise cannot_read(self.path, error) from None
         self._check_unchanged()
-
-
-def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
-    """Raise TableError for the first name that is not one of the columns."""
-    for name in names:
-        if name not in columns:
-            raise TableError(
-                f"there is no column {name!r}. The columns are {listed(map(repr, columns))}."
-            )
 
 
 def file_version(found: os.stat_result) -> dict[str, int]:

@@ -36,24 +36,24 @@ class TestTable:
     ----------
     evaluation : Evaluation
         The scores of the model and of the baselines.
-    notes : list of str
-        Sentences about ignored rows and about the baselines.
-    rows : (DataFrame, array)
-        The inputs and targets of the first rows.
+    numbers : array
+        The numbers of the scored rows in the table, counted from 1.
     truth, predicted : array
         The targets and predictions: indices of classes and probabilities, or numbers.
-    numbers : array
-        The numbers of these rows in the table, counted from 1.
+    notes : list of str
+        Sentences about ignored rows and about the baselines.
+    rows : (DataFrame, array) or None
+        The inputs and targets of the first rows; None for held-out rows.
     """
 
     __test__ = False  # not a test of pytest
 
     evaluation: Evaluation
-    notes: list[str]
-    rows: tuple[pl.DataFrame, Array]
+    numbers: Array
     truth: Array
     predicted: Array
-    numbers: Array
+    notes: list[str] = field(default_factory=list)
+    rows: tuple[pl.DataFrame, Array] | None = None
 
 
 def evaluate_table(
@@ -63,7 +63,6 @@ def evaluate_table(
     *,
     linear: LinearBaseline | None = None,
     seed: int = 0,
-    only: Array | None = None,
 ) -> TestTable:
     """Score a model on a table.
 
@@ -82,8 +81,6 @@ def evaluate_table(
         A linear baseline for a pipeline.
     seed : int
         Seed of the bootstrap.
-    only : array of int, optional
-        The numbers of the rows to score, counted from 1; by default, all rows.
 
     Returns
     -------
@@ -100,9 +97,6 @@ def evaluate_table(
     for frame in source.batches(ROWS_AT_ONCE):
         X, truth, numbers = rows.usable(frame, start)
         start += len(frame)
-        if only is not None:
-            chosen = np.isin(numbers, only)
-            X, truth, numbers = X.filter(chosen), truth[chosen], numbers[chosen]
         if not len(truth):
             continue
         first = first or (X, np.array(schema.classes)[truth] if schema.classes else truth)
@@ -136,7 +130,7 @@ def evaluate_table(
     if others:
         baselines[LINEAR[schema.task]] = others[0]
     evaluation = evaluate(schema.classes, truth, predicted, baselines, seed)
-    return TestTable(evaluation, notes, first, truth, predicted, numbers)
+    return TestTable(evaluation, numbers, truth, predicted, notes, first)
 
 
 def check_target(schema: Schema, source: Source) -> None:

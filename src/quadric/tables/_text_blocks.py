@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-import polars as pl
-
 from quadric._utils.whole_files import open_regular
 from quadric.errors import TableError
-from quadric.tables._parquet_probe import READ_ERRORS
 
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"(\xb5/\xfd", b"PK\x03\x04"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -80,6 +77,10 @@ def _zstd_blocks(path: Path, encoding: str | None, name: str | Path) -> Iterator
             f"{name} is compressed with Zstandard, which is supported only for UTF-8. Decompress "
             "it first: zstd -d."
         )
+    import polars as pl
+
+    from quadric.tables._parquet_probe import READ_ERRORS
+
     lines = pl.scan_csv(
         path,
         has_header=False,

@@ -33,7 +33,7 @@ from quadric.tables._schema import Schema
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of
 from quadric.tables._source import Source
-from quadric.tables._test_table import check_target, evaluate_table
+from quadric.tables._test_table import TestTable, check_target, evaluate_table
 
 MISSING_CATEGORY = "missing"
 
@@ -96,8 +96,8 @@ class Trained:
         Sentences about unused columns, imputed values and warnings.
     remarks : list of str
         At most three sentences about the quality of the model; see `_remarks`.
-    held_out : array of int or None
-        The numbers of the held-out rows in the table, counted from 1; None without such a split.
+    tested : TestTable or None
+        The predictions for the held-out rows, all folds or the test table.
     linear : LinearBaseline or None
         The linear baseline, fitted to the same rows as the model.
     """
@@ -107,7 +107,7 @@ class Trained:
     report: Report
     notes: list[str]
     remarks: list[str] = field(default_factory=list)
-    held_out: Array | None = None
+    tested: TestTable | None = None
     linear: LinearBaseline | None = None
 
     @property
@@ -158,25 +158,26 @@ def train(
     remarks += remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
     with warnings_added_to(notes):
         if test is None:
-            model, linear, report, more = _fit_and_score(X, y, schema, settings, tell)
+            numbers = np.flatnonzero(present) + 1
+            model, linear, report, more, tested = _fit_and_score(
+                X, y, numbers, schema, settings, tell
+            )
         else:
             check_target(schema, test)
             tell("training")
             model = _fit(X, y, schema, settings)
             tell("scoring")
             linear = _linear(model, X, y, schema, settings)
-            found = evaluate_table(model, schema, test, linear=linear, seed=settings.seed)
-            report = report_of(found.evaluation, how_on(test), len(y))
-            notes += found.notes
-            more = remarks_on_duplicates((X, y), found.rows)
+            tested = evaluate_table(model, schema, test, linear=linear, seed=settings.seed)
+            report = report_of(tested.evaluation, how_on(test), len(y))
+            notes += tested.notes
+            assert tested.rows is not None
+            more = remarks_on_duplicates((X, y), tested.rows)
     remarks += more
     if report.evaluation is not None:
         balanced = settings.class_weight is not None
         remarks += remarks_on_scores(report.evaluation, balanced=balanced)
-    held = None
-    if test is None and settings.cv is None:
-        held = np.flatnonzero(present)[_holdout(y, schema, settings)[1]] + 1
-    return Trained(model, schema, report, notes, most_important(remarks), held, linear)
+    return Trained(model, schema, report, notes, most_important(remarks), tested, linear)
 
 
 @contextmanager
@@ -242,8 +243,14 @@ def memory_limit_as_table_error() -> Iterator[None]:
 
 
 def _fit_and_score(
-    X: pl.DataFrame, y: Array, schema: Schema, settings: Settings, tell: Callable[[str], None]
-) -> tuple[Pipeline, LinearBaseline, Report, list[Remark]]:
+    X: pl.DataFrame,
+    y: Array,
+    numbers: Array,
+    schema: Schema,
+    settings: Settings,
+    tell: Callable[[str], None],
+) -> tuple[Pipeline, LinearBaseline, Report, list[Remark], TestTable | None]:
+    """Fit the model and score it on held-out rows or folds; `numbers` counts the rows from 1."""
     scores, cv = Scores(schema, settings.seed), settings.cv
     remarks = []
     for k, (rows, held) in enumerate(_splits(y, schema, settings), start=1):
@@ -254,7 +261,8 @@ def _fit_and_score(
             tell("scoring")
             Z = model[:-1].transform(X[held])
             trivial = _trivial(y[rows], schema)
-            scores.add(k, y[held], outputs(model[-1], Z), trivial, linear.outputs(Z))
+            ours, theirs = outputs(model[-1], Z), linear.outputs(Z)
+            scores.add(k, numbers[held], y[held], ours, trivial, theirs)
             if k == 1:  # the other folds would say the same
                 remarks = remarks_on_duplicates((X[rows], y[rows]), (X[held], y[held]))
     if cv is None:
@@ -265,12 +273,21 @@ def _fit_and_score(
             other = _fit(X[rows], y[rows], schema, replace(settings, hidden=None, kind=None))
             score = other.score(X[held], y[held])
             remarks.append(remark_on_shape(other[-1], score, report))
-        return model, linear, report, remarks
+        return model, linear, report, remarks, _tested(report, scores)
     tell("training")
     how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
     model = _fit(X, y, schema, settings)
     linear = _linear(model, X, y, schema, settings)
-    return model, linear, scores.report(how, len(y), 0), remarks
+    report = scores.report(how, len(y), 0)
+    return model, linear, report, remarks, _tested(report, scores)
+
+
+def _tested(report: Report, scores: Scores) -> TestTable | None:
+    """Return the predictions for the held-out rows; None if there are none."""
+    if report.evaluation is None:
+        return None
+    numbers, truth, predicted, *_ = scores.sample.arrays()
+    return TestTable(report.evaluation, numbers, truth, predicted)
 
 
 def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:

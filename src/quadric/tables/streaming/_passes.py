@@ -22,7 +22,7 @@ from quadric.tables._schema import Schema, check_fields, expect, is_count
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
 from quadric.tables._source import Source, changed
-from quadric.tables._test_table import evaluate_table
+from quadric.tables._test_table import TestTable, evaluate_table
 from quadric.tables._training import Settings, Trained, how_on, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
@@ -101,14 +101,14 @@ def train_stream(
         learner, done = run.start(*(stored or ({}, {})))
         run.second_pass(learner, done)
         model, linear = learner.finish()
-        report, notes = run.third_pass(learner.schema, model, linear, test)
+        report, notes, tested = run.third_pass(learner.schema, model, linear, test)
     schema = learner.schema
     remarks = remarks_on_columns(schema) + remarks_on_rows(schema)
     if report.evaluation is not None:
         balanced = settings.class_weight is not None
         remarks += remarks_on_scores(report.evaluation, balanced=balanced)
     notes = schema.notes() + warned + notes
-    return Trained(model, schema, report, notes, most_important(remarks), linear=linear)
+    return Trained(model, schema, report, notes, most_important(remarks), tested, linear)
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class _Run:
         schema, total = learner.schema, self.buffers_in_all(learner.schema)
         while done < total:
             epoch, skip = divmod(done, math.ceil(schema.rows / self.rows))
-            for index, X, y, held in self._buffers(schema, skip):
+            for index, X, y, held, _ in self._buffers(schema, skip):
                 rng = np.random.default_rng([self.settings.seed, 2, epoch, index])
                 order = rng.permutation(np.flatnonzero(~held))
                 learner.learn(X[order], y[order], done / total)
@@ -214,27 +214,30 @@ class _Run:
 
     def third_pass(
         self, schema: Schema, model: Any, linear: LinearBaseline, test: Source | None = None
-    ) -> tuple[Report, list[str]]:
+    ) -> tuple[Report, list[str], TestTable | None]:
         """Score the model and the baselines on the held-out rows or on a test table."""
         scores, count = Scores(schema, self.settings.seed), 0
         if test is not None:
             found = evaluate_table(model, schema, test, linear=linear, seed=self.settings.seed)
             trained = schema.rows - schema.missing_targets
-            return report_of(found.evaluation, how_on(test), trained), found.notes
+            return report_of(found.evaluation, how_on(test), trained), found.notes, found
         trivial = trivial_outputs(schema)
-        for index, X, y, held in self._buffers(schema) if self.settings.test_size > 0 else ():
+        for index, X, y, held, numbers in self._buffers(schema) if self.settings.test_size else ():
             unseen = X.filter(held)
             if len(unseen):
                 Z = model[:-1].transform(unseen)
-                scores.add(0, y[held], outputs(model[-1], Z), trivial, linear.outputs(Z))
+                ours, theirs = outputs(model[-1], Z), linear.outputs(Z)
+                scores.add(0, numbers[held], y[held], ours, trivial, theirs)
             count += len(unseen)
             self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
         how = f"{count} held-out rows, which the saved model was not trained on"
         trained = schema.rows - schema.missing_targets - count
-        return scores.report(how, trained, count), []
+        return scores.report(how, trained, count), [], None
 
-    def _buffers(self, schema: Schema, skip: int = 0) -> Iterator[tuple[int, Any, Array, Array]]:
-        """Yield the number, inputs, targets and held-out mask of each buffer, starting at `skip`.
+    def _buffers(
+        self, schema: Schema, skip: int = 0
+    ) -> Iterator[tuple[int, Any, Array, Array, Array]]:
+        """Yield the index, inputs, targets, held-out mask and row numbers of each buffer.
 
         Raises TableError unless the rows are consistent with the first pass.
         """
@@ -246,7 +249,8 @@ class _Run:
             if schema.classes and not np.isin(y, schema.classes).all():
                 raise changed(path, f"{schema.target!r} has a new class")
             drawn = np.random.default_rng([self.settings.seed, 1, index]).random(len(frame))
-            yield index, X, y, (drawn < self.settings.test_size)[present]
+            numbers = start + 1 + np.flatnonzero(present)
+            yield index, X, y, (drawn < self.settings.test_size)[present], numbers
             start += len(frame)
         if start != schema.rows:
             raise changed(path, f"it had {schema.rows:,} rows and now has {start:,}")
