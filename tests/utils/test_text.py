@@ -77,7 +77,8 @@ def place(tmp_path_factory):
     y = np.array(NAMES)[np.arange(160) % 2 + 2 * (X[:, 0] > 0) + 4 * (X[:, 1] > 0)]
     columns = dict(zip(NAMES, [*X.T, *(["same"] * 160 for _ in range(4))], strict=True))
     pl.DataFrame(columns | {"\x1b[2Jtarget": y}).write_csv(directory / "table.csv")
-    run("train", directory / "table.csv", "-t", "\x1b[2Jtarget", "-o", directory / "m.quadric")
+    fixed = ["--hidden", "none", "-o", directory / "m.quadric"]
+    run("train", directory / "table.csv", "-t", "\x1b[2Jtarget", *fixed)
     return directory
 
 
@@ -85,7 +86,8 @@ def place(tmp_path_factory):
 def test_names_in_the_output_of_every_command(place, tmp_path):
     odd = tmp_path / "\x1b[31mmodel\n.quadric"
     odd.write_bytes((place / "m.quadric").read_bytes())
-    trained = run("train", place / "table.csv", "-t", "\x1b[2Jtarget", "-o", odd)
+    arguments = ["train", place / "table.csv", "-t", "\x1b[2Jtarget", "-o", odd]
+    trained = run(*arguments, "--hidden", "none")  # the equations contain all names
     assert_shown([*NAMES, "\x1b[2Jtarget", odd.name], trained.stdout + trained.stderr)
     assert_shown([*NAMES, "\x1b[2Jtarget", odd.name], run("info", odd).stdout)
     assert_shown(NAMES, run("explain", odd, place / "table.csv").stdout)

@@ -1,6 +1,5 @@
 """Helpers for messages: names made safe to print, lists and counts."""
 
-import html
 import unicodedata
 from collections.abc import Iterable, Mapping
 
@@ -63,12 +62,3 @@ def first_applying(texts: Mapping[str, object]) -> str:
     'too large'
     """
     return next((text for text, applies in texts.items() if applies), "")
-
-
-def as_html(text: str) -> str:
-    """Return text for a notebook, with columns aligned and names escaped.
-
-    >>> as_html("a < b")
-    '<pre>a &lt; b</pre>'
-    """
-    return f"<pre>{html.escape(text)}</pre>"

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from quadric._utils import checks
+from quadric._utils import checks, notebook
 from quadric._utils.arrays import FLOAT64, Array, as_numbers, unmasked
-from quadric._utils.text import as_html
 from quadric.convert._models import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
@@ -89,7 +88,16 @@ class Separation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return as_html(str(self))
+        def listed(pairs: list[tuple[Any, Any]], label: Any) -> str:
+            return ", ".join(str(b) for a, b in pairs if a == label) or "-"
+
+        both = self.overlapping + [(b, a) for a, b in self.overlapping]
+        rows = [
+            [str(label), one.kind, listed(both, label), listed(self.intruding, label)]
+            for label, one in zip(self.classes.tolist(), self.ellipsoids, strict=True)
+        ]
+        header = ["class", "surface", "overlaps with", "contains points of"]
+        return notebook.paragraph(*str(self).splitlines()[:2]) + notebook.table(header, rows)
 
 
 def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0) -> Separation:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sklearn.exceptions import ConvergenceWarning
 
+from quadric._utils import notebook
 from quadric.training import Epoch, Options, TrainingState
 
 Report = Callable[[Epoch], None]
@@ -54,11 +55,15 @@ def warn_about_training(options: Options, state: TrainingState, *, incremental: 
 
 
 def progress(title: str, total: int, *, verbose: bool) -> AbstractContextManager[Report | None]:
-    """Return a context with a callback for `train`: a rich bar on a terminal, else plain lines."""
+    """Return a context with a callback for `train`.
+
+    The progress is a bar in a notebook or on a terminal, and plain lines elsewhere.
+    """
     if not verbose:
         return nullcontext()
-    in_notebook = "ipykernel" in sys.modules  # there, rich would ask for ipywidgets
-    if not in_notebook and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
+    if notebook.has_display():  # where rich would ask for ipywidgets
+        return _notebook_bar(title, total)
+    if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
         return _bar(title, total)
     return _lines(title, total)
 
@@ -84,6 +89,12 @@ def _lines(title: str, total: int) -> Iterator[Report]:
     finally:
         for line in pending:
             print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _notebook_bar(title: str, total: int) -> Iterator[Report]:
+    with notebook.progress_bar(title, total) as update:
+        yield lambda epoch: update(epoch.index + 1, _numbers(epoch))
 
 
 @contextmanager

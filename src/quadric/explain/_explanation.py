@@ -10,8 +10,7 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, unmasked
-from quadric._utils.text import as_html
-from quadric.explain import _text
+from quadric.explain import _html, _text
 from quadric.explain._dependence import Dependence, dependences
 from quadric.explain._importances import Importance, importances
 from quadric.explain._meaning import meaning, outputs, shows_kinds, uses_softmax
@@ -179,7 +178,7 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(str(self))
+        return _html.as_html(self)
 
 
 def explain(

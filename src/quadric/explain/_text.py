@@ -17,7 +17,7 @@ MOST_INPUTS = 15  # in the table of importances
 
 def equation(item: ClassExplanation) -> str:
     """The equation of one output on one line."""
-    parts = [text for text, _ in _parts(item, "")]
+    parts = [text for text, _ in equation_parts(item, "")]
     return f"{item.symbol} = {' '.join(parts)}"
 
 
@@ -25,7 +25,7 @@ def as_text(found: Explanation) -> str:
     """The whole explanation."""
     lines = [found.title, found.note]
     if found.space == "hidden":
-        lines += _dependence_lines(found)
+        lines += [*([""] if found.dependences else []), *dependence_lines(found)]
         return "\n".join(map(visible, lines))
     lines += [
         found.score,
@@ -38,7 +38,8 @@ def as_text(found: Explanation) -> str:
         lines += ["", *_equation_lines(item)]
         if found.shows_kinds:
             lines.append(f"  The surface {item.symbol} = 0: {item.kind}.")
-    lines += _boundary_lines(found)
+    if found.boundaries:
+        lines += ["", *boundary_lines(found)]
     return "\n".join(map(visible, lines))
 
 
@@ -81,14 +82,14 @@ def percent(share: float) -> str:
 
 
 def _equation_lines(item: ClassExplanation) -> list[str]:
-    head, *rest = _parts(item)
+    head, *rest = equation_parts(item)
     width = max([len(visible(text)) for text, _ in rest], default=0)
     lines = [f"{item.symbol} = {head[0]}"]
     lines += [f"  {visible(text):<{width}}  {percent(share)}" for text, share in rest]
     return lines
 
 
-def _parts(
+def equation_parts(
     item: ClassExplanation, hint: str = "; --all or top=None lists all"
 ) -> list[tuple[str, float]]:
     """The constant, the terms and the omitted terms, each with its share."""
@@ -102,10 +103,11 @@ def _parts(
     return parts
 
 
-def _boundary_lines(found: Explanation) -> list[str]:
+def boundary_lines(found: Explanation) -> list[str]:
+    """The kinds of the boundaries between classes."""
     if not found.boundaries:
         return []
-    lines = ["", "Where two classes tie:"]
+    lines = ["Where two classes tie:"]
     lines += [f"  {i} and {j}: {kind}" for (i, j), kind in found.boundaries.items()]
     omitted = found.n_pairs - len(found.boundaries)
     if omitted:
@@ -117,11 +119,12 @@ def _boundary_lines(found: Explanation) -> list[str]:
     return lines
 
 
-def _dependence_lines(found: Explanation) -> list[str]:
+def dependence_lines(found: Explanation) -> list[str]:
+    """The partial dependence on each input."""
     if not found.dependences:
         return ["Give data to see how the predictions depend on each input."]
     shown = found.dependences[:MOST_INPUTS]
-    lines = ["", "Mean prediction if one input is set to a value (partial dependence):"]
+    lines = ["Mean prediction if one input is set to a value (partial dependence):"]
     lines += [f"  {one}" for one in shown]
     if len(found.dependences) > len(shown):
         lines.append(f"  ({counted(len(found.dependences) - len(shown), 'weaker input')} omitted)")

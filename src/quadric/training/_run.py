@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from quadric._utils import notebook
 from quadric._utils.arrays import Array, Matrix
 from quadric.core import Layer, Stack
 
@@ -186,9 +187,11 @@ class History:
         return self.n_samples * self.epochs / seconds if seconds > 0 else 0.0
 
     def _repr_html_(self) -> str:
-        losses = f", loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}" if self.loss else ""
         seconds = f" in {sum(self.seconds):.3g} s" if self.seconds else ""
-        return f"<pre>{self.epochs} epochs of {self.n_samples} samples{seconds}{losses}</pre>"
+        losses = f", loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}" if self.loss else ""
+        text = f"{self.epochs} epochs of {self.n_samples} samples{seconds}{losses}"
+        scores = notebook.curve(self.validation_score, "validation score of each epoch")
+        return notebook.paragraph(text) + notebook.curve(self.loss, "loss of each epoch") + scores
 
 
 @dataclass(eq=False)
