@@ -58,9 +58,9 @@ class NetworkModule(nn.Module):
             x = layer(x if l == 0 else FUNCTIONS[self.activations[l - 1]](x))
         return x
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Return the outputs of the last layer, shape (..., m)."""
-        return FUNCTIONS[self.activations[-1]](self.logits(x))
+        return FUNCTIONS[self.activations[-1]](self.logits(input))
 
     def extra_repr(self) -> str:
         return f"activations={', '.join(self.activations)}"

@@ -64,7 +64,10 @@ class _Layer(nn.Module):
             The source of random numbers. If None, torch's global generator is used.
         """
         check_choice("init", init, INITIAL_VALUES)
-        for name, parameter in self.named_parameters(recurse=False):
+        for name in self.names:
+            parameter = getattr(self, name)
+            if parameter is None:
+                continue
             if init == "normal":
                 parameter.normal_(0, 0.005 if scale is None else scale, generator=generator)
             elif init == "identity" and self.kind == "quadratic":
@@ -105,9 +108,9 @@ class Linear(_Layer):
     names = ("W", "b")
     W: Tensor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return z, shape (..., m), for x of shape (..., n)."""
-        return nn.functional.linear(x, self.W, self.b)
+    def forward(self, input: Tensor) -> Tensor:
+        """Return z, shape (..., m), for an input x of shape (..., n)."""
+        return nn.functional.linear(input, self.W, self.b)
 
 
 class Quadratic(_Layer):
@@ -158,9 +161,9 @@ class Quadratic(_Layer):
         absent = (() if bias else ("b",)) + (() if linear else ("W",))
         self._build(in_features, out_features, absent, device, dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return z, shape (..., m), for x of shape (..., n)."""
-        return functional.quadratic(x, self.packed, self.W, self.b)
+    def forward(self, input: Tensor) -> Tensor:
+        """Return z, shape (..., m), for an input x of shape (..., n)."""
+        return functional.quadratic(input, self.packed, self.W, self.b)
 
     @property
     def Q(self) -> Tensor:
@@ -234,9 +237,9 @@ class Reduced(_Layer):
     U: Tensor
     c: Tensor | None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return z, shape (..., m), for x of shape (..., n)."""
-        return functional.reduced(x, self.W, self.b, self.U, self.c)
+    def forward(self, input: Tensor) -> Tensor:
+        """Return z, shape (..., m), for an input x of shape (..., n)."""
+        return functional.reduced(input, self.W, self.b, self.U, self.c)
 
     def _finish(self, init: str) -> None:
         if init == "relinear":

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import Function, forward_ad
 from torch.nn import Parameter
 
@@ -104,7 +105,8 @@ def _places(n: int, device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _kept_places(n: int, device: torch.device) -> Tensor:
-    with torch.inference_mode(False):
+    # The kept tensor must not belong to inference mode or a transform that is active now.
+    with torch.inference_mode(False), temporarily_clear_interpreter_stack():
         return _places(n, device)
 
 

@@ -1,157 +1,21 @@
-"""Recurrent layers of quadratic neurons: `QuadraticRNNCell` (one step) and `QuadraticRNN`."""
+"""Recurrent layers of quadratic neurons over whole sequences: `QuadraticRNN`."""
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.fx import Proxy
 from torch.nn.utils.rnn import PackedSequence
 
 from quadric._utils.checks import check_choice, check_flag, check_integer, check_number
-from quadric.torch._layers import Quadratic
-
-NONLINEARITIES = {"tanh": torch.tanh, "relu": torch.relu}
-
-INPUT_VARIANCE = 1e-4  # variance of W_x x in one step, for inputs of unit variance
-
-
-class QuadraticRNNCell(nn.Module):
-    """h'_k = g(u'Q_k u + w_k'u + b_k), u = [x, h]: `torch.nn.RNNCell` with quadratic neurons.
-
-    Parameters
-    ----------
-    input_size, hidden_size : int
-        Number n of inputs and number m of neurons, the size of the state h.
-    bias : bool, default=True
-        Whether the neurons have biases b.
-    nonlinearity : {'tanh', 'relu'}, default='tanh'
-        The activation g.
-    device, dtype : as in `torch.nn.RNNCell`
-        The device and dtype of the parameters.
-
-    Attributes
-    ----------
-    neurons : Quadratic
-        The m neurons, with n + m inputs; their W is [W_x, W_h].
-
-    Notes
-    -----
-    With the initial values, the state and its gradient persist for hundreds of steps:
-
-    - W_h is orthogonal, and Q and b are 0. Because |g(z)| <= |z| and 0 <= g' <= 1, a step cannot
-      increase the norm of a gradient, and it can increase the norm of the state only by the
-      contribution of the input. A random Q would multiply the state by a function of the input in
-      every step; inputs of constant sign would make it grow exponentially, and products of the
-      state with itself would grow even faster. A decay that prevents this would also erase the
-      state. Q has a nonzero gradient from the first step.
-    - W_x is normal with variance 0.0001/n, so that inputs of unit variance add about 0.01 to each
-      neuron in a step. tanh then stays where its slope is close to 1: states settle at about 0.1,
-      and after 500 steps a few percent of a gradient remain.
-    - For 'relu', W_h is the identity. A rotation would make half of a non-negative state negative
-      in every step, and that half would be lost.
-
-    Within a few steps, training can change the parameters so much that this no longer holds. The
-    more neurons there are, the smaller the learning rate must be. In the task of
-    examples/torch_parity.py, suitable learning rates for Adam are 0.01 for up to 8 neurons and
-    0.003 for 16 or 32.
-
-    Examples
-    --------
-    >>> cell = QuadraticRNNCell(3, 5)
-    >>> h = cell(torch.randn(2, 3))
-    >>> cell(torch.randn(2, 3), h).shape
-    torch.Size([2, 5])
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__()
-        n = self.input_size = check_integer("input_size", input_size, at_least=1)
-        m = self.hidden_size = check_integer("hidden_size", hidden_size, at_least=1)
-        self.bias = check_flag("bias", bias)
-        self.nonlinearity = check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
-        self.neurons = Quadratic(n + m, m, bias=self.bias, device=device, dtype=dtype)
-        self.reset_parameters()
-
-    @torch.no_grad()
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw new initial values, as described in the Notes.
-
-        Parameters
-        ----------
-        generator : torch.Generator, default=None
-            The source of random numbers. If None, torch's global generator is used.
-        """
-        n, m, neurons = self.input_size, self.hidden_size, self.neurons
-        assert neurons.W is not None
-        neurons.packed.zero_()
-        neurons.W[:, :n].normal_(0, math.sqrt(INPUT_VARIANCE / n), generator=generator)
-        # torch cannot draw orthogonal matrices in half precision
-        dtype = torch.promote_types(neurons.W.dtype, torch.float32)
-        W_h = torch.empty(m, m, dtype=dtype, device=neurons.W.device)
-        if self.nonlinearity == "relu":
-            nn.init.eye_(W_h)
-        else:
-            nn.init.orthogonal_(W_h, generator=generator)
-        neurons.W[:, n:] = W_h
-        if neurons.b is not None:
-            neurons.b.zero_()
-
-    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
-        """Return the next state.
-
-        Parameters
-        ----------
-        x : Tensor of shape (n,) or (B, n)
-            The input.
-        h : Tensor of shape (m,) or (B, m), default=None
-            The state; zeros if None.
-
-        Returns
-        -------
-        Tensor of shape (m,) or (B, m)
-            The next state.
-        """
-        if x.ndim not in (1, 2):
-            raise ValueError(f"input must have 1 or 2 dimensions. Got shape {tuple(x.shape)}.")
-        _check_features(x, self.input_size)
-        shape = (*x.shape[:-1], self.hidden_size)
-        if h is None:
-            h = x.new_zeros(shape)
-        if h.ndim not in (1, 2):
-            raise ValueError(f"h must have 1 or 2 dimensions. Got shape {tuple(h.shape)}.")
-        _check_state("h", h, shape, x)
-        return NONLINEARITIES[self.nonlinearity](self.neurons(torch.cat([x, h], dim=-1)))
-
-    def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}, nonlinearity={self.nonlinearity!r}"
-
-
-def _check_features(x: Tensor, n: int) -> None:
-    if x.shape[-1] != n:
-        raise RuntimeError(
-            f"input must have input_size = {n} features in its last dimension. "
-            f"Got shape {tuple(x.shape)} instead."
-        )
-
-
-def _check_state(name: str, h: Tensor, shape: tuple[int, ...], x: Tensor) -> None:
-    if tuple(h.shape) != shape:
-        raise RuntimeError(f"{name} must have shape {shape}. Got {tuple(h.shape)} instead.")
-    if h.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
-        raise RuntimeError(
-            f"{name} must have the dtype of the input, {x.dtype}. Got {h.dtype}: "
-            f"convert it with {name}.to({x.dtype})."
-        )
+from quadric.torch._recurrent_cell import (
+    NONLINEARITIES,
+    QuadraticRNNCell,
+    check_features,
+    check_state,
+)
 
 
 class QuadraticRNN(nn.Module):
@@ -169,7 +33,7 @@ class QuadraticRNN(nn.Module):
         Whether the neurons have biases b.
     batch_first : bool, default=False
         Whether batched inputs and outputs have shape (B, T, ...) instead of (T, B, ...). The
-        shapes of the states `h_0` and `h_n` do not change.
+        shapes of the states `hx` and `h_n` do not change.
     dropout : float, default=0.0
         The probability that a state is set to zero between two layers during training.
     bidirectional : bool, default=False
@@ -238,78 +102,85 @@ class QuadraticRNN(nn.Module):
         for cell in self.cells:
             cell.reset_parameters(generator)  # type: ignore[operator]
 
+    def flatten_parameters(self) -> None:
+        """Do nothing; `torch.nn.RNN` has this method, which arranges weights for CUDA."""
+
     def forward(
-        self, x: Tensor | PackedSequence, h_0: Tensor | None = None
+        self, input: Tensor | PackedSequence, hx: Tensor | None = None
     ) -> tuple[Tensor | PackedSequence, Tensor]:
         """Return the states of the last layer at every step, and of every layer at the last step.
 
         Parameters
         ----------
-        x : Tensor of shape (T, n), (T, B, n) or, with `batch_first`, (B, T, n); or PackedSequence
+        input : Tensor of shape (T, n), (T, B, n) or, with `batch_first`, (B, T, n); or \
+                PackedSequence
             The sequences.
-        h_0 : Tensor of shape (L, m) or (L, B, m), default=None
+        hx : Tensor of shape (L, m) or (L, B, m), default=None
             The initial states, where L is num_layers, or twice that if `bidirectional`; zeros if
             None.
 
         Returns
         -------
         output : Tensor or PackedSequence
-            Like x, with m features, or 2m if `bidirectional`.
+            Like the input, with m features, or 2m if `bidirectional`.
         h_n : Tensor
-            The final states, with the shape of h_0.
+            The final states, with the shape of hx.
         """
-        if isinstance(x, PackedSequence):
-            rows, h_n = self._run(x.data, x.batch_sizes.tolist(), h_0, x.sorted_indices)
-            if x.unsorted_indices is not None:
-                h_n = h_n.index_select(1, x.unsorted_indices)
-            return x._replace(data=rows), h_n
+        if isinstance(input, Proxy):
+            return _call_in_graph(self, input, hx)
+        if isinstance(input, PackedSequence):
+            rows, h_n = self._run(input.data, input.batch_sizes.tolist(), hx, input.sorted_indices)
+            if input.unsorted_indices is not None:
+                h_n = h_n.index_select(1, input.unsorted_indices)
+            return input._replace(data=rows), h_n
+        x = input
         if x.ndim not in (2, 3):
             raise ValueError(f"input must have 2 or 3 dimensions. Got shape {tuple(x.shape)}.")
-        if h_0 is not None and h_0.ndim != x.ndim:
+        if hx is not None and hx.ndim != x.ndim:
             raise RuntimeError(
-                f"h_0 must have {x.ndim} dimensions, like the input. Got shape {tuple(h_0.shape)}."
+                f"hx must have {x.ndim} dimensions, like the input. Got shape {tuple(hx.shape)}."
             )
         batched = x.ndim == 3
         if not batched:
-            x, h_0 = x.unsqueeze(1), None if h_0 is None else h_0.unsqueeze(1)
+            x, hx = x.unsqueeze(1), None if hx is None else hx.unsqueeze(1)
         elif self.batch_first:
             x = x.transpose(0, 1)
         T, B, n = x.shape
         if T == 0:
             raise RuntimeError("input must have at least one step. Got a sequence of length 0.")
-        rows, h_n = self._run(x.reshape(T * B, n), [B] * T, h_0)
+        rows, h_n = self._run(x.reshape(T * B, n), [B] * T, hx)
         output = rows.reshape(T, B, rows.shape[1])
         if not batched:
             return output.squeeze(1), h_n.squeeze(1)
         return output.transpose(0, 1) if self.batch_first else output, h_n
 
     def _run(
-        self, rows: Tensor, sizes: list[int], h_0: Tensor | None, order: Tensor | None = None
+        self, rows: Tensor, sizes: list[int], hx: Tensor | None, order: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Run all layers over rows, of which `sizes[t]` belong to step t."""
-        _check_features(rows, self.input_size)
+        check_features(rows, self.input_size)
         cell: Any = self.cells[0]
         dtype = cell.neurons.packed.dtype
         if rows.dtype != dtype and not torch.is_autocast_enabled(rows.device.type):
             raise ValueError(
                 f"input must have the dtype of the weights, {dtype}. Got {rows.dtype}: "
-                f"convert it with x.to({dtype}), or use torch.autocast."
+                f"convert it with input.to({dtype}), or use torch.autocast."
             )
         shape = (len(self.cells), sizes[0], self.hidden_size)
-        if h_0 is None:
-            h_0 = rows.new_zeros(shape)
-        _check_state("h_0", h_0, shape, rows)
+        if hx is None:
+            hx = rows.new_zeros(shape)
+        check_state(hx, shape, rows)
         if order is not None:
-            h_0 = h_0.index_select(1, order)
+            hx = hx.index_select(1, order)
         directions = 1 + self.bidirectional
         last = []
         for first in range(0, len(self.cells), directions):
             steps = rows.split_with_sizes(sizes)
-            states, h = _states(self.cells[first], steps, h_0[first])
+            states, h = _states(self.cells[first], steps, hx[first])
             rows = torch.cat(states)
             last.append(h)
             if self.bidirectional:
-                states, h = _states(self.cells[first + 1], steps[::-1], h_0[first + 1])
+                states, h = _states(self.cells[first + 1], steps[::-1], hx[first + 1])
                 rows = torch.cat([rows, torch.cat(states[::-1])], dim=1)
                 last.append(h)
             if self.dropout and first + directions < len(self.cells):
@@ -332,6 +203,21 @@ def _states(cell: nn.Module, steps: Sequence[Tensor], h: Tensor) -> tuple[list[T
     """
     states = []
     for x in steps:
-        states.append(cell(x, h[: len(x)]))
-        h = torch.cat([states[-1], h[len(x) :]]) if len(x) < len(h) else states[-1]
+        B = x.shape[0]  # not len(x), which would make the batch size of an exported graph constant
+        states.append(cell(x, h[:B]))
+        h = torch.cat([states[-1], h[B:]]) if h.shape[0] > B else states[-1]
     return states, h
+
+
+def _call_in_graph(rnn: nn.Module, input: Any, hx: Any) -> Any:
+    """Add a call of the module to a graph of torch.fx, as torch.fx does for torch's modules.
+
+    The number of steps is not known while tracing, so the loop over them cannot be traced.
+    """
+    path = input.tracer.path_of_module(rnn)
+    if not path:
+        raise TypeError(
+            "torch.fx cannot trace a QuadraticRNN by itself, because the number of steps is not "
+            "known: trace a module that contains it, such as torch.nn.Sequential(rnn)."
+        )
+    return input.tracer.create_proxy("call_module", path, (input, hx), {})

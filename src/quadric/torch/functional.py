@@ -4,11 +4,14 @@ A packed Q is one tensor of shape (n(n+1)/2, m). Its row p holds the entries q_i
 matrices for the p-th pair i <= j, row by row, as in `Quadratic.packed`.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
+from torch.overrides import handle_torch_function, has_torch_function
 
 from quadric.core._quadratic_form import n_inputs
 from quadric.torch._quadratic_form import places, quadratic_form
@@ -17,7 +20,27 @@ __all__ = ["pack", "quadratic", "reduced", "unpack"]
 
 WITHOUT_AUTOCAST = ("lazy", "meta", "vulkan")  # torch's query raises an error for these
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+def overridable(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the arguments handle the call if they define __torch_function__, as torch's own do.
+
+    For example, `torch.fx.symbolic_trace` passes proxies, which record the call.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = (*args, *kwargs.values())
+        if has_torch_function(given):
+            return handle_torch_function(call, given, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+@overridable
 def quadratic(
     x: Tensor,
     packed: Tensor,
@@ -61,6 +84,7 @@ def quadratic(
     return z
 
 
+@overridable
 def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None) -> Tensor:
     """z = (W x + b)(U x + c), elementwise.
 
@@ -90,6 +114,7 @@ def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None)
     return linear(x, W, b) * linear(x, U, c)
 
 
+@overridable
 def pack(Q: Tensor) -> Tensor:
     """Pack matrices into their upper triangles.
 
@@ -114,6 +139,7 @@ def pack(Q: Tensor) -> Tensor:
     return ((Q[:, rows, columns] + Q[:, columns, rows]) / 2).t().contiguous()
 
 
+@overridable
 def unpack(packed: Tensor) -> Tensor:
     """Build the symmetric matrices from their packed form.
 
