@@ -244,7 +244,12 @@ HEAVY = ("sklearn", "numba", "scipy", "matplotlib")
         (["train", "none.csv", "-t", "y"], ("polars", "numpy", *HEAVY), "none.csv: No such file"),
         (["predict", "none.quadric", "iris.csv"], ("polars", "numpy", *HEAVY), "No such file"),
         (["explain", "iris.quadric", "none.csv"], ("polars", "numpy", *HEAVY), "No such file"),
-        (["train", "iris.csv", "-t", "y"], HEAVY, "there is no column 'y'"),
+        (["train", "iris.csv", "-t", "y"], ("polars", "numpy", *HEAVY), "there is no column 'y'"),
+        (
+            ["train", "iris.csv", "-t", "species", "--drop", "a,b"],
+            ("polars", "numpy", *HEAVY),
+            "there is no column 'a'",
+        ),
         (["predict", "iris.csv", "iris.csv"], HEAVY, "iris.csv"),
     ],
 )
