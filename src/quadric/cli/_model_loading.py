@@ -123,6 +123,8 @@ def _linear_in(extra: dict[str, Any], schema: Schema, model: Any) -> LinearBasel
     """Return the linear baseline that was saved with a model, if there is one."""
     from quadric.tables._linear_baseline import LinearBaseline
 
+    if not hasattr(model, "steps"):  # the baseline needs the columns before the last step
+        return None
     return LinearBaseline.from_dict(extra.get("linear"), schema, model[-1].n_features_in_)
 
 
