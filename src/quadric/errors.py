@@ -86,8 +86,14 @@ class DivergenceError(_Picklable, ArithmeticError, ValueError):
             place += f", sample {sample}"
         if layer is not None:
             place += f", layer {layer}"
+        cause = ""
         if loss is None:
             what = f"a value was not finite at {place}"
+            # the words of scikit-learn's networks, which programs may look for
+            cause = (
+                " Solver produced non-finite parameter weights. The input data may contain large "
+                "values and need to be preprocessed."
+            )
         else:
             what = f"the loss grew from {reference:.4g} at the start to {loss:.4g} at {place}"
         advice = "features scaled to about unit size or a larger penalty"
@@ -99,7 +105,7 @@ class DivergenceError(_Picklable, ArithmeticError, ValueError):
                 "gradient clipping (clip=1.0)"
             )
         super().__init__(
-            f"training diverged: {what}. The network was restored to its last good state. "
+            f"training diverged: {what}.{cause} The network was restored to its last good state. "
             f"Try {advice}."
         )
 

@@ -34,7 +34,7 @@ def test_penalty_none_means_an_infinite_c():
     infinite = QuadraticLogisticRegression(C=np.inf, tol=1e-2).fit(X, y)
     assert np.array_equal(unpenalized.w_, infinite.w_)
     assert not np.array_equal(unpenalized.w_, QuadraticLogisticRegression(tol=1e-2).fit(X, y).w_)
-    with pytest.warns(UserWarning, match=r"penalty=None ignores C=0\.5"):
+    with pytest.warns(UserWarning, match=r"penalty=None will ignore the C .*C=0\.5"):
         ignoring = QuadraticLogisticRegression(C=0.5, penalty=None, tol=1e-2).fit(X, y)
     assert np.array_equal(unpenalized.w_, ignoring.w_)
 
@@ -93,3 +93,11 @@ def test_without_iterations_the_initial_values_are_kept(solver):
     with pytest.warns(ConvergenceWarning):
         started.set_params(max_iter=0).fit(X, y)
     assert np.array_equal(started.w_, fitted)
+
+
+def test_batches_do_not_use_the_penalty_that_was_chosen_for_all_samples():
+    """A penalty is divided by the samples of a batch, so the one for all of them is too large."""
+    model = QuadraticRegressor(random_state=0, learning_rate_init=0.01).fit([[2.0]], [4.0])
+    for _ in range(200):
+        model.partial_fit([[2.0]], [1.0])
+    np.testing.assert_allclose(model.predict([[2.0]]), 1, atol=1e-3)

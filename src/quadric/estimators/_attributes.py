@@ -1,6 +1,7 @@
 """Fitted attributes that are views of `network_`, and those that record the training."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -9,7 +10,7 @@ from quadric._utils.arrays import Array
 from quadric.core import Quadratic
 from quadric.core._layers import checked_array
 from quadric.network import Network
-from quadric.training import TrainingState
+from quadric.training import Options, TrainingState
 
 
 class _Fitted:
@@ -55,6 +56,10 @@ class FittedAttributes(_Fitted):
     """The attributes that the network estimators share with scikit-learn's networks."""
 
     early_stopping: bool
+    solver: str
+    learning_rate: str
+    learning_rate_init: float
+    power_t: float
     _state: TrainingState
 
     @property
@@ -89,6 +94,20 @@ class FittedAttributes(_Fitted):
     def n_outputs_(self) -> int:
         """The number of neurons of the last layer."""
         return self._fitted().n_outputs
+
+    @property
+    def _optimizer(self) -> SimpleNamespace:
+        """The current learning rate, under the private name that users of scikit-learn know."""
+        schedule = self.learning_rate if self.solver == "sgd" else "constant"
+        given = Options(
+            learning_rate=self.learning_rate_init, schedule=schedule, power_t=self.power_t
+        )
+        return SimpleNamespace(learning_rate=self._state.next_rate(given))
+
+    @property
+    def _no_improvement_count(self) -> int:
+        """Number of epochs since the last improvement, also a name of scikit-learn's networks."""
+        return self._state.no_improvement
 
     def _set_attributes(self) -> None:
         """Set the fitted attributes of scikit-learn's networks from the training state."""

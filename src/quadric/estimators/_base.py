@@ -21,6 +21,7 @@ from quadric.estimators._defaults import (
     LBFGS_SAMPLES,
     MOST_EVALUATED,
     MOST_WORK,
+    STOCHASTIC_ALPHA,
     NetworkParameters,
     batch_size_for,
     candidates,
@@ -152,8 +153,8 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         solver = solver_for(self, n_samples, incremental=incremental)
         if not anew:
             self._check_continuation(problem)
-            if self.alpha != "auto":
-                self._alpha = float(self.alpha)
+            if solver != "lbfgs" or self.alpha != "auto":
+                self._alpha = STOCHASTIC_ALPHA if self.alpha == "auto" else float(self.alpha)
             return _Plan(solver, incremental, rng, self.network_.dtype, [])
         among = candidates(self, n_samples, n_inputs, problem.n_outputs, solver)
         seed = int(rng.randint(np.iinfo(np.int32).max))

@@ -213,7 +213,9 @@ class QuadraticLogisticRegression(
                 "PolynomialFeatures(2)."
             )
         if self.penalty is None and self.C != 1:
-            warn_user(f"penalty=None ignores C={self.C!r}.")
+            warn_user(
+                f"Setting penalty=None will ignore the C and l1_ratio parameters. Got C={self.C!r}."
+            )
 
     @property
     def _l2(self) -> float:
