@@ -114,6 +114,9 @@ ENSEMBLES = {
     "calibrated, sigmoids": CalibratedClassifierCV(
         QuadraticClassifier((), alpha=0.1, loss="binary_cross_entropy"), cv=2
     ),
+    "calibrated, two outputs": CalibratedClassifierCV(
+        QuadraticClassifier((), alpha=0.1, loss="cross_entropy"), cv=2
+    ),
     "calibrated logistic": CalibratedClassifierCV(QuadraticLogisticRegression(C=0.1), cv=2),
     "stacking": StackingClassifier([("a", Q), ("b", LogisticRegression())], cv=2),
     "stacking by scores": StackingClassifier([("a", Q), ("b", clone(Q))], **BY_SCORES),
@@ -154,9 +157,10 @@ def test_voting_gives_the_same_labels(samples):
     np.testing.assert_array_equal(label, model.predict(X))
 
 
-def test_raw_scores_are_the_decision_function(samples):
+@pytest.mark.parametrize("loss", ["auto", "cross_entropy"])
+def test_raw_scores_are_the_decision_function(loss, samples):
     X, y = samples
-    model = clone(Q).fit(X[::2], y[::2])
+    model = clone(Q).set_params(loss=loss).fit(X[::2], y[::2])
     options = {id(model): {"zipmap": False, "raw_scores": True}}
     _, scores = run(skl2onnx.to_onnx(model, X[:1], options=options), X).values()
     z = model.decision_function(X)

@@ -84,8 +84,11 @@ def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) ->
             stacked |= any(each is whole and m == "decision_function" for each, m in methods)
     if not (wanted or stacked):
         return None
-    two_columns = len(model.classes_) == 2 and not (model._is_multilabel or stacked)
-    return graph.concat([graph.add("Neg", z), z]) if two_columns else z
+    if len(model.classes_) != 2 or model._is_multilabel:
+        return z
+    if model.network_.n_outputs == 2:
+        z = graph.add("MatMul", z, graph.constant([[-1.0], [1.0]]))
+    return z if stacked else graph.concat([graph.add("Neg", z), z])
 
 
 def _containing(scope: Any, model: Any) -> list[Any]:
