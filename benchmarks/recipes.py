@@ -8,12 +8,13 @@ variants are run with 5 seeds and up to 6000 images, which covers 135 of the 180
 import argparse
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from quadric import datasets
 from quadric.paper.experiments._mnist import QUICK_SIZES
 from quadric.paper.experiments._mnist_cells import cells_of, paper_table
-from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
+from quadric.paper.sweep import RECIPES, Store, run_sweep, table_tasks
 
 VARIANTS = {
     "default: pixel/255 - 0.5, N(0, 0.005²), rate 0.01": {},
@@ -42,7 +43,7 @@ def main() -> None:
     lines = []
     with tempfile.TemporaryDirectory() as directory, Store(Path(directory) / "runs") as store:
         for name, changes in VARIANTS.items():
-            recipe = Recipe(**changes)
+            recipe = replace(RECIPES["first-images"], **changes)
             cells = cells_of(run_sweep(tasks, recipe, data, store), recipe, paper)
             within = sum(bool(cell.within_2_sigmas) for cell in cells)
             near = sum(bool(cell.near) for cell in cells)

@@ -12,6 +12,8 @@ import quadric
 from quadric import datasets
 from quadric.datasets import _sources as sources
 from quadric.datasets._sources import ImageSource, UnavailableError
+from quadric.paper.experiments import EXPERIMENTS, Outcome
+from quadric.paper.sweep import RECIPES, Recipe
 from tests.support import warm
 from tests.support.commands import command, process
 
@@ -93,7 +95,29 @@ def test_invalid_recipe_options_are_refused(tmp_path):
     result = command("reproduce", "xor", "--scaling", "huge", "--out", str(tmp_path))
     assert result.returncode == 1
     assert result.stderr.startswith("error: scaling must be one of 'centered', 'unit'")
+    result = command("reproduce", "xor", "--recipe", "last-images", "--out", str(tmp_path))
+    assert result.returncode == 1
+    assert "--recipe must be one of 'one-shuffle', 'first-images'" in result.stderr
     assert command("reproduce", "xor", "--rate", "fast", "--out", str(tmp_path)).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], Recipe()),
+        (["--recipe", "first-images"], RECIPES["first-images"]),
+        (["--order", "new", "--rate", "0.02"], Recipe(order="new", learning_rate=0.02)),
+        (["--init", "glorot"], Recipe(init="glorot", init_scale=1.0)),
+    ],
+)
+def test_a_recipe_is_chosen_by_name_and_changed_by_options(
+    tmp_path, monkeypatch, arguments, expected
+):
+    seen = []
+    xor = replace(EXPERIMENTS["xor"], run=lambda context: seen.append(context) or Outcome(*"xyz"))
+    monkeypatch.setitem(EXPERIMENTS, "xor", xor)
+    assert command("reproduce", "xor", "--out", str(tmp_path), *arguments).returncode == 0
+    assert seen[0].recipe == expected
 
 
 def test_a_file_that_is_not_a_store_is_refused(tmp_path, monkeypatch):
@@ -160,8 +184,6 @@ def test_failures_of_the_cluster_and_of_training_are_one_line_errors(tmp_path, m
 
 @pytest.mark.slow
 def test_results_finished_before_a_failure_are_reported(tmp_path, monkeypatch):
-    from quadric.paper.experiments import EXPERIMENTS
-
     def broken(context):
         raise RuntimeError("no more")
 

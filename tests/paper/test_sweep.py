@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 from quadric import Network
-from quadric.paper.sweep import Recipe, Result, Store, Task, run_sweep, run_task, table_tasks
+from quadric.paper.sweep import (
+    RECIPES,
+    Recipe,
+    Result,
+    Store,
+    Task,
+    run_sweep,
+    run_task,
+    table_tasks,
+)
 from quadric.paper.sweep import _data as data_module
 from quadric.paper.sweep import _runner as runner
 from quadric.paper.sweep import _task as task_module
@@ -50,18 +59,38 @@ def test_the_default_recipe_has_the_documented_values():
     assert json.loads(Recipe().key()) == {
         "scaling": "centered",
         "init": "normal",
-        "init_scale": 0.005,
+        "init_scale": 0.006,
         "learning_rate": 0.01,
         "batch_size": 1,
         "epochs": [5, 10, 20],
         "hidden_activation": "logistic",
         "output_activation": "logistic",
         "loss": "binary_cross_entropy",
-        "order": "new",
-        "images": "first",
+        "order": "given",
+        "images": "random",
         "dtype": "float32",
     }
-    assert set(asdict(Recipe())) == set(json.loads(Recipe().key()))
+    assert set(asdict(Recipe())) - set(json.loads(Recipe().key())) == {"init_factors"}
+
+
+def test_runs_of_the_former_default_recipe_are_found_under_their_key():
+    """Stores written when 'first-images' was the default have exactly this key."""
+    assert RECIPES["first-images"].key() == (
+        '{"batch_size":1,"dtype":"float32","epochs":[5,10,20],"hidden_activation":"logistic",'
+        '"images":"first","init":"normal","init_scale":0.005,"learning_rate":0.01,'
+        '"loss":"binary_cross_entropy","order":"new","output_activation":"logistic",'
+        '"scaling":"centered"}'
+    )
+    assert len({recipe.key() for recipe in RECIPES.values()}) == len(RECIPES)
+    assert RECIPES["one-shuffle"] == Recipe()
+
+
+def test_runs_of_two_recipes_share_a_store_and_are_not_mixed(store):
+    former = replace(QUICK, order="new", images="first")
+    runs = run_sweep(FEW, former, DATA, store)
+    assert store.runs(QUICK, DATA.checksum) == []
+    run_sweep(FEW, QUICK, DATA, store)
+    assert store.runs(former, DATA.checksum) == sorted(runs, key=lambda run: run.task)
 
 
 def test_equal_recipes_have_equal_keys():
@@ -80,7 +109,9 @@ def test_equal_recipes_have_equal_keys():
         ({"epochs": (0, 5)}, "epochs must be a whole number of at least 1"),
         ({"learning_rate": 0}, "learning_rate must be a finite number above 0"),
         ({"order": "old"}, "order must be one of 'new', 'given'"),
-        ({"images": "last"}, "images must be one of 'first', 'random'"),
+        ({"images": "last"}, "images must be one of 'first', 'random', 'independent'"),
+        ({"scaling": np.inf}, "scaling must be a finite number"),
+        ({"init_factors": (("W", 2.0),)}, "init_factors must be one of 'hidden.W', 'hidden.b'"),
         ({"dtype": "int8"}, "dtype must be 'float32' or 'float64'"),
     ],
 )
@@ -104,10 +135,12 @@ def test_the_table_has_1500_tasks_and_invalid_ones_are_refused():
 def by_hand(task, recipe, epochs):
     """Return the accuracy after this many epochs of a separate run on dense data."""
     start, order, choice = np.random.default_rng(task.seed).spawn(3)
-    X = DATA.X_train / 255 - (0.5 if recipe.scaling == "centered" else 0)
+    X = DATA.X_train / 255 + (recipe.offset or 0)
     Y = np.eye(5)[DATA.y_train]
     rows = np.arange(task.size)
-    if recipe.images == "random":
+    if recipe.images == "independent":
+        choice = np.random.default_rng([task.seed, task.size])
+    if recipe.images != "first":
         rows = choice.permutation(len(X))[: task.size]
     net = Network.create(
         100,
@@ -126,18 +159,25 @@ def by_hand(task, recipe, epochs):
         rng=order,
         shuffle=recipe.order == "new",
     )
-    T = DATA.X_test / 255 - (0.5 if recipe.scaling == "centered" else 0)
+    T = DATA.X_test / 255 + (recipe.offset or 0)
     return float((net.logits(T).argmax(axis=1) == DATA.y_test).mean())
 
 
 @pytest.mark.parametrize("kind", ["linear", "quadratic", "reduced"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"scaling": "unit"}, {"order": "given"}, {"images": "random"}, {"dtype": "float64"}],
+    [
+        {},
+        {"scaling": "unit"},
+        {"scaling": -0.4, "images": "independent"},
+        {"order": "new"},
+        {"images": "first"},
+        {"dtype": "float64"},
+    ],
 )
 def test_accuracies_match_separate_dense_runs(kind, options):
     recipe = replace(RECIPE, **options)
-    task = Task(700, 8, kind, 3)
+    task = Task(700, 8, kind, 4)
     result = run_task(task, recipe, DATA)
     wanted = [by_hand(task, recipe, epochs) for epochs in recipe.epochs]
     assert len(set(wanted)) > 1
@@ -148,6 +188,56 @@ def test_accuracies_match_separate_dense_runs(kind, options):
     np.testing.assert_allclose(result.accuracies, wanted, rtol=0, atol=(allowed + 0.1) / 300)
     assert result.steps == 700 * 40
     assert result.seconds > 0
+
+
+def trained_on(monkeypatch, recipe, tasks):
+    """Return the images and the initial network of each task, and whether they are reshuffled."""
+    seen = []
+
+    def fit(net, X, Y, *args, shuffle, **kwargs):
+        seen.append((X.toarray(), [layer.copy().arrays() for layer in net.layers], shuffle))
+        raise RuntimeError("seen")
+
+    prepare(DATA, recipe.dtype)  # which compiles the engine by a fit of its own
+    monkeypatch.setattr(Network, "fit", fit)
+    for task in tasks:
+        with pytest.raises(RuntimeError, match="seen"):
+            run_task(task, recipe, DATA)
+    return seen
+
+
+def test_by_default_a_run_keeps_one_random_order_and_small_sets_are_parts_of_large_ones(
+    monkeypatch,
+):
+    tasks = [Task(size, 4, kind, 3) for size in (200, 500, 1500) for kind in ("linear", "reduced")]
+    seen = trained_on(monkeypatch, Recipe(), tasks)
+    assert not any(shuffle for _, _, shuffle in seen)
+    small, _, medium, again, large, _ = (images for images, _, _ in seen)
+    assert np.array_equal(small, large[:200])
+    assert np.array_equal(medium, large[:500])
+    assert np.array_equal(medium, again)  # the same for all kinds
+    assert not np.array_equal(large, prepare(DATA, "float32").train.toarray())
+    assert np.array_equal(  # all images, in another order
+        np.sort(large, axis=0), np.sort(prepare(DATA, "float32").train.toarray(), axis=0)
+    )
+    ((other, *_),) = trained_on(monkeypatch, Recipe(), [Task(200, 4, "linear", 4)])
+    assert not np.array_equal(other, small)
+    parts = trained_on(monkeypatch, Recipe(images="independent"), tasks[::2])
+    assert not np.array_equal(parts[0][0], parts[1][0][:200])
+
+
+def test_factors_multiply_the_initial_values_of_the_parameters_they_name(monkeypatch):
+    recipe = Recipe(init_factors=(("output.U", 2), ("hidden.b", 0), ("output.Q", 3)))
+    assert recipe.key() != Recipe().key()
+    for kind, name, factor in (("reduced", "U", 2), ("quadratic", "packed", 3), ("linear", "", 1)):
+        ((_, plain, _),) = trained_on(monkeypatch, Recipe(), [Task(200, 4, kind, 3)])
+        ((_, scaled, _),) = trained_on(monkeypatch, recipe, [Task(200, 4, kind, 3)])
+        plain[0]["b"] *= 0
+        if name:
+            plain[1][name] *= factor
+        for one, other in zip(plain, scaled, strict=True):
+            for parameter in one:
+                assert np.array_equal(one[parameter], other[parameter]), (kind, parameter)
 
 
 def test_a_task_with_more_images_than_available_is_refused(store):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from quadric.datasets import ImageData
     from quadric.paper.experiments import Context, Experiment, Outcome
     from quadric.paper.experiments._experiment import Table as ResultTable
+    from quadric.paper.sweep import Recipe
 
 MOST_ROWS = 60  # shown on the terminal; the report has all rows
 
@@ -72,50 +73,57 @@ def reproduce(
         str | None, typer.Option(help="Address of a Dask scheduler for the runs of mnist.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="How the MNIST networks are trained. one-shuffle: N random images in one order, "
+            "N(0, 0.006²). first-images: the first N, reshuffled every epoch, N(0, 0.005²)."
+        ),
+    ] = "one-shuffle",
     scaling: Annotated[
-        str, typer.Option(help="Pixel scaling: centered (p/255 - 0.5) or unit (p/255).")
-    ] = "centered",
-    init: Annotated[str, typer.Option(help="Initialization; see Network.create.")] = "normal",
+        str | None, typer.Option(help="Pixel scaling: centered (p/255 - 0.5) or unit (p/255).")
+    ] = None,
+    init: Annotated[str | None, typer.Option(help="Initialization; see Network.create.")] = None,
     init_scale: Annotated[
         float | None,
-        typer.Option(help="Standard deviation for normal (0.005), or a factor for the others (1)."),
+        typer.Option(help="Standard deviation for normal, or a factor for the others (1)."),
     ] = None,
-    rate: Annotated[float, typer.Option(help="The learning rate.")] = 0.01,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images per step.")] = 1,
+    rate: Annotated[float | None, typer.Option(help="The learning rate.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per step.")] = None,
     order: Annotated[
-        str, typer.Option(help="Shuffle the images every epoch (new), or not (given).")
-    ] = "new",
-    images: Annotated[str, typer.Option(help="Use the first N images, or a random N.")] = "first",
-    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+        str | None, typer.Option(help="Shuffle the images every epoch (new), or not (given).")
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(help="Use the first N images, or a random N (first or random).")
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
 ) -> None:
     """Reproduce the paper's results, compare them with ours, and write a report.
 
     Finished runs of the MNIST table are kept: after Ctrl-C or a crash, the same command resumes.
-    The options from --scaling onward are choices that the paper does not specify. Their defaults
-    are the ones that match its table.
+    The options from --recipe onward are choices that the paper does not specify. The default recipe
+    matches its table, and the options after --recipe change single settings of a recipe.
     """
     out = writable_directory(out)
     from joblib import cpu_count
 
     from quadric.paper.experiments import EXPERIMENTS, Context
     from quadric.paper.report import about_this_run, write_report
-    from quadric.paper.sweep import Recipe
 
-    default_scale = 0.005 if init == "normal" else 1.0
-    try:
-        recipe = Recipe(
-            scaling=scaling,
-            init=init,
-            init_scale=default_scale if init_scale is None else init_scale,
-            learning_rate=rate,
-            batch_size=batch_size,
-            order=order,
-            images=images,
-            dtype=dtype,
-        )
-    except (ValueError, TypeError) as error:
-        fail(str(error))
-    context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, recipe)
+    if init_scale is None and init not in (None, "normal"):
+        init_scale = 1.0
+    changes = {
+        "scaling": scaling,
+        "init": init,
+        "init_scale": init_scale,
+        "learning_rate": rate,
+        "batch_size": batch_size,
+        "order": order,
+        "images": images,
+        "dtype": dtype,
+    }
+    chosen_recipe = _recipe(recipe, {k: v for k, v in changes.items() if v is not None})
+    context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe)
     store = store or out / "runs.sqlite"
     chosen = (
         EXPERIMENTS
@@ -158,6 +166,17 @@ def reproduce(
     for outcome in outcomes:
         _show(console, outcome)
     console.print(f"\nReport: {visible(str(page))}")
+
+
+def _recipe(name: str, changes: Mapping[str, Any]) -> Recipe:
+    """Return the recipe of this name with the settings given on the command line."""
+    from quadric._utils.checks import check_choice
+    from quadric.paper.sweep import RECIPES
+
+    try:
+        return replace(RECIPES[check_choice("--recipe", name, RECIPES)], **changes)
+    except (ValueError, TypeError) as error:
+        fail(str(error))
 
 
 def _end(problem: str, code: int) -> NoReturn:

@@ -12,6 +12,7 @@ Run them with ``run_sweep(tasks, Recipe(), data, Store("mnist.sqlite"))``.
 """
 
 from quadric.errors import StoreError
+from quadric.paper.sweep._recipe import RECIPES, Recipe
 from quadric.paper.sweep._runner import run_sweep
 from quadric.paper.sweep._store import Run, Store
 from quadric.paper.sweep._task import (
@@ -19,7 +20,6 @@ from quadric.paper.sweep._task import (
     SIZES,
     WIDTHS,
     Environment,
-    Recipe,
     Result,
     Task,
     environment,
@@ -29,6 +29,7 @@ from quadric.paper.sweep._task import (
 
 __all__ = [
     "ENGINE",
+    "RECIPES",
     "SIZES",
     "WIDTHS",
     "Environment",

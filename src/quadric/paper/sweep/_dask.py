@@ -14,7 +14,8 @@ from typing import Any
 
 from quadric._utils.extras import require
 from quadric.datasets import ImageData
-from quadric.paper.sweep._task import ENGINE, FAILED, Finished, Recipe, Task, environment, run_task
+from quadric.paper.sweep._recipe import Recipe
+from quadric.paper.sweep._task import ENGINE, FAILED, Finished, Task, environment, run_task
 
 SECONDS_TO_CONNECT = 10  # to the scheduler, at the start and after a lost connection
 SECONDS_TO_FIRST_WORKER = 30

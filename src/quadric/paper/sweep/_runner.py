@@ -10,8 +10,9 @@ from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
 from quadric.paper.sweep._dask import on_cluster
+from quadric.paper.sweep._recipe import Recipe
 from quadric.paper.sweep._store import Run, Store
-from quadric.paper.sweep._task import FAILED, Finished, Recipe, Task, environment, run_task
+from quadric.paper.sweep._task import FAILED, Finished, Task, environment, run_task
 
 
 def run_sweep(

@@ -13,7 +13,8 @@ from typing import Any, Self
 
 from quadric.errors import StoreError
 from quadric.paper.sweep import _store_file as store_file
-from quadric.paper.sweep._task import ENGINE, Environment, Recipe, Result, Task
+from quadric.paper.sweep._recipe import Recipe
+from quadric.paper.sweep._task import ENGINE, Environment, Result, Task
 
 Key = tuple[str, str, str]  # recipe, engine, checksum of the data
 

@@ -1,10 +1,9 @@
-"""One run of a sweep: its recipe and task, training and testing, and the environment."""
+"""One run of a sweep: its task, training and testing, and the environment."""
 
-import json
 import platform
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import product
@@ -13,12 +12,13 @@ from pathlib import Path
 import numpy as np
 
 import quadric
-from quadric._utils import arrays, checks
+from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
-from quadric.core import ACTIVATIONS, INITIAL_VALUES, LAYERS, LOSSES
+from quadric.core import LAYERS
 from quadric.datasets import ImageData
 from quadric.network import Network
 from quadric.paper.sweep._data import Prepared, prepare
+from quadric.paper.sweep._recipe import Recipe
 from quadric.training import Epoch
 
 # Part of the key of every stored run. Increase it when a change (to the engine, the initial values
@@ -32,94 +32,9 @@ FAILED = "The error occurred in the run with {}. Finished runs are stored."
 # The paper's table.
 SIZES, WIDTHS = (600, 1200, 6000, 60000), (10, 15, 20, 25, 30)
 
-OFFSETS = {"centered": -0.5, "unit": None}
-CHOICES: dict[str, Iterable[str]] = {
-    "scaling": OFFSETS,
-    "init": INITIAL_VALUES,
-    "hidden_activation": ACTIVATIONS,
-    "output_activation": ACTIVATIONS,
-    "loss": LOSSES,
-    "order": ("new", "given"),
-    "images": ("first", "random"),
-}
-
 
 class CancelledError(Exception):
     """Raised in a run when the sweep ends early."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How the runs of a sweep are trained. The defaults match the paper's MNIST table.
-
-    The defaults were found by comparing variants with that table. They fit the table, but this
-    does not prove that the authors used them.
-
-    Attributes
-    ----------
-    scaling : {'centered', 'unit'}
-        pixel/largest - 0.5, or pixel/largest.
-    init, init_scale : str, float
-        Passed to `Network.create`. The initial values depend only on the seed.
-    learning_rate, batch_size
-        Passed to `Network.fit`.
-    epochs : tuple of int, increasing
-        The epochs after which the accuracy is measured. The last one ends the run.
-    hidden_activation, output_activation, loss : str
-    order : {'new', 'given'}
-        Whether to shuffle the images before every epoch or to keep their order.
-    images : {'first', 'random'}
-        Whether a run uses the first N training images or N random ones.
-    dtype : {'float32', 'float64'}
-    """
-
-    scaling: str = "centered"
-    init: str = "normal"
-    init_scale: float = 0.005
-    learning_rate: float = 0.01
-    batch_size: int = 1
-    epochs: tuple[int, ...] = (5, 10, 20)
-    hidden_activation: str = "logistic"
-    output_activation: str = "logistic"
-    loss: str = "binary_cross_entropy"
-    order: str = "new"
-    images: str = "first"
-    dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        epochs = tuple(checks.check_integer("epochs", n, at_least=1) for n in self.epochs)
-        if not epochs or list(epochs) != sorted(set(epochs)):
-            raise ValueError(
-                "epochs must be one or more whole numbers in increasing order. "
-                f"Got {self.epochs!r} instead."
-            )
-        # converted, so that equal recipes have equal keys: 1 and 1.0, (5,) and [5]
-        converted = {
-            "epochs": epochs,
-            "init_scale": checks.check_number("init_scale", self.init_scale, at_least=0),
-            "learning_rate": checks.check_number("learning_rate", self.learning_rate, above=0),
-            "batch_size": checks.check_integer("batch_size", self.batch_size, at_least=1),
-            "dtype": arrays.as_dtype(self.dtype).name,
-        }
-        for name, value in converted.items():
-            object.__setattr__(self, name, value)
-        for name, choices in CHOICES.items():
-            checks.check_choice(name, getattr(self, name), choices)
-
-    @property
-    def offset(self) -> float | None:
-        """The number added to every pixel/largest, or None."""
-        return OFFSETS[self.scaling]
-
-    def key(self) -> str:
-        """Return the recipe as canonical JSON: equal recipes have equal keys in any session.
-
-        >>> Recipe(epochs=[5, 10]).key() == Recipe(epochs=(5, 10)).key()
-        True
-        >>> "centered" in Recipe().key()
-        True
-        """
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, order=True)
@@ -228,7 +143,8 @@ def run_task(
     -----
     The initial values, the order and the choice of the images use separate random streams. For
     a given size and seed, all widths and kinds therefore see the same images in the same order, and
-    their accuracies can be compared in pairs.
+    their accuracies can be compared in pairs. With ``images="random"``, all sizes take their images
+    from the start of one permutation of the training set, which depends only on the seed.
     """
     if task.size > len(data.X_train):
         raise ValueError(
@@ -241,6 +157,8 @@ def run_task(
         if recipe.images == "first":
             X, Y = ready.first(task.size)
         else:
+            if recipe.images == "independent":
+                choice = np.random.default_rng([task.seed, task.size])
             rows = choice.permutation(ready.train.shape[0])[: task.size]
             X, Y = ready.train[rows], ready.targets[rows]
         net = Network.create(
@@ -254,6 +172,9 @@ def run_task(
             rng=start,
             dtype=recipe.dtype,
         )
+        for layer, name, factor in recipe.factors():
+            if name in (parameters := net.layers[layer].arrays()):
+                parameters[name] *= factor
         accuracies = []
 
         def after(epoch: Epoch) -> None:
