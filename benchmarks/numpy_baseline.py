@@ -22,7 +22,7 @@ def train(net, X, Y, rate):
     rate = W1.dtype.type(rate)
     outer1, outer2 = np.empty_like(W1), np.empty_like(W2)
     if kind == "quadratic":
-        Q = output["Q"]
+        Q = np.array(net.layers[1].Q)  # the layer itself stores the triangle
         n, step_Q = W2.shape[1], np.empty_like(Q)
         twice = np.full((n, n), 2, dtype=W1.dtype) - np.eye(n, dtype=W1.dtype)
     if kind == "reduced":
@@ -61,3 +61,5 @@ def train(net, X, Y, rate):
         np.multiply.outer(rate * delta1, x, out=outer1)
         W1 -= outer1
         b1 -= rate * delta1
+    if kind == "quadratic":
+        net.layers[1].Q = Q

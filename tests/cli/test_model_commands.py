@@ -276,8 +276,10 @@ def test_complexity():
     assert (first["parameters"], last["parameters"]) == (30 * 785, 10 * (30 * 31 // 2 + 31))
     assert last["multiplications_forward"] == 10 * 30 * 30 + 10 * 30
     assert last["bytes"] == {"float32": 4 * 4960, "float64": 8 * 4960}
+    assert first["multiplications_step"] + last["multiplications_step"] == 62_900
     assert 0 < last["seconds_step_estimated"] < 0.01
-    text = command("complexity", "784", "30", "10").stdout
+    text = command("complexity", "784", "30", "10", "--nonzero", "0.19").stdout
+    assert "19 % non-zero" in text
     assert "28,510" in text
     assert "estimate" in text
     every = json.loads(command("complexity", "5", "4", "3", "--kinds", "reduced", "--json").stdout)

@@ -242,7 +242,15 @@ def test_memory_is_measured_on_the_layers():
 def test_complexity_finds_the_known_errors_in_the_printed_counts():
     outcome = complexity.run(Context())
     holds = [claim.holds for claim in outcome.claims]
-    assert holds == [False, True, True, False]
+    assert holds == [False, True, True, False, False, True, None]
+    assert "QNN forward, QNN update, RPQNN update" in outcome.claims[0].ours
+    assert "ANN" not in outcome.claims[0].ours  # the printed count is one of two correct ones
+    assert (
+        "A_BP is 670; the update of layer 1, which it omits, takes 24334" in outcome.claims[3].ours
+    )
+    assert "QNN / ANN = 1.21" in outcome.claims[6].paper
+    growth = {row[0]: row[2] for row in outcome.tables[2].rows}
+    assert growth["QNN, block product A Q"] == pytest.approx(4, abs=0.01)
     wrong = {(row[0], row[1]) for row in outcome.tables[0].rows if row[5]}
     assert wrong == {("ANN", "update"), ("QNN", "forward"), ("QNN", "update"), ("RPQNN", "update")}
     assert all(row[6] for row in outcome.tables[0].rows if row[5])  # each with a reason

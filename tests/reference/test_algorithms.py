@@ -217,6 +217,50 @@ def test_logistic_regression_runs_on_counting_numbers(n):
     np.testing.assert_allclose(trained[0].astype(float), plain[0], atol=1e-15)
 
 
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_ways_to_count_the_linear_update(m, n):
+    """The printed mn + m + n is correct: it scales a, where the reference scales delta twice."""
+    eta = 0.1
+
+    def counted(update):
+        counter = Counter()
+        rng = np.random.default_rng(6)
+        update(counter.wrap(rng.normal(size=m)), counter.wrap(rng.normal(size=n)))
+        return counter.multiplications
+
+    def scaling_a(delta, a):
+        return eta * delta, np.outer(delta, eta * a)
+
+    def scaling_delta_once(delta, a):
+        scaled = eta * delta
+        return scaled, np.outer(scaled, a)
+
+    printed = as_printed.COUNTS["ann", "update"](m, n)
+    assert counted(scaling_a) == counts.ANN_UPDATE_SCALING_A(m, n) == printed
+    assert counted(scaling_delta_once) == counts.ANN_UPDATE_SCALING_DELTA_ONCE(m, n)
+
+
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_the_sum_R_BP_is_the_total_of_backward_and_update(m, n):
+    """4mn + 6m + n, if delta . v1 and delta . v2 are kept from the backward pass."""
+    rng, counter = np.random.default_rng(7), Counter()
+    shapes = {"W": (m, n), "b": m, "U": (m, n), "c": m}
+    layer = {name: counter.wrap(rng.normal(size=shape)) for name, shape in shapes.items()}
+    a, delta, slope = (counter.wrap(rng.normal(size=size)) for size in (n, m, n))
+    v1, v2 = (layer[x] @ a + layer[y] for x, y in (("W", "b"), ("U", "c")))
+    counter.multiplications = 0
+    first, second, eta = delta * v1, delta * v2, 0.1
+    _ = slope * (layer["U"].T @ first + layer["W"].T @ second)
+    backward = counter.multiplications
+    for weights, bias, vector in (("W", "b", second), ("U", "c", first)):
+        layer[bias] = layer[bias] - eta * vector
+        layer[weights] = layer[weights] - np.outer(eta * vector, a)
+    assert backward == counts.COUNTS["rpqnn", "backward"](m, n)
+    assert counter.multiplications - backward == counts.RPQNN_UPDATE_REUSING(m, n)
+    printed = as_printed.COUNTS["rpqnn", "text backward and update"](m, n)
+    assert counter.multiplications == printed
+
+
 def test_layers_of_another_algorithm_are_refused(two_layers):
     first, quadratic, reduced, x, y = two_layers
     with pytest.raises(ValueError, match="layer 1 has U, c"):
@@ -266,3 +310,7 @@ def test_sums_from_layer_2_omit_the_largest_update():
     # A_BP and R_BP sum from l = 2; for 784-30-10 the update of layer 1 is the largest term
     update = counts.COUNTS["ann", "update"]
     assert update(30, 784) > 30 * update(10, 30)
+    printed = as_printed.COUNTS
+    A_BP = printed["ann", "backward"](10, 30) + printed["ann", "update"](10, 30)
+    assert A_BP == 2 * 10 * 30 + 10 + 2 * 30 == 670
+    assert printed["ann", "update"](30, 784) == 24_334

@@ -36,6 +36,25 @@ COUNTS: dict[tuple[str, str], Formula] = {
     ("rpqnn", "update"): lambda m, n: 2 * m * n + 8 * m,
 }
 
+STEPS = ("forward", "backward", "update")
+
+
+def step_count(kind: str, m: int, n: int, *, first: bool = False) -> int:
+    """Return the multiplications of a training step of m neurons with n inputs.
+
+    The algorithms compute delta^{l-1} for l = L, ..., 2 only: the first layer of a network has no
+    backward pass.
+    """
+    return sum(COUNTS[kind, step](m, n) for step in STEPS if not (first and step == "backward"))
+
+
+# The update of a linear layer when eta scales delta once for b and W, or a for W as in the paper.
+# Algorithm 1 line by line scales delta twice, which is COUNTS["ann", "update"].
+ANN_UPDATE_SCALING_DELTA_ONCE: Formula = lambda m, n: m * n + m  # noqa: E731
+ANN_UPDATE_SCALING_A: Formula = lambda m, n: m * n + m + n  # noqa: E731
+# The update of a reduced layer when delta . v1 and delta . v2 are kept from the backward pass
+RPQNN_UPDATE_REUSING: Formula = lambda m, n: 2 * m * n + 4 * m  # noqa: E731
+
 # a'Qa from the triangle alone: cheaper than the printed algorithm, but without V
 QNN_FORWARD_TRIANGULAR: Formula = lambda m, n: m * (n * n + 3 * n) // 2  # noqa: E731
 # A Q as an ordinary product, including A's zeros
