@@ -51,8 +51,8 @@ def run(context: Context) -> Outcome:
                 Claim(
                     "training a QNN takes longer than training an ANN",
                     f"{paper:.2f} times as long",
-                    f"{ratio:.2f} times as long in the compiled loop. The ratio depends on how V is "
-                    "computed: see the last table of the experiment `complexity`",
+                    f"{ratio:.2f} times as long in the compiled loop. The ratio depends on how V "
+                    "is computed: see the last table of the experiment `complexity`",
                     ratio > 1 if compared else None,
                     paper_holds=True,
                 )
