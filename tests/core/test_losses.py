@@ -71,6 +71,7 @@ def test_the_loss_is_inferred_from_the_last_activation():
         "tanh": "squared_error",
         "relu": "squared_error",
         "softmax": "cross_entropy",
+        "exponential": "poisson",
     }
 
 
@@ -82,7 +83,7 @@ def test_every_other_pairing_is_refused():
                 refused += 1
                 with pytest.raises(ValueError, match=f"loss='{name}' needs a last layer"):
                     check_loss(name, last)
-    assert refused == 9
+    assert refused == 17
 
 
 def test_mean_over_samples_sum_over_outputs():

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from quadric import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric import (
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+    load,
+    save,
+)
 
 X, y = load_iris(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -101,3 +107,19 @@ def test_batches_do_not_use_the_penalty_that_was_chosen_for_all_samples():
     for _ in range(200):
         model.partial_fit([[2.0]], [1.0])
     np.testing.assert_allclose(model.predict([[2.0]]), 1, atol=1e-3)
+
+
+def test_poisson_regression_equals_scikit_learns(tmp_path):
+    counts = np.random.default_rng(0).poisson(np.exp(X[:, 0] / 2))
+    expected = PoissonRegressor(alpha=0, tol=1e-9).fit(X, counts).predict(X)
+    options = {"layer_kinds": "linear", "alpha": 0, "solver": "lbfgs", "tol": 1e-8}
+    model = QuadraticRegressor((), loss="poisson", random_state=0, **options).fit(X, counts)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
+    save(model, tmp_path / "counts.quadric")
+    assert np.array_equal(load(tmp_path / "counts.quadric").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "adam", "sgd"])
+def test_poisson_regression_refuses_negative_targets(solver):
+    with pytest.raises(ValueError, match="y must not be negative for loss='poisson'"):
+        QuadraticRegressor(loss="poisson", solver=solver).fit(X, y - 1.0)

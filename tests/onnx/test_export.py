@@ -207,11 +207,12 @@ def test_multilabel_graphs_agree_with_predict_proba():
     assert run(proto, X)["label"].shape == (150, 3)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_regressor_graphs_agree_with_predict(outputs):
+def test_regressor_graphs_agree_with_predict(outputs, loss):
     X = load_iris().data
     Y = X[:, 2:] if outputs == 2 else X[:, 3]
-    last = QuadraticRegressor((4,), alpha=0.1, random_state=0)
+    last = QuadraticRegressor((4,), loss=loss, alpha=0.1, random_state=0)
     model = make_pipeline(RobustScaler(), last).fit(X[:, :2], Y)
     out = run(export(model), X[:, :2])
     assert list(out) == ["variable"]

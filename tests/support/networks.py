@@ -22,6 +22,7 @@ ENDS = (
     ("squared_error", "logistic"),
     ("squared_error", "tanh"),
     ("squared_error", "relu"),
+    ("poisson", "exponential"),
 )
 
 
@@ -31,6 +32,8 @@ def targets(loss, n_samples, m, rng):
         return np.eye(m)[rng.integers(0, m, n_samples)]
     if loss == "binary_cross_entropy":
         return rng.integers(0, 2, (n_samples, m)).astype(float)
+    if loss == "poisson":
+        return rng.poisson(1.0, (n_samples, m)).astype(float)
     return rng.normal(size=(n_samples, m))
 
 

@@ -38,6 +38,8 @@ def loss_of(module, name, X, Y):
         total = binary_cross_entropy_with_logits(z, Y, reduction="sum")
     elif name == "cross_entropy":
         total = -(Y * log_softmax(z, dim=-1)).sum()
+    elif name == "poisson":
+        total = (module(X) - Y + torch.xlogy(Y, Y) - Y * z).sum()
     else:
         total = 0.5 * (module(X) - Y).square().sum()
     return total / len(X)

@@ -57,6 +57,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "logistic": Activation(partial(_apply, "logistic"), lambda a: a * (1 - a)),
     "tanh": Activation(partial(_apply, "tanh"), lambda a: 1 - a * a),
     "relu": Activation(lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(a.dtype)),
-    # softmax couples the neurons of a layer, so only the last layer can use it
+    # Only the last layer can use these two: softmax couples the neurons of a layer, and the
+    # exponential would overflow in a deeper network.
     "softmax": Activation(_softmax, None),
+    "exponential": Activation(exp, None),
 }

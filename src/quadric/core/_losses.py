@@ -58,6 +58,13 @@ def _squared_error(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
     return 0.5 * np.einsum("bp,bp->b", residual, residual), residual * g.slope(a)
 
 
+def _poisson(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
+    """sum_p [y ln(y / yhat) - y + yhat] with yhat = exp(z): half the Poisson deviance."""
+    a = exp(z)
+    value = a - y + y * (np.log(np.where(y > 0, y, 1)) - z)
+    return value.sum(axis=1), a - y
+
+
 def _check_probabilities(Y: Array) -> None:
     if Y.size and (Y.min() < 0 or Y.max() > 1):
         raise ValueError(
@@ -75,6 +82,13 @@ def _check_distributions(Y: Array) -> None:
         )
 
 
+def _check_counts(Y: Array) -> None:
+    if Y.size and Y.min() < 0:
+        raise ValueError(
+            f"Y must not be negative for loss='poisson'. Got a minimum of {Y.min():g}."
+        )
+
+
 def _accept(Y: Array) -> None:
     """Accept every finite target."""
 
@@ -83,6 +97,7 @@ LOSSES: dict[str, Loss] = {
     "binary_cross_entropy": Loss(_binary_cross_entropy, ("logistic",), _check_probabilities),
     "cross_entropy": Loss(_cross_entropy, ("softmax",), _check_distributions),
     "squared_error": Loss(_squared_error, ("identity", "logistic", "tanh", "relu"), _accept),
+    "poisson": Loss(_poisson, ("exponential",), _check_counts),
 }
 
 

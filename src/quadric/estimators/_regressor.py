@@ -5,12 +5,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils._param_validation import StrOptions
 
 from quadric._utils.arrays import Array
+from quadric.core import ACTIVATIONS
 from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import FitData
 from quadric.estimators._prediction import predict_from_logits
 from quadric.estimators._problem import Problem
+
+LINKS = {"squared_error": "identity", "poisson": "exponential"}  # the last activation
 
 
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
@@ -22,8 +26,9 @@ class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
     ----------
     hidden_layer_sizes, activation, layer_kinds : see `QuadraticClassifier`
         The layers.
-    loss : {'squared_error'}, default='squared_error'
-        Half the squared error.
+    loss : {'squared_error', 'poisson'}, default='squared_error'
+        Half the squared error, or half the Poisson deviance for targets that are not negative. With
+        'poisson', the prediction is exp(z).
     init, dtype, solver, alpha, batch_size, learning_rate, learning_rate_init, power_t, shuffle, \
 max_iter, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, \
 validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, max_fun, \
@@ -52,6 +57,10 @@ selection_, n_layers_, n_outputs_, n_features_in_, out_activation_
     """
 
     _y_dtype: ClassVar[Any] = np.float64
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **QuadraticNetworkEstimator._parameter_constraints,
+        "loss": [StrOptions(set(LINKS))],
+    }
 
     def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
         Y = data.y[:, None] if data.y.ndim == 1 else data.y
@@ -60,14 +69,20 @@ selection_, n_layers_, n_outputs_, n_features_in_, out_activation_
                 f"y has {Y.shape[1]} outputs, but this {type(self).__name__} was fitted with "
                 f"{self.n_outputs_}."
             )
+        if self.loss == "poisson" and Y.min() < 0:
+            raise ValueError(
+                f"y must not be negative for loss='poisson'. Got a minimum of {Y.min():g}."
+            )
+        last = LINKS[self.loss]
+        g = ACTIVATIONS[last].function
         return Problem(
             encode=lambda dtype: Y.astype(dtype),
             n_outputs=Y.shape[1],
             weight=data.weight,
-            loss="squared_error",
-            last="identity",
-            score=lambda z, Y, weight: float(r2_score(Y, z, sample_weight=weight)),
-            standardize=True,
+            loss=self.loss,
+            last=last,
+            score=lambda z, Y, weight: float(r2_score(Y, g(z), sample_weight=weight)),
+            standardize=last == "identity",
         )
 
     def predict(self, X: Any) -> Array:
@@ -84,7 +99,12 @@ selection_, n_layers_, n_outputs_, n_features_in_, out_activation_
         array of shape (n_samples,) or (n_samples, n_outputs)
             The predicted values.
         """
-        return predict_from_logits(self, X, lambda z: z[:, 0] if z.shape[1] == 1 else z)
+
+        def answer(z: Array) -> Array:
+            values = ACTIVATIONS[self.out_activation_].function(z)
+            return values[:, 0] if z.shape[1] == 1 else values
+
+        return predict_from_logits(self, X, answer)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

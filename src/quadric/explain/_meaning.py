@@ -39,6 +39,8 @@ def meaning(selected: SelectedLayer, target: str) -> str:
             "z is the log-odds of a class. A positive term raises its probability, which exceeds "
             "1/2 where z > 0."
         )
+    if last == "exponential":
+        return f"z is the logarithm of the predicted {target}; a positive term raises it."
     if _is_regression(selected):
         return f"A positive term raises the predicted {target}."
     return f"z is the neuron's value before its activation, {last}; a positive term raises it."

@@ -17,7 +17,7 @@ from quadric.kernels._lanes import (
     total,
     where_positive,
 )
-from quadric.kernels._layout import LOGISTIC, RELU, TANH
+from quadric.kernels._layout import EXPONENTIAL, LOGISTIC, RELU, TANH
 
 
 @inline
@@ -68,6 +68,8 @@ def activate(code, z):
         return e / (e + splat(2.0, z))
     if code == RELU:
         return larger(z, splat(0.0, z))
+    if code == EXPONENTIAL:
+        return exp(z)
     return z
 
 

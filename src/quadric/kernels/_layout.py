@@ -42,8 +42,8 @@ from quadric.kernels._lanes import advance
 
 # Compiled code uses integer codes in place of names.
 LINEAR, QUADRATIC, REDUCED = range(3)
-IDENTITY, LOGISTIC, TANH, RELU, SOFTMAX = range(5)
-BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR = range(3)
+IDENTITY, LOGISTIC, TANH, RELU, SOFTMAX, EXPONENTIAL = range(6)
+BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR, POISSON = range(4)
 DENSE, CSR = range(2)
 NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
 
@@ -52,7 +52,7 @@ NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
 LAYER = np.dtype(
     [
         ("kind", np.int64),  # LINEAR, QUADRATIC or REDUCED
-        ("activation", np.int64),  # IDENTITY, LOGISTIC, TANH, RELU or SOFTMAX
+        ("activation", np.int64),  # one of the codes above
         ("n_in", np.int64),  # n, the number of inputs
         ("n_out", np.int64),  # m, the number of neurons
         ("pad", np.int64),  # length of a stored row: m, rounded up to whole registers
@@ -109,7 +109,7 @@ class SampleArrays(NamedTuple):
 class Step(NamedTuple):
     """The loss that a step minimizes, and the size of the step."""
 
-    loss: Any  # BINARY_CROSS_ENTROPY, CROSS_ENTROPY or SQUARED_ERROR
+    loss: Any  # one of the codes above
     rate: Any  # learning rate
     l2: Any  # L2 penalty
     clip: Any  # maximum norm of a gradient; infinite for no clipping

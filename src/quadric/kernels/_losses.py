@@ -17,7 +17,7 @@ from quadric.kernels._lanes import (
     total,
     zeros,
 )
-from quadric.kernels._layout import BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR
+from quadric.kernels._layout import BINARY_CROSS_ENTROPY, CROSS_ENTROPY, POISSON, SQUARED_ERROR
 
 # A loss is value - log(likelihood). Likelihoods are multiplied, so that many losses share one
 # logarithm.
@@ -53,6 +53,12 @@ def loss_and_delta(loss, layer, work, y):
         value = 0.0
         for k in range(m):
             value += y[k] * (peak - z[k])
+    if loss == POISSON:
+        value = 0.0
+        for k in range(m):
+            value += a[k] - y[k] * (z[k] + 1.0)
+            if y[k] > 0:
+                value += y[k] * math.log(y[k])
     for k in range(m, pad):
         a[k] = 1.0  # padded lanes: delta 0, likelihood 1
     one = splat(1.0, zero)
@@ -77,4 +83,6 @@ def loss_and_delta(loss, layer, work, y):
         store(delta, col, d)
     if loss == CROSS_ENTROPY:
         return LossTerms(value, 1.0 / sum_exp)
+    if loss == POISSON:
+        return LossTerms(value, 1.0)
     return LossTerms(total(s) - logs, likelihood * product(likely))

@@ -12,6 +12,7 @@ from quadric._utils.arrays import Array
 from quadric.core import Quadratic
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.estimators._defaults import hidden_sizes
+from quadric.estimators._regressor import LINKS
 from quadric.network import Network
 from quadric.pipelines._known_steps import (
     Facts,
@@ -121,7 +122,8 @@ def _restore_classifier(model: Any, facts: Facts) -> int:
 
 def _restore_regressor(model: Any, facts: Facts) -> int:
     network = model.network_ = facts.require("network_", NETWORK)
-    facts.expect("the last activation", network.activations[-1] == "identity", "identity")
+    last = LINKS[model.loss]
+    facts.expect("the last activation", network.activations[-1] == last, last)
     _restore_records(model, facts)
     return network.n_inputs
 

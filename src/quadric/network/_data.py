@@ -101,7 +101,7 @@ def validation_score(
                 return -np.inf
             if score is not None:
                 return float(score(Y, ACTIVATIONS[stack.activations[-1]].function(z)))
-            if stack.loss_name == "squared_error":
+            if stack.loss_name in ("squared_error", "poisson"):
                 return -stack.mean_loss(z, Y)
             return accuracy(z, Y)
 

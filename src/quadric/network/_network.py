@@ -24,7 +24,7 @@ class Network:
         as the previous layer has neurons. The network uses these objects, not copies of them.
     activations : sequence of str
         One activation for each layer: 'identity', 'logistic', 'tanh' or 'relu'. The last layer can
-        also use 'softmax'.
+        also use 'softmax' or 'exponential'.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class Network:
             The inputs.
         Y : array of shape (n_samples, n_outputs), or (n_samples,) for one output
             The targets.
-        loss : {'binary_cross_entropy', 'cross_entropy', 'squared_error'}, optional
+        loss : {'binary_cross_entropy', 'cross_entropy', 'squared_error', 'poisson'}, optional
             Inferred from the last activation by default.
         sample_weight : array of shape (n_samples,), optional
             Factors that multiply the samples' losses; their sum is still divided by n_samples.
@@ -227,8 +227,8 @@ class Network:
         validation : (X, Y), optional
             Data on which the network is scored after every epoch.
         score : callable(Y, outputs), optional
-            The default is the accuracy, or the negative mean loss for 'squared_error'. The score
-            is -inf if the outputs are not finite.
+            The default is the accuracy, or the negative mean loss for 'squared_error' and
+            'poisson'. The score is -inf if the outputs are not finite.
         callback : callable(Epoch), optional
             Called after every epoch. Training stops if it returns a true value.
 

@@ -32,8 +32,9 @@ def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
             )
     if len({id(layer) for layer in layers}) < len(layers):
         raise ValueError("layers must be different objects: repeated ones would be trained twice.")
-    if "softmax" in activations[:-1]:
-        raise ValueError("activation 'softmax' is supported on the last layer only.")
+    for activation in activations[:-1]:
+        if ACTIVATIONS[activation].slope is None:
+            raise ValueError(f"activation {activation!r} is supported on the last layer only.")
 
 
 def _check_specification(layers: Any) -> list[tuple[str, int, str]]:

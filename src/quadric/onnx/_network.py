@@ -30,7 +30,8 @@ def add_outputs(graph: Graph, model: Any, z: str, labels: Array | None = None) -
         a, width = _activation(graph, model.activations[-1], z), (model.n_outputs,)
         return {"outputs": (a, graph.dtype, width), "logits": (z, graph.dtype, width)}
     if not hasattr(model, "classes_"):
-        return {"variable": (z, graph.dtype, (model.network_.n_outputs,))}
+        a = _activation(graph, model.network_.activations[-1], z)
+        return {"variable": (a, graph.dtype, (model.network_.n_outputs,))}
     labels = class_labels(model) if labels is None else labels
     width = (len(labels),)
     label, probabilities = _label(graph, model, labels, z), _probabilities(graph, model, z)
@@ -81,7 +82,13 @@ LAYER_NODES: dict[str, Callable[[Graph, Any, str, str], str]] = {
     "quadratic": _quadratic,
     "reduced": _reduced,
 }
-ACTIVATION_NODES = {"logistic": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "softmax": "Softmax"}
+ACTIVATION_NODES = {
+    "logistic": "Sigmoid",
+    "tanh": "Tanh",
+    "relu": "Relu",
+    "softmax": "Softmax",
+    "exponential": "Exp",
+}
 
 
 def _activation(graph: Graph, activation: str, z: str) -> str:

@@ -27,11 +27,12 @@ G: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
     "relu": (lambda z: np.where(z > 0, z, 0), lambda z: np.where(z > 0, 1.0, 0.0)),
     "softmax": (softmax, lambda z: np.ones(len(z))),  # g' is not used: softmax is last
+    "exponential": (np.exp, np.exp),
 }
 
 
 def delta_L(loss: str, activation: str, z: Array, y_hat: Array, y: Array) -> Array:
-    """delta^L = dL/dz^L: y_hat - y for both cross-entropies, times g' for the squared error."""
+    """delta^L = dL/dz^L: y_hat - y, times g' for the squared error."""
     if loss == "squared_error":
         return (y_hat - y) * G[activation][1](z)
     return y_hat - y
@@ -43,6 +44,8 @@ def loss_value(loss: str, y_hat: Array, y: Array) -> Any:
         return 0.5 * ((y_hat - y) ** 2).sum()
     if loss == "cross_entropy":
         return -(y * np.log(y_hat)).sum()
+    if loss == "poisson":
+        return (y_hat - y - y * np.log(y_hat / np.where(y > 0, y, 1))).sum()
     return -(y * np.log(y_hat) + (1 - y) * np.log(1 - y_hat)).sum()
 
 

@@ -19,6 +19,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "relu": torch.relu,
     "softmax": lambda z: torch.softmax(z, dim=-1),
+    "exponential": torch.exp,
 }
 ACTIVATION_NAMES: dict[type[nn.Module], str] = {
     nn.Identity: "identity",
@@ -45,7 +46,7 @@ class NetworkModule(nn.Module):
         The layers, in order.
     activations : sequence of str
         One for each layer: 'identity', 'logistic', 'tanh' or 'relu'. The last layer can also use
-        'softmax', which runs over the last dimension.
+        'softmax', which runs over the last dimension, or 'exponential'.
     """
 
     def __init__(self, layers: Sequence[nn.Module], activations: Sequence[str]) -> None:

@@ -23,11 +23,13 @@ ACTIVATION_CODES = {
     "tanh": _layout.TANH,
     "relu": _layout.RELU,
     "softmax": _layout.SOFTMAX,
+    "exponential": _layout.EXPONENTIAL,
 }
 LOSS_CODES = {
     "binary_cross_entropy": _layout.BINARY_CROSS_ENTROPY,
     "cross_entropy": _layout.CROSS_ENTROPY,
     "squared_error": _layout.SQUARED_ERROR,
+    "poisson": _layout.POISSON,
 }
 WORTH_COMPRESSING = 10_000  # entries; with fewer, loading the compiled functions is not worthwhile
 
