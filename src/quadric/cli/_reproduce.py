@@ -277,14 +277,18 @@ def _mnist_table(results: ResultTable) -> Table:
     headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
     table = Table(
         *(Column(name, justify="right") for name in headings),
-        title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 of the "
-        "paper's standard deviations",
+        title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 standard "
+        "errors",
         title_justify="left",
     )
     cells: dict[tuple[object, ...], dict[int, dict[str, Text]]] = {}
-    for size, epochs, hidden, model, mean, paper, *rest in results.rows:
-        number = f"{mean:.2f}" + ("" if paper is None else f" ({paper:.2f})")
-        text = Text.assemble(number, ("" if rest[3] in (True, None) else " ✗", "red"))
+    for row in results.rows:
+        size, epochs, hidden, model, mean, *_ = row
+        named = dict(zip(results.columns, row, strict=True))
+        number, is_within = f"{mean:.2f}", named["within 2 standard errors"]
+        if named["paper mean"] is not None:
+            number += f" ({named['paper mean']:.2f})"
+        text = Text.assemble(number, (" ✗" if is_within is False else "", "red"))
         cells.setdefault((size, epochs), {}).setdefault(hidden, {})[model] = text
     for (size, epochs), by_hidden in cells.items():
         for hidden, models in by_hidden.items():

@@ -1,0 +1,148 @@
+"""Statistics of repeated runs: comparisons of means, Holm's correction, and extremes."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+from scipy import integrate, stats
+
+Key = TypeVar("Key")
+
+ALPHA = 0.05  # the probability that any of the comparisons of a family is significant by chance
+ROUNDING = 0.01  # how far the differences of two numbers printed with two decimals can be off
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Mean, standard deviation (None for a single run), best and worst of a number of runs."""
+
+    mean: float
+    std: float | None
+    best: float
+    worst: float
+    runs: int
+
+    @property
+    def best_in_std(self) -> float | None:
+        """How many standard deviations the best run is above the mean."""
+        return (self.best - self.mean) / self.std if self.std else None
+
+    @property
+    def worst_in_std(self) -> float | None:
+        """How many standard deviations the worst run is below the mean, as a negative number."""
+        return (self.worst - self.mean) / self.std if self.std else None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether any numbers have this mean, standard deviation, maximum and minimum.
+
+        The mean must lie between worst and best. By the inequality of Bhatia and Davis, the
+        variance (with divisor n) is at most (best - mean)(mean - worst). By Samuelson's, no run is
+        more than (n - 1)/sqrt(n) standard deviations from the mean. Rounding is allowed for.
+        """
+        above, below = self.best - self.mean + ROUNDING, self.mean - self.worst + ROUNDING
+        if above < 0 or below < 0:
+            return False
+        if self.std is None:
+            return True
+        n, least = self.runs, max(0.0, self.std - ROUNDING)
+        farthest = (self.std + ROUNDING) * (n - 1) / math.sqrt(n) + ROUNDING
+        return above * below >= least**2 * (n - 1) / n and max(above, below) <= farthest
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of means. `error` and `t` are None if a sample has a single run.
+
+    Attributes
+    ----------
+    difference : float
+    error : float or None
+        The standard error of the difference.
+    t : float or None
+        The difference in standard errors.
+    p : float
+        Two-sided. In a family, it is adjusted by Holm's method.
+    """
+
+    difference: float
+    error: float | None
+    t: float | None
+    p: float
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if the difference is significantly positive or negative, otherwise 0."""
+        return int(np.sign(self.difference)) if self.p < ALPHA else 0
+
+
+def contrast(*terms: tuple[float, Sample]) -> Comparison:
+    """Test whether a sum of means, each with a coefficient, differs from zero (Welch's t test).
+
+    The samples are assumed to be independent. Runs that share a seed are positively correlated,
+    which makes the test of a difference between them conservative.
+
+    >>> a, b = Sample(90.0, 1.0, 92.0, 88.0, 25), Sample(89.0, 2.0, 93.0, 85.0, 25)
+    >>> test = contrast((1, a), (-1, b))
+    >>> round(test.t, 2), round(test.p, 3)
+    (2.24, 0.032)
+    """
+    difference = sum(factor * sample.mean for factor, sample in terms)
+    if any(sample.std is None for _, sample in terms):
+        return Comparison(difference, None, None, 1.0)
+    variances = [(factor * (sample.std or 0.0)) ** 2 / sample.runs for factor, sample in terms]
+    error = math.sqrt(sum(variances))
+    if error == 0:
+        return Comparison(
+            difference,
+            0.0,
+            0.0 if difference == 0 else math.copysign(math.inf, difference),
+            float(difference == 0),
+        )
+    freedom = error**4 / sum(
+        variance**2 / (sample.runs - 1)
+        for variance, (_, sample) in zip(variances, terms, strict=True)
+    )
+    t = difference / error
+    return Comparison(difference, error, t, float(2 * stats.t.sf(abs(t), freedom)))
+
+
+def holm(tests: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
+    """Return the tests with p values adjusted by Holm's method, in the same order.
+
+    The smallest of m p values is multiplied by m, the next one by m - 1, and so on. No adjusted
+    value is smaller than the one before it, or larger than 1.
+    """
+    adjusted, largest = {}, 0.0
+    for rank, key in enumerate(sorted(tests, key=lambda key: tests[key].p)):
+        largest = max(largest, min(1.0, (len(tests) - rank) * tests[key].p))
+        adjusted[key] = largest
+    return {key: replace(test, p=adjusted[key]) for key, test in tests.items()}
+
+
+@cache
+def expected_maximum(n: int) -> float:
+    """Return the expected maximum of n standard normal numbers.
+
+    >>> round(expected_maximum(25), 3)
+    1.965
+    """
+    value, _ = integrate.quad(
+        lambda x: n * x * stats.norm.pdf(x) * stats.norm.cdf(x) ** (n - 1), -12, 12
+    )
+    return float(value)
+
+
+@cache
+def maximum_range(n: int) -> tuple[float, float]:
+    """Return the bounds between which the maximum of n standard normal numbers is in 95 % of cases.
+
+    >>> low, high = maximum_range(25)
+    >>> round(low, 2), round(high, 2)
+    (1.09, 3.09)
+    """
+    low, high = (float(stats.norm.ppf(share ** (1 / n))) for share in (0.025, 0.975))
+    return low, high

@@ -1,0 +1,240 @@
+"""The MNIST table: its statistics, tables and claims, on the printed and on artificial numbers."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.mnist_results import results_of
+from quadric import Network, datasets
+from quadric.paper.experiments import Context
+from quadric.paper.experiments import _mnist as mnist
+from quadric.paper.experiments._experiment import MODELS
+from quadric.paper.experiments._mnist_cells import cells_of, compare, paper_table, read_table
+from quadric.paper.experiments._mnist_claims import (
+    ENOUGH,
+    claims_of,
+    comparisons,
+    smallest_width,
+)
+from quadric.paper.experiments._mnist_figures import parameters
+from quadric.paper.experiments._mnist_reproduction import signs
+from quadric.paper.experiments._mnist_tables import tables
+from quadric.paper.experiments._statistics import Sample
+from quadric.paper.sweep import Environment, Recipe, Result, Run, Store, Task
+
+ROOT = Path(__file__).parents[2]
+HERE = Environment("a processor", "0", "0", "0", "0")
+COLUMNS = ["train_size", "epochs", "hidden", "model", "mean", "std", "best", "worst"]
+NEGATIVE = [
+    *[(1200, 20, hidden) for hidden in (15, 20, 25, 30)],
+    *[(6000, 20, hidden) for hidden in (10, 15, 20, 25)],
+]
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return paper_table()
+
+
+def claim_about(claims, words):
+    (found,) = [claim for claim in claims if words in claim.text]
+    return found
+
+
+def test_the_papers_table_has_its_180_cells(paper):
+    assert len(paper) == 4 * 3 * 5 * 3
+    assert paper[600, 5, 10, "qnn"] == Sample(72.68, 3.16, best=77.38, worst=65.51, runs=25)
+
+
+def test_one_printed_cell_is_impossible(paper):
+    assert [key for key, sample in paper.items() if not sample.is_possible] == [
+        (6000, 10, 20, "qnn")
+    ]
+    claim = claim_about(claims_of(compare(paper, paper), compared=True), "is possible")
+    assert claim.ours == "impossible: 6000/10/20 QNN (mean 91.98, best 95.76, worst 93.92)"
+    assert claim.erratum
+    assert claim.holds is False
+
+
+def test_the_papers_own_numbers_reproduce_themselves(paper):
+    claims = claims_of(compare(paper, paper), compared=True)
+    means = claim_about(claims, "means of the table")
+    assert means.holds is True
+    assert means.ours.startswith("180 of 180 within 2 standard errors")
+    assert means.ours.endswith("(2 printed standard deviations of one run) 180")
+    rows = claim_about(claims, "RPQNN is less accurate")
+    assert rows.holds is True
+    assert "less accurate in 8 of 8" in rows.ours
+    assert signs(compare(paper, paper))[0] == NEGATIVE
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "holds"),
+    [
+        ("the QNN significantly outperforms the ANN on", "better in 59, worse in 0 of 60", True),
+        ("the RPQNN significantly outperforms the ANN on", "better in 34, worse in 0 of 60", True),
+        ("the QNN significantly outperforms the ANN if", "better in 12, worse in 0 of 12", True),
+        ("the RPQNN significantly outperforms the ANN if", "better in 12, worse in 0 of 12", True),
+        ("smaller with the most images", "smaller in 15, larger in 0 of 15", True),
+        ("smaller with the most epochs", "smaller in 17, larger in 0 of 20", True),
+        ("smaller with the most hidden", "smaller in 6, larger in 1 of 12", False),
+        ("the QNN with 25 is better", "better in 12, worse in 0 of 12", True),
+        ("the RPQNN with 25 is better", "better in 5, worse in 4 of 12", False),
+        ("almost the same benefit", "median 36%, at least 80% in 3 of 59", False),
+    ],
+)
+def test_claims_judged_on_the_papers_own_numbers(paper, words, expected, holds):
+    claim = claim_about(claims_of(compare(paper, paper), compared=True), words)
+    assert expected in claim.paper
+    assert claim.paper == claim.ours
+    assert claim.paper_holds is claim.holds is holds
+
+
+def test_significance_of_the_rows_agrees_with_scipy(paper):
+    """Welch's test from scipy, and Holm's correction written with a running maximum."""
+    from scipy import stats
+
+    found = comparisons(paper, "rpqnn", "ann")
+    p = {}
+    for row in found:
+        one, other = paper[*row, "rpqnn"], paper[*row, "ann"]
+        test = stats.ttest_ind_from_stats(
+            one.mean, one.std, 25, other.mean, other.std, 25, equal_var=False
+        )
+        assert found[row].t == pytest.approx(test.statistic)
+        p[row] = test.pvalue
+    values = sorted(p.values())
+    steps = np.minimum(1, np.maximum.accumulate(values * np.arange(len(values), 0, -1)))
+    for row, test in found.items():
+        assert test.p == pytest.approx(steps[values.index(p[row])])
+
+
+def test_a_mean_is_compared_by_the_standard_error_of_the_difference(paper):
+    """Half a printed standard deviation is 1.77 standard errors of two means of 25 runs."""
+    key = (600, 5, 10, "qnn")
+    theirs = paper[key]
+    for share, within in ((0.5, True), (0.8, False), (2.5, False)):
+        ours = replace(theirs, mean=theirs.mean + share * theirs.std)
+        (cell,) = compare({key: ours}, paper)
+        assert cell.z == pytest.approx(share * np.sqrt(25 / 2))
+        assert cell.is_within is within
+        assert cell.in_printed_std == pytest.approx(share)
+        assert cell.is_within_leniently is (share <= 2)
+    (cell,) = compare({key: replace(theirs, mean=theirs.mean + 2, std=1.0, runs=4)}, paper)
+    assert cell.z == pytest.approx(2 / np.sqrt(1 / 4 + theirs.std**2 / 25))
+
+
+def test_cells_that_differ_are_named(paper):
+    ours = dict(paper)
+    ours[600, 5, 10, "qnn"] = replace(paper[600, 5, 10, "qnn"], mean=76.0)
+    ours[1200, 20, 15, "rpqnn"] = replace(paper[1200, 20, 15, "rpqnn"], mean=90.0)
+    cells = compare(ours, paper)
+    named = {table.name: table for table in tables(cells, datasets.digits(), compared=True)}
+    assert [row[:4] for row in named["mnist_not_reproduced"].rows] == [
+        (600, 5, 10, "qnn"),
+        (1200, 20, 15, "rpqnn"),
+    ]
+    claim = claim_about(claims_of(cells, compared=True), "RPQNN is less accurate")
+    assert "less accurate in 7 of 8" in claim.ours
+    assert claim.ours.endswith("59 of 60 signs agree, all but 1200/20/15")
+    assert claim.holds is True
+    rows = {tuple(row[:4]): row for row in named["digits_outperforms"].rows}
+    assert rows["RPQNN - ANN", 1200, 20, 15][-1] is False
+    assert rows["RPQNN - ANN", 1200, 20, 15][-2] == "better"
+    assert rows["RPQNN - ANN", 1200, 20, 20][-1] is True
+
+
+def test_three_seeds_decide_nothing(paper):
+    for runs, judged in ((3, False), (ENOUGH, True)):
+        ours = {key: replace(sample, runs=runs) for key, sample in paper.items()}
+        claims = claims_of(compare(ours, paper), compared=True)
+        verdicts = {claim.holds is not None for claim in claims if not claim.erratum}
+        assert verdicts == ({True, False} if judged else {False})
+        assert claim_about(claims, "almost the same").paper_holds is False  # printed: 25 runs
+    assert not any(claim.holds for claim in claims_of(compare(paper, {}), compared=False))
+
+
+def test_a_cell_has_mean_standard_deviation_best_and_worst():
+    rows = [
+        Run(Task(600, 10, "linear", seed), Result((a, a, a), 1.0, 1), HERE, "now")
+        for seed, a in enumerate((0.1, 0.2, 0.4))
+    ]
+    cell = cells_of(rows, Recipe(), {})[0]
+    assert cell.ours.mean == pytest.approx(70 / 3)
+    assert cell.ours.std == pytest.approx(np.std([10, 20, 40], ddof=1))
+    assert (cell.ours.best, cell.ours.worst) == (pytest.approx(40), pytest.approx(10))
+    assert cell.ours.runs == 3
+    assert cell.z is None
+    assert cell.is_within is cell.is_within_leniently is None
+    single = cells_of(rows[:1], Recipe(), {(600, 5, 10, "ann"): Sample(10, 1, 12, 8, 25)})[0]
+    assert single.ours.std is single.z is single.is_within is None
+    assert single.is_within_leniently is True
+
+
+def test_smallest_widths_of_the_paper(paper):
+    expected = ((600, (10, 10, 10)), (1200, (10, 10, 20)), (6000, (15, 20, 20)))
+    for size, widths in (*expected, (60000, (20, 20, 25))):
+        for epochs, width in zip((5, 10, 20), widths, strict=True):
+            assert smallest_width(paper, size, epochs) == width
+
+
+def test_parameter_counts_are_those_of_the_networks():
+    for model, kind in MODELS.items():
+        net = Network.create(784, [("linear", 15, "logistic"), (kind, 10, "logistic")], rng=0)
+        assert parameters(15, model) == net.n_parameters
+
+
+def test_tasks_and_estimate_fit_the_data_and_the_cores():
+    data = datasets.digits()
+    full = Context(full=True, images=data, jobs=1)
+    tasks = mnist.tasks_for(full)
+    assert {task.size for task in tasks} == {600, 1200}  # there are no more images
+    assert len(tasks) == 2 * 5 * 3 * 25
+    quick = mnist.tasks_for(Context(seeds=2, first_seed=7, images=data))
+    assert {task.seed for task in quick} == {7, 8}
+    wanted = sum(task.cost for task in tasks) * 1e-9 * 20
+    assert mnist.estimate(full) == pytest.approx(wanted)
+    assert mnist.estimate(replace(full, jobs=2)) == pytest.approx(wanted / 2)
+
+
+@pytest.mark.slow
+def test_the_grid_on_digits_is_labeled_and_not_compared(tmp_path):
+    data = datasets.digits()
+    seen = []
+    with Store(tmp_path / "runs.sqlite") as store:
+        context = Context(seeds=2, images=data, store=store)
+        tasks = [task for task in mnist.tasks_for(context) if task.size == 600]
+        told = replace(context, progress=lambda *state: seen.append(state))
+        outcome = mnist.run(told, tasks)
+        again = mnist.run(context, tasks)
+    assert outcome.name == "digits"
+    assert "This is not MNIST" in outcome.summary
+    assert "digits" in outcome.summary
+    assert seen[-1][0] == pytest.approx(seen[-1][1])
+    assert again.tables[0].rows == outcome.tables[0].rows
+    assert again.facts["steps per second, this run"] is None  # all were stored
+    assert not any("can be reproduced" in claim.text for claim in outcome.claims)
+    table = next(table for table in outcome.tables if table.name == "digits_table")
+    assert list(table.columns) == COLUMNS
+    assert len(table.rows) == 45
+
+
+@pytest.mark.parametrize(
+    "table", sorted((ROOT / "results").glob("mnist*.csv")), ids=lambda p: p.name
+)
+def test_committed_verdicts_follow_from_the_committed_numbers(table, paper):
+    """Each table has 180 cells, and its page states what is computed from them."""
+    ours = read_table(table.read_text().splitlines(), runs=25)
+    assert set(ours) == set(paper)
+    cells = compare(ours, paper)
+    text = table.with_suffix(".md").read_text()
+    assert text.endswith(results_of(cells))
+    with table.open() as file:
+        for cell, row in zip(cells, csv.DictReader(file), strict=True):
+            if "z" in row:
+                assert float(row["z"]) == pytest.approx(cell.z)
+                assert row["within 2 standard errors"] == str(cell.is_within)
+                assert float(row["paper mean"]) == cell.paper.mean
