@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's own checks and typical uses."""
+"""The estimators: typical uses, and comparisons with scikit-learn."""
 
 import copy
 import inspect
@@ -21,7 +21,6 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quadric
 from quadric import (
@@ -36,56 +35,6 @@ from quadric.training._run import Options, Samples
 
 RNG = np.random.default_rng(0)
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
-
-# ---- scikit-learn's checks -----------------------------------------------------------------
-
-OTHERS = [
-    QuadraticClassifier(solver="adam", max_iter=50),
-    QuadraticClassifier(solver="sgd", hidden_layer_sizes=(10,), learning_rate_init=0.05),
-    QuadraticClassifier(hidden_layer_sizes=(), loss="binary_cross_entropy", alpha=1.0),
-    QuadraticClassifier(hidden_layer_sizes=(8,), layer_kinds="reduced", alpha=1.0),
-    QuadraticClassifier(hidden_layer_sizes=(5,), layer_kinds="quadratic", loss="cross_entropy"),
-    QuadraticClassifier(hidden_layer_sizes=(), **PAPER, learning_rate_init=0.02, alpha=1e-4),
-    QuadraticRegressor(solver="adam", hidden_layer_sizes=(), learning_rate_init=0.05, max_iter=300),
-    QuadraticRegressor(hidden_layer_sizes=(8,), layer_kinds=["reduced", "linear"], alpha=1.0),
-    QuadraticRegressor(hidden_layer_sizes=(), **PAPER, learning_rate_init=0.01, max_iter=300),
-    QuadraticLogisticRegression(loss="one-vs-rest", C=0.5),
-    QuadraticLogisticRegression(solver="sgd", max_iter=200),
-]
-
-
-def excused(estimator):
-    """With one sample per batch, a repeated sample means two steps and a weight one longer step."""
-    one_at_a_time = estimator.solver == "sgd" and getattr(estimator, "batch_size", 1) == 1
-    if not one_at_a_time:
-        return {}
-    reason = "batches of one sample: two steps are not one step of twice the length"
-    return {
-        "check_sample_weight_equivalence_on_dense_data": reason,
-        "check_sample_weight_equivalence_on_sparse_data": reason,
-    }
-
-
-@pytest.mark.filterwarnings("ignore")  # the checks train on badly scaled data
-@parametrize_with_checks([QuadraticLogisticRegression()])
-def test_scikit_learns_estimator_checks_pass(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([QuadraticClassifier(), QuadraticRegressor()])
-def test_scikit_learns_estimator_checks_pass_for_other_estimators(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.sample(40)
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(OTHERS, expected_failed_checks=excused)
-def test_scikit_learns_estimator_checks_pass_with_other_parameters(estimator, check):
-    check(estimator)
-
 
 # ---- a drop-in for MLPClassifier -----------------------------------------------------------
 
