@@ -7,7 +7,6 @@ import pytest
 
 from quadric import datasets
 from quadric.paper.experiments import EXPERIMENTS, Context
-from quadric.paper.experiments import _ablation as ablation
 from quadric.paper.experiments import _clusters as clusters
 from quadric.paper.experiments import _complexity as complexity
 from quadric.paper.experiments import _theorem as theorem
@@ -101,15 +100,6 @@ def test_complexity_finds_the_known_errors_in_the_printed_counts():
     wrong = {(row[0], row[1]) for row in outcome.tables[0].rows if row[5]}
     assert wrong == {("ANN", "update"), ("QNN", "forward"), ("QNN", "update"), ("RPQNN", "update")}
     assert all(row[6] for row in outcome.tables[0].rows if row[5])  # each with a reason
-
-
-@pytest.mark.slow
-def test_ablation_shows_the_cost_of_the_errors():
-    with np.errstate(over="ignore"):
-        strip_printed, strip_corrected = ablation.train_strip(1, 4)[-1]
-        sign_printed, sign_corrected = ablation.train_sign(0, 2)[-1]
-    assert strip_corrected > strip_printed + 10
-    assert sign_corrected > 90 > 50 > sign_printed
 
 
 def test_xor_claims_hold_for_two_seeds():

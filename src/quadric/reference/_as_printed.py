@@ -4,13 +4,13 @@ The gradients are those that the printed updates subtract (``theta <- theta - et
 counts are the printed numbers of multiplications for a layer of m neurons with n inputs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from quadric.reference._algorithm2 import backward, forward, update
-from quadric.reference._pieces import Array, G, Parameters, copy_layers, in_turn, sigma
+from quadric.reference._algorithm2 import update
+from quadric.reference._pieces import Array, G, M, Parameters, sigma
 
 
 def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:
@@ -29,19 +29,29 @@ def update_rpqnn(
         layer["c"] = before["c"] - eta * (delta * v2)
 
 
-def train_rpqnn(
-    X: Array, Y: Array, layers: Sequence[Parameters], eta: float, *, order: Any = None
-) -> list[Parameters]:
-    """Run one epoch of Algorithm 2 with the printed updates; all activations are logistic."""
-    layers, activations = copy_layers(layers, "WbUc"), ["logistic"] * len(layers)
-    for x, y in in_turn(X, Y, order):
-        cache = forward(layers, activations, x)
-        deltas = backward(layers, activations, cache, y, "binary_cross_entropy")
-        for layer, delta, v1, v2, a in zip(
-            layers, deltas, cache.v1, cache.v2, cache.a[:-1], strict=True
-        ):
-            update_rpqnn(layer, delta, v1, v2, a, eta)
-    return layers
+def update_with_aa(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
+    """The derivative by all n² entries of Q, as section II defines it: aa' instead of M(a)."""
+    _update_qnn(layer, delta, a, eta, lambda a: np.outer(a, a))
+
+
+def update_with_2aa(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
+    """2aa' instead of M(a), which has half of its diagonal."""
+    _update_qnn(layer, delta, a, eta, lambda a: 2 * np.outer(a, a))
+
+
+def update_upper_triangular_Q(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
+    """Section V: Q is upper triangular, and takes the upper triangle of M(a)."""
+    _update_qnn(layer, delta, a, eta, lambda a: np.triu(M(a)))
+
+
+def _update_qnn(
+    layer: Parameters, delta: Array, a: Array, eta: Any, matrix: Callable[[Array], Array]
+) -> None:
+    scaled = eta * delta
+    layer["b"] = layer["b"] - scaled
+    layer["W"] = layer["W"] - np.outer(scaled, a)
+    if "Q" in layer:
+        layer["Q"] = layer["Q"] - scaled[:, None, None] * matrix(a)
 
 
 def delta_expansion(

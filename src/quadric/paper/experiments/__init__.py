@@ -20,9 +20,11 @@ EXPERIMENTS = {
     "clusters": Experiment(_clusters.run, lambda context: 180 if context.full else 20),
     "mnist": Experiment(_mnist.run, _mnist.estimate, needs_images=True, needs_store=True),
     "timing": Experiment(_timing.run, lambda context: 8, needs_images=True),
-    "complexity": Experiment(_complexity.run, lambda context: 6 if context.full else 2),
+    "complexity": Experiment(_complexity.run, lambda context: 8 if context.full else 3),
     "theorem": Experiment(_theorem.run, lambda context: 50 if context.full else 8),
-    "ablation": Experiment(_ablation.run, lambda context: 20 if context.full else 4),
+    "ablation": Experiment(
+        _ablation.run, lambda context: 130 if context.full else 10, needs_images=True
+    ),
 }
 
 __all__ = ["EXPERIMENTS", "Context", "Experiment", "Outcome"]

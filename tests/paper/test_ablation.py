@@ -1,0 +1,113 @@
+"""The printed errors on the paper's own data, and the versions of the algorithms with them."""
+
+import numpy as np
+import pytest
+
+from quadric import datasets
+from quadric.paper.experiments import Context
+from quadric.paper.experiments import _ablation as ablation
+from quadric.reference import _as_printed as as_printed
+from quadric.reference import train_logistic, train_qnn, train_rpqnn
+
+
+def neuron(theta):
+    """Return Q, w and b of a neuron from its parameters by feature."""
+    b, w1, w2, q11, q12, q22 = theta
+    return np.array([[q11, q12], [q12, q22]]), np.array([w1, w2]), b
+
+
+def test_both_signs_are_those_of_the_reference():
+    """The last column is the corrected form, the first the printed vector form of w."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1, 2)), np.array([1.0])
+    start = rng.normal(size=(1, 1, 6))
+    both = ablation.train_signs(ablation.features(X)[None], y[None, :, None], start, 0.1, 1, rng)
+    Q, w, b = neuron(start[0, 0])
+    wanted = train_logistic(X, y, Q, w, b, 0.1)
+    printed = w - 0.1 * as_printed.w_gradient(Q, w, b, X[0], y[0])
+    for version, w_wanted in ((1, wanted[1]), (0, printed)):
+        found = neuron(both[0, version, 0])
+        np.testing.assert_allclose(found[0], wanted[0], atol=1e-14)
+        np.testing.assert_allclose(found[1], w_wanted, atol=1e-14)
+        assert found[2] == pytest.approx(wanted[2])
+    assert np.abs(wanted[1] - printed).max() > 0.001
+
+
+@pytest.mark.slow
+def test_six_clusters_reveal_the_wrong_sign_and_xor_does_not():
+    scores = ablation.train_clusters(seeds=2, epochs=3)
+    printed, corrected = scores.mean(axis=0)
+    assert (corrected > 85).all()  # by thresholds and by argmax
+    assert (printed < 75).all()
+    assert ablation.train_xor().tolist() == [50, 50]
+    rows = ablation.sign_rows(scores, ablation.train_xor(), 3)
+    assert not ablation.consistent(rows)
+    assert ablation.consistent(rows[2:])
+
+
+@pytest.mark.parametrize("model", ["qnn", "rpqnn"])
+def test_the_corrected_version_is_the_reference(model):
+    """One epoch in a network with a linear hidden layer, in the order of the samples."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
+    version = ablation.CORRECTED[model]
+    net = ablation.Network.create(
+        5, [("linear", 4, "logistic"), (ablation.MODELS[model], 3, "logistic")], rng=0
+    )
+    layers = [ablation._parameters(layer) for layer in net.layers]
+    train = train_qnn if model == "qnn" else train_rpqnn
+    wanted = train(X, Y, layers, ablation.RATE)
+    ablation._epoch(version, layers, X, Y)
+    for one, other in zip(layers, wanted, strict=True):
+        for name, array in one.items():
+            np.testing.assert_allclose(array, other[name], atol=1e-14)
+    a = rng.random((2, 4))
+    last = net.layers[1]
+    last_only = ablation.Network([last], ["identity"])
+    np.testing.assert_allclose(
+        ablation._outputs(ablation._parameters(last), a), last_only.forward(a), atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("version", ablation.PRINTED, ids=lambda version: version.error)
+def test_each_printed_version_changes_one_update(version):
+    rng = np.random.default_rng(2)
+    m, n = 3, 4
+    shapes = {"W": (m, n), "b": m}
+    shapes |= {"Q": (m, n, n)} if version.model == "qnn" else {"U": (m, n), "c": m}
+    before = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    delta, a = rng.normal(size=m), rng.normal(size=n)
+    kept = (rng.normal(size=m), rng.normal(size=m)) if version.model == "rpqnn" else ()
+    layers = []
+    for update in (ablation.CORRECTED[version.model].update, version.update):
+        layers.append(dict(before))
+        update(layers[-1], delta, *kept, a, 0.1)
+    differ = {name for name in before if not np.allclose(layers[0][name], layers[1][name])}
+    assert differ == ({"Q"} if version.model == "qnn" else {"b", "c"})
+
+
+def test_z_and_verdict_of_a_cell():
+    paper = {"mean": 23.51, "std": 6.22}
+    row = ablation.cell_row("e", "d", paper, np.array([23.0, 25.0]), np.array([10.0, 11.0]))
+    assert row[:5] == ("e", "d", 23.51, 24.0, 10.5)
+    assert row[6] == pytest.approx((10.5 - 23.51) / np.sqrt(6.22**2 / 25 + 0.5 / 2))
+    assert not ablation.consistent([row])
+    assert ablation.consistent([(*row[:6], -2.9)])
+    assert ablation.cell_row("e", "d", None, np.ones(2), np.ones(2))[5:] == (None, None)
+    outcome = ablation.outcome([row], "mnist", 2, 1, judged=True)
+    assert [claim.holds for claim in outcome.claims] == [False]
+    assert [
+        claim.holds for claim in ablation.outcome([row], "mnist", 2, 1, judged=False).claims
+    ] == [None]
+
+
+@pytest.mark.slow
+def test_the_run_on_digits_is_labeled_and_not_judged(monkeypatch):
+    monkeypatch.setattr(ablation, "CELLS", ((60, 4),))
+    monkeypatch.setattr(ablation, "train_clusters", lambda seeds, epochs: np.full((1, 2, 2), 60.0))
+    outcome = ablation.run(Context(images=datasets.digits(), jobs=1))
+    assert len(outcome.claims) == 1 + len(ablation.PRINTED)
+    assert [claim.holds for claim in outcome.claims] == [False, *[None] * len(ablation.PRINTED)]
+    cells = outcome.tables[0].rows[3:]
+    assert all(row[1].startswith("digits, 60 images") for row in cells)
+    assert all(row[2] is None for row in cells)  # there is nothing to compare
