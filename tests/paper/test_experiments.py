@@ -48,7 +48,12 @@ def test_six_quadratic_neurons_separate_six_clusters_and_linear_ones_do_not(monk
     outcome = clusters.outcome([quadratic, linear, softmax, *hidden], 100)
     assert hidden[-1].thresholded > 99
     assert hidden[0].thresholded < 90
-    assert [claim.holds for claim in outcome.claims] == [None, True, True]
+    assert [claim.holds for claim in outcome.claims] == [None, False, True, None]
+    assert outcome.claims[1].ours.startswith("only by thresholds: 65.")
+    assert "a line separates 0 of the 6 classes" in outcome.claims[1].ours
+    assert "a linear program finds 6 linear neurons" in outcome.claims[1].ours
+    assert {"ellipse", "hyperbola"} >= set(clusters.boundary_kinds(quadratic.network))
+    assert len(outcome.tables[1].rows) == 1
     assert "clusters" in outcome.figures
 
 
@@ -104,7 +109,7 @@ def test_complexity_finds_the_known_errors_in_the_printed_counts():
 
 def test_xor_claims_hold_for_two_seeds():
     outcome = xor.run(Context(seeds=2))
-    assert [claim.holds for claim in outcome.claims] == [True, True]
+    assert [claim.holds for claim in outcome.claims] == [True, True, True]
     assert outcome.tables[0].rows[0][-1] == "ellipse 2"
     assert outcome.tables[0].rows[1][-1] == "hyperbola 2"
 

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from quadric import datasets
 from quadric.paper.experiments import _xor as xor
 
 
@@ -46,3 +47,11 @@ def test_figure_shows_both_solutions():
     assert "hyperbola" in titles[0]
     assert "ellipse" in titles[1]
     assert all("= 0" in title for title in titles)
+
+
+def test_a_linear_neuron_classifies_at_most_three_points_correctly():
+    """Each class is a pair x, -x, so the mean of w'x + b is b for both classes."""
+    X, y = datasets.xor()
+    for label in (0, 1):
+        np.testing.assert_array_equal(X[y == label].mean(axis=0), 0)
+    assert max(xor.train_linear(seed) for seed in range(3)) == 3

@@ -65,6 +65,7 @@ PRINTED = (
 CELLS = ((600, 10), (600, 15), (1200, 10))  # images and hidden neurons; 5 epochs
 
 
+@np.errstate(over="ignore")  # exp overflows in the plain sigmoid if z is very negative
 def train_signs(
     F: Array, Y: Array, start: Array, rate: float, epochs: int, rng: np.random.Generator
 ) -> Array:

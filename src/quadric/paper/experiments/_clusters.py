@@ -1,16 +1,23 @@
 """Six clusters: one layer of six quadratic or linear neurons, and networks with a hidden layer."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from quadric import datasets
 from quadric._utils.arrays import Array
+from quadric.geometry import Quadric
 from quadric.network import Network
 from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table, new_figure
+from quadric.paper.experiments._linear_separation import (
+    separable_by_argmax,
+    separable_from_the_rest,
+)
 from quadric.plotting import plot_clusters, plot_regions
 
 RATE = 1e-4  # the paper's learning rate
@@ -85,6 +92,12 @@ def train(model: str, seed: int, epochs: int = EPOCHS) -> TrainedLayers:
     )
 
 
+def boundary_kinds(net: Network) -> list[str]:
+    """Return the kind of each neuron's boundary, for a network of one quadratic layer."""
+    layer: Any = net.layers[0]
+    return [str(Quadric(*parts).kind) for parts in zip(layer.Q, layer.W, layer.b, strict=True)]
+
+
 def run(context: Context) -> Outcome:
     """Train all networks with 5 seeds (3 seeds and a fifth of the epochs in a quick run)."""
     seeds, epochs = (5, EPOCHS) if context.full else (3, EPOCHS // 5)
@@ -111,6 +124,14 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
     linear, linear_argmax, *_ = medians["linear"]
     softmax = medians["linear, softmax"][1]
     count, whole = len({one.seed for one in trained}), epochs == EPOCHS
+    (X, y), _ = data(trained[0].seed)
+    alone, together = separable_from_the_rest(X, y), separable_by_argmax(X, y)
+    boundaries = [boundary_kinds(one.network) for one in trained if one.model == "quadratic"]
+    found = {kind for by_neuron in boundaries for kind in by_neuron}
+    kinds = Counter(
+        ", ".join(f"{number} {kind}" for kind, number in sorted(Counter(by_neuron).items()))
+        for by_neuron in boundaries
+    )
     claims = [
         Claim(
             "one layer of 6 quadratic neurons reaches 99.97 %",
@@ -120,18 +141,29 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
             best >= 99.9 if whole else None,
         ),
         Claim(
-            "a layer of 6 linear neurons cannot learn the clusters",
+            "a single-layer ANN cannot learn the clusters, because they are not linearly separable",
             "not shown",
-            f"{linear:.2f} % by thresholds, but {linear_argmax:.2f} % by argmax and {softmax:.2f} "
-            "% with softmax",
-            linear < 90,
+            f"only by thresholds: {linear:.2f} % of the points, and a line separates {sum(alone)} "
+            "of the 6 classes from all points of the others. "
+            f"By argmax, 6 linear neurons reach {linear_argmax:.2f} %, or {softmax:.2f} % with "
+            "softmax, and a linear program "
+            + ("finds" if together else "does not find")
+            + f" 6 linear neurons that separate all {len(X)} training points",
+            not together and linear_argmax < 90,
         ),
         Claim(
-            "linear neurons that decide independently need a hidden layer",
+            "if every neuron decides by its own threshold, linear neurons need a hidden layer",
             "not shown",
             f"{linear:.2f} % without one; 6 quadratic neurons ({parameters} parameters) are "
             f"matched to within 0.05 percentage points by {match}",
             linear < best - 0.05,
+        ),
+        Claim(
+            "the boundaries of the 6 quadratic neurons are ellipses and hyperbolas",
+            "a figure",
+            "; ".join(f"{text} for {seeds} of {count} seeds" for text, seeds in kinds.items())
+            + ("" if whole else f"; not judged: {epochs} of the {EPOCHS} epochs"),
+            found <= {"ellipse", "hyperbola"} if whole else None,
         ),
     ]
     table = Table(
@@ -143,13 +175,23 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         "class has the largest output.",
         {"by thresholds": ".2f", "by argmax": ".2f", "seconds": ".1f"},
     )
+    shown = [
+        (one.seed, *boundary_kinds(one.network)) for one in trained if one.model == "quadratic"
+    ]
+    boundary_table = Table(
+        "cluster_boundaries",
+        f"The kind of each quadratic neuron's boundary after {epochs} epochs",
+        ("seed", *(f"class {k}" for k in range(6))),
+        shown,
+        "From the coefficients of the neurons.",
+    )
     return Outcome(
         "clusters",
         "Six clusters, six neurons, no hidden layer",
         f"SGD with the paper's rate of {RATE} for {epochs} epochs ({seconds:.0f} s per run), 2000 "
         f"training and 500 test points per class, {count} seeds. The networks with hidden layers "
         "are trained with L-BFGS.",
-        [table],
+        [table, boundary_table],
         claims,
         {"clusters": draw(next(one for one in trained if one.model == "quadratic"))},
         {"epochs": epochs, "rate": RATE, "seeds": count, "seconds": seconds},

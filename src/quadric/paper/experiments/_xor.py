@@ -45,6 +45,8 @@ VARIANTS = (
     Variant("random, stopped at once", "N(0, 1)", 0.01, 1000, True, None),
 )
 
+LINEAR_EPOCHS = 200
+
 
 @dataclass(frozen=True)
 class TrainedNeuron:
@@ -80,6 +82,19 @@ def train(variant: Variant, seed: int) -> TrainedNeuron:
     )
 
 
+def train_linear(seed: int) -> int:
+    """Train one linear neuron; return the most points it classified correctly after any epoch."""
+    X, y = datasets.xor()
+    net = Network.create(2, [("linear", 1, "logistic")], init="normal", scale=1.0, rng=seed)
+    counts = []
+
+    def after(epoch: Any) -> None:
+        counts.append(int(((net.logits(X)[:, 0] > 0) == (y == 1)).sum()))
+
+    net.fit(X, y, learning_rate=0.1, epochs=LINEAR_EPOCHS, rng=seed, callback=after)
+    return max(counts)
+
+
 def run(context: Context) -> Outcome:
     """Train every variant with every seed, and compare the boundaries with the paper's."""
     seeds = context.seeds or 50
@@ -112,12 +127,36 @@ def run(context: Context) -> Outcome:
                     solved == seeds and list(kinds) == [variant.expected],
                 )
             )
+    most = context.map(train_linear, [(seed,) for seed in range(seeds)], "xor")
+    rows.append(
+        (
+            "none (linear)",
+            f"{LINEAR_EPOCHS} epochs",
+            0.1,
+            LINEAR_EPOCHS,
+            f"{sum(count == 4 for count in most)}/{seeds}",
+            None,
+            f"line; at most {max(most)} of 4 points",
+        )
+    )
+    claims.append(
+        Claim(
+            "one linear neuron cannot learn XOR",
+            "stated",
+            f"{sum(count == 4 for count in most)} of {seeds} solved; at most {max(most)} of 4 "
+            "points after any epoch. Proof: each class consists of two opposite points x and -x. "
+            "The mean of w'x + b over them is b, so b would have to be negative for one class and "
+            "positive for the other",
+            max(most) < 4,
+        )
+    )
     table = Table(
         "xor",
-        "XOR with one quadratic neuron, w = b = 0 at the start",
+        "XOR with one neuron, w = b = 0 at the start",
         ("Q at the start", "trained", "rate", "epochs (median)", "4 of 4", "paper", "ours"),
         rows,
-        "The paper does not state when training stops. The last two rows show that it matters.",
+        "The paper does not state when training stops. The third and fourth row show that it "
+        "matters. The last row is a linear neuron, which starts from w, b ~ N(0, 1).",
     )
     return Outcome(
         "xor",
