@@ -37,7 +37,7 @@ def test_json_output_is_valid(tmp_path):
     assert result.returncode == 0, result.stderr
     (xor,) = json.loads(result.stdout)["experiments"]
     assert xor["tables"]["xor"][0]["ours"] == "ellipse 2"
-    assert [claim["holds"] for claim in xor["claims"]] == [True, True]
+    assert [claim["holds"] for claim in xor["claims"]] == [True, True, True]
 
 
 def test_unwritable_output_is_a_one_line_error(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from quadric import datasets
 from quadric.paper.experiments import Context
 from quadric.paper.experiments import _ablation as ablation
+from quadric.paper.experiments._statistics import Sample
 from quadric.reference import _as_printed as as_printed
 from quadric.reference import train_logistic, train_qnn, train_rpqnn
 
@@ -41,8 +42,8 @@ def test_six_clusters_reveal_the_wrong_sign_and_xor_does_not():
     assert (printed < 75).all()
     assert ablation.train_xor().tolist() == [50, 50]
     rows = ablation.sign_rows(scores, ablation.train_xor(), 3)
-    assert not ablation.consistent(rows)
-    assert ablation.consistent(rows[2:])
+    assert ablation.verdict(rows) is False
+    assert ablation.verdict(rows[2:]) is True
 
 
 @pytest.mark.parametrize("model", ["qnn", "rpqnn"])
@@ -87,12 +88,13 @@ def test_each_printed_version_changes_one_update(version):
 
 
 def test_z_and_verdict_of_a_cell():
-    paper = {"mean": 23.51, "std": 6.22}
+    paper = Sample(23.51, 6.22, 35.19, 13.68, 25)
     row = ablation.cell_row("e", "d", paper, np.array([23.0, 25.0]), np.array([10.0, 11.0]))
     assert row[:5] == ("e", "d", 23.51, 24.0, 10.5)
     assert row[6] == pytest.approx((10.5 - 23.51) / np.sqrt(6.22**2 / 25 + 0.5 / 2))
-    assert not ablation.consistent([row])
-    assert ablation.consistent([(*row[:6], -2.9)])
+    assert ablation.verdict([row]) is False
+    assert ablation.verdict([(*row[:6], -3.9)]) is None
+    assert ablation.verdict([(*row[:6], -1.9)]) is True
     assert ablation.cell_row("e", "d", None, np.ones(2), np.ones(2))[5:] == (None, None)
     outcome = ablation.outcome([row], "mnist", 2, 1, judged=True)
     assert [claim.holds for claim in outcome.claims] == [False]
