@@ -47,8 +47,8 @@ def test_a_difference_of_differences_is_significant_as_often_as_stated():
 
 def test_samples_without_spread_or_with_one_run():
     one, two = Sample(1.0, 0.0, 1.0, 1.0, 5), Sample(2.0, 0.0, 2.0, 2.0, 5)
-    assert contrast((1, two), (-1, one)) == Comparison(1.0, 0.0, math.inf, 0.0)
-    assert contrast((1, one), (-1, one)) == Comparison(0.0, 0.0, 0.0, 1.0)
+    assert contrast((1, two), (-1, one)) == Comparison(1.0, 0.0, None, 0.0)
+    assert contrast((1, one), (-1, one)) == Comparison(0.0, 0.0, None, 1.0)
     assert contrast((1, sample_of([3])), (-1, one)) == Comparison(2.0, None, None, 1.0)
 
 

@@ -55,15 +55,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of means. `error` and `t` are None if a sample has a single run.
+    """A comparison of means.
 
     Attributes
     ----------
     difference : float
     error : float or None
-        The standard error of the difference.
+        The standard error of the difference; None if a sample has a single run.
     t : float or None
-        The difference in standard errors.
+        The difference in standard errors; None if the standard error is None or 0.
     p : float
         Two-sided. In a family, it is adjusted by Holm's method.
     """
@@ -96,12 +96,7 @@ def contrast(*terms: tuple[float, Sample]) -> Comparison:
     variances = [(factor * (sample.std or 0.0)) ** 2 / sample.runs for factor, sample in terms]
     error = math.sqrt(sum(variances))
     if error == 0:
-        return Comparison(
-            difference,
-            0.0,
-            0.0 if difference == 0 else math.copysign(math.inf, difference),
-            float(difference == 0),
-        )
+        return Comparison(difference, 0.0, None, float(difference == 0))
     freedom = error**4 / sum(
         variance**2 / (sample.runs - 1)
         for variance, (_, sample) in zip(variances, terms, strict=True)
