@@ -212,6 +212,7 @@ def test_the_grid_on_digits_is_labeled_and_not_compared(tmp_path):
         again = mnist.run(context, tasks)
     assert outcome.name == "digits"
     assert "This is not MNIST" in outcome.summary
+    assert set(outcome.figures) <= set(outcome.captions)
     assert "digits" in outcome.summary
     assert seen[-1][0] == pytest.approx(seen[-1][1])
     assert again.tables[0].rows == outcome.tables[0].rows

@@ -33,7 +33,16 @@ def outcome():
         Claim("nothing to judge", "-", "-", None),
     ]
     facts = {"data": "digits", "source": "scikit-learn"}
-    return Outcome("sample", "A sample", "What was done.", [table], claims, {"line": figure}, facts)
+    return Outcome(
+        "sample",
+        "A sample",
+        "What was done.",
+        [table],
+        claims,
+        {"line": figure},
+        facts,
+        {"line": "A line <rises>."},
+    )
 
 
 @pytest.fixture
@@ -59,6 +68,7 @@ def test_the_page_is_escaped_and_self_contained(page):
     assert "it &lt;holds&gt;" in html  # names are not interpreted as markup
     assert "Numbers &amp; &lt;signs&gt;" in html
     assert "<strong>1 of 2</strong>" in html  # claims that hold, of those judged
+    assert "A line &lt;rises&gt;.</figcaption>" in html
     assert "digits" in html  # the data used
     assert "scikit-learn" in html
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)

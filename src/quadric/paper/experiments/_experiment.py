@@ -138,6 +138,8 @@ class Outcome:
         The figures by file name.
     facts : dict
         Settings and measurements worth keeping, such as data, seeds and seconds.
+    captions : dict of str
+        A sentence about each figure, by the figure's file name.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Outcome:
     claims: list[Claim] = field(default_factory=list)
     figures: dict[str, Figure] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    captions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

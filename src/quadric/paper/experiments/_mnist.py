@@ -8,7 +8,7 @@ from quadric.datasets import ImageData
 from quadric.paper.experiments._experiment import Context, Outcome
 from quadric.paper.experiments._mnist_cells import cells_of, paper_table
 from quadric.paper.experiments._mnist_claims import RULE, claims_of
-from quadric.paper.experiments._mnist_figures import figures
+from quadric.paper.experiments._mnist_figures import CAPTIONS, figures
 from quadric.paper.experiments._mnist_tables import tables
 from quadric.paper.sweep import SIZES, Recipe, Run, Task, run_sweep, table_tasks
 
@@ -110,6 +110,7 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             **facts,
             "processors": sorted({run.environment.cpu for run in runs}),
         },
+        {f"{data.name}_{what}": caption for what, caption in CAPTIONS.items()},
     )
 
 
