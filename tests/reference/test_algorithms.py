@@ -133,6 +133,26 @@ def test_upper_triangular_Q_of_section_5(two_layers):
     np.testing.assert_allclose(z, cache.z[1], atol=1e-13)
 
 
+def test_derivative_by_a_matrix_of_section_2():
+    """The definition [dF/dA_ij] gives xx'; M(x) moves q_ij and q_ji together."""
+    rng = np.random.default_rng(8)
+    Q, x = rng.normal(size=(3, 3)), rng.normal(size=3)
+    Q = (Q + Q.T) / 2
+    defined = difference(lambda: x @ Q @ x, Q)
+    np.testing.assert_allclose(defined, np.outer(x, x), atol=1e-8)
+    np.testing.assert_allclose(difference(lambda: x @ Q @ x, Q, symmetric=True), M(x), atol=1e-8)
+    assert np.abs(defined - M(x)).max() > 0.01
+
+
+def test_storage_of_section_5_halves_the_gradient():
+    """With the whole coefficient in q_ij and q_ji = 0, the derivative is x_i x_j, not M(x)."""
+    rng = np.random.default_rng(9)
+    Q, x = np.triu(rng.normal(size=(3, 3))), rng.normal(size=3)
+    stored = np.triu(difference(lambda: x @ Q @ x, Q), 1)
+    np.testing.assert_allclose(2 * stored, np.triu(M(x), 1), atol=1e-7)
+    assert np.abs(stored).max() > 0.01
+
+
 # ---- correct gradients, by differences -----------------------------------------------------
 
 
@@ -294,6 +314,24 @@ def test_differences_between_printed_and_counted():
     assert printed["rpqnn", "extra update"](m, n) - over_printed == 2 * m * n
     both = counted["rpqnn", "backward"](m, n) + counted["rpqnn", "update"](m, n)
     assert both - printed["rpqnn", "text backward and update"](m, n) == 4 * m
+
+
+def test_printed_counts_of_the_reduced_update_contradict_each_other():
+    m, n = 10, 30
+    printed = as_printed.COUNTS
+    table = printed["ann", "update"](m, n) + printed["rpqnn", "extra update"](m, n)
+    backward = printed["ann", "backward"](m, n) + printed["rpqnn", "extra backward"](m, n)
+    text = printed["rpqnn", "text backward and update"](m, n) - backward
+    assert table == 4 * m * n + 8 * m
+    assert text == 2 * m * n + 4 * m == counts.RPQNN_UPDATE_REUSING(m, n)
+
+
+def test_printed_count_of_each_Q_is_that_of_all_neurons():
+    m, n = 10, 30
+    M_a = n * n  # shared by the neurons
+    one_neuron = counts.COUNTS["qnn", "update"](1, n) - counts.COUNTS["ann", "update"](1, n) - M_a
+    assert one_neuron == n * (n + 1) // 2
+    assert as_printed.COUNTS["qnn", "extra update"](m, n) > m * one_neuron
 
 
 def test_memory_and_parameters():
