@@ -244,7 +244,7 @@ def _form_claims(forms: dict[str, tuple[Any, ...]]) -> list[Claim]:
             f"counts give {cached[3]:.2f} if V is computed without the zeros of A, {literal[3]:.2f}"
             f" with the block product, and {kronecker[3]:.2f} with the full Kronecker product. "
             f"The times in NumPy are {cached[5]:.2f}, {literal[5]:.2f} and {kronecker[5]:.2f} times"
-            " those of the ANN. Only a product with all the zeros of A comes near 3.67",
+            " those of the ANN. The products as printed, with all zeros of A, come nearest to 3.67",
             None,
             paper_holds=False,
         ),
