@@ -21,7 +21,8 @@ def test_training_on_iris(iris):
     confusion = np.array(trained.report.confusion)
     assert confusion.sum() == 150
     assert np.trace(confusion) / 150 == pytest.approx(scores["this model"])
-    tie = boundary(trained.model, "versicolor", "virginica")  # in the user's units: centimeters
+    single = train(open_table(iris), ColumnOptions("species"), Settings(hidden=(), cv=5))
+    tie = boundary(single.model, "versicolor", "virginica")  # in the user's units: centimeters
     X = load_iris().data[50:]
     right = (tie.value(X) > 0) == (np.arange(100) < 50)
     assert right.mean() > 0.95
