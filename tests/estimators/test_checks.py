@@ -99,6 +99,11 @@ FAILURES = [
         [{"learning_rate": "invscaling"}],
         EQUIVALENCE,
     ),
+    (
+        "the rate falls too fast for an accuracy of 0.83 (MLPClassifier: 0.54 for two classes)",
+        [{"learning_rate": "invscaling"}],
+        ("check_classifiers_train",),
+    ),
     ("copies of one sample may be trained on and held out", [EARLY], EQUIVALENCE),
     (
         "sums in another order differ by the rounding of float32, and the check allows 1e-7",
