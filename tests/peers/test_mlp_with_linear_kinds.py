@@ -1,6 +1,6 @@
 """scikit-learn's tests of its networks, with linear layers and the default values of an MLP."""
 
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from typing import Any
 
 import sklearn.neural_network
@@ -9,27 +9,26 @@ from quadric import QuadraticClassifier, QuadraticRegressor
 from tests.peers.differences import LINEAR_KINDS as EXPECTED  # noqa: F401
 from tests.peers.substitution import import_tests
 
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LinearClassifier(QuadraticClassifier):
-    hidden_layer_sizes: Any = (100,)
-    layer_kinds: Any = "linear"
-    activation: str = "relu"
-    solver: str = "adam"
-    alpha: Any = 1e-4
-    max_iter: int = 200
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LinearRegressor(QuadraticRegressor):
-    hidden_layer_sizes: Any = (100,)
-    layer_kinds: Any = "linear"
-    activation: str = "relu"
-    solver: str = "adam"
-    alpha: Any = 1e-4
-    max_iter: int = 200
+MLP_DEFAULTS = {
+    "hidden_layer_sizes": (100,),
+    "layer_kinds": "linear",
+    "activation": "relu",
+    "solver": "adam",
+    "alpha": 1e-4,
+    "max_iter": 200,
+}
 
 
+def with_defaults_of_mlp(name, base):
+    """Return a subclass with other default values."""
+    fields = [(field, Any, value) for field, value in MLP_DEFAULTS.items()]
+    own = {"__module__": __name__}
+    options = {"eq": False, "repr": False, "kw_only": True}
+    return make_dataclass(name, fields, bases=(base,), namespace=own, **options)
+
+
+LinearClassifier = with_defaults_of_mlp("LinearClassifier", QuadraticClassifier)
+LinearRegressor = with_defaults_of_mlp("LinearRegressor", QuadraticRegressor)
 CLASSES = {"MLPClassifier": LinearClassifier, "MLPRegressor": LinearRegressor}
 NAME = "sklearn.neural_network.tests.test_mlp"
 globals().update(import_tests(NAME, sklearn.neural_network, CLASSES))

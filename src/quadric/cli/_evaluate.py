@@ -51,8 +51,9 @@ def evaluate(
 ) -> None:
     """Score a model on a table that contains the target.
 
-    Every score is printed with its 95% bootstrap interval and next to a baseline: the most
-    frequent class in training, or the mean of the target in training.
+    Every score is printed with its 95% bootstrap interval and next to the scores of two baselines:
+    the most frequent class or the mean of the target, and logistic or linear regression. The
+    second one needs a model that was trained with `quadric train`.
     """
     check_exists(model, data)
     with errors_as_one_line():
