@@ -10,21 +10,9 @@ from scipy.stats import special_ortho_group
 from quadric.geometry import Quadric
 from quadric.geometry._conic_arcs import arcs
 from quadric.geometry._surface_meshes import MESHES, surface_meshes
+from tests.support.conics import CONICS
 
 # diagonal of Q, w, b
-PLANE = {
-    "circle": ((1, 1), (0, 0), -1),
-    "ellipse": ((1, 3), (0, 0), -1),
-    "hyperbola": ((1, -2), (0, 0), -1),
-    "parabola": ((1, 0), (0, 1), 0),
-    "crossing lines": ((1, -2), (0, 0), 0),
-    "parallel lines": ((1, 0), (0, 0), -1),
-    "coincident lines": ((1, 0), (0, 0), 0),
-    "line": ((0, 0), (1, 0), 1),
-    "point": ((1, 3), (0, 0), 0),
-    "empty": ((1, 3), (0, 0), 1),
-    "everything": ((0, 0), (0, 0), 0),
-}
 SPACE = {
     "ellipsoid": ((1, 2, 3), (0, 0, 0), -1),
     "empty (imaginary ellipsoid)": ((1, 2, 3), (0, 0, 0), 1),
@@ -74,7 +62,7 @@ LINE = {
 }
 EXAMPLES = [
     pytest.param(name, *example, id=f"{name}, n = {len(example[1])}")
-    for table in (LINE, PLANE, SPACE, BEYOND)
+    for table in (LINE, CONICS, SPACE, BEYOND)
     for name, example in table.items()
 ]
 
@@ -114,7 +102,7 @@ def test_kind_does_not_change_when_moved(kind, diagonal, w, b, seed, factor, sca
 
 def test_coincident_lines_shifted_far_along_themselves():
     """The shift leaves larger rounding errors in b than the size of b suggests."""
-    q = Quadric(*moved(*PLANE["coincident lines"], np.random.default_rng(109942), shift=1e3))
+    q = Quadric(*moved(*CONICS["coincident lines"], np.random.default_rng(109942), shift=1e3))
     assert q.kind == "coincident lines"
 
 
@@ -299,11 +287,11 @@ def equation_scale(q, x):
     return abs(q.b) + np.linalg.norm(q.w) * size + np.linalg.norm(q.Q, 2) * size**2
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PLANE if kind not in ("empty", "everything")])
+@pytest.mark.parametrize("kind", [kind for kind in CONICS if kind not in ("empty", "everything")])
 @given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([0.3, 1.0, 30.0, 3000.0]))
 def test_drawn_arcs_satisfy_the_equation(kind, seed, scale):
     rng = np.random.default_rng(seed)
-    q = Quadric(*moved(*PLANE[kind], rng, shift=2, scale=scale))
+    q = Quadric(*moved(*CONICS[kind], rng, shift=2, scale=scale))
     window = (-4 * scale, 4 * scale, -4 * scale, 4 * scale)
     pieces = arcs(q, window)
     assert pieces  # after a shift by 2 sizes, a part of it is in the window
@@ -562,3 +550,10 @@ def test_a_matrix_keeps_the_kind():
     line = q.preimage([[1e-5], [0], [0]], [-1e3, 0, 0])
     assert line.kind == "two points"
     np.testing.assert_allclose(line.nearest([1e8]), 1e8 + 1e5 / np.sqrt(1.2), rtol=1e-9)
+
+
+def test_distance_to_an_ellipse_that_is_tiny_from_far_away():
+    tiny = Quadric([[3, 1], [1, 2]], [-1e-40, 0], -1e-80)
+    points = np.array([[3.0, 4.0], [-1.0, 0.0], [1e-3, 0.0]])
+    np.testing.assert_allclose(tiny.distance(points), np.linalg.norm(points, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(tiny.nearest(points), 0.0, atol=1e-12)

@@ -2,10 +2,11 @@
 
 This package may import `network`, `core` and `geometry`, and `pipelines` for scalers. Each module
 converts one family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic
-regression) and `_layers.py` (kinds of neurons). `_separation.py` builds a network from the smallest
-ellipsoids around classes.
+regression), `_layers.py` (kinds of neurons) and `_fold.py` (several layers into one).
+`_separation.py` builds a network from the smallest ellipsoids around classes.
 """
 
+from quadric.convert._fold import fold, fold_bilinear
 from quadric.convert._layers import Reduction, to_quadratic, to_reduced
 from quadric.convert._models import (
     from_ellipsoids,
@@ -17,6 +18,8 @@ from quadric.convert._models import (
 
 __all__ = [
     "Reduction",
+    "fold",
+    "fold_bilinear",
     "from_ellipsoids",
     "from_gaussians",
     "from_polynomial_logistic",

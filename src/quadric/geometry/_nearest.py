@@ -20,6 +20,7 @@ import numpy as np
 from quadric._utils.arrays import Array
 
 ITERATIONS = 200
+CACHED = 2**14  # numbers in an array that stays in the processor's cache
 EPS = float(np.finfo(np.float64).eps)
 MAX_R = 1e100  # at larger r, a component of the gradient is practically zero
 
@@ -44,8 +45,10 @@ def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touch
         d[:, curved] = -gradient[:, curved] / (2 * eigenvalues[curved])
         return d
     for sign in (1.0, -1.0):
-        rows = sign * value > 0
-        if rows.any():
+        above = np.flatnonzero(sign * value > 0)
+        count = max(1, CACHED // len(eigenvalues))
+        for start in range(0, len(above), count):
+            rows = above[start : start + count]
             d[rows] = _steps_down(sign * eigenvalues, sign * value[rows], sign * gradient[rows])
     return d
 

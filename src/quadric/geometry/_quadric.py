@@ -224,7 +224,11 @@ class Quadric(QuadraticFunction):
             F += form.slope * y[:, form.flat]
             g[:, form.flat] += form.slope
         touches = shape.level == 0 and shape.met[1] == 0 and not shape.slanted
-        steps = steps_to_surface(form.eigenvalues, F, g, touches=touches) @ form.directions
+        steps = steps_to_surface(form.eigenvalues, F, g, touches=touches)
+        lost = np.isnan(steps).any(axis=1)
+        if lost.any():  # from here, the surface is as small as a point: its size is rounded away
+            steps[lost] = steps_to_surface(form.eigenvalues, F[lost], g[lost], touches=True)
+        steps = steps @ form.directions
         return steps if touches else self._polish(X, steps)
 
     def _polish(self, X: Array, steps: Array) -> Array:

@@ -1,0 +1,136 @@
+"""The nearest change of class: distances to the ties with every rival class."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+from quadric.certify._distances import EPS, Spectrum, distances, gamma, lower_bounds
+from quadric.certify._scores import Scores
+from quadric.geometry._affine_map import AffineMap
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """What is known about each row; the arrays are filled in place."""
+
+    distance: Array
+    radius: Array
+    step: Array
+    predicted: Array
+    becomes: Array
+
+    @classmethod
+    def unknown(cls, count: int, n: int) -> "Nearest":
+        """Nothing is known yet about `count` rows with n free coordinates."""
+        distance, radius = np.full((2, count), np.inf)
+        predicted, becomes = np.zeros((2, count), dtype=int)
+        return cls(distance, radius, np.zeros((count, n)), predicted, becomes)
+
+    def part(self, rows: slice) -> "Nearest":
+        """Views of some rows."""
+        return Nearest(*(array[rows] for array in self.__dict__.values()))
+
+
+@dataclass(frozen=True)
+class _Problems:
+    """The scores and gradients of all classes at a block of rows, with bounds of their errors."""
+
+    z: Array
+    z_error: Array
+    slopes: Sequence[Array]
+    slope_error: Array
+
+    def tie(self, c: int, k: int, rows: Array) -> tuple[Array, Array, Array, Array]:
+        """F = z_c - z_k, its gradient, and the bounds of their errors."""
+        F = self.z[rows, c] - self.z[rows, k]
+        F_error = (self.z_error[rows, c] + self.z_error[rows, k] + EPS * np.abs(F)) * (1 + 8 * EPS)
+        g_error = (self.slope_error[rows, c] + self.slope_error[rows, k]) * (1 + 8 * EPS)
+        return F, self.slopes[c][rows] - self.slopes[k][rows], F_error, g_error
+
+
+class Search:
+    """The nearest changes of class in the free coordinates.
+
+    Parameters
+    ----------
+    scores : Scores
+        The scores of the classes.
+    free : array of int
+        The coordinates that may change.
+    sizes : array
+        The unit of length along each coordinate.
+    """
+
+    def __init__(self, scores: Scores, free: Array, sizes: Array) -> None:
+        n = len(scores.space.names)
+        if scores.change.A.ndim == 1 and len(free) == n:
+            A = scores.change.A * sizes
+        else:
+            A = scores.change.matrix[:, free] * sizes[free]
+        # from steps in the free coordinates, in their units, to steps of u
+        self.change = AffineMap(A, np.zeros(len(scores.change.t)))
+        self.scores = scores
+        largest = np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2) if A.size else 0.0
+        self.stretch = float(largest) * (1 + 1e-6)
+        self.sizes_Q = np.linalg.norm(scores.Q, axis=(1, 2))
+        self.sizes_W = np.linalg.norm(scores.W, axis=1)
+        self._spectra: dict[tuple[int, int], Spectrum] = {}
+        self._lock = threading.Lock()
+
+    def spectrum(self, c: int, k: int) -> Spectrum:
+        """The spectrum of the second-order part of z_c - z_k, computed once per pair."""
+        if c > k:
+            return self.spectrum(k, c).negated()
+        if (c, k) not in self._spectra:
+            D = self.scores.Q[c] - self.scores.Q[k]
+            A = self.change.pull_back(self.change.pull_back(D).T)
+            error = gamma(2 * len(D)) * (self.sizes_Q[c] + self.sizes_Q[k]) * self.stretch**2
+            found = Spectrum.of((A + A.T) / 2, float(error))
+            with self._lock:
+                self._spectra[c, k] = found
+        return self._spectra[c, k]
+
+    def run(self, X: Array, nearest: Nearest) -> None:
+        """Find the nearest changes of class for a block of rows."""
+        u, V, z, z_error = self.scores.at(X)
+        slopes = [self.change.pull_back(2 * v + w) for v, w in zip(V, self.scores.W, strict=True)]
+        size = np.linalg.norm(u, axis=1)[:, None]
+        steep = 2 * self.sizes_Q * size + self.sizes_W
+        moved = 2 * self.sizes_Q * self.scores.rounding(X)[:, None]
+        slope_error = (gamma(3 * u.shape[1]) * steep + moved) * self.stretch
+        problems = _Problems(z, z_error, slopes, slope_error)
+        nearest.predicted[:] = nearest.becomes[:] = z.argmax(axis=1)
+        for c in np.unique(nearest.predicted).tolist():
+            self._visit_rivals(c, np.flatnonzero(nearest.predicted == c), problems, nearest)
+
+    def _visit_rivals(self, c: int, rows: Array, problems: _Problems, nearest: Nearest) -> None:
+        """Visit the rivals of class c at each row, the most promising first."""
+        rivals = [k for k in range(len(self.scores.b)) if k != c]
+        bounds = np.empty((len(rows), len(rivals)))
+        for j, k in enumerate(rivals):
+            F, g, F_error, g_error = problems.tie(c, k, rows)
+            spectrum = self.spectrum(c, k)
+            lowest = float(spectrum.lam.min(initial=0.0)) - spectrum.error
+            slope = np.linalg.norm(g, axis=1) * (1 + gamma(g.shape[1])) + g_error
+            bounds[:, j] = lower_bounds(lowest, F - F_error, slope) * (1 - 16 * EPS)
+        order = np.argsort(bounds, axis=1)
+        for rival in order.T:
+            bound = np.take_along_axis(bounds, rival[:, None], axis=1)[:, 0]
+            is_near = bound < nearest.distance[rows]
+            far = rows[~is_near]  # cannot be nearer, but limits what is proven
+            nearest.radius[far] = np.minimum(nearest.radius[far], bound[~is_near])
+            for j in np.unique(rival[is_near]).tolist():
+                self._solve(c, rivals[j], rows[is_near & (rival == j)], problems, nearest)
+
+    def _solve(self, c: int, k: int, rows: Array, problems: _Problems, nearest: Nearest) -> None:
+        """Compute the distances to the tie of classes c and k."""
+        found = distances(self.spectrum(c, k), *problems.tie(c, k, rows))
+        nearest.radius[rows] = np.minimum(nearest.radius[rows], found.radii)
+        nearer = found.lengths < nearest.distance[rows]
+        better = rows[nearer]
+        nearest.distance[better] = found.lengths[nearer]
+        nearest.step[better] = found.steps[nearer] @ found.V.T
+        nearest.becomes[better] = k
