@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quadric.training._run import History
+    from quadric.training._history import History
 
 __all__ = [
     "DatasetError",

@@ -377,6 +377,45 @@ def test_partial_fit_refuses_unsupported_options():
         QuadraticClassifier(early_stopping=True).partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="class_weight 'balanced' is not supported"):
         QuadraticClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
+    for options in ({"early_stopping": True}, {"class_weight": "balanced"}, {"solver": "lbfgs"}):
+        assert not hasattr(QuadraticClassifier(**options), "partial_fit")
+
+
+def test_class_weights_apply_to_parts_of_the_classes():
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier((), solver="sgd", class_weight={2: 3.0}, random_state=0)
+    weighted = clone(model).set_params(class_weight=None)
+    for rows in (y < 2, y > 0):  # the first call lacks the class that has a weight
+        model.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+        weight = np.where(y == 2, 3.0, 1.0)[rows]
+        weighted.partial_fit(X[rows], y[rows], sample_weight=weight, classes=[0, 1, 2])
+    assert np.array_equal(model.coefs_[0], weighted.coefs_[0])
+    with pytest.raises(ValueError, match="a dict cannot weight several labels"):
+        model.set_params(solver="lbfgs").fit(X, np.eye(3, dtype=int)[y])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "adam", "dtype": "float32"},
+        {"solver": "sgd", "learning_rate": "invscaling"},
+        {"solver": "adam", "early_stopping": True},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_batch_of_weighted_samples_equals_repeated_ones(options):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::3], y[::3]
+    weight = np.arange(50) % 3
+    repeated = np.repeat(np.arange(50), weight)
+    one = QuadraticClassifier((4,), max_iter=20, random_state=0, **options)
+    other = clone(one).fit(X[repeated], y[repeated])
+    one.fit(X, y, sample_weight=weight)
+    assert np.array_equal(one.coefs_[1], other.coefs_[1])
+    assert one.loss_curve_ == other.loss_curve_
+    assert one.t_ == other.t_
+    if not one.early_stopping:
+        assert one.t_ == one.n_iter_ * len(repeated)
 
 
 def test_class_weights_shift_the_prior():
@@ -409,22 +448,22 @@ def test_balanced_classes_count_samples_by_their_weight(model):
 def test_balanced_labels_match_scikit_learn_without_weights():
     rng = np.random.default_rng(0)
     for y in (rng.integers(0, 3, 50), (rng.random((50, 2)) < [0.2, 0.7]).astype(int)):
-        np.testing.assert_allclose(
-            with_class_weight("balanced", y, None), compute_sample_weight("balanced", y)
-        )
+        balanced = with_class_weight("balanced", np.unique(y), y, None)
+        np.testing.assert_allclose(balanced, compute_sample_weight("balanced", y))
     weight = np.array([1.0, 1.0, 0.0])  # a class without weight is not counted
-    assert with_class_weight("balanced", np.array([0, 0, 1]), weight).tolist() == [1.0, 1.0, 0.0]
+    y = np.array([0, 0, 1])
+    assert with_class_weight("balanced", np.unique(y), y, weight).tolist() == [1.0, 1.0, 0.0]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_early_stopping_with_tiny_classes():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])
-    rows = np.r_[0:50, 50:51, 100:150]  # one versicolor
+    rows = np.r_[0:50, 50:51, 100:142, 143:150]  # one versicolor, and no sample twice
     model = QuadraticClassifier((), early_stopping=True, random_state=0, max_iter=3)
     for seed in range(5):
         model.set_params(random_state=seed).fit(X[rows], names[y[rows]])
-        assert model.t_ == 3 * 91  # ten are held out, never the only one of a class
+        assert model.t_ == 3 * 90  # ten are held out, never the only one of a class
     few = np.arange(0, 150, 8)[:20]
     assert set(model.fit(X[few], names[y[few]]).classes_) == set(names)
     assert len(model.validation_scores_) == 3
@@ -659,7 +698,9 @@ def test_dtype_is_that_of_the_parameter_or_the_data(dtype):
     for given in (np.float32, np.float64):
         model = QuadraticClassifier((4,), dtype=dtype).fit(X.astype(given), y)
         assert model.network_.dtype == np.dtype(dtype or given)
-        assert model.predict_proba(X.astype(given)).dtype == model.network_.dtype
+        for new in (np.float32, np.float64):
+            wanted = np.result_type(new, model.network_.dtype)  # as in MLPClassifier
+            assert model.predict_proba(X.astype(new)).dtype == wanted
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def fit_by_batches(net, X, Y, loss, *, rng, offset=None, sample_weight=None, **o
     """Train through the mini-batch path, with batches of one sample."""
     samples, options = Samples(X, Y, sample_weight, offset), Options(**options)
     stack, state = Stack(net.layers, net.activations, loss), TrainingState()
-    state.begin(len(samples), options)
+    state.begin(samples, options)
     stepper = MiniBatch(stack, samples, options, state)
     watch = Watch(stack, samples, options, state, stepper.l2)
     run_epochs(stepper, lambda: stepper, watch, rng=rng)

@@ -14,7 +14,6 @@ ROUNDING = (
 )
 QUADRATIC = "the model has squares and products, where that of the test is linear"
 PENALTY = "alpha='auto' penalizes more, so that the model does not fit noise of the training data"
-RATE = "learning_rate_init=0.2 is too large for a quadratic output"
 FLOAT32 = "L-BFGS stops elsewhere with float32, because the features are not scaled"
 
 LINEAR_KINDS = {
@@ -30,8 +29,6 @@ OUR_DEFAULTS = {
     "test_fit": PRIVATE,
     "test_gradient": PRIVATE,
     "test_lbfgs_regression?X0-y0?": PENALTY,
-    "test_multilabel_classification": RATE,
-    "test_partial_fit_classification": RATE,
     "test_predict_proba_multilabel": PENALTY,
     "test_verbose_sgd": STDERR,
     "test_early_stopping_stratified": SINGLE,

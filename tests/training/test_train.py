@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from quadric import (
     DivergenceError,
+    Linear,
     Network,
     QuadraticClassifier,
     QuadraticLogisticRegression,
@@ -24,6 +25,7 @@ from quadric import (
     load,
 )
 from quadric.core._stack import Stack
+from quadric.training._divergence import Watch
 from quadric.training._mini_batch import MiniBatch
 from quadric.training._run import Options, Samples, TrainingState
 from quadric.training._train import train
@@ -227,6 +229,45 @@ def test_a_lowered_rate_rises_again():
     for call in range(1, 12):
         model.partial_fit(X, y)
         assert model._state.damping == min(1.0, damping * 2**call)
+
+
+def test_a_rate_that_fails_again_rises_more_slowly():
+    net, state = Network([Linear([[1.0]], [0.0])], ["identity"]), TrainingState(damping=1e-3)
+    state.failed_calls = 3
+    samples = Samples(np.ones((2, 1)), np.ones((2, 1)))
+    watch = Watch(Stack(net.layers, net.activations), samples, Options(resume=True), state, 0.0)
+    for call in range(1, 13):
+        watch.end_call()
+        assert state.damping == 1e-3 * 2 ** (call // 4)
+    state.recoveries = 1
+    watch.end_call()
+    assert state.failed_calls == 4
+    state.recoveries, state.damping = 0, 1.0
+    for _ in range(128):
+        assert state.failed_calls == 4
+        watch.end_call()
+    assert state.failed_calls == 0
+
+
+@pytest.mark.filterwarnings("ignore:Training diverged")
+def test_a_single_step_that_diverges_is_undone():
+    X, y = digits()
+    X, y = X[:200], y[:200]
+    model = QuadraticClassifier(solver="sgd", learning_rate_init=0.5, random_state=0)
+    for _ in range(50):
+        model.partial_fit(X, y, classes=np.arange(10))
+    assert model._state.failed_calls > 0
+    assert max(model.loss_curve_) < 10 * model.loss_curve_[0]
+    assert model.score(X, y) > 0.98
+
+
+def test_a_batch_that_fails_at_every_rate_does_not_lower_the_rate():
+    X, y = digits()
+    model = QuadraticClassifier((), solver="sgd", random_state=0)
+    model.partial_fit(X, y, classes=np.arange(10))
+    with pytest.raises(DivergenceError, match="lowered 12 times before"):
+        model.partial_fit(np.full((3, 64), 1e200), y[:3])
+    assert model._state.damping == 1.0
 
 
 @pytest.mark.parametrize("options", [{"solver": "adam"}, {"solver": "sgd"}, PAPER])

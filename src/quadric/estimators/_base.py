@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from quadric._utils.arrays import Matrix
 from quadric.core import Stack, draw_layers
 from quadric.errors import MemoryLimitError
 from quadric.estimators import _data
 from quadric.estimators._attributes import FittedAttributes
+from quadric.estimators._availability import IfIncremental
 from quadric.estimators._defaults import (
     CHOSEN_ON,
     LBFGS_SAMPLES,
@@ -68,17 +68,6 @@ class _Plan:
     skipped: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _solver_is_stochastic(estimator: Any) -> bool:
-    if estimator.solver == "lbfgs":
-        raise AttributeError(
-            "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic."
-        )
-    return True
-
-
-if_stochastic = available_if(_solver_is_stochastic)
-
-
 class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkParameters):
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
@@ -104,7 +93,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         """
         return self._fit(X, y, sample_weight, incremental=False)
 
-    @if_stochastic
+    @IfIncremental
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train for one epoch; the state of the solver is kept between calls.
@@ -147,8 +136,6 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
 
     def _plan(self, X: Matrix, problem: Problem, *, anew: bool, incremental: bool) -> _Plan:
         """Choose a solver and candidates, or check that the last network can be trained further."""
-        if incremental and self.early_stopping:
-            raise ValueError("partial_fit does not support early_stopping=True")
         rng, (n_samples, n_inputs) = check_random_state(self.random_state), X.shape
         solver = solver_for(self, n_samples, incremental=incremental)
         if not anew:
@@ -219,6 +206,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
             batch_size=batch_size,
             drawn=drawn,
             early_stopping=self.early_stopping,
+            merge=batch_size >= X.shape[0] and not plan.incremental,
         )
 
     def _minimize(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
@@ -281,8 +269,17 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
             )
 
     def _run_epochs(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
-        """Run epochs of 'sgd' or 'adam', with early stopping if it is enabled."""
+        """Run epochs of 'sgd' or 'adam', with early stopping if it is enabled.
+
+        If all samples form one batch, equal ones are merged. Therefore an integer weight gives the
+        same result as repeating the sample, and no copy of a training sample is held out.
+        """
+        options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
         validate = None
+        if options.batch_size >= len(samples) and not plan.incremental:
+            merged = _data.merge_repeated(samples)
+            if not self.early_stopping or len(merged) >= MERGED * len(samples):
+                samples = merged
         if self.early_stopping:
             samples, held = _data.hold_out(
                 samples, self.validation_fraction, plan.rng, by_class=problem.stratify
@@ -296,7 +293,6 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         for candidate in plan.candidates:  # one, or none on a warm start
             self.network_ = self._build(candidate, samples, problem, plan)
             self._alpha = candidate.alpha
-        options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
         try:
             self._train(samples, problem, options, plan, validate)
         except KeyboardInterrupt:

@@ -18,7 +18,8 @@ from sklearn.utils.multiclass import (
 
 from quadric._utils.arrays import Array, unmasked
 from quadric.core import accuracy
-from quadric.estimators._base import QuadraticNetworkEstimator, if_stochastic
+from quadric.estimators._availability import IfIncremental
+from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import FitData, check_inputs, with_class_weight
 from quadric.estimators._prediction import ClassPredictions
 from quadric.estimators._problem import Problem
@@ -51,7 +52,8 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         The initial values. 'relinear' starts as a network of linear layers, 'glorot' preserves the
         variance of the inputs, 'normal' draws small numbers and 'identity' starts with Q = I.
     dtype : {'float32', 'float64'} or None, default=None
-        The dtype of the parameters; None means the dtype of the data.
+        The dtype of the parameters; None means the dtype of the data. Predictions are as precise as
+        the parameters or the new data, whichever is more precise.
     solver : {'auto', 'lbfgs', 'adam', 'sgd'}, default='auto'
         'auto' is 'lbfgs' for up to 20 000 samples, and for more if the shape is chosen. It is
         'adam' otherwise, for `partial_fit`, and if `batch_size` is a number or `early_stopping` is
@@ -102,7 +104,8 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         good epoch, lowers the learning rate and warns; 'raise' raises `DivergenceError`.
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes, multiplied by `sample_weight`. 'balanced' counts each sample by its
-        weight.
+        weight. Classes that are not in a dict have weight 1, if every key is a class. A dict is
+        not supported for multi-label targets.
 
     Attributes
     ----------
@@ -149,7 +152,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    @if_stochastic
+    @IfIncremental
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Train for one epoch; the state of the solver is kept between calls.
@@ -166,12 +169,6 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         estimator
             The fitted classifier itself.
         """
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight 'balanced' is not supported for partial_fit. In order to use "
-                "'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y) "
-                "and pass the resulting weights as the class_weight parameter."
-            )
         check_inputs(X)  # check both before any attribute is set
         unmasked("y", y)
         if _check_partial_fit_first_call(self, unmasked("classes", classes)):
@@ -207,7 +204,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         return Problem(
             encode=encode,
             n_outputs=max(n_outputs, 1 + softmax),
-            weight=with_class_weight(self.class_weight, y, data.weight),
+            weight=with_class_weight(self.class_weight, self.classes_, y, data.weight),
             loss=loss,
             last="softmax" if softmax else "logistic",
             score=_subset_accuracy if multilabel else accuracy,
@@ -235,7 +232,8 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.loss != "cross_entropy"
+        one_dict = isinstance(self.class_weight, dict)  # it cannot weight several labels
+        tags.classifier_tags.multi_label = self.loss != "cross_entropy" and not one_dict
         return tags
 
 

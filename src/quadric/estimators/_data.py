@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import train_test_split
-from sklearn.utils import column_or_1d, compute_sample_weight, gen_batches
+from sklearn.utils import column_or_1d, compute_class_weight, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -72,12 +72,23 @@ def check_inputs(X: Any) -> Any:
     return X
 
 
-def with_class_weight(class_weight: Any, y: Array, sample_weight: Array | None) -> Array | None:
-    """Multiply sample weights by class weights; 'balanced' counts each sample by its weight."""
+def with_class_weight(
+    class_weight: Any, classes: Array, y: Array, sample_weight: Array | None
+) -> Array | None:
+    """Multiply sample weights by class weights; 'balanced' counts each sample by its weight.
+
+    `classes` contains all classes, of which y may lack some in `partial_fit`.
+    """
     if class_weight is None:
         return sample_weight
     if class_weight != "balanced":
-        by_class = compute_sample_weight(class_weight, y)
+        if y.ndim > 1:
+            raise ValueError(
+                "class_weight must be 'balanced' or None for multi-label targets, because a dict "
+                f"cannot weight several labels. Got {class_weight!r:.100}. Use sample_weight."
+            )
+        each = compute_class_weight(class_weight, classes=classes, y=y)
+        by_class: Array = each[np.searchsorted(classes, y)]
         return by_class if sample_weight is None else by_class * sample_weight
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     balanced = weight
@@ -237,9 +248,7 @@ def check_lbfgs(
     """
     shape, N = max(shapes, key=lambda one: one.n_parameters), sizes.n_samples
     own = sum(one.n_parameters for one in shapes) * shape.itemsize + drawn
-    merging = _cast_bytes(X, shape, sizes) + sizes.Y + 2 * sizes.all
-    if sparse.issparse(X):
-        merging += 8 * X.nnz + 100 * N  # keys
+    merging = _merging_bytes(X, shape, sizes)
     scaled = sizes.Y if standardize else 0
     scaling = sizes.all + scaled + 3 * N * shape.n_outputs * 8 if standardize else 0
     held = sizes.all * (2 if len(shapes) > 1 else 1) + scaled  # held-out samples while choosing
@@ -256,11 +265,23 @@ def check_epochs(
     batch_size: int,
     drawn: int,
     early_stopping: bool,
+    merge: bool,
 ) -> None:
-    """Check the memory for epochs of 'sgd', 'adam' or 'per sample' (the compiled loop)."""
+    """Check the memory for epochs of 'sgd', 'adam' or 'per sample' (the compiled loop).
+
+    `merge` specifies whether equal samples are merged.
+    """
     own = shape.n_parameters * shape.itemsize + drawn
     held = _cast_bytes(X, shape, sizes) + sizes.Y + (2 * sizes.all if early_stopping else 0)
-    check_training(shape, sizes, held + max(own, shape.solver_bytes(solver, X, batch_size)))
+    held, merging = (held + sizes.all, _merging_bytes(X, shape, sizes)) if merge else (held, 0)
+    training = held + max(own, shape.solver_bytes(solver, X, batch_size))
+    check_training(shape, sizes, max(merging, training))
+
+
+def _merging_bytes(X: Matrix, shape: Architecture, sizes: SampleSizes) -> int:
+    """Return the memory for `merge_repeated`."""
+    keys = 8 * X.nnz + 100 * sizes.n_samples if sparse.issparse(X) else 0
+    return _cast_bytes(X, shape, sizes) + sizes.Y + 2 * sizes.all + keys
 
 
 def _cast_bytes(X: Matrix, shape: Architecture, sizes: SampleSizes) -> int:

@@ -230,6 +230,5 @@ def training_options(
         penalty="monomials" if parameters.alpha == "auto" and solver == "lbfgs" else "entries",
         resume=incremental,
         recover=parameters.on_divergence == "recover",
-        # the effect of a single batch shows only in the next call, on other samples
-        growth=None if incremental and batch_size == n_samples else GROWTH,
+        growth=GROWTH,
     )

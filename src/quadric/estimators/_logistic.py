@@ -187,7 +187,8 @@ class QuadraticLogisticRegression(
                 "This solver needs samples of at least 2 classes in the data, but the data "
                 f"contains only one class: {classes[0]!r}"
             )
-        data = data._replace(y=y, weight=with_class_weight(self.class_weight, y, data.weight))
+        weight = with_class_weight(self.class_weight, classes, y, data.weight)
+        data = data._replace(y=y, weight=weight)
         m = 1 if len(classes) == 2 else len(classes)
         if self.solver == "lbfgs":
             shape = Architecture(data.X.shape[1], [("quadratic", m)], 8)

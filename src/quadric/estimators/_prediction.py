@@ -1,6 +1,7 @@
 """Prediction: from the logits of a fitted network to values, classes and probabilities."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from quadric.training import Architecture, check_answers, converted_bytes, matri
 def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:
     """Return answer(z) for the rows of new data, where z contains a fitted estimator's logits.
 
-    Rows are processed in blocks, so that no array is larger than X or the result.
+    Rows are processed in blocks, so that no array is larger than X or the result. The
+    computation has the dtype of X or of the network, whichever is more precise, as in scikit-learn.
 
     Non-finite values of X show up in the first layer's z, because every neuron multiplies every
     input by a weight, and infinity times zero is NaN. X itself is searched only if z is not finite.
@@ -25,11 +27,14 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     check_is_fitted(estimator)
     given = check_inputs(X)
     X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
-    network, answers = estimator.network_, None
-    shape, allocated = Architecture.of(network.layers), converted_bytes(given, X)
-    allocated += matrix_bytes(X, network.dtype.itemsize) if sparse.issparse(X) else 0
+    network, answers, allocated = estimator.network_, None, converted_bytes(given, X)
+    dtype = np.result_type(X.dtype, network.dtype)
+    shape = replace(Architecture.of(network.layers), itemsize=dtype.itemsize)
+    allocated += matrix_bytes(X, dtype.itemsize) if sparse.issparse(X) else 0
+    allocated += shape.n_parameters * dtype.itemsize if dtype != network.dtype else 0
     check_answers(shape, X.shape[0], 0, allocated)  # an answer's size is not known yet
-    inputs = as_csr("X", X, network.dtype) if sparse.issparse(X) else X
+    inputs = as_csr("X", X, dtype) if sparse.issparse(X) else X
+    network = network if dtype == network.dtype else network.astype(dtype)
     try:
         for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):
             part = answer(z)

@@ -2,6 +2,9 @@
 
 A loss is compared only with the loss on the same samples at the start of the same call. Therefore
 new data in `partial_fit`, or a warm start with other targets, does not count as divergence.
+
+With `resume`, a lowered rate rises again, because the cause may have been a single batch. If it
+fails again, it rises more and more slowly.
 """
 
 import numpy as np
@@ -14,6 +17,9 @@ RECOVERIES = 12  # maximum number of times that the rate is lowered
 LOWER_BY = 10.0
 MOST_ROWS = 1000  # maximum number of samples for the network's loss at the start and at the end
 SMALL_LOSS = 1e-3  # the smallest reference loss, so that tiny losses may grow
+STEP_GROWTH = 1.5  # of a loss that is already too large; tolerates the effect of momentum
+RECENT = 0.1  # the share of the last call in the typical loss
+LONGEST_WAIT = 128  # calls until a lowered rate is doubled, or until failures are forgotten
 
 
 class Watch:
@@ -21,7 +27,13 @@ class Watch:
 
     If ``options.growth`` is set, the loss of an epoch is compared with the larger of two losses at
     the start: the loss of the network on up to 1000 samples, and the loss on all samples if all
-    logits were zero.
+    logits were zero. For the latter, the average of the last calls counts if it is larger, because
+    a call with `resume` may have a single sample, whose target may be near zero.
+
+    If a call with `resume` is a single step, its loss was computed before the step. Then the loss
+    after the step is compared with it. A loss of more than `growth` times the loss for logits of
+    zero must not grow further. Otherwise a rate that is too high could raise it a little with every
+    call, and no call would be to blame.
 
     Parameters
     ----------
@@ -36,18 +48,24 @@ class Watch:
         self.reference, self.limit = np.nan, np.inf
         self.at_start = stack.snapshot() if options.recover else []
         self.in_a_row = 0
+        self.single_step = options.resume and options.batch_size >= len(samples)
+        self.damping_at_start = state.damping
         if options.growth is None:
             return
         weight = samples.weight
         if weight is not None and options.by_weight and not options.per_sample:
             weight = weight / weight.mean(dtype=np.float64)
         self.weighted = Samples(samples.X, samples.Y, weight, samples.offset)
-        state.loss_at_start = self.current_loss()
         with np.errstate(over="ignore", invalid="ignore"):
             zero = stack.mean_loss(None, samples.Y, weight)
-        losses = [state.loss_at_start, zero + stack.penalty(l2), SMALL_LOSS]
-        self.reference = max(value for value in losses if np.isfinite(value))
-        self.limit = options.growth * self.reference
+        if np.isfinite(zero):
+            state.typical_loss += RECENT * (zero - state.typical_loss)
+        else:
+            zero = 0.0
+        self.zero = max(zero, state.typical_loss, SMALL_LOSS) + stack.penalty(l2)
+        if not self.single_step:
+            state.loss_at_start = self.current_loss()
+            self._set_limit(state.loss_at_start, options.growth, options.growth)
 
     def current_loss(self) -> float:
         """Return the objective on up to 1000 evenly spaced samples."""
@@ -57,20 +75,47 @@ class Watch:
             value = self.stack.mean_loss(self.stack.logits(some.X), some.Y, some.weight)
         return value + self.stack.penalty(self.l2)
 
+    def _set_limit(self, loss_at_start: float, growth: float, zero_growth: float) -> None:
+        start = loss_at_start if np.isfinite(loss_at_start) else 0.0
+        self.reference = max(start, self.zero)
+        self.limit = max(growth * start, zero_growth * self.zero)
+
     def check(self, loss: float) -> None:
         """Raise FailedEpochError if the loss of a finished epoch has grown too much."""
+        if self.single_step and self.options.growth is not None:
+            self._set_limit(loss, STEP_GROWTH, self.options.growth)
+            loss = self.current_loss()
+            if not np.isfinite(loss):
+                raise FailedEpochError
         if loss > self.limit:
             raise FailedEpochError(loss=loss, reference=self.reference)
         self.in_a_row = 0
+
+    def end_call(self) -> None:
+        """Double a lowered rate after some calls: one after the first failure, then 2, 4, 8, ..."""
+        state = self.state
+        if state.recoveries:
+            state.failed_calls, state.good_calls = state.failed_calls + 1, 0
+            return
+        state.good_calls += 1
+        wait = LONGEST_WAIT
+        if state.damping < 1:
+            wait = min(wait, 2 ** min(state.failed_calls - 1, wait))
+        if state.good_calls >= wait:
+            if state.damping == 1:
+                state.failed_calls = 0
+            state.damping, state.good_calls = min(1.0, 2 * state.damping), 0
 
     def recover(self, failure: FailedEpochError) -> None:
         """Lower the rate after a failed epoch has been undone, or raise DivergenceError."""
         state = self.state
         state.forget()  # the failed step has also corrupted the optimizer's memory
         if not self.options.recover or state.recoveries == RECOVERIES:
+            rate = state.next_rate(self.options)
+            state.damping = self.damping_at_start  # the rate is not the cause
             raise DivergenceError(
                 epoch=state.epochs,
-                learning_rate=state.next_rate(self.options),
+                learning_rate=rate,
                 recoveries=state.recoveries,
                 history=state.history,
                 **vars(failure),

@@ -10,7 +10,8 @@ from scipy import optimize, sparse
 from quadric._utils.arrays import Array, Matrix
 from quadric.core import Layer, Stack, parameters
 from quadric.errors import DivergenceError
-from quadric.training._run import Epoch, Options, Samples, TrainingState, squared
+from quadric.training._history import Epoch
+from quadric.training._run import Options, Samples, TrainingState, squared
 
 
 class _OutOfEvaluationsError(Exception):

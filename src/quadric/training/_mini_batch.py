@@ -29,7 +29,9 @@ class MiniBatch:
         self.stack, self.samples, self.options, self.state = stack, samples, options, state
         mean_weight = 1.0 if samples.weight is None else float(samples.weight.mean())
         n_batch = min(options.batch_size, len(samples))
-        self.l2 = options.l2 / n_batch if options.by_weight else options.l2 * mean_weight
+        self.l2 = options.l2 * mean_weight
+        if options.by_weight:
+            self.l2 = options.l2 / (n_batch * mean_weight)
         self.snapshot()
 
     def snapshot(self) -> None:

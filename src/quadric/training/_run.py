@@ -1,4 +1,4 @@
-"""The data of a training run: samples, options, records of epochs, and the state between epochs."""
+"""The data of a training run: samples, options, and the state between epochs."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from quadric._utils import notebook
 from quadric._utils.arrays import Array, Matrix
 from quadric.core import Layer, Stack
+from quadric.training._history import Epoch, History
 
 
 @dataclass(frozen=True)
@@ -129,71 +129,6 @@ class Options:
         return self.solver == "sgd" and self.batch_size == 1 and self.momentum == 0
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """One finished epoch, as passed to a callback.
-
-    Attributes
-    ----------
-    index : int
-        The index of the epoch, starting from 0.
-    loss : float
-        The mean loss of the samples, each computed before its own step, plus the penalty at the
-        end of the epoch.
-    validation_score : float or None
-        The score on the validation data, or None without validation data.
-    seconds : float
-        The duration of the epoch, excluding validation.
-    """
-
-    index: int
-    loss: float
-    validation_score: float | None
-    seconds: float
-
-
-@dataclass
-class History:
-    """The finished epochs of one call to `Network.fit`.
-
-    Attributes
-    ----------
-    loss, validation_score, seconds : list of float
-        One entry for each epoch; `validation_score` is empty without validation data.
-    n_samples : int
-        Number of samples per epoch.
-    stopped : bool
-        Whether a callback asked to stop.
-    exhausted : bool
-        Whether a stopping rule was set and the epochs or evaluations ran out before it applied.
-    """
-
-    n_samples: int
-    loss: list[float] = field(default_factory=list)
-    validation_score: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    stopped: bool = False
-    exhausted: bool = False
-
-    @property
-    def epochs(self) -> int:
-        """Number of finished epochs."""
-        return len(self.loss)
-
-    @property
-    def samples_per_second(self) -> float:
-        """Samples processed per second of training; 0.0 before the first epoch."""
-        seconds = sum(self.seconds)
-        return self.n_samples * self.epochs / seconds if seconds > 0 else 0.0
-
-    def _repr_html_(self) -> str:
-        seconds = f" in {sum(self.seconds):.3g} s" if self.seconds else ""
-        losses = f", loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}" if self.loss else ""
-        text = f"{self.epochs} epochs of {self.n_samples} samples{seconds}{losses}"
-        scores = notebook.curve(self.validation_score, "validation score of each epoch")
-        return notebook.paragraph(text) + notebook.curve(self.loss, "loss of each epoch") + scores
-
-
 @dataclass(eq=False)
 class FailedEpochError(Exception):
     """Raised if an epoch computes a non-finite number or its loss is far above the reference."""
@@ -215,10 +150,16 @@ class TrainingState:
     epochs, recoveries, evaluations : int
         Numbers of finished epochs, of recoveries from divergence and of evaluations of the
         objective in the last call.
-    samples : int
-        Number of samples seen in all calls.
+    samples, per_epoch : int
+        Number of samples seen in all calls, and in each epoch of the last call. With
+        ``options.by_weight``, each sample of a mini-batch is counted by its weight.
     damping : float
         A factor applied to every rate; each divergence lowers it.
+    failed_calls, good_calls : int
+        With `resume`: numbers of calls that diverged, and of calls since then or since the damping
+        was last raised.
+    typical_loss : float
+        With `resume`: moving average, over the calls, of the loss if all logits are zero.
     rate : float or None
         The current rate of the 'adaptive' schedule.
     memory : dict of arrays
@@ -241,7 +182,11 @@ class TrainingState:
     recoveries: int = 0
     evaluations: int = 0
     samples: int = 0
+    per_epoch: int = 0
     damping: float = 1.0
+    failed_calls: int = 0
+    good_calls: int = 0
+    typical_loss: float = 0.0
     rate: float | None = None
     memory: dict[str, Array] = field(default_factory=dict)
     steps: int = 0
@@ -253,15 +198,18 @@ class TrainingState:
     loss_at_start: float | None = None
     loss_at_end: float | None = None
 
-    def begin(self, n_samples: int, options: Options) -> None:
+    def begin(self, samples: Samples, options: Options) -> None:
         """Reset the values of a single call and, without `resume`, the optimizer's memory."""
-        self.history.n_samples = n_samples
+        self.history.n_samples = self.per_epoch = len(samples)
+        if samples.weight is not None and options.by_weight and not options.per_sample:
+            self.per_epoch = max(1, round(float(samples.weight.sum(dtype=np.float64))))
         self.history.stopped = self.history.exhausted = False
         self.epochs = self.recoveries = self.evaluations = 0
         self.loss_at_start = self.loss_at_end = self.best_weights = None
         if not options.resume:
             self.forget()
             self.damping, self.rate = 1.0, None
+            self.failed_calls, self.good_calls, self.typical_loss = 0, 0, 0.0
             self.best_loss, self.best_score, self.no_improvement = np.inf, -np.inf, 0
 
     def forget(self) -> None:
@@ -342,6 +290,9 @@ _NUMBERS = (
     "evaluations",
     "samples",
     "damping",
+    "failed_calls",
+    "good_calls",
+    "typical_loss",
     "rate",
     "steps",
     "best_loss",

@@ -11,8 +11,9 @@ from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.core import Stack, parameters
 from quadric.training._divergence import Watch
+from quadric.training._history import Epoch, History
 from quadric.training._mini_batch import MiniBatch
-from quadric.training._run import Epoch, FailedEpochError, History, Options, Samples, TrainingState
+from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
 
 WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
 
@@ -69,7 +70,7 @@ def train(
     History
         ``state.history``.
     """
-    state.begin(len(samples), options)
+    state.begin(samples, options)
     if options.epochs == 0:
         return state.history
     if options.solver == "lbfgs":
@@ -131,6 +132,8 @@ def run_epochs(
             start, published = time.perf_counter(), False
             try:
                 loss = stepper.run_epoch(order, state.next_rate(options))
+                if watch.single_step:
+                    stepper.publish()
                 watch.check(loss)
             except BaseException as failure:
                 stepper.restore()
@@ -142,7 +145,7 @@ def run_epochs(
                 continue
             stepper.snapshot()
             seconds = time.perf_counter() - start
-            state.samples += n_samples
+            state.samples += state.per_epoch
             if validate is not None or callback is not None:
                 stepper.publish()
                 # do not publish again: that would overwrite a callback's changes to the network
@@ -163,7 +166,7 @@ def run_epochs(
         if state.best_weights is not None:
             watch.stack.restore(state.best_weights)
             state.best_weights = None
-    if options.resume and not state.recoveries:
-        state.damping = min(1.0, 2 * state.damping)
+    if options.resume:
+        watch.end_call()
     if options.growth is not None and not options.resume:
         state.loss_at_end = watch.current_loss()
