@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quadric import datasets
+from quadric.paper.claims import statements
 from quadric.paper.experiments._mnist_cells import Cell, compare, paper_table, read_table
 from quadric.paper.experiments._mnist_claims import RULE, claims_of
 from quadric.paper.sweep import Recipe, Store
-
-SIGNS = {True: "yes", False: "no", None: "-"}
 
 
 def results_of(cells: Sequence[Cell]) -> str:
@@ -25,13 +24,13 @@ def results_of(cells: Sequence[Cell]) -> str:
         "",
         RULE,
         "",
-        "| statement | the paper's numbers | hold | our numbers | hold |",
+        "| claim | the paper's numbers | verdict | our numbers | verdict |",
         "|---|---|---|---|---|",
     ]
     for claim in claims_of(cells, compared=True):
-        verdicts = SIGNS[claim.paper_holds], SIGNS[claim.holds]
         lines.append(
-            f"| {claim.text} | {claim.paper} | {verdicts[0]} | {claim.ours} | {verdicts[1]} |"
+            f"| {statements()[claim.id].claim} | {claim.paper} | {claim.paper_verdict} | "
+            f"{claim.ours} | {claim.verdict} |"
         )
     lines += [
         "",

@@ -117,6 +117,7 @@ def main() -> None:
         PAGE.format(
             seeds=arguments.seeds,
             first=arguments.first_seed,
+            judge=arguments.judge,
             commit=commit,
             lines="\n".join(lines),
             worth="\n".join(worth),
@@ -126,15 +127,15 @@ def main() -> None:
 
 PAGE = """# Variants of the MNIST recipe
 
-`python -m benchmarks.recipes --seeds {seeds} --first-seed {first}` at commit {commit}. The
-default recipe shuffles the training set once per run, takes the first N images and keeps their
-order in every epoch; inputs are pixel/255 − 0.5, all parameters start from N(0, 0.006²), and the
-learning rate is 0.01. Each variant changes only the settings in its name. z is the difference
-between our mean and the paper's in standard errors. The recipe of the authors would have about 95
-% of the cells within 2 standard errors and a mean z² of about 1. The last column of each block is
-the median difference in percentage points. The variants are ordered by their mean z² on the 135
-cells with up to 6000 images. The best ones were then run on the 45 cells with 60 000 images,
-which did not take part in this choice.
+`python -m benchmarks.recipes --seeds {seeds} --first-seed {first} --judge {judge}` at commit
+{commit}. The default recipe shuffles the training set once per run, takes the first N images and
+keeps their order in every epoch; inputs are pixel/255 − 0.5, all parameters start from N(0,
+0.006²), and the learning rate is 0.01. Each variant changes only the settings in its name. z is
+the difference between our mean and the paper's in standard errors. The recipe of the authors
+would have about 95 % of the cells within 2 standard errors and a mean z² of about 1. The last
+column of each block is the median difference in percentage points. The variants are ordered by
+their mean z² on the 135 cells with up to 6000 images. The best ones were then run on the 45 cells
+with 60 000 images, which did not take part in this choice.
 
 | variant | up to 6000: within 2 | mean z² | median | 60 000: within 2 | mean z² | median |
 |---|---|---|---|---|---|---|

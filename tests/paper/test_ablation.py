@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quadric import datasets
+from quadric.paper.claims import Verdict
 from quadric.paper.experiments import Context
 from quadric.paper.experiments import _ablation as ablation
 from quadric.paper.experiments._statistics import Sample
@@ -34,6 +35,11 @@ def test_both_signs_are_those_of_the_reference():
     assert np.abs(wanted[1] - printed).max() > 0.001
 
 
+def test_xor_is_learned_with_the_printed_equations_and_labels():
+    assert ablation.train_xor().tolist() == [50, 50]
+    assert ablation.train_xor(negative=-1.0).tolist() == [50, 50]
+
+
 @pytest.mark.slow
 def test_six_clusters_reveal_the_wrong_sign_and_xor_does_not():
     scores = ablation.train_clusters(seeds=2, epochs=3)
@@ -42,8 +48,8 @@ def test_six_clusters_reveal_the_wrong_sign_and_xor_does_not():
     assert (printed < 75).all()
     assert ablation.train_xor().tolist() == [50, 50]
     rows = ablation.sign_rows(scores, ablation.train_xor(), 3)
-    assert ablation.verdict(rows) is False
-    assert ablation.verdict(rows[2:]) is True
+    assert ablation.verdict(rows) is Verdict.FAILS
+    assert ablation.verdict(rows[2:]) is Verdict.HOLDS
 
 
 @pytest.mark.parametrize("model", ["qnn", "rpqnn"])
@@ -92,15 +98,22 @@ def test_z_and_verdict_of_a_cell():
     row = ablation.cell_row("e", "d", paper, np.array([23.0, 25.0]), np.array([10.0, 11.0]))
     assert row[:5] == ("e", "d", 23.51, 24.0, 10.5)
     assert row[6] == pytest.approx((10.5 - 23.51) / np.sqrt(6.22**2 / 25 + 0.5 / 2))
-    assert ablation.verdict([row]) is False
-    assert ablation.verdict([(*row[:6], -3.9)]) is None
-    assert ablation.verdict([(*row[:6], -1.9)]) is True
+    assert ablation.verdict([row]) is Verdict.FAILS
+    assert ablation.verdict([(*row[:6], -3.9)]) is Verdict.UNKNOWN
+    assert ablation.verdict([(*row[:6], -1.9)]) is Verdict.HOLDS
     assert ablation.cell_row("e", "d", None, np.ones(2), np.ones(2))[5:] == (None, None)
-    outcome = ablation.outcome([row], "mnist", 2, 1, judged=True)
-    assert [claim.holds for claim in outcome.claims] == [False]
-    assert [
-        claim.holds for claim in ablation.outcome([row], "mnist", 2, 1, judged=False).claims
-    ] == [None]
+    row = ("Algorithm 2: b and c swapped", *row[1:])
+    for data, full, expected in (
+        ("mnist", True, Verdict.FAILS),
+        ("mnist", False, Verdict.UNKNOWN),
+        ("digits", True, Verdict.UNKNOWN),
+    ):
+        (claim,) = ablation.outcome([row], data, 2, 1, full=full).claims
+        assert (claim.id, claim.verdict) == ("algorithm-2-trained", expected)
+        assert ("needs --full" in claim.ours) is (expected is Verdict.UNKNOWN)
+    (claim,) = ablation.outcome([(*row[:6], -3.9)], "mnist", 2, 1, full=True).claims
+    assert claim.verdict is Verdict.UNKNOWN
+    assert claim.ours.endswith("do not decide it")
 
 
 @pytest.mark.slow
@@ -108,8 +121,9 @@ def test_the_run_on_digits_is_labeled_and_not_judged(monkeypatch):
     monkeypatch.setattr(ablation, "CELLS", ((60, 4),))
     monkeypatch.setattr(ablation, "train_clusters", lambda seeds, epochs: np.full((1, 2, 2), 60.0))
     outcome = ablation.run(Context(images=datasets.digits(), jobs=1))
-    assert len(outcome.claims) == 1 + len(ablation.PRINTED)
-    assert [claim.holds for claim in outcome.claims] == [False, *[None] * len(ablation.PRINTED)]
+    assert [claim.id for claim in outcome.claims] == list(ablation.CLAIMS.values())
+    assert {claim.verdict for claim in outcome.claims} == {Verdict.UNKNOWN}
+    assert len(outcome.tables[0].rows) == 3 + len(ablation.PRINTED)
     cells = outcome.tables[0].rows[3:]
     assert all(row[1].startswith("digits, 60 images") for row in cells)
     assert all(row[2] is None for row in cells)  # there is nothing to compare

@@ -5,7 +5,7 @@ import pytest
 
 from quadric.paper.experiments import _forms as forms
 from quadric.paper.experiments import _network_cost as network_cost
-from quadric.reference._counts import COUNTS, Counter
+from quadric.reference._counts import COUNTS, Counter, step_count
 
 COUNTED = ("W", "b", "Q", "U", "c", "packed")  # parameters; 'triangle' holds positions
 BY_NAME = {form.name: form for form in forms.FORMS}
@@ -50,6 +50,8 @@ def test_ratios_of_multiplications_for_the_papers_network():
     assert ratios["QNN, V cached"] == pytest.approx(1.31, abs=0.005)
     assert ratios["QNN, block product A Q"] == pytest.approx(2.99, abs=0.006)
     assert ratios["RPQNN, v1 and v2 cached"] == pytest.approx(1.02, abs=0.005)
+    alone = [step_count(model, 10**3, 10**3) for model in ("rpqnn", "ann")]
+    assert alone[0] / alone[1] == pytest.approx(2, abs=0.01)  # a layer by itself
 
 
 def test_what_caching_saves():

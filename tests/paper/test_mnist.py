@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.mnist_results import results_of
 from quadric import Network, datasets
+from quadric.paper.claims import Verdict
 from quadric.paper.experiments import Context
 from quadric.paper.experiments import _mnist as mnist
 from quadric.paper.experiments._experiment import MODELS
@@ -39,8 +40,8 @@ def paper():
     return paper_table()
 
 
-def claim_about(claims, words):
-    (found,) = [claim for claim in claims if words in claim.text]
+def claim_about(claims, name):
+    (found,) = [claim for claim in claims if claim.id == name]
     return found
 
 
@@ -53,44 +54,79 @@ def test_one_printed_cell_is_impossible(paper):
     assert [key for key, sample in paper.items() if not sample.is_possible] == [
         (6000, 10, 20, "qnn")
     ]
-    claim = claim_about(claims_of(compare(paper, paper), compared=True), "is possible")
-    assert claim.ours == "impossible: 6000/10/20 QNN (mean 91.98, best 95.76, worst 93.92)"
-    assert claim.erratum
-    assert claim.holds is False
+    claim = claim_about(claims_of(compare(paper, paper), compared=True), "table-possible")
+    assert claim.paper == "impossible: 6000/10/20 QNN (mean 91.98, best 95.76, worst 93.92)"
+    assert claim.verdict is claim.paper_verdict is Verdict.FAILS
 
 
 def test_the_papers_own_numbers_reproduce_themselves(paper):
     claims = claims_of(compare(paper, paper), compared=True)
-    means = claim_about(claims, "means of the table")
-    assert means.holds is True
+    means = claim_about(claims, "table-means")
+    assert means.verdict is Verdict.HOLDS
     assert means.ours.startswith("180 of 180 within 2 standard errors")
     assert means.ours.endswith("(2 printed standard deviations of one run) 180")
-    rows = claim_about(claims, "RPQNN is less accurate")
-    assert rows.holds is True
+    rows = claim_about(claims, "table-rpqnn-below-ann")
+    assert rows.verdict is Verdict.HOLDS
     assert "less accurate in 8 of 8" in rows.ours
     assert signs(compare(paper, paper))[0] == NEGATIVE
+    spread = claim_about(claims, "table-spread")
+    assert spread.verdict is Verdict.HOLDS
+    assert spread.ours.startswith("median 1.00 of the printed one; significantly different in 0 of")
+
+
+BETTER = "significantly better in {}, worse in {} of {}"
+SMALLER = "significantly smaller in {}, larger in {} of {}"
 
 
 @pytest.mark.parametrize(
-    ("words", "expected", "holds"),
+    ("name", "expected", "verdict"),
     [
-        ("the QNN significantly outperforms the ANN on", "better in 59, worse in 0 of 60", True),
-        ("the RPQNN significantly outperforms the ANN on", "better in 34, worse in 0 of 60", True),
-        ("the QNN significantly outperforms the ANN if", "better in 12, worse in 0 of 12", True),
-        ("the RPQNN significantly outperforms the ANN if", "better in 12, worse in 0 of 12", True),
-        ("smaller with the most images", "smaller in 15, larger in 0 of 15", True),
-        ("smaller with the most epochs", "smaller in 17, larger in 0 of 20", True),
-        ("smaller with the most hidden", "smaller in 6, larger in 1 of 12", False),
-        ("the QNN with 25 is better", "better in 12, worse in 0 of 12", True),
-        ("the RPQNN with 25 is better", "better in 5, worse in 4 of 12", False),
-        ("almost the same benefit", "median 36%, at least 80% in 3 of 59", False),
+        ("outperforms-qnn", BETTER.format(59, 0, 60), Verdict.HOLDS),
+        ("outperforms-rpqnn", BETTER.format(34, 0, 60), Verdict.HOLDS),
+        ("few-qnn", BETTER.format(12, 0, 12), Verdict.HOLDS),
+        ("few-rpqnn", BETTER.format(12, 0, 12), Verdict.HOLDS),
+        ("gain-falls-with-images", SMALLER.format(15, 0, 15), Verdict.HOLDS),
+        ("gain-falls-with-epochs", SMALLER.format(17, 0, 20), Verdict.HOLDS),
+        (
+            "gain-falls-with-hidden-neurons",
+            f"{SMALLER.format(6, 1, 12)}; with at most 1200 images {SMALLER.format(6, 0, 6)}",
+            Verdict.CONDITIONALLY,
+        ),
+        ("fewer-hidden-neurons-qnn", BETTER.format(12, 0, 12), Verdict.HOLDS),
+        (
+            "fewer-hidden-neurons-rpqnn",
+            f"{BETTER.format(5, 4, 12)}; with at most 600 images {BETTER.format(3, 0, 3)}",
+            Verdict.CONDITIONALLY,
+        ),
+        (
+            "significantly-fewer-hidden-neurons",
+            f"{BETTER.format(5, 4, 12)}; with at most 1200 images {BETTER.format(5, 0, 6)}",
+            Verdict.CONDITIONALLY,
+        ),
+        (
+            "rpqnn-compromise",
+            f"RPQNN against ANN: {BETTER.format(34, 0, 60)}; "
+            f"QNN against RPQNN: {BETTER.format(57, 0, 60)}",
+            Verdict.HOLDS,
+        ),
+        ("rpqnn-almost-the-same", "median 36%, at least 80% in 3 of 59", Verdict.FAILS),
+        ("accuracy-random", "the runs differ in 180 of 180 cells", Verdict.HOLDS),
     ],
 )
-def test_claims_judged_on_the_papers_own_numbers(paper, words, expected, holds):
-    claim = claim_about(claims_of(compare(paper, paper), compared=True), words)
-    assert expected in claim.paper
-    assert claim.paper == claim.ours
-    assert claim.paper_holds is claim.holds is holds
+def test_claims_judged_on_the_papers_own_numbers(paper, name, expected, verdict):
+    claim = claim_about(claims_of(compare(paper, paper), compared=True), name)
+    assert claim.paper == claim.ours == expected
+    assert claim.paper_verdict is claim.verdict is verdict
+
+
+def test_a_claim_fails_if_the_rows_of_all_sizes_contradict_it(paper):
+    """With the accuracies of ANN and QNN exchanged, the QNN outperforms nowhere."""
+    other = {"ann": "qnn", "qnn": "ann", "rpqnn": "rpqnn"}
+    exchanged = {(*key[:3], other[key[3]]): sample for key, sample in paper.items()}
+    claims = claims_of(compare(exchanged, paper), compared=True)
+    for name in ("outperforms-qnn", "few-qnn", "gain-falls-with-images", "rpqnn-compromise"):
+        assert claim_about(claims, name).verdict is Verdict.FAILS
+    assert claim_about(claims, "table-means").verdict is Verdict.FAILS
 
 
 def test_significance_of_the_rows_agrees_with_scipy(paper):
@@ -137,10 +173,10 @@ def test_cells_that_differ_are_named(paper):
         (600, 5, 10, "qnn"),
         (1200, 20, 15, "rpqnn"),
     ]
-    claim = claim_about(claims_of(cells, compared=True), "RPQNN is less accurate")
+    claim = claim_about(claims_of(cells, compared=True), "table-rpqnn-below-ann")
     assert "less accurate in 7 of 8" in claim.ours
     assert claim.ours.endswith("59 of 60 signs agree, all but 1200/20/15")
-    assert claim.holds is True
+    assert claim.verdict is Verdict.HOLDS
     rows = {tuple(row[:4]): row for row in named["digits_outperforms"].rows}
     assert rows["RPQNN - ANN", 1200, 20, 15][-1] is False
     assert rows["RPQNN - ANN", 1200, 20, 15][-2] == "better"
@@ -151,10 +187,14 @@ def test_three_seeds_decide_nothing(paper):
     for runs, judged in ((3, False), (ENOUGH, True)):
         ours = {key: replace(sample, runs=runs) for key, sample in paper.items()}
         claims = claims_of(compare(ours, paper), compared=True)
-        verdicts = {claim.holds is not None for claim in claims if not claim.erratum}
-        assert verdicts == ({True, False} if judged else {False})
-        assert claim_about(claims, "almost the same").paper_holds is False  # printed: 25 runs
-    assert not any(claim.holds for claim in claims_of(compare(paper, {}), compared=False))
+        for claim in claims:
+            if claim.id != "table-possible":  # about the printed numbers only
+                assert (claim.verdict is not Verdict.UNKNOWN) is judged, claim
+                assert claim.ours.endswith("not judged: needs --full") is not judged
+        # printed: 25 runs
+        assert claim_about(claims, "rpqnn-almost-the-same").paper_verdict is Verdict.FAILS
+    others = claims_of(compare(paper, {}), compared=False)
+    assert {claim.verdict for claim in others} == {Verdict.UNKNOWN}
 
 
 def test_a_cell_has_mean_standard_deviation_best_and_worst():
@@ -217,7 +257,8 @@ def test_the_grid_on_digits_is_labeled_and_not_compared(tmp_path):
     assert seen[-1][0] == pytest.approx(seen[-1][1])
     assert again.tables[0].rows == outcome.tables[0].rows
     assert again.facts["steps per second, this run"] is None  # all were stored
-    assert not any("can be reproduced" in claim.text for claim in outcome.claims)
+    assert {claim.verdict for claim in outcome.claims} == {Verdict.UNKNOWN}
+    assert not any(claim.id.startswith("table-") for claim in outcome.claims)
     table = next(table for table in outcome.tables if table.name == "digits_table")
     assert list(table.columns) == COLUMNS
     assert len(table.rows) == 45

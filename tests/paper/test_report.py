@@ -9,7 +9,8 @@ import subprocess
 import pytest
 from matplotlib.figure import Figure
 
-from quadric.paper.experiments._experiment import Claim, Outcome, Table
+from quadric.paper.claims import COLUMNS, Claim, Verdict, judge, read_rows, statements
+from quadric.paper.experiments._experiment import Outcome, Table
 from quadric.paper.report import about_this_run, write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -28,9 +29,9 @@ def outcome():
         {"value": ".1f"},
     )
     claims = [
-        Claim("it <holds>", "said", "seen", True, True),
-        Claim("it does not", "said", "not seen", False, False),
-        Claim("nothing to judge", "-", "-", None),
+        Claim("xor-linear", "said", "it is <seen>", Verdict.HOLDS, Verdict.HOLDS, "50 seeds"),
+        Claim("exactly-C", "said", "not seen", Verdict.FAILS),
+        Claim("clusters-accuracy", "said", "not judged: needs --full", Verdict.UNKNOWN),
     ]
     facts = {"data": "digits", "source": "scikit-learn"}
     return Outcome(
@@ -52,7 +53,12 @@ def page(outcome, tmp_path):
 
 def test_csv_and_png_files_are_written_next_to_the_page(page, tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"index.html", "numbers.csv", "line.png"}  # and no temporary files
+    assert names == {
+        "index.html",
+        "claims.csv",
+        "numbers.csv",
+        "line.png",
+    }  # and no temporary files
     with (tmp_path / "numbers.csv").open() as file:
         assert list(csv.reader(file)) == [
             ["name", "value", "good"],
@@ -65,9 +71,8 @@ def test_csv_and_png_files_are_written_next_to_the_page(page, tmp_path):
 
 def test_the_page_is_escaped_and_self_contained(page):
     html = page.read_text()
-    assert "it &lt;holds&gt;" in html  # names are not interpreted as markup
+    assert "it is &lt;seen&gt;" in html  # texts are not interpreted as markup
     assert "Numbers &amp; &lt;signs&gt;" in html
-    assert "<strong>1 of 2</strong>" in html  # claims that hold, of those judged
     assert "A line &lt;rises&gt;.</figcaption>" in html
     assert "digits" in html  # the data used
     assert "scikit-learn" in html
@@ -77,6 +82,29 @@ def test_the_page_is_escaped_and_self_contained(page):
     assert "http" not in re.sub(r"data:image[^\"]*", "", html)
     for word in ("command", "processor", "numpy"):
         assert word in html
+
+
+def test_the_page_and_claims_csv_contain_every_claim(page, outcome, tmp_path):
+    html = page.read_text()
+    rows = read_rows((tmp_path / "claims.csv").read_text().splitlines())
+    assert rows == judge(outcome.claims)
+    assert [row.id for row in rows] == list(statements())
+    for row in rows:
+        assert f'<tr id="claim-{row.id}">' in html
+        assert row.section
+        assert row.sentence
+    by_id = {row.id: row for row in rows}
+    assert by_id["xor-linear"].sentence == "I, paragraph 1, sentence 6"
+    assert by_id["xor-linear"].verdict == by_id["xor-linear"].paper_verdict == "holds"
+    assert by_id["exactly-C"].verdict == "does not hold"
+    assert by_id["exactly-C"].paper_verdict == "cannot be judged"
+    assert by_id["table-means"].ours == "not run: quadric reproduce mnist"
+    not_run = [row for row in rows if not row.was_run]
+    judges = [one for one in statements().values() if one.experiment or one.study]
+    assert len(not_run) == len(judges) - 3
+    assert f"{len(not_run)} of them because their experiments are not part" in html
+    with (tmp_path / "claims.csv").open() as file:
+        assert tuple(next(csv.reader(file))) == COLUMNS
 
 
 def test_an_old_report_stays_complete_if_writing_fails(page, outcome, tmp_path, monkeypatch):

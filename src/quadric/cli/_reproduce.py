@@ -38,13 +38,27 @@ MOST_ROWS = 60  # shown on the terminal; the report has all rows
 
 ExperimentName = StrEnum(
     "ExperimentName",
-    ["all", "xor", "clusters", "mnist", "timing", "complexity", "theorem", "ablation"],
+    [
+        "all",
+        "xor",
+        "clusters",
+        "mnist",
+        "timing",
+        "complexity",
+        "theorem",
+        "ablation",
+        "wide-layers",
+        "fewer-layers",
+        "cnn-head",
+        "recurrent",
+    ],
 )
 
 
 def reproduce(
     experiment: Annotated[
-        ExperimentName, typer.Argument(help="The result to reproduce; by default, all.")
+        ExperimentName,
+        typer.Argument(help="The result or study to run; by default, all results."),
     ] = ExperimentName.all,
     full: Annotated[
         bool,
@@ -54,11 +68,23 @@ def reproduce(
             "epochs. Quick: 135 cells with 3 seeds, in about two minutes.",
         ),
     ] = False,
+    studies: Annotated[
+        bool,
+        typer.Option(
+            "--studies",
+            help="Run the four studies instead: wide-layers, fewer-layers, cnn-head, recurrent.",
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(help="The directory for the report.")] = Path("report"),
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Number of seeds for xor (50) and mnist (3 or 25).")
+        int | None,
+        typer.Option(
+            min=1, help="Number of seeds for xor (50), mnist (3 or 25) and studies (10 to 40)."
+        ),
     ] = None,
-    first_seed: Annotated[int, typer.Option(min=0, max=2**62, help="First seed for mnist.")] = 0,
+    first_seed: Annotated[
+        int, typer.Option(min=0, max=2**62, help="First seed for mnist and the studies.")
+    ] = 0,
     data_dir: Annotated[
         Path | None, typer.Option(help="Directory with MNIST's four idx files (or QUADRIC_DATA).")
     ] = None,
@@ -67,10 +93,11 @@ def reproduce(
         typer.Option(help="File that stores finished runs [default: runs.sqlite in --out]."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of threads [default: all cores].")
+        int | None,
+        typer.Option(min=1, help="Number of threads or processes [default: all cores]."),
     ] = None,
     dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler for the runs of mnist.")
+        str | None, typer.Option(help="Address of a Dask scheduler for mnist and the studies.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     recipe: Annotated[
@@ -100,16 +127,20 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's results, compare them with ours, and write a report.
 
-    Finished runs of the MNIST table are kept: after Ctrl-C or a crash, the same command resumes.
-    The options from --recipe onward are choices that the paper does not specify. The default recipe
-    matches its table, and the options after --recipe change single settings of a recipe.
+    Finished runs of the MNIST table and of the studies are kept: after Ctrl-C or a crash, the same
+    command resumes. The options from --recipe onward are choices that the paper does not specify.
+    The default recipe matches its table, and the options after --recipe change single settings of a
+    recipe. The studies always use the default recipe.
     """
     out = writable_directory(out)
     from joblib import cpu_count
 
     from quadric.paper.experiments import EXPERIMENTS, Context
     from quadric.paper.report import about_this_run, write_report
+    from quadric.paper.studies import STUDIES
 
+    if studies and experiment is not ExperimentName.all:
+        fail(f"--studies runs all studies: leave it out, or leave out {str(experiment)!r}.")
     if init_scale is None and init not in (None, "normal"):
         init_scale = 1.0
     changes = {
@@ -125,11 +156,10 @@ def reproduce(
     chosen_recipe = _recipe(recipe, {k: v for k, v in changes.items() if v is not None})
     context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe)
     store = store or out / "runs.sqlite"
-    chosen = (
-        EXPERIMENTS
-        if experiment is ExperimentName.all
-        else {str(experiment): EXPERIMENTS[experiment]}
-    )
+    if experiment is ExperimentName.all:
+        chosen = STUDIES if studies else EXPERIMENTS
+    else:
+        chosen = {str(experiment): (EXPERIMENTS | STUDIES)[experiment]}
     start = time.perf_counter()
     outcomes: list[Outcome] = []
     problem, code = "", 1
@@ -137,10 +167,7 @@ def reproduce(
         for outcome in _run(chosen, context, store, data_dir):
             outcomes.append(outcome)
     except KeyboardInterrupt:
-        kept = (
-            f" Finished runs of the MNIST table are kept in {store}: the same command resumes from "
-            "there."
-        )
+        kept = f" Finished runs are kept in {store}: the same command resumes from there."
         problem, code = "Stopped." + (kept if store.exists() else ""), 130
     except DivergenceError as error:
         problem = f"{error} (Choose a smaller --rate or --init-scale.)"
@@ -235,11 +262,15 @@ def _images(data_dir: Path | None, stderr: Console) -> ImageData:
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
     """Return the outcome as JSON values."""
+    from quadric.paper.claims import statements
+
     return {
         "name": outcome.name,
         "title": outcome.title,
         "summary": outcome.summary,
-        "claims": [asdict(claim) for claim in outcome.claims],
+        "claims": [
+            {"text": statements()[claim.id].claim, **asdict(claim)} for claim in outcome.claims
+        ],
         "tables": {
             table.name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
             for table in outcome.tables
@@ -250,13 +281,28 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
 
 def _show(console: Console, outcome: Outcome) -> None:
     """Print the claims with their verdicts, then the first table."""
+    from quadric.paper.claims import Verdict, statements
+
     console.print(f"\n{outcome.title}", style="bold")
     console.print(outcome.summary)
     if outcome.claims:
-        marks = {True: Text("✓", "green"), False: Text("✗", "red"), None: Text()}
+        styles = {
+            Verdict.HOLDS: "green",
+            Verdict.CONDITIONALLY: "yellow",
+            Verdict.FAILS: "red",
+            Verdict.UNKNOWN: "dim",
+        }
         print_table(
-            Table("", "statement", "paper", "ours"),
-            ([marks[one.holds], one.text, one.paper, one.ours] for one in outcome.claims),
+            Table("verdict", "claim", "paper", "ours"),
+            (
+                [
+                    Text(one.verdict.value, styles[one.verdict]),
+                    statements()[one.id].claim,
+                    one.paper,
+                    one.ours,
+                ]
+                for one in outcome.claims
+            ),
         )
     if outcome.tables:
         make_table = _mnist_table if outcome.name == "mnist" else _plain_table

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from quadric.network import Network
 from quadric.paper.experiments import _forms
-from quadric.paper.experiments._experiment import MODELS, Claim, Context, Outcome, Table, new_figure
+from quadric.paper.experiments._complexity_claims import claims_of, printed
+from quadric.paper.experiments._experiment import MODELS, Context, Outcome, Table, new_figure
 from quadric.paper.experiments._network_cost import seconds_per_step
 from quadric.plotting._style import color_of, marker_of
 from quadric.reference import _as_printed, _counts
@@ -22,13 +23,6 @@ WHY = {
     ("qnn", "update"): "M(a) is shared by all neurons: n² once, not mn",
     ("rpqnn", "update"): "printed 3mn; the two outer products take 2mn, of which mn is extra",
 }
-NOT_ERRORS = {("ANN", "update")}
-
-
-def printed(model: str, step: str, m: int, n: int) -> int:
-    """Return the printed total of a step: the ANN's count plus the printed extra."""
-    extra = 0 if model == "ann" else _as_printed.COUNTS[model, f"extra {step}"](m, n)
-    return int(_as_printed.COUNTS["ann", step](m, n) + extra)
 
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
@@ -109,31 +103,6 @@ def run(context: Context) -> Outcome:
     counted = multiplications(m, n)
     exponents = growth((256, 512, 1024), (64, 128, 256) if context.full else (32, 64, 128))
     forms = _forms.rows(rounds=100 if context.full else 20)
-    wrong = [f"{row[0]} {row[1]}" for row in counted if row[5] and row[:2] not in NOT_ERRORS]
-    # by the paper's own counts; layer 1 of 784-30-10 has no backward pass
-    A_BP = sum(printed("ann", step, 10, 30) for step in ("backward", "update"))
-    dropped = printed("ann", "update", 30, 784)
-    claims = [
-        Claim(
-            "the printed counts of multiplications are correct",
-            "two tables",
-            "the counts differ for: " + ", ".join(wrong),
-            not wrong,
-            erratum=True,
-        ),
-        _growth_claim("multiplications", {row[0]: row[2] for row in exponents}),
-        _growth_claim("memory", {row[0]: row[3] for row in exponents}),
-        Claim(
-            "A_BP and R_BP, sums over the layers from l = 2, are the cost of an update",
-            "printed",
-            f"for 784-30-10, the printed A_BP is {A_BP}; the update of layer 1, which it omits, "
-            f"takes {dropped} more",
-            dropped == 0,
-            erratum=True,
-        ),
-        _block_product_claim(exponents[-1][2]),
-        *_form_claims({row[0]: row for row in forms}),
-    ]
     timed = ("time of an SGD step", "microseconds at the largest")
     tables = [
         Table(
@@ -186,69 +155,15 @@ def run(context: Context) -> Outcome:
         "The paper's two tables, from its formulas, from corrected formulas, and by counting. The "
         "last table explains the ratio of training times, and what the cached V saves.",
         tables,
-        claims,
+        claims_of(counted, exponents, {row[0]: row for row in forms}),
         {"complexity": draw()},
         {"m": m, "n": n},
+        {
+            "complexity": "Multiplications for one sample and one step in a layer of n neurons "
+            "with n inputs, as counted and as printed. The QNN grows with n³, the other two "
+            "with n²."
+        },
     )
-
-
-def _growth_claim(what: str, exponents: dict[str, float]) -> Claim:
-    return Claim(
-        f"a QNN layer takes O(n³), ANN and RPQNN layers O(n²) {what}",
-        "from the printed counts",
-        "exponents " + ", ".join(f"{exponents[name]:.2f}" for name in ("QNN", "ANN", "RPQNN")),
-        abs(exponents["QNN"] - 3) < 0.1 and abs(exponents["RPQNN"] - 2) < 0.1,
-    )
-
-
-def _block_product_claim(exponent: float) -> Claim:
-    return Claim(
-        "Algorithm 1 takes O(n³) if A Q is computed as the matrix product that it prints",
-        "O(n³), from counts that skip the zeros of A",
-        f"no: this product takes m²n² multiplications, exponent {exponent:.2f}. O(n³) holds if the "
-        "zeros of A are skipped, for example with one product per neuron",
-        exponent < 3.1,
-        erratum=True,
-    )
-
-
-def _form_claims(forms: dict[str, tuple[Any, ...]]) -> list[Claim]:
-    """Judge what the paper states about caching and about time; the rows are those of `_forms`."""
-    cached, again = forms["QNN, V cached"], forms["QNN, V computed again in the backward pass"]
-    saved, timed = (f"{100 * (1 - cached[k] / again[k]):.0f} %" for k in (1, 4))
-    reduced, twice = forms["RPQNN, v1 and v2 cached"], forms["RPQNN, v1 and v2 computed again"]
-    literal = forms["QNN, block product A Q"]
-    kronecker = forms["QNN, block product and full Kronecker product"]
-    ann = sum(
-        printed("ann", step, m, n)
-        for step, m, n in (
-            ("forward", 30, 784),
-            ("update", 30, 784),
-            *((step, 10, 30) for step in _counts.STEPS),
-        )
-    )
-    extra = sum(_as_printed.COUNTS["qnn", f"extra {step}"](10, 30) for step in _counts.STEPS)
-    return [
-        Claim(
-            "computing V once and caching it makes the backward pass cheaper",
-            "not quantified",
-            f"it saves {again[1] - cached[1]} of the {again[1]} multiplications of the last layer "
-            f"of 784-30-10 ({saved}), and {timed} of the time of a step of this network in NumPy. "
-            "With n neurons and n inputs, it saves up to 40 %. "
-            f"Caching v1 and v2 saves {twice[1] - reduced[1]} of {twice[1]}",
-            cached[1] < again[1] and reduced[1] < twice[1],
-        ),
-        Claim(
-            "the number of multiplications measures the execution time",
-            f"its counts give QNN / ANN = {(ann + extra) / ann:.2f}, its times 3.67",
-            f"counts give {cached[3]:.2f} if V is computed without the zeros of A, {literal[3]:.2f}"
-            f" with the block product, and {kronecker[3]:.2f} with the full Kronecker product. "
-            f"The times in NumPy are {cached[5]:.2f}, {literal[5]:.2f} and {kronecker[5]:.2f} times"
-            " those of the ANN. The products as printed, with all zeros of A, come nearest to 3.67",
-            None,
-            paper_holds=False,
-        ),
-    ]
 
 
 def draw() -> Figure:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
+from quadric.paper.claims import Claim
 from quadric.paper.sweep import Recipe, Store
 
 # The paper's names for the networks, and the kinds of their layers.
@@ -97,32 +98,6 @@ class Table:
         return format(value, style) if style and not isinstance(value, str) else str(value)
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement in the paper, and whether it holds.
-
-    Attributes
-    ----------
-    text : str
-        The statement.
-    paper, ours : str
-        The paper's numbers, and ours.
-    holds : bool or None
-        Whether our numbers confirm the statement; None if it is not judged.
-    paper_holds : bool or None
-        Whether the paper's own numbers confirm the statement.
-    erratum : bool
-        Whether the statement is suspected to be an error in the paper.
-    """
-
-    text: str
-    paper: str
-    ours: str
-    holds: bool | None
-    paper_holds: bool | None = None
-    erratum: bool = False
-
-
 @dataclass
 class Outcome:
     """The result of one experiment.
@@ -134,6 +109,7 @@ class Outcome:
         The method and the data, in a sentence or two.
     tables : list of Table
     claims : list of Claim
+        Verdicts on statements of the paper.
     figures : dict of Figure
         The figures by file name.
     facts : dict

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric._utils.blas_threads import one_blas_thread
 from quadric.reference import _counts
 from quadric.reference._pieces import A, sigma
 
@@ -247,8 +248,8 @@ def time_steps(steps: int, rounds: int) -> dict[str, float]:
         (form, make_layer("ann", HIDDEN, INPUTS, rng), make_layer(form.kind, OUTPUTS, HIDDEN, rng))
         for form in FORMS
     ]
-    for _ in range(rounds):
-        for form, hidden, output in cases:
+    with one_blas_thread():
+        for form, hidden, output in cases * rounds:  # in turn
             seconds = timeit.timeit(
                 lambda form=form, hidden=hidden, output=output: train_step(  # type: ignore[misc]
                     form, hidden, output, x, y

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quadric.datasets import ImageData
+from quadric.paper.claims import Claim, Verdict
 from quadric.paper.experiments._experiment import Context, Outcome
 from quadric.paper.experiments._mnist_cells import cells_of, paper_table
 from quadric.paper.experiments._mnist_claims import RULE, claims_of
@@ -96,7 +97,7 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             else " This is not MNIST: do not compare it with the paper's numbers."
         ),
         tables(cells, data, compared),
-        claims_of(cells, compared),
+        [data_claim(data), *claims_of(cells, compared)],
         figures(cells, data, compared),
         {
             "data": data.name,
@@ -111,6 +112,22 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             "processors": sorted({run.environment.cpu for run in runs}),
         },
         {f"{data.name}_{what}": caption for what, caption in CAPTIONS.items()},
+    )
+
+
+def data_claim(data: ImageData) -> Claim:
+    """Judge what the paper states about MNIST, from the files themselves."""
+    shape = (len(data.y_train), len(data.y_test), data.X_train.shape[1], len(set(data.y_train)))
+    found = "{} training and {} test images of {} pixels, {} classes".format(*shape)
+    known = data.name == "mnist"
+    holds = Verdict.HOLDS if shape == (60_000, 10_000, 28 * 28, 10) else Verdict.FAILS
+    return Claim(
+        "mnist-data",
+        "60 000 and 10 000 images of 28 × 28 pixels",
+        found if known else f"{found}; not judged: the images are not MNIST",
+        holds if known else Verdict.UNKNOWN,
+        Verdict.HOLDS,
+        "count",
     )
 
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 
-import numpy as np
-
 from quadric.paper.experiments._experiment import MODELS, NAMES
-from quadric.paper.experiments._statistics import Comparison, Sample, contrast
+from quadric.paper.experiments._statistics import Comparison, Sample, contrast, sample_of
 from quadric.paper.sweep import Recipe, Run
 
 PAPER_RUNS = 25
@@ -103,16 +101,7 @@ def cells_of(runs: Sequence[Run], recipe: Recipe, paper: Samples) -> list[Cell]:
         for epochs, accuracy in zip(recipe.epochs, run.result.accuracies, strict=True):
             key = (run.task.size, epochs, run.task.hidden, NAMES[run.task.kind])
             groups[key].append(100 * accuracy)
-    samples = {}
-    for key, accuracies in groups.items():
-        values = np.array(accuracies)
-        samples[key] = Sample(
-            mean=float(values.mean()),
-            std=float(values.std(ddof=1)) if len(values) > 1 else None,
-            best=float(values.max()),
-            worst=float(values.min()),
-            runs=len(values),
-        )
+    samples = {key: sample_of(accuracies) for key, accuracies in groups.items()}
     return compare(samples, paper)
 
 

@@ -1,7 +1,7 @@
 """Statistics of repeated runs: comparisons of means, Holm's correction, and extremes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -51,6 +51,18 @@ class Sample:
         n, least = self.runs, max(0.0, self.std - ROUNDING)
         farthest = (self.std + ROUNDING) * (n - 1) / math.sqrt(n) + ROUNDING
         return above * below >= least**2 * (n - 1) / n and max(above, below) <= farthest
+
+
+def sample_of(values: Sequence[float]) -> Sample:
+    """Summarize the results of several runs; the standard deviation has the divisor n - 1."""
+    numbers = np.array(values)
+    return Sample(
+        mean=float(numbers.mean()),
+        std=float(numbers.std(ddof=1)) if len(numbers) > 1 else None,
+        best=float(numbers.max()),
+        worst=float(numbers.min()),
+        runs=len(numbers),
+    )
 
 
 @dataclass(frozen=True)
@@ -105,16 +117,38 @@ def contrast(*terms: tuple[float, Sample]) -> Comparison:
     return Comparison(difference, error, t, float(2 * stats.t.sf(abs(t), freedom)))
 
 
-def holm(tests: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
-    """Return the tests with p values adjusted by Holm's method, in the same order.
+def compare_spread(one: Sample, other: Sample) -> tuple[float, float] | None:
+    """Return the ratio of two standard deviations and its two-sided p (F test).
+
+    None if a sample has a single run, or runs that do not differ.
+
+    >>> ratio, p = compare_spread(Sample(90, 1.5, 92, 88, 25), Sample(90, 1.0, 92, 88, 25))
+    >>> ratio, round(p, 3)
+    (1.5, 0.052)
+    """
+    if not one.std or not other.std:
+        return None
+    ratio, freedom = one.std / other.std, (one.runs - 1, other.runs - 1)
+    tails = stats.f.sf(ratio**2, *freedom), stats.f.cdf(ratio**2, *freedom)
+    return ratio, float(2 * min(tails))
+
+
+def adjust(p: Mapping[Key, float]) -> dict[Key, float]:
+    """Return p values adjusted by Holm's method, in the same order.
 
     The smallest of m p values is multiplied by m, the next one by m - 1, and so on. No adjusted
     value is smaller than the one before it, or larger than 1.
     """
     adjusted, largest = {}, 0.0
-    for rank, key in enumerate(sorted(tests, key=lambda key: tests[key].p)):
-        largest = max(largest, min(1.0, (len(tests) - rank) * tests[key].p))
+    for rank, key in enumerate(sorted(p, key=lambda key: p[key])):
+        largest = max(largest, min(1.0, (len(p) - rank) * p[key]))
         adjusted[key] = largest
+    return {key: adjusted[key] for key in p}
+
+
+def holm(tests: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
+    """Return the tests with p values adjusted by Holm's method, in the same order."""
+    adjusted = adjust({key: test.p for key, test in tests.items()})
     return {key: replace(test, p=adjusted[key]) for key, test in tests.items()}
 
 

@@ -14,7 +14,8 @@ from sklearn.datasets import make_moons
 from quadric._utils.arrays import Array
 from quadric.convert._separation import separate, separating_quadric
 from quadric.estimators import QuadraticClassifier
-from quadric.paper.experiments._experiment import Claim, Context, Outcome, Table
+from quadric.paper.claims import Claim, Verdict
+from quadric.paper.experiments._experiment import Context, Outcome, Table
 
 COUNTS = (2, 5, 10, 20, 50)
 DIMENSIONS = (2, 3, 5, 10, 20)
@@ -89,31 +90,40 @@ def run(context: Context) -> Outcome:
     new, trained_new = (np.mean([row[name] for row in rows]) for name in columns[5:8:2])
     disjoint = sum(row["ellipsoids disjoint"] for row in rows)
     pairs = [row["trained"] for row in rows if row["C"] == 2]
+    theorem = (
+        f"{constructed} of {len(rows)} sets of clusters in disjoint ellipsoids are separated by "
+        f"construction (smallest ellipsoids disjoint in {disjoint}), {trained} by training; "
+        f"{new:.1f} % and {trained_new:.1f} % of new points are classified correctly. "
+    )
+    proof = f"no conic separates two interleaved moons, as a proof based on {support} points shows"
+    separated = moons.quadric is not None
+    every = constructed == len(rows)
     claims = [
         Claim(
-            "C bounded clusters are separated by a layer of C quadratic neurons",
-            "proved",
-            f"{constructed} of {len(rows)} data sets by construction (ellipsoids disjoint in "
-            f"{disjoint}), {trained} by training; {new:.1f} % and {trained_new:.1f} % of new "
-            "points are classified correctly",
-            constructed == len(rows),
+            "cluster-theorem",
+            "an argument that assumes an ellipsoid around each cluster",
+            theorem + ("" if separated else f"The condition is needed: {proof}"),
+            (Verdict.HOLDS if separated else Verdict.CONDITIONALLY) if every else Verdict.FAILS,
+            Verdict.CONDITIONALLY,
+            "construction, training and linear program",
         ),
         Claim(
-            "... for any bounded clusters",
-            "stated",
-            "two interleaved moons: no conic separates them, as a proof based on "
-            f"{support} points shows"
-            if moons.quadric is None
-            else "two moons were separated",
-            moons.quadric is not None,
-            erratum=True,
+            "ellipsoid-always",
+            "stated without proof",
+            "two moons were separated" if separated else f"counterexample: {proof}",
+            Verdict.UNKNOWN if separated else Verdict.FAILS,
+            Verdict.UNKNOWN,
+            "proof by linear programming",
         ),
         Claim(
-            "exactly C neurons are needed",
-            "stated",
-            "two clusters, one neuron: " + ", ".join(f"{share:.0f} %" for share in pairs),
-            not all(share == 100 for share in pairs),
-            erratum=True,
+            "exactly-C",
+            "argued: one neuron for each cluster",
+            f"{len(pairs)} pairs of clusters, one neuron: "
+            + ", ".join(f"{share:.0f} %" for share in pairs)
+            + " of the points are on the correct side",
+            Verdict.FAILS if 100 in pairs else Verdict.UNKNOWN,
+            Verdict.FAILS,
+            "counterexamples by training",
         ),
     ]
     table = Table(

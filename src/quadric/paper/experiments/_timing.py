@@ -1,13 +1,15 @@
 """Time and accuracy: the paper's ratios of training times, measured in one run on one core."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric.paper.experiments._experiment import MODELS, Claim, Context, Outcome, Table, new_figure
+from quadric._utils.arrays import Array
+from quadric.paper.claims import Claim, Verdict
+from quadric.paper.experiments._experiment import MODELS, Context, Outcome, Table, new_figure
 from quadric.paper.sweep import Recipe, Task, run_task
 from quadric.plotting._style import color_of, marker_of
 
@@ -29,7 +31,7 @@ def run(context: Context) -> Outcome:
         results[model].append(run_task(Task(size, 30, MODELS[model], seed), recipe, data))
         context.progress(done, 3 * repeats, f"timing: {model.upper()}")
     seconds = {model: np.array([one.seconds for one in results[model]]) for model in MODELS}
-    rows, claims = [], []
+    rows = []
     for model, (paper_seconds, paper_accuracy) in PAPER.items():
         paper = paper_seconds / PAPER["ann"][0]
         ratio = float(np.median(seconds[model] / seconds["ann"]))
@@ -46,27 +48,6 @@ def run(context: Context) -> Outcome:
                 5 * size / median / 1e6,
             )
         )
-        if model == "qnn":
-            claims.append(
-                Claim(
-                    "training a QNN takes longer than training an ANN",
-                    f"{paper:.2f} times as long",
-                    f"{ratio:.2f} times as long in the compiled loop. The ratio depends on how V "
-                    "is computed: see the last table of the experiment `complexity`",
-                    ratio > 1 if compared else None,
-                    paper_holds=True,
-                )
-            )
-        elif model == "rpqnn":
-            claims.append(
-                Claim(
-                    "training an RPQNN takes only slightly longer than training an ANN",
-                    f"{paper:.2f} times as long",
-                    f"{ratio:.2f} times as long; judged as at most {SLIGHTLY:.2f}",
-                    ratio <= SLIGHTLY if compared else None,
-                    paper_holds=True,
-                )
-            )
     columns = ("model", "paper, seconds", "paper, ratio", "seconds", "ratio", "paper, accuracy")
     table = Table(
         "timing",
@@ -83,10 +64,42 @@ def run(context: Context) -> Outcome:
         f"Training time on {data.name} without evaluation, {repeats} runs, with the default recipe."
         + ("" if compared else " This is not MNIST: the paper's times are omitted."),
         [table],
-        claims,
+        claims_of(seconds, compared),
         {"timing": draw(rows)},
         {"data": data.name, "repeats": repeats},
+        {
+            "timing": "Test accuracy and seconds of training for the three networks: medians of "
+            "the times and means of the accuracies."
+        },
     )
+
+
+def claims_of(seconds: Mapping[str, Array], compared: bool) -> list[Claim]:
+    """Judge the claims about time by the best repetition of each model.
+
+    Other processes can only make a repetition slower.
+    """
+    claims = []
+    for name, model, limits, note in (
+        ("qnn-time", "qnn", (1.0, np.inf), "The ratio depends on how V is computed: see caching"),
+        ("rpqnn-slightly-slower", "rpqnn", (0.0, SLIGHTLY), f"At most {SLIGHTLY} is accepted"),
+    ):
+        ratios = seconds[model] / seconds["ann"]
+        ratio = seconds[model].min() / seconds["ann"].min()
+        holds = bool(limits[0] < ratio <= limits[1])
+        why = "" if compared else "; not judged: the images are not MNIST"
+        claims.append(
+            Claim(
+                name,
+                f"{PAPER[model][0] / PAPER['ann'][0]:.2f} times as long",
+                f"{ratio:.2f} times as long in the compiled loop (single repetitions "
+                f"{ratios.min():.2f} to {ratios.max():.2f}). {note}{why}",
+                Verdict.of(holds if compared else None),
+                Verdict.HOLDS,
+                f"best of {len(ratios)} repetitions in turn on one core",
+            )
+        )
+    return claims
 
 
 def draw(rows: Sequence[tuple[Any, ...]]) -> Figure:

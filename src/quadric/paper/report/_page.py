@@ -6,7 +6,7 @@ import io
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from pathlib import Path
@@ -15,14 +15,25 @@ from joblib import cpu_count
 
 from quadric._utils.extras import require
 from quadric._utils.whole_files import write_whole
+from quadric.paper.claims import COLUMNS, Judged, Verdict, by_chapter, counts, judge
 from quadric.paper.experiments import Outcome
 from quadric.paper.sweep import environment
 
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
+# of a verdict's text, in the style sheet of the page
+CLASSES = {
+    Verdict.HOLDS.value: "yes",
+    Verdict.CONDITIONALLY.value: "partly",
+    Verdict.FAILS.value: "no",
+    Verdict.UNKNOWN.value: "unknown",
+}
 
 
 def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
-    """Write index.html, a CSV file per table and a PNG file per figure; return the page's path."""
+    """Write index.html, claims.csv, and a CSV file per table and a PNG file per figure.
+
+    Returns the path of the page.
+    """
     pictures = {}
     for outcome in outcomes:
         for name, figure in outcome.figures.items():
@@ -31,29 +42,40 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
             write_whole(directory / f"{name}.png", picture.getvalue())
             pictures[name] = base64.b64encode(picture.getvalue()).decode()
         for table in outcome.tables:
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
-            write_whole(directory / f"{table.name}.csv", text.getvalue().encode(errors="replace"))
+            _write_csv(directory / f"{table.name}.csv", [table.columns, *table.rows])
+    claims = judge(claim for outcome in outcomes for claim in outcome.claims)
+    _write_csv(directory / "claims.csv", [COLUMNS, *(row.cells() for row in claims)])
     page = directory / "index.html"
-    write_whole(page, _html(outcomes, about, pictures).encode(errors="replace"))
+    write_whole(page, _html(outcomes, claims, about, pictures).encode(errors="replace"))
     return page
 
 
-def _html(outcomes: Sequence[Outcome], about: dict[str, str], pictures: dict[str, str]) -> str:
+def _write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_whole(path, text.getvalue().encode(errors="replace"))
+
+
+def _html(
+    outcomes: Sequence[Outcome],
+    claims: Sequence[Judged],
+    about: dict[str, str],
+    pictures: dict[str, str],
+) -> str:
     require("jinja2", extra="cli", by="The report")
     import jinja2
 
     template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
-    judged = [claim for outcome in outcomes for claim in outcome.claims if claim.holds is not None]
-    errata = [claim for claim in judged if claim.erratum]
     return jinja2.Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True).render(
         outcomes=outcomes,
         about=about,
         pictures=pictures,
-        holding=sum(bool(claim.holds) for claim in judged if not claim.erratum),
-        judged=len(judged) - len(errata),
-        errata=len(errata),
-        errors=sum(not claim.holds for claim in errata),
+        claims=claims,
+        chapters=by_chapter(claims),
+        counts=counts(claims),
+        classes=CLASSES,
+        texts={row.id: row.claim for row in claims},
+        not_run=sum(not row.was_run for row in claims),
     )
 
 

@@ -1,5 +1,7 @@
 """Sweeps: resumable sets of training runs with one recipe, on all cores or on a Dask cluster.
 
+The runs of a study (`_study.py`), which have their own way of training, use the same store.
+
 The package imports `network` and `datasets`. Only `_dask.py` imports `distributed`. Start with
 `_runner.py`, which runs the tasks (`_task.py`) that are not in the store (`_store.py`).
 
@@ -13,19 +15,11 @@ Run them with ``run_sweep(tasks, Recipe(), data, Store("mnist.sqlite"))``.
 
 from quadric.errors import StoreError
 from quadric.paper.sweep._recipe import RECIPES, Recipe
+from quadric.paper.sweep._result import Environment, Result, environment
 from quadric.paper.sweep._runner import run_sweep
 from quadric.paper.sweep._store import Run, Store
-from quadric.paper.sweep._task import (
-    ENGINE,
-    SIZES,
-    WIDTHS,
-    Environment,
-    Result,
-    Task,
-    environment,
-    run_task,
-    table_tasks,
-)
+from quadric.paper.sweep._study import Study, StudyTask
+from quadric.paper.sweep._task import ENGINE, SIZES, WIDTHS, Task, run_task, table_tasks
 
 __all__ = [
     "ENGINE",
@@ -38,6 +32,8 @@ __all__ = [
     "Run",
     "Store",
     "StoreError",
+    "Study",
+    "StudyTask",
     "Task",
     "environment",
     "run_sweep",

@@ -14,8 +14,8 @@ from typing import Any
 
 from quadric._utils.extras import require
 from quadric.datasets import ImageData
-from quadric.paper.sweep._recipe import Recipe
-from quadric.paper.sweep._task import ENGINE, FAILED, Finished, Task, environment, run_task
+from quadric.paper.sweep._result import environment
+from quadric.paper.sweep._task import ENGINE, FAILED, AnyTask, Finished, Method, run_task
 
 SECONDS_TO_CONNECT = 10  # to the scheduler, at the start and after a lost connection
 SECONDS_TO_FIRST_WORKER = 30
@@ -27,7 +27,7 @@ RETRIES = 3  # for a task that raises an error; the scheduler itself moves runs 
 
 
 def on_cluster(
-    tasks: Sequence[Task], recipe: Recipe, data: ImageData, address: str
+    tasks: Sequence[AnyTask], recipe: Method, data: ImageData | None, address: str
 ) -> Iterator[Finished]:
     """Yield results as runs finish. Each worker gets the data once; lost data are sent again."""
     with _connected(address) as client:
@@ -41,7 +41,7 @@ def on_cluster(
             raise _connection_lost(address) from None
         left, rounds = list(tasks), 0
         while left:
-            lost: list[Task] = []
+            lost: list[AnyTask] = []
             reason = yield from _round(client, left, recipe, data, lost)
             rounds = rounds + 1 if len(lost) == len(left) else 0
             if lost:
@@ -57,7 +57,11 @@ def on_cluster(
 
 
 def _round(
-    client: Any, tasks: Sequence[Task], recipe: Recipe, data: ImageData, lost: list[Task]
+    client: Any,
+    tasks: Sequence[AnyTask],
+    recipe: Method,
+    data: ImageData | None,
+    lost: list[AnyTask],
 ) -> Generator[Finished, None, str]:
     """Submit the tasks and yield results; append lost tasks to `lost` and return the reason."""
     from distributed import KilledWorker, as_completed
@@ -97,7 +101,7 @@ def _round(
     return reason
 
 
-def _cancel(client: Any, futures: dict[Any, Task]) -> None:
+def _cancel(client: Any, futures: dict[Any, AnyTask]) -> None:
     """Cancel runs that have not started. A run in progress continues; its result is discarded."""
     if client.status == "running":
         with contextlib.suppress(Exception):  # the scheduler may be gone
@@ -136,7 +140,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def run_remotely(
-    task: Task, recipe: Recipe, data: ImageData, expected: tuple[str, str]
+    task: AnyTask, recipe: Method, data: ImageData | None, expected: tuple[str, str]
 ) -> Finished:
     """Run a task on a worker, which may have joined after the versions were checked."""
     if versions() != expected:

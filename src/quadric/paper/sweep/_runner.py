@@ -1,7 +1,9 @@
 """Run the tasks of a sweep that are not in the store, and store each result immediately."""
 
 import contextlib
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
@@ -10,15 +12,19 @@ from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
 from quadric.paper.sweep._dask import on_cluster
-from quadric.paper.sweep._recipe import Recipe
+from quadric.paper.sweep._result import environment
 from quadric.paper.sweep._store import Run, Store
-from quadric.paper.sweep._task import FAILED, Finished, Task, environment, run_task
+from quadric.paper.sweep._study import Study
+from quadric.paper.sweep._task import FAILED, AnyTask, Finished, Method, run_task
+
+SECONDS_IDLE = 10  # after which a process without work ends
+NO_DATA = "none"  # instead of a checksum, in the key of runs that use no images
 
 
 def run_sweep(
-    tasks: Iterable[Task],
-    recipe: Recipe,
-    data: ImageData,
+    tasks: Iterable[AnyTask],
+    recipe: Method,
+    data: ImageData | None,
     store: Store,
     *,
     jobs: int | None = None,
@@ -29,15 +35,17 @@ def run_sweep(
 
     Parameters
     ----------
-    tasks : iterable of Task
-    recipe : Recipe
-    data : ImageData
-        Only one copy is held in memory, regardless of the number of jobs.
+    tasks : iterable of Task, or of StudyTask
+    recipe : Recipe, or Study
+    data : ImageData or None
+        Only one copy is held in memory, regardless of the number of jobs. None for a study that
+        does not need images.
     store : Store
         Only this process writes to it. Each run is stored as soon as it is finished. If the sweep
         ends early (Ctrl-C, an error or kill -9), the next sweep resumes from there.
     jobs : int, optional
-        Number of threads; by default one per core. The results do not depend on it.
+        Number of threads or, for a study, processes; by default one per core. The results do not
+        depend on it.
     dask : str, optional
         The address of a Dask scheduler, such as 'tcp://10.0.0.1:8786'. Its workers run the tasks,
         and `jobs` is ignored.
@@ -48,31 +56,34 @@ def run_sweep(
     if jobs is not None:
         jobs = checks.check_integer("jobs", jobs, at_least=1)
     largest = max((task.size for task in wanted), default=0)
-    if largest > len(data.X_train):
+    if data is not None and largest > len(data.X_train):
         raise ValueError(
             f"tasks must use at most {len(data.X_train)} training images, the number available. "
             f"Got {largest} instead."
         )
-    stored = {run.task: run for run in store.runs(recipe, data.checksum)}
+    checksum = NO_DATA if data is None else data.checksum
+    stored = {run.task: run for run in store.runs(recipe, checksum)}
     runs = {task: stored[task] for task in wanted if task in stored}
     # longest first, so that no core is idle at the end while a long run that started late finishes
     missing = sorted(set(wanted) - set(runs), key=lambda task: (-task.cost, task))
     if missing:
         results: Any = (  # a generator
-            _in_threads(missing, recipe, data, jobs)
-            if dask is None
-            else on_cluster(missing, recipe, data, dask)
+            on_cluster(missing, recipe, data, dask)
+            if dask is not None
+            else _in_processes(missing, recipe, data, jobs)
+            if isinstance(recipe, Study)
+            else _in_threads(missing, recipe, data, jobs)
         )
         with contextlib.closing(results):  # stops the other runs if anything is raised here
             for task, result, where in results:
-                runs[task] = store.add(recipe, data.checksum, task, result, where)
+                runs[task] = store.add(recipe, checksum, task, result, where)
                 if on_result is not None:
                     on_result(runs[task], len(runs), len(wanted))
     return [runs[task] for task in wanted]
 
 
 def _in_threads(
-    tasks: Sequence[Task], recipe: Recipe, data: ImageData, jobs: int | None
+    tasks: Sequence[AnyTask], recipe: Method, data: ImageData | None, jobs: int | None
 ) -> Iterator[Finished]:
     """Yield results as runs finish. Threads suffice, because the compiled loop releases the GIL."""
     from joblib import cpu_count
@@ -98,3 +109,45 @@ def _in_threads(
             pool.shutdown(cancel_futures=True)
     if failure is not None:
         raise failure
+
+
+def _in_processes(
+    tasks: Sequence[AnyTask], study: Study, data: ImageData | None, jobs: int | None
+) -> Iterator[Finished]:
+    """Yield results as runs finish. Studies spend much of their time in Python, under the GIL."""
+    from joblib import Parallel, cpu_count, delayed
+
+    jobs = min(jobs or cpu_count(), len(tasks))
+    if jobs == 1:  # in this process
+        yield from (_noted(task, study, data) for task in tasks)
+        return
+    # joblib maps large arrays into memory, so that the processes share one copy of the data
+    parallel = Parallel(
+        n_jobs=jobs,
+        backend="loky",
+        return_as="generator_unordered",
+        idle_worker_timeout=SECONDS_IDLE,
+        initializer=_end_with,
+        initargs=(os.getpid(),),
+    )
+    yield from parallel(delayed(_noted)(task, study, data) for task in tasks)
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent: it would wait forever if the parent is killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _noted(task: AnyTask, study: Study, data: ImageData | None) -> Finished:
+    """Run a task; an error names it."""
+    try:
+        return task, run_task(task, study, data), environment()
+    except Exception as error:
+        error.add_note(FAILED.format(task))
+        raise

@@ -13,10 +13,11 @@ from typing import Any, Self
 
 from quadric.errors import StoreError
 from quadric.paper.sweep import _store_file as store_file
-from quadric.paper.sweep._recipe import Recipe
-from quadric.paper.sweep._task import ENGINE, Environment, Result, Task
+from quadric.paper.sweep._result import Environment, Result
+from quadric.paper.sweep._study import StudyTask
+from quadric.paper.sweep._task import ENGINE, AnyTask, Method, Task
 
-Key = tuple[str, str, str]  # recipe, engine, checksum of the data
+Key = tuple[str, str, str]  # recipe or study, engine, checksum of the data
 
 # The types of the columns of the table `runs`.
 TYPES = (
@@ -33,7 +34,7 @@ TYPES = (
 class Run:
     """A finished run, as stored; `finished_at` is an ISO 8601 time in UTC."""
 
-    task: Task
+    task: AnyTask
     result: Result
     environment: Environment
     finished_at: str
@@ -75,8 +76,8 @@ class Store:
                 self._lock.renew()
             self._close = undo.pop_all()
 
-    def runs(self, recipe: Recipe, checksum: str, *, engine: str = ENGINE) -> list[Run]:
-        """Return all runs of the recipe on this data, in the order of their tasks."""
+    def runs(self, recipe: Method, checksum: str, *, engine: str = ENGINE) -> list[Run]:
+        """Return all runs of the recipe or study on this data, in the order of their tasks."""
         if self._read_only:  # another process may have added runs
             with store_file.explained(self.path):
                 self._runs = self._read()
@@ -94,7 +95,12 @@ class Store:
             ) from None
 
     def add(
-        self, recipe: Recipe, checksum: str, task: Task, result: Result, environment: Environment
+        self,
+        recipe: Method,
+        checksum: str,
+        task: AnyTask,
+        result: Result,
+        environment: Environment,
     ) -> Run:
         """Store a run permanently; a run that is already stored is not replaced."""
         if self._read_only:
@@ -131,7 +137,8 @@ def to_values(key: Key, run: Run) -> tuple[Any, ...]:
     """Return the values of a row of the table `runs`."""
     # JSON writes the shortest text that reads back as the same number
     result = (json.dumps(run.result.accuracies), float(run.result.seconds), run.result.steps)
-    values = (*key, *astuple(run.task), *result, *astuple(run.environment), run.finished_at)
+    task = (run.task.size, run.task.hidden, run.task.kind, run.task.seed)
+    values = (*key, *task, *result, *astuple(run.environment), run.finished_at)
     return (*values, digest(values))
 
 
@@ -146,18 +153,20 @@ def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
         type(number) is float and 0 <= number <= 1 for number in accuracies
     ):
         raise ValueError("accuracies must be numbers from 0 to 1")
-    epochs = json.loads(values[0])["epochs"]
-    if len(accuracies) != len(epochs):
+    method = json.loads(values[0])
+    expected = method["measures" if "study" in method else "epochs"]
+    if len(accuracies) != len(expected):
         raise ValueError(
-            f"a run must have {len(epochs)} accuracies, one for each of the recipe's epochs. "
-            f"Got {len(accuracies)}"
+            f"a run must have {len(expected)} accuracies, one for each of the recipe's epochs or "
+            f"the study's measures. Got {len(accuracies)}"
         )
     if not (0 <= seconds < math.inf and steps >= 0):
         raise ValueError("seconds and steps must be finite and not negative")
     datetime.fromisoformat(values[15])
     result = Result(tuple(accuracies), seconds, steps)
+    task = (StudyTask if "study" in method else Task)(*values[3:7])
     return (values[0], values[1], values[2]), Run(
-        Task(*values[3:7]), result, Environment(*values[10:15]), finished_at=values[15]
+        task, result, Environment(*values[10:15]), finished_at=values[15]
     )
 
 

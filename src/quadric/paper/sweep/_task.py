@@ -1,25 +1,22 @@
-"""One run of a sweep: its task, training and testing, and the environment."""
+"""One run of a sweep: its task, training and testing."""
 
-import platform
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
-import quadric
 from quadric._utils import checks
+from quadric._utils.arrays import Array, Matrix
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.core import LAYERS
 from quadric.datasets import ImageData
 from quadric.network import Network
 from quadric.paper.sweep._data import Prepared, prepare
 from quadric.paper.sweep._recipe import Recipe
-from quadric.training import Epoch
+from quadric.paper.sweep._result import Environment, Result
+from quadric.paper.sweep._study import Study, StudyTask
+from quadric.training import Epoch, History
 
 # Part of the key of every stored run. Increase it when a change (to the engine, the initial values
 # or the use of the seed) gives different numbers for the same task and recipe. Tasks that were run
@@ -63,51 +60,9 @@ class Task:
         return f"{self.size} images, {self.hidden} hidden, {self.kind}, seed {self.seed}"
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of a run.
-
-    Attributes
-    ----------
-    accuracies : tuple of float
-        The test accuracy after each of the recipe's epochs, from 0 to 1.
-    seconds : float
-        Training time, excluding tests and compilation.
-    steps : int
-        Number of training images visited.
-    """
-
-    accuracies: tuple[float, ...]
-    seconds: float
-    steps: int
-
-
-@dataclass(frozen=True)
-class Environment:
-    """Processor name and versions, stored with each run but not part of its key."""
-
-    cpu: str
-    quadric: str
-    numpy: str
-    numba: str
-    python: str
-
-
-Finished = tuple[Task, Result, Environment]
-
-
-@cache
-def environment() -> Environment:
-    """Return the environment of this process."""
-    linux = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:(.*)$", linux.read_text() if linux.exists() else "", re.M)
-    return Environment(
-        cpu=found[1].strip() if found else platform.processor() or platform.machine() or "unknown",
-        quadric=quadric.__version__,
-        numpy=np.__version__,
-        numba=version("numba"),  # from the metadata: numba is slow to import
-        python=platform.python_version(),
-    )
+AnyTask = Task | StudyTask
+Method = Recipe | Study  # how the tasks of a sweep are run
+Finished = tuple[AnyTask, Result, Environment]
 
 
 def table_tasks(
@@ -126,56 +81,36 @@ def table_tasks(
 
 
 def run_task(
-    task: Task, recipe: Recipe, data: ImageData, *, cancelled: Callable[[], bool] = lambda: False
+    task: AnyTask,
+    recipe: Method,
+    data: ImageData | None,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Result:
     """Train and test one network. The result is bit-identical for any number of threads.
 
     Parameters
     ----------
-    task : Task
-    recipe : Recipe
-    data : ImageData
-        Prepared for the engine on first use, and kept for the next task.
+    task : Task or StudyTask
+    recipe : Recipe or Study
+        A Study takes StudyTasks.
+    data : ImageData or None
+        For a recipe, prepared for the engine on first use, and kept for the next task. None for
+        studies that do not need images.
     cancelled : callable
-        Called before every epoch. If it returns True, the run raises `CancelledError`.
-
-    Notes
-    -----
-    The initial values, the order and the choice of the images use separate random streams. For
-    a given size and seed, all widths and kinds therefore see the same images in the same order, and
-    their accuracies can be compared in pairs. With ``images="random"``, all sizes take their images
-    from the start of one permutation of the training set, which depends only on the seed.
+        Called before every epoch of a recipe. If it returns True, the run raises `CancelledError`.
     """
-    if task.size > len(data.X_train):
-        raise ValueError(
-            f"size must be at most {len(data.X_train)}, the number of training images. "
-            f"Got {task.size} instead."
-        )
-    start, order, choice = np.random.default_rng(task.seed).spawn(3)
+    if cancelled():
+        raise CancelledError
+    if isinstance(recipe, Study):
+        assert isinstance(task, StudyTask)
+        return recipe.run(task, data)
+    assert isinstance(task, Task)
+    assert data is not None
+    accuracies = []
     with one_blas_thread():
         ready = prepare(data, recipe.dtype)
-        if recipe.images == "first":
-            X, Y = ready.first(task.size)
-        else:
-            if recipe.images == "independent":
-                choice = np.random.default_rng([task.seed, task.size])
-            rows = choice.permutation(ready.train.shape[0])[: task.size]
-            X, Y = ready.train[rows], ready.targets[rows]
-        net = Network.create(
-            X.shape[1],
-            [
-                ("linear", task.hidden, recipe.hidden_activation),
-                (task.kind, Y.shape[1], recipe.output_activation),
-            ],
-            init=recipe.init,
-            scale=recipe.init_scale,
-            rng=start,
-            dtype=recipe.dtype,
-        )
-        for layer, name, factor in recipe.factors():
-            if name in (parameters := net.layers[layer].arrays()):
-                parameters[name] *= factor
-        accuracies = []
+        net, X, Y = initial_network(task, recipe, ready)
 
         def after(epoch: Epoch) -> None:
             if epoch.index + 1 in recipe.epochs:  # `index` counts from 0
@@ -183,24 +118,74 @@ def run_task(
             if cancelled():
                 raise CancelledError
 
-        if cancelled():
-            raise CancelledError
-        history = net.fit(
-            X,
-            Y,
-            recipe.loss,
-            learning_rate=recipe.learning_rate,
-            batch_size=recipe.batch_size,
-            epochs=recipe.epochs[-1],
-            offset=recipe.offset,
-            rng=order,
-            shuffle=recipe.order == "new",
-            callback=after,
-        )
+        history = fit_network(net, X, Y, task, recipe, after)
     return Result(
         tuple(accuracies),
         seconds=float(sum(history.seconds)),
         steps=history.n_samples * history.epochs,
+    )
+
+
+def initial_network(task: Task, recipe: Recipe, ready: Prepared) -> tuple[Network, Matrix, Array]:
+    """Return the network of a task before training, its training images and their targets.
+
+    The initial values, the order and the choice of the images use separate random streams. For
+    a given size and seed, all widths and kinds therefore see the same images in the same order, and
+    their accuracies can be compared in pairs. With ``images="random"``, all sizes take their images
+    from the start of one permutation of the training set, which depends only on the seed.
+    """
+    available = ready.train.shape[0]
+    if task.size > available:
+        raise ValueError(
+            f"size must be at most {available}, the number of training images. "
+            f"Got {task.size} instead."
+        )
+    start, _, choice = np.random.default_rng(task.seed).spawn(3)
+    if recipe.images == "first":
+        X, Y = ready.first(task.size)
+    else:
+        if recipe.images == "independent":
+            choice = np.random.default_rng([task.seed, task.size])
+        rows = choice.permutation(available)[: task.size]
+        X, Y = ready.train[rows], ready.targets[rows]
+    net = Network.create(
+        X.shape[1],
+        [
+            ("linear", task.hidden, recipe.hidden_activation),
+            (task.kind, Y.shape[1], recipe.output_activation),
+        ],
+        init=recipe.init,
+        scale=recipe.init_scale,
+        rng=start,
+        dtype=recipe.dtype,
+    )
+    for layer, name, factor in recipe.factors():
+        if name in (parameters := net.layers[layer].arrays()):
+            parameters[name] *= factor
+    return net, X, Y
+
+
+def fit_network(
+    net: Network,
+    X: Matrix,
+    Y: Array,
+    task: Task,
+    recipe: Recipe,
+    callback: Callable[[Epoch], object] | None = None,
+) -> History:
+    """Train the network of a task in place."""
+    _, order, _ = np.random.default_rng(task.seed).spawn(3)
+    return net.fit(
+        X,
+        Y,
+        recipe.loss,
+        learning_rate=recipe.learning_rate,
+        batch_size=recipe.batch_size,
+        epochs=recipe.epochs[-1],
+        offset=recipe.offset,
+        rng=order,
+        shuffle=recipe.order == "new",
+        callback=callback,
     )
 
 

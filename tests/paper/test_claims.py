@@ -1,0 +1,193 @@
+"""The list of claims: complete, consistent, and judged as the list says."""
+
+import ast
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.claims_results import merged
+from quadric.paper.claims import (
+    COLUMNS,
+    Claim,
+    Verdict,
+    by_chapter,
+    counts,
+    judge,
+    markdown_page,
+    read_rows,
+    statements,
+)
+from quadric.paper.claims._list import JUDGES, paper_text
+from quadric.paper.experiments import EXPERIMENTS
+from quadric.paper.experiments._mnist_cells import compare, paper_table, read_table
+from quadric.paper.experiments._mnist_claims import claims_of
+from quadric.paper.studies import STUDIES
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENT_FILES = sorted((ROOT / "src/quadric/paper").glob("*/*.py"))
+STATEMENTS = list(statements().values())
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return read_rows((ROOT / "results" / "claims.csv").read_text().splitlines())
+
+
+# ---- the list -----------------------------------------------------------------------------------
+
+
+def test_every_sentence_has_a_claim_or_a_reason_for_having_none():
+    text = paper_text()
+    places = text.places()
+    assert len(places) == len(set(places))
+    with_claim = {place for one in STATEMENTS for place in one.where}
+    without = [place for some in text.without_claim.values() for place in some]
+    assert len(without) == len(set(without))
+    assert not with_claim & set(without)
+    assert with_claim | set(without) == set(places)
+
+
+@pytest.mark.parametrize("one", STATEMENTS, ids=lambda one: one.id)
+def test_a_claim_is_judged_in_exactly_one_way(one):
+    assert sum(bool(getattr(one, way)) for way in JUDGES) == 1
+    assert re.fullmatch(r"[A-Za-z0-9-]+", one.id)
+    assert len(one.where) == len(set(one.where)) > 0
+    assert one.claim.endswith(".")
+    listed = bool(one.test or one.docs)
+    for value in (one.printed, one.found, one.method):
+        assert bool(value) is listed
+    if not listed:
+        assert one.verdict is one.paper_verdict is Verdict.UNKNOWN
+    else:
+        assert one.verdict is not Verdict.UNKNOWN
+    assert one.experiment in {*EXPERIMENTS, ""}
+    assert one.study in {*STUDIES, ""}
+
+
+def functions(path):
+    tree = ast.parse(path.read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def anchors(path):
+    """Return the anchors of the headings of a Markdown page, as GitHub builds them."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_named_tests_and_derivations_exist():
+    for one in STATEMENTS:
+        if one.test:
+            path, name = one.test.split("::")
+            assert name in functions(ROOT / "tests" / path), one.test
+        if one.docs:
+            page, anchor = one.docs.split("#")
+            assert anchor in anchors(ROOT / "docs" / page), one.docs
+
+
+def strings_and_ids(path):
+    """Return all strings of a module, and those that are the first argument of `Claim`."""
+    strings, ids = set(), set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Claim" and node.args:
+            first = node.args[0]
+            ids |= {first.value} if isinstance(first, ast.Constant) else set()
+    return strings, ids
+
+
+def test_every_claim_of_an_experiment_is_in_its_code_and_no_other_is():
+    """Each id is in the files of one experiment, and no `Claim` has an unknown id."""
+    found = {path.name: strings_and_ids(path) for path in EXPERIMENT_FILES}
+    for one in STATEMENTS:
+        files = [name for name, (strings, _) in found.items() if one.id in strings]
+        if one.experiment:
+            assert len(files) == 1, (one.id, files)
+            assert files[0].startswith(f"_{one.experiment}"), one.id
+        elif not one.study:
+            assert not files, (one.id, files)
+    used = {name for _, ids in found.values() for name in ids}
+    assert len(used) > 20
+    assert used <= set(statements())
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+def test_claims_without_a_run_say_what_to_run():
+    rows = {row.id: row for row in judge([])}
+    assert list(rows) == list(statements())
+    assert rows["xor-linear"].ours == "not run: quadric reproduce xor"
+    assert rows["recurrent"].ours == "not run: quadric reproduce recurrent"
+    assert rows["pyramidal-neurons"].ours.startswith("A result of neuroscience")
+    assert rows["logistic-w-vector"].verdict == "does not hold"
+    assert not rows["xor-linear"].was_run
+    assert rows["logistic-w-vector"].was_run
+    numbers = counts(rows.values())
+    assert sum(number for number, _ in numbers.values()) == len(rows)
+    assert sum(number for _, number in numbers.values()) == len(rows)
+    assert sum(len(some) for _, some in by_chapter(rows.values())) == len(rows)
+
+
+def test_unknown_repeated_and_listed_claims_are_refused():
+    claim = Claim("xor-linear", "-", "-", Verdict.HOLDS)
+    with pytest.raises(KeyError, match="xor-cubic"):
+        judge([Claim("xor-cubic", "-", "-", Verdict.HOLDS)])
+    for twice in ([claim, claim], [Claim("logistic-w-vector", "-", "-", Verdict.HOLDS)]):
+        with pytest.raises(ValueError, match="judged twice"):
+            judge(twice)
+
+
+def test_results_of_several_runs_are_merged():
+    one = judge([Claim("xor-linear", "a", "b", Verdict.HOLDS, method="c")])
+    other = judge([Claim("exactly-C", "d", "e", Verdict.FAILS)])
+    rows = {row.id: row for row in merged([one, other])}
+    assert rows["xor-linear"].cells()[4:9] == ("a", "cannot be judged", "b", "holds", "c")
+    assert rows["exactly-C"].ours == "e"
+    assert not rows["table-means"].was_run
+    later = judge([Claim("xor-linear", "a", "new", Verdict.FAILS)])
+    assert {row.id: row for row in merged([one, other, later])}["xor-linear"].ours == "new"
+
+
+# ---- the committed results ----------------------------------------------------------------------
+
+
+def test_the_committed_table_agrees_with_the_list(committed):
+    """Claims that are judged by tests or not at all are those of the list, word for word."""
+    listed = judge([])
+    assert [row.id for row in committed] == [row.id for row in listed]
+    for row, known in zip(committed, listed, strict=True):
+        assert row.cells()[:4] == known.cells()[:4]
+        assert row.judged_by == known.judged_by
+        one = statements()[row.id]
+        if one.experiment or one.study:
+            assert row.was_run, row.id
+        else:
+            assert row == known
+    with (ROOT / "results" / "claims.csv").open() as file:
+        assert tuple(next(csv.reader(file))) == COLUMNS
+
+
+def test_the_committed_mnist_verdicts_follow_from_the_committed_numbers(committed):
+    table = (ROOT / "results" / "mnist.csv").read_text().splitlines()
+    cells = compare(read_table(table, runs=25), paper_table())
+    rows = {row.id: row for row in committed}
+    claims = claims_of(cells, compared=True)
+    assert {claim.id for claim in claims} | {"mnist-data"} == {
+        one.id for one in STATEMENTS if one.experiment == "mnist"
+    }
+    for claim in claims:
+        assert rows[claim.id].cells()[4:9] == (
+            claim.paper,
+            claim.paper_verdict.value,
+            claim.ours,
+            claim.verdict.value,
+            claim.method,
+        )
+
+
+def test_the_page_of_claims_is_generated_from_the_committed_table(committed):
+    assert (ROOT / "docs" / "claims.md").read_text() == markdown_page(committed)
