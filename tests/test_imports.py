@@ -11,11 +11,13 @@ SOURCE = Path(__file__).parents[1] / "src"
 # Each package may import only those below it.
 ORDER = (
     "cli",
+    "playground",
     "paper",
     "report",
     "plotting",
     "tables",
     "onnx",
+    "certify",
     "explain",
     "convert",
     "model_file",
@@ -39,7 +41,7 @@ IMPORTERS = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
     "polars": {"tables"},
-    "torch": {"torch"},
+    "torch": {"torch", "paper"},
     "onnx": {"onnx"},
     "onnxruntime": set(),
     "skl2onnx": {"onnx"},

@@ -119,7 +119,7 @@ def test_the_wheel_contains_every_source_file(tmp_path):
     sources = {
         str(path.relative_to(ROOT / "src"))
         for path in (ROOT / "src" / "quadric").rglob("*")
-        if path.suffix in (".py", ".typed", ".csv", ".html")
+        if path.is_file() and path.suffix not in (".pyc", ".nbi", ".nbc")
     }
     packaged = {name for name in names if name.startswith("quadric/")}
     assert packaged == sources

@@ -37,7 +37,10 @@ def test_json_output_is_valid(tmp_path):
     assert result.returncode == 0, result.stderr
     (xor,) = json.loads(result.stdout)["experiments"]
     assert xor["tables"]["xor"][0]["ours"] == "ellipse 2"
-    assert [claim["holds"] for claim in xor["claims"]] == [True, True, True]
+    verdicts = {claim["id"]: claim["verdict"] for claim in xor["claims"]}
+    assert verdicts["xor-linear"] == "holds"
+    assert verdicts["xor-ellipse"] == "holds with a condition"
+    assert xor["claims"][-1]["text"] == "A single linear neuron cannot learn XOR."
 
 
 def test_unwritable_output_is_a_one_line_error(tmp_path):
@@ -188,7 +191,7 @@ def test_results_finished_before_a_failure_are_reported(tmp_path, monkeypatch):
         raise RuntimeError("no more")
 
     monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
-    for name, run in (("complexity", broken), ("clusters", EXPERIMENTS["xor"].run)):
+    for name, run in (("complexity", broken), ("clusters", lambda context: Outcome(*"cde"))):
         monkeypatch.setitem(EXPERIMENTS, name, replace(EXPERIMENTS[name], run=run))
     result = command("reproduce", "--seeds", "1", "--out", tmp_path)
     assert result.returncode == 1

@@ -101,7 +101,7 @@ def check_killed_and_resumed(tmp_path, rows, limit, *more):
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
 def test_killed_and_resumed_in_little_memory(tmp_path):
-    check_killed_and_resumed(tmp_path, 40_000, 600, "--buffer", "5000", "--epochs", "2")
+    check_killed_and_resumed(tmp_path, 20_000, 600, "--buffer", "2000", "--epochs", "2")
 
 
 @pytest.mark.full
@@ -135,13 +135,13 @@ def test_small_batches_at_constant_memory(monkeypatch):
     from quadric.estimators import _base as fitting
 
     monkeypatch.setattr(fitting, "KEPT_LOSSES", 100)
-    check_small_batches(500, 2.0)
+    check_small_batches(200, 2.0)
     model = QuadraticClassifier((), random_state=0)
-    for _ in range(250):
+    for _ in range(150):
         model.partial_fit(np.eye(2), [0, 1], classes=[0, 1])
     assert 100 <= len(model.loss_curve_) < 200
     assert model.loss_curve_[-1] == model.loss_
-    assert model.t_ == 500
+    assert model.t_ == 300
 
 
 @pytest.mark.full

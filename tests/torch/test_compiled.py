@@ -393,7 +393,7 @@ def test_saved_tensors_that_are_unpacked_with_the_other_sign():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forbidden", [False, True])
+@pytest.mark.parametrize("forbidden", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_numba_is_imported_when_first_used_and_can_be_disabled(forbidden):
     script = (
         "import sys, torch\n"

@@ -24,7 +24,7 @@ def launch(*command):
     return output
 
 
-@pytest.mark.slow
+@pytest.mark.full  # the checks below cover the same layers
 def test_the_example_on_two_processes_matches_one():
     output = launch(EXAMPLE, "--steps", "10")
     assert re.findall(".* processes, .*", output) == ["2 processes, ddp", "2 processes, fsdp"]

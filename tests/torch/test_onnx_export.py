@@ -73,6 +73,7 @@ def test_an_exported_layer_in_float64_matches():
     assert layer.packed.grad.isfinite().all()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"bias": False}, {"linear": False}])
 def test_an_exported_layer_without_W_or_b_matches(options):
@@ -84,6 +85,7 @@ def test_an_exported_layer_keeps_leading_dimensions():
     assert_exported(Quadratic(140, 3), 5, 140)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", NEAR)
 def test_an_exported_reduced_layer_matches(dtype):

@@ -49,7 +49,7 @@ def outputs_of(module, inputs):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore")  # of torch's tracing
 @pytest.mark.parametrize("strict", [False, True])
 @STATES
@@ -67,7 +67,7 @@ def test_an_exported_program_accepts_other_batch_sizes(name, with_state, strict)
 
 
 @pytest.mark.slow
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore")  # of torch's tracing, and the older exporter is deprecated
 @pytest.mark.parametrize("dynamo", [True, False])
 @STATES

@@ -25,6 +25,7 @@ from quadric.cli._evaluate import evaluate
 from quadric.cli._explain import explain
 from quadric.cli._export import export
 from quadric.cli._info import info
+from quadric.cli._playground import playground
 from quadric.cli._plot import plot
 from quadric.cli._predict import predict
 from quadric.cli._report import report
@@ -57,6 +58,7 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
     info: ["quadric info iris.quadric --json"],
     export: ["quadric export iris.quadric iris.onnx"],
     complexity: ["quadric complexity 784 30 10 --kinds linear,quadratic"],
+    playground: ["quadric playground", "quadric playground --copy-to public/playground"],
     reproduce: ["quadric reproduce", "quadric reproduce mnist --full --out report"],
 }
 

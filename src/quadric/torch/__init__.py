@@ -3,7 +3,7 @@
 Start with `_layers` (`Quadratic`, `Reduced`, `Linear`); `functional` has their equations and
 `_quadratic_form` computes x'Q x. `_recurrent_cell`, `_recurrent`, `_heads` and `_conversion` build
 on the layers. The package may import `quadric.network`, `quadric.core`, `quadric.kernels` and the
-utilities below them; only this package imports torch.
+utilities below them. Besides this package, only two studies in `quadric.paper` import torch.
 
 >>> import torch
 >>> from quadric.torch import Quadratic

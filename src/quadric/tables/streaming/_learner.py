@@ -198,7 +198,11 @@ def _checked_number(name: str, value: float, *, is_integer: bool) -> Any:
         return int(value)
     if name == "rate" and math.isnan(value):
         return None
-    ranges = {"rate": 0 < value < math.inf, "damping": 0 < value <= 1}
+    ranges = {
+        "rate": 0 < value < math.inf,
+        "damping": 0 < value <= 1,
+        "typical_loss": 0 <= value < math.inf,
+    }
     if is_integer or not ranges.get(name, not math.isnan(value)):
         raise ValueError(f"{name} is {value}")
     return value

@@ -130,7 +130,7 @@ class _Run:
         """Return the data and settings that a checkpoint must match."""
         settings = asdict(self.settings)
         del settings["verbose"], settings["cv"]
-        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 5}
+        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 6}
         return self.source.fingerprint() | asdict(self.options) | settings | own
 
     def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:

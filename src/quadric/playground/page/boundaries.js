@@ -1,0 +1,111 @@
+/**
+ * The conics of a network: those of the neurons of its first layer, and the exact boundaries between
+ * its classes if it has no other layer.
+ */
+
+import { arcs } from "./arcs.js";
+import { onto, value } from "./conic.js";
+
+const BISECTIONS = 40;
+
+/**
+ * The conic z_k = 0 of a neuron of the first layer.
+ * @param {Network} net @param {number} k @returns {Conic}
+ */
+export function neuronConic(net, k) {
+	const { W, b, Q, U, c } = net.layers[0];
+	const w0 = W[2 * k];
+	const w1 = W[2 * k + 1];
+	if (Q) return { Q: [Q[3 * k], Q[3 * k + 1], Q[3 * k + 2]], w: [w0, w1], b: b[k] };
+	if (!U || !c) return { Q: [0, 0, 0], w: [w0, w1], b: b[k] };
+	const u0 = U[2 * k];
+	const u1 = U[2 * k + 1];
+	return {
+		Q: [w0 * u0, (w0 * u1 + w1 * u0) / 2, w1 * u1],
+		w: [w0 * c[k] + u0 * b[k], w1 * c[k] + u1 * b[k]],
+		b: b[k] * c[k],
+	};
+}
+
+/**
+ * The exact boundaries of a network of a single layer; null for a deeper one.
+ * @param {Network} net @param {Box} window in the coordinates of the inputs
+ * @returns {Boundary[] | null}
+ */
+export function boundaries(net, window) {
+	if (net.layers.length > 1) return null;
+	const { outputs, activation } = net.layers[0];
+	const conics = Array.from({ length: outputs }, (_, k) => neuronConic(net, k));
+	if (activation !== "softmax") {
+		return conics.map((conic, k) => ({ classes: [k], conic, arcs: arcs(conic, window) }));
+	}
+	return conics.flatMap((_, j) => {
+		return conics.slice(j + 1).map((_, i) => tie(conics, j, j + 1 + i, window));
+	});
+}
+
+/**
+ * The curve z_j = z_k, where no other class is larger.
+ * @param {Conic[]} conics @param {number} j @param {number} k @param {Box} window
+ * @returns {Boundary}
+ */
+function tie(conics, j, k, window) {
+	const conic = difference(conics[j], conics[k]);
+	const others = conics
+		.filter((_, l) => l !== j && l !== k)
+		.map((one) => difference(conics[j], one));
+	/** @param {Point} x */
+	const isLargest = ([x, y]) => others.every((other) => value(other, x, y) >= 0);
+	const found = arcs(conic, window).flatMap((points) => visibleParts(conic, points, isLargest));
+	return { classes: [j, k], conic, arcs: found };
+}
+
+/** @param {Conic} first @param {Conic} second @returns {Conic} */
+function difference(first, second) {
+	return {
+		Q: [first.Q[0] - second.Q[0], first.Q[1] - second.Q[1], first.Q[2] - second.Q[2]],
+		w: [first.w[0] - second.w[0], first.w[1] - second.w[1]],
+		b: first.b - second.b,
+	};
+}
+
+/**
+ * The parts of an arc whose points are visible, cut exactly where that changes.
+ * @param {Conic} conic @param {Float64Array} points @param {(x: Point) => boolean} isVisible
+ */
+function visibleParts(conic, points, isVisible) {
+	/** @type {number[][]} */
+	const parts = [];
+	/** @type {Point | null} */
+	let before = null;
+	let wasVisible = false;
+	for (let i = 0; i < points.length; i += 2) {
+		/** @type {Point} */
+		const x = [points[i], points[i + 1]];
+		const visible = isVisible(x);
+		const edge = before && visible !== wasVisible ? edgeBetween(conic, before, x, isVisible) : [];
+		if (visible && !wasVisible) parts.push([...edge]);
+		if (!visible && wasVisible) parts[parts.length - 1].push(...edge);
+		if (visible) parts[parts.length - 1].push(...x);
+		before = x;
+		wasVisible = visible;
+	}
+	return parts.map((part) => Float64Array.from(part));
+}
+
+/**
+ * The point between two points of the curve where visibility changes, by bisection.
+ * @param {Conic} conic @param {Point} from @param {Point} to
+ * @param {(x: Point) => boolean} isVisible
+ */
+function edgeBetween(conic, from, to, isVisible) {
+	const wasVisible = isVisible(from);
+	for (let i = 0; i < BISECTIONS; i++) {
+		/** @type {Point} */
+		const halfway = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
+		const middle = onto(conic, onto(conic, halfway, Infinity), Infinity);
+		if (isVisible(middle) === wasVisible) from = middle;
+		else to = middle;
+	}
+	return from;
+}

@@ -1,0 +1,169 @@
+/** Text of a CSV file: comma, semicolon or tab between the values, quotes, decimal commas. */
+
+import { expect } from "./expect.js";
+import { LIMITS } from "./settings.js";
+
+/**
+ * Throws an Error that gives the line number if the text is not a table. Without a line of names,
+ * the columns are called "column 1", "column 2" and so on.
+ * @param {string} text @returns {Table}
+ */
+export function parseCsv(text) {
+	const content = text.replace(/^\uFEFF/, "");
+	const delimiter = findDelimiter(content);
+	const records = splitRecords(content, delimiter);
+	expect(records.length > 0, "The file is empty.");
+	const decimalComma = delimiter !== ",";
+	const first = records[0].values;
+	const isHeader = first.some((value) => Number.isNaN(toNumber(value, decimalComma)));
+	const rows = isHeader ? records.slice(1) : records;
+	expect(rows.length > 0, "The file has no rows below the line of names.");
+	for (const { values, line } of rows) {
+		const counts = `${values.length} values, but the first line has ${first.length}`;
+		expect(values.length === first.length, `Line ${line} has ${counts}.`);
+	}
+	return {
+		header: first.map((name, i) => (isHeader && name.trim()) || `column ${i + 1}`),
+		rows: rows.map(({ values }) => values),
+		lines: rows.map(({ line }) => line),
+		decimalComma,
+	};
+}
+
+/** The character that is most frequent in the first line, outside of quotes. @param {string} text */
+function findDelimiter(text) {
+	const line = text.replace(/"[^"]*"/g, "").split(/\r?\n|\r/, 1)[0];
+	const candidates = [",", ";", "\t"];
+	const counts = candidates.map((one) => line.split(one).length);
+	return candidates[counts.indexOf(Math.max(...counts))];
+}
+
+/** The values of each record and the line on which it begins. @param {string} text @param {string} delimiter */
+function splitRecords(text, delimiter) {
+	// a value, quoted or not, and what ends it
+	const plain = `[^"${delimiter}\\r\\n][^${delimiter}\\r\\n]*`;
+	const ends = `${delimiter}|\\r\\n|\\r|\\n|$`;
+	const field = new RegExp(`(?:"([^"]*(?:""[^"]*)*)"|(${plain})?)(${ends})`, "y");
+	/** @type {{values: string[], line: number}[]} */
+	const records = [];
+	let record = { values: /** @type {string[]} */ ([]), line: 1 };
+	for (let line = 1; field.lastIndex < text.length;) {
+		const found = field.exec(text);
+		expect(found, `The quotation marks in line ${line} do not match.`);
+		const [, quoted = "", unquoted = "", end] = found;
+		record.values.push(quoted.replaceAll('""', '"') || unquoted);
+		line += quoted.split(/\r\n|\r|\n/).length - 1;
+		if (end === delimiter && field.lastIndex < text.length) continue;
+		if (end === delimiter) record.values.push(""); // the file ends after a delimiter
+		if (record.values.some((value) => value.trim() !== "")) records.push(record);
+		record = { values: [], line: ++line };
+	}
+	return records;
+}
+
+/**
+ * @param {string} text @param {boolean} decimalComma
+ * @returns {number} NaN if the text is not a finite number
+ */
+function toNumber(text, decimalComma) {
+	const plain = decimalComma ? text.trim().replace(/^([^.,]*),([^.,]*)$/, "$1.$2") : text.trim();
+	if (!/^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(plain)) return NaN;
+	return Number.isFinite(Number(plain)) ? Number(plain) : NaN;
+}
+
+/** The columns that hold only numbers and empty values. @param {Table} table */
+export function numericColumns({ header, rows, decimalComma }) {
+	return [...header.keys()].filter((column) => {
+		const given = rows.map((row) => row[column].trim()).filter((value) => value !== "");
+		return given.length > 0 && given.every((value) => !Number.isNaN(toNumber(value, decimalComma)));
+	});
+}
+
+/**
+ * The columns that can be classes: at least two values, and no more than there are colors.
+ * @param {Table} table
+ */
+export function classColumns({ header, rows }) {
+	return [...header.keys()].filter((column) => {
+		const count = new Set(rows.map((row) => row[column].trim()).filter((value) => value)).size;
+		return count >= 2 && count <= LIMITS.classes;
+	});
+}
+
+/**
+ * A guess for two features and the class: the last column that can be a class, preferably one
+ * without numbers, and the first two other columns with numbers. -1 where there is none.
+ * @param {Table} table @returns {[number, number, number]}
+ */
+export function guessColumns(table) {
+	const numeric = numericColumns(table);
+	const possible = classColumns(table);
+	const target =
+		possible.findLast((column) => !numeric.includes(column)) ?? possible[possible.length - 1] ?? -1;
+	const [first = -1, second = -1] = numeric.filter((column) => column !== target);
+	return [first, second, target];
+}
+
+/**
+ * The points of three columns. Rows with an empty value are skipped and counted. Throws an Error
+ * with the line number of a value that is not a number.
+ * @param {Table} table @param {[number, number]} features @param {number} target
+ * @returns {Data & {skipped: number}}
+ */
+export function tableData(table, features, target) {
+	const { header, rows, lines, decimalComma } = table;
+	const columns = [...features, target];
+	const complete = [...rows.keys()].filter((i) => columns.every((c) => rows[i][c].trim() !== ""));
+	const labels = complete.map((i) => rows[i][target].trim());
+	const names = sortedNames(new Set(labels));
+	const wanted = `Choose a column with 2 to ${LIMITS.classes} different values as the class`;
+	const fits = names.length >= 2 && names.length <= LIMITS.classes;
+	expect(fits, `${wanted}; "${header[target]}" has ${names.length}.`);
+	const X = new Float64Array(2 * complete.length);
+	complete.forEach((i, row) => {
+		features.forEach((column, j) => {
+			const value = toNumber(rows[i][column], decimalComma);
+			const problem = `${header[column]} is "${rows[i][column].trim()}", not a number`;
+			expect(!Number.isNaN(value), `Line ${lines[i]}: ${problem}.`);
+			X[2 * row + j] = value;
+		});
+	});
+	return {
+		X,
+		classes: Int32Array.from(labels, (label) => names.indexOf(label)),
+		names,
+		features: features.map((column) => header[column]),
+		skipped: rows.length - complete.length,
+	};
+}
+
+/**
+ * Whole numbers in increasing order, other names in the order of Python's strings.
+ * @param {Iterable<string>} names
+ */
+export function sortedNames(names) {
+	const list = [...names];
+	if (list.every(isWholeNumber)) return list.sort((a, b) => Number(a) - Number(b));
+	/** @param {string} name */
+	const key = (name) => Array.from(name, (c) => String(c.codePointAt(0)).padStart(7)).join();
+	return list.sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+/** Whether a name is the usual way to write a whole number. @param {string} name */
+export function isWholeNumber(name) {
+	return /^(0|-?[1-9]\d{0,14})$/.test(name);
+}
+
+/**
+ * The data as CSV, with the class, and whether the sample belongs to the training or the test set.
+ * @param {Data} data @param {Int32Array} test rows of the test set
+ */
+export function writeCsv({ X, classes, names, features }, test) {
+	/** @param {string} text */
+	const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+	const isTest = new Set(test);
+	const rows = Array.from(classes, (k, i) => {
+		return [X[2 * i], X[2 * i + 1], quote(names[k]), isTest.has(i) ? "test" : "train"].join(",");
+	});
+	return [[...features.map(quote), "class", "set"].join(","), ...rows, ""].join("\n");
+}

@@ -1,0 +1,109 @@
+/** Loss and accuracy over the epochs, for one network or for several. */
+import { byId, make, setText, sharpContext, stroke } from "./dom.js";
+import { themeColor } from "./palette.js";
+import { number, ticks } from "./view.js";
+
+const LEFT = 44;
+const BOTTOM = 18;
+const TOP = 6;
+
+export class Chart {
+	/**
+	 * @param {string} title @param {"loss" | "accuracy"} quantity
+	 * @param {number} column of the training values; the test values follow
+	 */
+	constructor(title, quantity, column) {
+		this.title = title;
+		this.quantity = quantity;
+		this.column = column;
+		this.values = make("div", { class: "legend" });
+		this.canvas = make("canvas", { role: "img" });
+		const head = make("div", { class: "chart-head" }, make("strong", {}, title), this.values);
+		byId("curves").append(make("div", { class: "chart" }, head, this.canvas));
+	}
+
+	/** @param {Series[]} series one without a name, or several with names */
+	show(series) {
+		const { quantity, values, title } = this;
+		const write = quantity === "loss" ? lossText : percent;
+		const entries = series.flatMap(({ name, color, [quantity]: { train, test } }) => {
+			const first = { name: name || "train", color, class: "", text: write(train) };
+			const second = { name: "test", color, class: "dashed", text: write(test) };
+			return name || Number.isNaN(test) ? [first] : [first, second];
+		});
+		const texts = entries.map(({ name, text }) => `${name} ${text}`);
+		if (values.childElementCount !== entries.length) {
+			const items = entries.map((entry) => {
+				const item = make("span", { class: entry.class }); // its underline looks like the curve
+				item.style.borderColor = `var(${entry.color})`;
+				return item;
+			});
+			values.replaceChildren(...items);
+		}
+		texts.forEach((text, i) => setText(values.children[i], text));
+		this.canvas.ariaLabel = `${title} over the epochs: ${texts.join(", ")}`;
+		this.draw(series);
+	}
+
+	/** @param {Series[]} series */
+	draw(series) {
+		const { column, quantity, canvas } = this;
+		const context = sharpContext(canvas);
+		const width = canvas.clientWidth - LEFT - 6;
+		const height = canvas.clientHeight - TOP - BOTTOM;
+		const epochs = Math.max(1, ...series.map(({ curve }) => curve[curve.length - 5] ?? 0));
+		const isLoss = quantity === "loss";
+		const top = isLoss ? highest(series, column) : 1;
+		const toX = (/** @type {number} */ epoch) => LEFT + (width * epoch) / epochs;
+		const toY = (/** @type {number} */ value) => TOP + height * (1 - Math.min(value, top) / top);
+		context.font = "12px system-ui, 'Segoe UI', sans-serif";
+		context.textBaseline = "middle";
+		context.textAlign = "right";
+		for (const value of isLoss ? ticks(0, top, 3) : [0, 0.5, 1]) {
+			context.fillStyle = themeColor("--line");
+			context.fillRect(LEFT, Math.round(toY(value)), width, 1);
+			context.fillStyle = themeColor("--muted");
+			context.fillText(isLoss ? number(value) : `${100 * value}%`, LEFT - 6, toY(value));
+		}
+		context.textAlign = "center";
+		for (const epoch of ticks(0, epochs, Math.max(2, width / 90)).filter(Number.isInteger)) {
+			context.fillText(number(epoch, 6), Math.min(toX(epoch), width + 30), TOP + height + 12);
+		}
+		for (const { name, color, curve } of series) {
+			for (const offset of name ? [0] : [1, 0]) {
+				context.beginPath();
+				for (let i = 0; i < curve.length; i += 5) {
+					const value = curve[i + column + offset];
+					if (Number.isFinite(value)) context.lineTo(toX(curve[i]), toY(value));
+				}
+				const dashes = offset ? [5, 4] : [];
+				stroke(context, themeColor(color), 2, dashes);
+			}
+		}
+	}
+}
+
+/**
+ * The top of the loss axis; losses far above the first one are cut off.
+ * @param {Series[]} series @param {number} column
+ */
+function highest(series, column) {
+	const losses = series.flatMap(({ curve }) => {
+		const most = 3 * Math.max(curve[column], 0.1);
+		return Array.from(curve).filter((loss, i) => i % 5 === column && loss <= most);
+	});
+	return 1.08 * Math.max(1e-9, ...losses);
+}
+
+/** With an almost constant number of characters. @param {number} loss */
+function lossText(loss) {
+	if (loss >= 1 || !Number.isFinite(loss)) return number(loss);
+	return loss < 0.00005 ? "<0.0001" : loss.toFixed(4);
+}
+
+/** A share of points. Rounding never turns it into 0 % or 100 %. @param {number} share */
+export function percent(share) {
+	if (!Number.isFinite(share)) return "–";
+	if (share === 0 || share === 1) return `${100 * share}%`;
+	return `${Math.min(99.9, Math.max(0.1, 100 * share)).toFixed(1)}%`;
+}

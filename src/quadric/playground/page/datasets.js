@@ -1,0 +1,120 @@
+/** Points in the plane with classes. */
+
+import { Random } from "./random.js";
+
+// The paper's six clusters: the mean, and the covariance of coordinates that have variance 1.
+/** @type {[Point, number][]} */
+const CLUSTERS = [
+	[[-16, 0], -0.3],
+	[[-8, 0], 0],
+	[[0, 0], 0.3],
+	[[0, 10], -0.3],
+	[[-8, 10], 0],
+	[[-16, 10], 0.3],
+];
+
+/**
+ * The number of classes, the standard deviation that is added to each coordinate at noise 1, and
+ * the points without it.
+ * @type {Record<string, {classes: number, deviation: number, draw: (one: Draw) => Point}>}
+ */
+const SHAPES = {
+	"noisy-xor": {
+		...{ classes: 2, deviation: 1 },
+		draw({ random, k }) {
+			const side = random.uniform() < 0.5 ? -1 : 1;
+			return [side, k ? -side : side];
+		},
+	},
+	clusters: {
+		...{ classes: 6, deviation: 0 },
+		draw({ random, k, noise }) {
+			const [[x, y], covariance] = CLUSTERS[k];
+			const first = random.normal();
+			const second = covariance * first + Math.sqrt(1 - covariance ** 2) * random.normal();
+			return [x + 5 * noise * first, y + 5 * noise * second];
+		},
+	},
+	circles: { classes: 2, deviation: 0.4, draw: ({ k, share }) => onCircle(k ? 0.5 : 1, share) },
+	moons: {
+		...{ classes: 2, deviation: 0.6 },
+		draw({ k, share }) {
+			const [x, y] = onCircle(1, share / 2);
+			return k ? [1 - x, 0.5 - y] : [x, y];
+		},
+	},
+	spirals: {
+		...{ classes: 2, deviation: 0.2 },
+		draw: ({ k, share }) => onCircle(0.1 + 0.9 * share, 1.25 * share + k / 2),
+	},
+	// a disk and two rings around it
+	bullseye: {
+		...{ classes: 3, deviation: 0.3 },
+		draw({ random, k }) {
+			const [inner, outer] = [2 * k, 2 * k + 1].map((edge) => edge / 5);
+			const radius = Math.sqrt(inner ** 2 + random.uniform() * (outer ** 2 - inner ** 2));
+			return onCircle(radius, random.uniform());
+		},
+	},
+	// a normal distribution; the radius of class k lies in the k-th third of all radii
+	quantiles: {
+		...{ classes: 3, deviation: 0.3 },
+		draw({ random, k }) {
+			const below = (k + random.uniform()) / 3; // the probability of a smaller radius
+			return onCircle(Math.sqrt(-2 * Math.log(1 - below)), random.uniform());
+		},
+	},
+};
+
+export const DATASETS = ["xor", ...Object.keys(SHAPES)];
+
+/**
+ * `size` points of a data set; XOR always has its four points. `noise` lies between 0 and 1, and
+ * at 0.2 the six clusters are those of the paper.
+ * @param {{name: string, noise: number, seed: number, size: number}} options @returns {Data}
+ */
+export function makeData({ name, noise, seed, size }) {
+	if (name === "xor") return toData([-1, -1, 1, -1, -1, 1, 1, 1], [0, 1, 1, 0], 2);
+	const random = new Random(seed, "data");
+	const { classes: count, deviation, draw } = SHAPES[name];
+	const X = new Float64Array(2 * size);
+	const classes = new Int32Array(size);
+	for (let i = 0; i < size; i++) {
+		const k = (classes[i] = i % count);
+		const [x, y] = draw({ random, k, share: (i - k) / size, noise });
+		X[2 * i] = x + deviation * noise * random.normal();
+		X[2 * i + 1] = y + deviation * noise * random.normal();
+	}
+	return toData(X, classes, count);
+}
+
+/**
+ * Drawn or imported points as data. Classes without points keep their place.
+ * @param {Points} points @returns {Data}
+ */
+export function pointsData({ x, y, classes, names, features }) {
+	return {
+		X: Float64Array.from({ length: 2 * x.length }, (_, i) => (i % 2 ? y : x)[i >> 1]),
+		classes: Int32Array.from(classes),
+		names,
+		features,
+	};
+}
+
+/**
+ * @param {ArrayLike<number>} X @param {ArrayLike<number>} classes @param {number} count
+ * @returns {Data}
+ */
+function toData(X, classes, count) {
+	return {
+		X: Float64Array.from(X),
+		classes: Int32Array.from(classes),
+		names: Array.from({ length: count }, (_, k) => String(k)),
+		features: ["x1", "x2"],
+	};
+}
+
+/** @param {number} radius @param {number} share @returns {Point} */
+function onCircle(radius, share) {
+	return [radius * Math.cos(2 * Math.PI * share), radius * Math.sin(2 * Math.PI * share)];
+}

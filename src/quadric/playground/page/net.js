@@ -1,0 +1,197 @@
+/**
+ * The equations of networks of linear, quadratic and reduced neurons.
+ *
+ * All parameters of a network lie in one array, `theta`, the weights before the biases. The arrays
+ * W, b, Q, U and c of a layer are views of it. Matrices are stored by rows. Q holds the upper
+ * triangle of each neuron's symmetric matrix, also by rows: q11, q12, ..., q1n, q22, ..., qnn.
+ *
+ * A layer also owns the values of the sample that is being computed, so that no call allocates.
+ */
+
+/** The parameters of each kind, the weights before the biases. @type {Record<Kind, Field[]>} */
+export const FIELDS = {
+	linear: ["W", "b"],
+	quadratic: ["W", "Q", "b"],
+	reduced: ["W", "U", "b", "c"],
+};
+
+/** @param {Field} field */
+function isBias(field) {
+	return field === "b" || field === "c";
+}
+
+/** The number of entries of one parameter of a neuron. @param {Field} field @param {number} inputs */
+export function fieldSize(field, inputs) {
+	if (isBias(field)) return 1;
+	return field === "Q" ? (inputs * (inputs + 1)) / 2 : inputs;
+}
+
+/**
+ * A network whose parameters are all zero.
+ * @param {number} inputs @param {LayerShape[]} shapes @returns {Network}
+ */
+export function emptyNetwork(inputs, shapes) {
+	const layers = shapes.map((shape, l) => emptyLayer(l ? shapes[l - 1].outputs : inputs, shape));
+	const all = layers.flatMap((layer) => FIELDS[layer.kind].map((field) => ({ layer, field })));
+	const ordered = [
+		...all.filter((one) => !isBias(one.field)),
+		...all.filter((one) => isBias(one.field)),
+	];
+	const sizes = ordered.map(({ layer, field }) => layer.outputs * fieldSize(field, layer.inputs));
+	const theta = new Float64Array(sizes.reduce((sum, size) => sum + size, 0));
+	let place = 0;
+	let weights = 0;
+	ordered.forEach(({ layer, field }, i) => {
+		layer[field] = theta.subarray(place, (place += sizes[i]));
+		if (!isBias(field)) weights = place;
+	});
+	return { inputs, layers, theta, weights };
+}
+
+/** @param {number} inputs @param {LayerShape} shape @returns {Layer} */
+function emptyLayer(inputs, { kind, outputs, activation }) {
+	const none = new Float64Array(0);
+	const [z, a, v1, v2, delta] = [1, 2, 3, 4, 5].map(() => new Float64Array(outputs));
+	return {
+		...{ kind, inputs, outputs, activation, W: none, b: none, Q: null, U: null, c: null },
+		...{ z, a, v1, v2, delta, dx: new Float64Array(inputs) },
+	};
+}
+
+/** An independent copy. @param {Network} net @param {Float64Array} [theta] other parameters */
+export function copyNetwork(net, theta = net.theta) {
+	const copy = emptyNetwork(net.inputs, net.layers);
+	copy.theta.set(theta);
+	return copy;
+}
+
+/** @param {Network} net */
+export function parameterCount(net) {
+	return net.theta.length;
+}
+
+/** @param {Network} net */
+export function outputCount(net) {
+	return net.layers[net.layers.length - 1].outputs;
+}
+
+/**
+ * The pre-activations of the last layer for one sample.
+ * @param {Network} net @param {Numbers} x @param {Float64Array} [out]
+ */
+export function logits(net, x, out = new Float64Array(outputCount(net))) {
+	forward(net, x, 0);
+	out.set(net.layers[net.layers.length - 1].z);
+	return out;
+}
+
+/**
+ * The outputs (probabilities) for one sample.
+ * @param {Network} net @param {Numbers} x @param {Float64Array} [out]
+ */
+export function outputs(net, x, out = new Float64Array(outputCount(net))) {
+	forward(net, x, 0);
+	out.set(net.layers[net.layers.length - 1].a);
+	return out;
+}
+
+/**
+ * The index of the largest logit; for a single one, 1 if it is positive, and otherwise 0.
+ * @param {Float64Array} z
+ */
+export function predictedClass(z) {
+	if (z.length === 1) return z[0] > 0 ? 1 : 0;
+	let best = 0;
+	for (let k = 1; k < z.length; k++) if (z[k] > z[best]) best = k;
+	return best;
+}
+
+/**
+ * Computes z and a of every layer for the sample that starts at X[at].
+ * @param {Network} net @param {Numbers} X @param {number} at
+ */
+export function forward(net, X, at) {
+	let x = X;
+	for (const layer of net.layers) {
+		if (layer.kind === "linear") linearForward(layer.W, layer.b, x, at, layer.z);
+		else if (layer.kind === "quadratic") quadraticForward(layer, x, at);
+		else reducedForward(layer, x, at);
+		activate(layer.activation, layer.z, layer.a);
+		x = layer.a;
+		at = 0;
+	}
+}
+
+/**
+ * z = W x + b
+ * @param {Float64Array} W @param {Float64Array} b @param {Numbers} x @param {number} at
+ * @param {Float64Array} z
+ */
+function linearForward(W, b, x, at, z) {
+	const n = W.length / b.length;
+	let w = 0;
+	for (let k = 0; k < z.length; k++) {
+		let sum = b[k];
+		for (let i = 0; i < n; i++) sum += W[w++] * x[at + i];
+		z[k] = sum;
+	}
+}
+
+/**
+ * z = x'Q x + W x + b, where x'Q x + w'x = sum_i x_i (w_i + q_ii x_i + 2 sum_{j>i} q_ij x_j)
+ * @param {Layer} layer @param {Numbers} x @param {number} at
+ */
+function quadraticForward({ W, b, Q, z, inputs: n }, x, at) {
+	if (Q === null) return;
+	let w = 0;
+	let q = 0;
+	for (let k = 0; k < z.length; k++) {
+		let sum = b[k];
+		for (let i = 0; i < n; i++) {
+			let inner = W[w++] + Q[q++] * x[at + i];
+			for (let j = i + 1; j < n; j++) inner += 2 * Q[q++] * x[at + j];
+			sum += inner * x[at + i];
+		}
+		z[k] = sum;
+	}
+}
+
+/**
+ * z = v1 v2 with v1 = W x + b and v2 = U x + c
+ * @param {Layer} layer @param {Numbers} x @param {number} at
+ */
+function reducedForward({ W, b, U, c, z, v1, v2 }, x, at) {
+	if (U === null || c === null) return;
+	linearForward(W, b, x, at, v1);
+	linearForward(U, c, x, at, v2);
+	for (let k = 0; k < z.length; k++) z[k] = v1[k] * v2[k];
+}
+
+/**
+ * a = g(z)
+ * @param {Activation} activation @param {Float64Array} z @param {Float64Array} a
+ */
+function activate(activation, z, a) {
+	if (activation === "softmax") return softmax(z, a);
+	for (let k = 0; k < z.length; k++) {
+		if (activation === "logistic") a[k] = logistic(z[k]);
+		else if (activation === "tanh") a[k] = Math.tanh(z[k]);
+		else if (activation === "relu") a[k] = Math.max(z[k], 0);
+		else a[k] = z[k];
+	}
+}
+
+/** 1 / (1 + exp(-z)), without overflow. @param {number} z */
+export function logistic(z) {
+	const e = Math.exp(-Math.abs(z));
+	return (z >= 0 ? 1 : e) / (1 + e);
+}
+
+/** @param {Float64Array} z @param {Float64Array} a */
+function softmax(z, a) {
+	let largest = z[0];
+	for (let k = 1; k < z.length; k++) largest = Math.max(largest, z[k]);
+	let sum = 0;
+	for (let k = 0; k < z.length; k++) sum += a[k] = Math.exp(z[k] - largest);
+	for (let k = 0; k < z.length; k++) a[k] /= sum;
+}

@@ -1,0 +1,132 @@
+/**
+ * The container of `.quadric` files: safetensors with one metadata key, `quadric`, which holds a
+ * description in canonical JSON, and a hash over the description and the tensors. See
+ * docs/model_files.md.
+ */
+
+import { expect } from "./expect.js";
+import { sha256 } from "./sha256.js";
+
+const FORMAT = 2;
+/** @type {Record<Dtype, number>} */
+const ITEM_SIZES = { F64: 8, F32: 4, I64: 8, U8: 1, BOOL: 1 };
+
+/** @param {unknown} ok @param {string} problem @returns {asserts ok} */
+function expectWhole(ok, problem) {
+	expect(ok, `This is not a .quadric file, or it is damaged: ${problem}.`);
+}
+
+/** @param {Record<string, any>} description @param {Tensors} tensors @returns {Uint8Array} */
+export function writeContainer(description, tensors) {
+	const hash = digest(canonical({ format: FORMAT, ...description }), tensors);
+	const text = canonical({ format: FORMAT, hash, ...description });
+	/** @type {Record<string, unknown>} */
+	const header = { __metadata__: { quadric: text } };
+	let place = 0;
+	for (const [name, { dtype, shape, bytes }] of tensors) {
+		header[name] = { dtype, shape, data_offsets: [place, (place += bytes.length)] };
+	}
+	const plain = JSON.stringify(header);
+	const padded = encode(plain + " ".repeat(-plain.length & 7));
+	return concatenate([
+		length64(padded.length),
+		padded,
+		...[...tensors.values()].map((t) => t.bytes),
+	]);
+}
+
+/**
+ * The description and the tensors, after checking the hash.
+ * @param {Uint8Array} file @returns {{description: Record<string, any>, tensors: Map<string, Tensor>}}
+ */
+export function readContainer(file) {
+	const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+	const length = file.length >= 8 ? Number(view.getBigUint64(0, true)) : Infinity;
+	expectWhole(8 + length <= file.length, "it is too short");
+	const header = parse(new TextDecoder().decode(file.subarray(8, 8 + length)));
+	const text = header?.__metadata__?.quadric;
+	expectWhole(typeof text === "string", "it has no description");
+	delete header.__metadata__;
+	/** @type {Tensors} */
+	const tensors = new Map();
+	const content = file.subarray(8 + length);
+	for (const [name, entry] of Object.entries(header)) tensors.set(name, tensor(entry, content));
+	const { format, hash, ...description } = parse(text);
+	const advice = "Load it with the current version of quadric and save it again";
+	expect(format === FORMAT, `The file has format ${format}, not ${FORMAT}. ${advice}.`);
+	const found = digest(text.replace(`"hash":"${hash}",`, ""), tensors);
+	expectWhole(found === hash, "its content does not match its hash");
+	return { description, tensors };
+}
+
+/** @param {string} text */
+function parse(text) {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return expectWhole(false, "its header is not JSON");
+	}
+}
+
+/** @param {any} entry @param {Uint8Array} content @returns {Tensor} */
+function tensor(entry, content) {
+	const { dtype, shape, data_offsets: offsets } = entry ?? {};
+	const sizes = [...(Array.isArray(shape) ? shape : [NaN]), ...(offsets ?? [NaN])];
+	const count = sizes.slice(0, -2).reduce((product, size) => product * size, 1);
+	const [from, to] = sizes.slice(-2);
+	const itemSize = ITEM_SIZES[/** @type {Dtype} */ (dtype)];
+	const valid = sizes.every((size) => Number.isSafeInteger(size) && size >= 0);
+	const fits = valid && to <= content.length && to - from === count * itemSize;
+	expectWhole(fits, "a tensor has the wrong size");
+	return { dtype, shape, bytes: content.subarray(from, to) };
+}
+
+/**
+ * SHA-256 of the description and of the name, dtype, shape and bytes of every tensor.
+ * @param {string} text @param {Tensors} tensors
+ */
+function digest(text, tensors) {
+	/** @type {Uint8Array[]} */
+	const parts = [length64(text.length), encode(text)];
+	for (const name of [...tensors.keys()].sort()) {
+		const { dtype, shape, bytes } = /** @type {Tensor} */ (tensors.get(name));
+		const entry = encode(canonical([name, dtype, shape]));
+		parts.push(length64(entry.length), entry, bytes);
+	}
+	return sha256(concatenate(parts));
+}
+
+/** JSON with sorted keys, without spaces, and in ASCII. @param {any} value @returns {string} */
+export function canonical(value) {
+	if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+	if (value !== null && typeof value === "object") {
+		const fields = Object.keys(value).sort();
+		return `{${fields.map((key) => `${canonical(key)}:${canonical(value[key])}`).join(",")}}`;
+	}
+	return JSON.stringify(value).replace(/[\u007f-\uffff]/g, (character) => {
+		return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+	});
+}
+
+/** @param {string} text */
+function encode(text) {
+	return new TextEncoder().encode(text);
+}
+
+/** A whole number as eight bytes. @param {number} value */
+function length64(value) {
+	const bytes = new Uint8Array(8);
+	new DataView(bytes.buffer).setBigUint64(0, BigInt(value), true);
+	return bytes;
+}
+
+/** @param {Uint8Array[]} parts */
+function concatenate(parts) {
+	const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+	let place = 0;
+	for (const part of parts) {
+		whole.set(part, place);
+		place += part.length;
+	}
+	return whole;
+}

@@ -1,0 +1,198 @@
+/**
+ * The pictures and the training runs behind them: one, or three in side-by-side mode. States of the
+ * workers arrive at any time; everything is drawn in animation frames.
+ */
+import { byId } from "./dom.js";
+import { Picture } from "./picture.js";
+import { Probe } from "./probe.js";
+import { Run } from "./run.js";
+import { KINDS } from "./settings.js";
+import { drawingView, makeView } from "./view.js";
+
+/** Grid points along the longer side, while training and for a still picture. */
+const LIVE = 97;
+const LIVE_OF_THREE = 61;
+const STILL = 241;
+
+export class Stage {
+	/**
+	 * @param {Drawing} drawing @param {Say} announce
+	 * @param {() => void} onFrame once per changed frame
+	 */
+	constructor(drawing, announce, onFrame) {
+		this.drawing = drawing;
+		this.announce = announce;
+		this.onFrame = onFrame;
+		/** @type {Panel[]} */
+		this.panels = [];
+		/** @type {Map<number, Painting>} by panel, since the last frame */
+		this.paintings = new Map();
+		/** @type {Set<Run>} since the last frame */
+		this.changed = new Set();
+		/** @type {Selected | null} */
+		this.selected = null;
+		this.drawn = false; // whether the data are drawn points
+		/** @type {Map<number, Job>} by panel; only the last one is painted, so frames are dropped */
+		this.jobs = new Map();
+		this.painting = false;
+		this.painter = new Worker(new URL("./painter.js", import.meta.url), { type: "module" });
+		this.painter.onmessage = ({ data: painting }) => {
+			this.painting = false;
+			this.paintNext();
+			this.paintings.set(painting.key, painting);
+			this.askForFrame();
+		};
+		this.asked = false;
+		this.resizes = new ResizeObserver(() => this.fit());
+	}
+
+	/** The panel whose neurons are shown: the only one, or the quadratic one. */
+	get main() {
+		return this.panels.find(({ kind }) => kind === "quadratic") ?? this.panels[0];
+	}
+
+	/** The neurons' new pictures. */
+	get thumbs() {
+		const painting = this.paintings.get(this.panels.indexOf(this.main));
+		return painting?.stamp.run === this.main.run.number ? painting.thumbs : null;
+	}
+
+	/**
+	 * Starts all runs from the same seed and data.
+	 * @param {Settings} settings @param {Data} data @param {Beginning} beginning
+	 */
+	start(settings, data, beginning) {
+		const kinds = settings.compare ? KINDS : [null];
+		if (this.panels.length !== kinds.length) {
+			for (const { run, picture } of this.panels) {
+				run.stop();
+				this.resizes.unobserve(picture.frame);
+				picture.figure.remove();
+			}
+			this.panels = kinds.map((kind) => this.makePanel(kind));
+		}
+		this.paintings.clear();
+		this.drawn = settings.data === "points";
+		for (const panel of this.panels) {
+			const { run, picture, kind } = panel;
+			run.start(withKind(settings, kind), data, beginning);
+			picture.figure.dataset.painted = "";
+			picture.empty.hidden = run.visible;
+			if (!run.visible) picture.painting = null;
+			this.showData(panel);
+		}
+	}
+
+	/** @param {Kind | null} kind @returns {Panel} */
+	makePanel(kind) {
+		const name = kind ? `Picture of the ${kind} network` : "Picture";
+		const help = "Use the arrow keys to read probabilities and distances.";
+		const picture = new Picture(byId("pictures"), `${name}. ${help}`);
+		if (kind === null || kind === "quadratic") picture.frame.id = "picture";
+		const run = new Run((changed) => this.touch(changed));
+		this.resizes.observe(picture.frame);
+		this.drawing.attach(picture);
+		return { kind, run, picture, probe: new Probe(picture, run, this.announce) };
+	}
+
+	/** @param {Panel} panel */
+	showData({ run, picture, probe }) {
+		if (run.data === null) return;
+		const aspect = picture.width / Math.max(1, picture.height);
+		const drawn = this.drawn ? drawingView(run.data.X, aspect) : null;
+		const view = drawn ?? makeView(run.data.X, run.scaler, aspect);
+		picture.setData(run.data, run.problem?.test ?? [], view);
+		probe.hide();
+		this.touch(run);
+	}
+
+	/** After a resize: other pixels, and another window if the shape has changed. */
+	fit() {
+		for (const panel of this.panels) this.showData(panel);
+	}
+
+	/** @param {Order["type"]} order */
+	order(order) {
+		for (const { run } of this.panels) run.send({ type: order });
+	}
+
+	/** @param {number} speed */
+	setSpeed(speed) {
+		for (const { run } of this.panels) run.send({ type: "speed", speed });
+	}
+
+	/** @param {Selected | null} selected */
+	select(selected) {
+		this.selected = selected;
+		this.touch(this.main.run);
+	}
+
+	/** @param {Run} run */
+	touch(run) {
+		this.changed.add(run);
+		this.askForFrame();
+	}
+
+	askForFrame() {
+		if (this.asked) return;
+		this.asked = true;
+		requestAnimationFrame(() => {
+			this.asked = false;
+			const start = performance.now();
+			this.frame();
+			performance.measure("frame", { start });
+			performance.clearMeasures("frame"); // observers have it; the buffer must not grow
+		});
+	}
+
+	frame() {
+		this.panels.forEach((panel, key) => {
+			const { run, picture, probe } = panel;
+			if (this.changed.has(run)) this.requestPainting(panel, key);
+			const painting = this.paintings.get(key);
+			if (painting?.stamp.run !== run.number) return;
+			picture.show(painting);
+			probe.show();
+			const { samples, still } = painting.stamp;
+			picture.figure.dataset.painted = still ? String(samples) : "";
+		});
+		this.changed.clear();
+		this.onFrame();
+		this.paintings.clear();
+	}
+
+	/** @param {Panel} panel @param {number} key */
+	requestPainting({ run, picture }, key) {
+		const { net, state, scaler, visible, problem } = run;
+		const { width, height, view } = picture;
+		const longer = Math.max(width, height);
+		if (net === null || !visible || !longer || (problem && !state)) return;
+		const still = !state?.running;
+		const most = still ? STILL : this.panels.length > 1 ? LIVE_OF_THREE : LIVE;
+		const main = run === this.main.run;
+		this.jobs.delete(key); // the panel goes to the end of the line
+		this.jobs.set(key, {
+			...{ key, stamp: { run: run.number, samples: state?.samples ?? 0, still } },
+			shapes: net.layers.map(({ kind, outputs, activation }) => ({ kind, outputs, activation })),
+			...{ theta: net.theta.slice(), scaler, view },
+			nx: Math.max(2, Math.round((most * width) / longer)),
+			ny: Math.max(2, Math.round((most * height) / longer)),
+			...{ selected: main ? this.selected : null, thumbs: main },
+		});
+		this.paintNext();
+	}
+
+	paintNext() {
+		const [job] = this.jobs.values();
+		if (this.painting || !job) return;
+		this.painting = this.jobs.delete(job.key);
+		this.painter.postMessage(job);
+	}
+}
+
+/** @param {Settings} settings @param {Kind | null} kind @returns {Settings} */
+function withKind(settings, kind) {
+	if (kind === null) return settings;
+	const layers = settings.layers.map(({ outputs }) => ({ kind, outputs }));
+	return { ...settings, layers, lastKind: kind };
+}

@@ -1,0 +1,43 @@
+/** One sentence about what is seen. */
+import { percent } from "./curves.js";
+
+const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"];
+const SMALL = 50; // up to so many points, they are counted
+
+/**
+ * @param {Settings} settings @param {Data} data @param {Problem | null} problem
+ * @param {State | null} state @param {string[]} kinds names of the exact boundaries, or none
+ */
+export function summarize({ layers, lastKind }, data, problem, state, kinds) {
+	if (problem === null) return "Place points of at least two classes to train a network on them.";
+	const { train, test, outputs } = problem;
+	const hidden = layers.map(({ kind, outputs }) => `${outputs} ${kind}, then `).join("");
+	const one = outputs === 1 && !hidden;
+	const number = hidden ? outputs : (NUMBERS[outputs] ?? outputs);
+	const network = `${hidden}${number} ${lastKind} ${one ? "neuron" : "neurons"}`;
+	if (!state?.samples)
+		return `${network} before training. Press Run to train on ${train.length} points.`;
+	const { accuracy } = state;
+	const size = data.classes.length;
+	let right = `${percent(test.length ? accuracy.test : accuracy.train)} of the `;
+	right += test.length ? "test points" : "training points";
+	if (size <= SMALL)
+		right = `${Math.round(accuracy.train * train.length)} of ${train.length} training points`;
+	if (accuracy.train === 1 && !(accuracy.test < 1)) {
+		right = size <= SMALL ? `all ${size} points` : "every point";
+	}
+	return `${network} ${one ? "gets" : "get"} ${right} right${shapes(kinds)}.`;
+}
+
+/** ": the boundary is a hyperbola" @param {string[]} kinds */
+function shapes(kinds) {
+	if (!kinds.length) return "";
+	const parts = [...new Set(kinds)].map((kind) => {
+		const n = kinds.filter((other) => other === kind).length;
+		if (n === 1)
+			return kind.endsWith("s") ? `two ${kind}` : `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`;
+		return `${NUMBERS[n]?.toLowerCase() ?? n} ${kind.endsWith("s") ? "pairs of " : ""}${kind.replace(/s?$/, "s")}`;
+	});
+	const boundary = kinds.length === 1 ? "boundary is" : "boundaries are";
+	return `: the ${boundary} ${new Intl.ListFormat("en").format(parts)}`;
+}

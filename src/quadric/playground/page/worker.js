@@ -1,0 +1,99 @@
+/** Trains a network in the background; types.d.ts lists the messages. */
+
+import { Session } from "./session.js";
+
+const WORK = 20; // milliseconds of training between two looks at the messages
+const PAUSE = 33; // milliseconds between two states
+
+const page =
+	/** @type {{postMessage(state: State, transfer: ArrayBufferLike[]): void, onmessage: unknown}} */ (
+		/** @type {unknown} */ (self)
+	);
+
+/** @type {Session | null} */
+let session = null;
+let run = 0;
+let running = false;
+let speed = 0;
+let target = 0; // fast-forward to this number of samples
+let owed = 0; // samples that the chosen speed has not yet trained
+let last = 0; // when `owed` was last computed
+let sent = 0; // when the last state was sent
+let news = false; // whether something has changed since then
+let timer = 0;
+
+/** @param {MessageEvent<ToWorker>} event */
+page.onmessage = ({ data: message }) => {
+	if (message.type === "start") {
+		session = new Session(message.settings, message.data, message);
+		run = message.run;
+		speed = message.settings.speed;
+		target = message.samples ?? 0;
+		running = target > 0;
+	} else if (message.type === "speed") {
+		speed = message.speed;
+		owed = 0;
+	} else if (session) {
+		obey(session, message.type);
+	}
+	send();
+	schedule();
+};
+
+/** @param {Session} session @param {"run" | "pause" | "sample" | "epoch" | "rewind"} order */
+function obey(session, order) {
+	running = order === "run";
+	target = 0;
+	owed = 0;
+	if (order === "rewind") session.rewind();
+	if (order === "sample") session.step();
+	if (order === "epoch") {
+		do session.step();
+		while (session.run.batch !== 0 && !session.run.diverged);
+	}
+}
+
+function schedule() {
+	clearTimeout(timer);
+	last = performance.now();
+	if (running) timer = setTimeout(work, 0);
+}
+
+/** Trains for a while, reports, and comes back. */
+function work() {
+	if (!session) return;
+	const now = performance.now();
+	const fast = speed === 0 || target > 0;
+	const most = Math.max(speed, session.settings.batch); // a slow computer does not catch up
+	owed = fast ? Infinity : Math.min(owed + (speed * (now - last)) / 1000, most);
+	last = now;
+	const seen = session.run.samples;
+	train(session, now + WORK);
+	if (session.run.diverged || (target > 0 && session.run.samples >= target)) running = false;
+	news ||= session.run.samples !== seen;
+	if (!running || (news && performance.now() - sent >= PAUSE)) send();
+	if (running) timer = setTimeout(work, fast ? 0 : PAUSE / 2);
+}
+
+/** @param {Session} session @param {number} deadline */
+function train(session, deadline) {
+	const { batch } = session.settings;
+	while (owed >= batch && !session.run.diverged) {
+		if (target > 0 && session.run.samples >= target) return;
+		session.step();
+		owed -= batch;
+		if (performance.now() > deadline) return;
+	}
+}
+
+function send() {
+	if (!session) return;
+	const state = session.state();
+	if (state.diverged) running = false;
+	page.postMessage({ type: "state", run, running, ...state }, [
+		state.parameters.buffer,
+		state.curve.buffer,
+	]);
+	sent = performance.now();
+	news = false;
+}

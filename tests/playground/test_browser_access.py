@@ -1,0 +1,162 @@
+"""The playground for everyone: keyboard, screen readers, small screens, dark mode, lessons."""
+
+import statistics
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def findings(page, part=None):
+    """Return the serious findings of axe-core."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-core")
+    violations = axe.Axe().run(page.page, context=part).response["violations"]
+    return [
+        (violation["id"], violation["nodes"][0]["html"])
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+    ]
+
+
+def test_axe_core_has_no_serious_findings(open_page):
+    page = open_page("#data=clusters&layers=q12&lesson=1&samples=600")
+    page.page.click("#draw-toggle")
+    page.page.click("#thumb-1-0")
+    page.wait_until_still()
+    assert findings(page) == []
+    page.page.emulate_media(color_scheme="dark")
+    assert findings(page) == []
+    for name in ["help", "lessons", "export", "import"]:
+        page.page.click(f"#{name}-button")
+        assert findings(page, "dialog[open]") == []
+        page.page.keyboard.press("Escape")
+
+
+def test_everything_works_with_the_keyboard_alone(open_page):
+    page = open_page("#samples=0")
+    press = page.page.keyboard.press
+    press("s")
+    page.wait_for_samples(1)
+    press("e")
+    page.wait_for_samples(4)
+    press("r")
+    page.wait_for_samples(0)
+    press("n")
+    page.wait("document.querySelector('#setting-seed').value === '2'")
+    press("Space")
+    page.wait_for_summary("gets all 4 points right")
+    press("Space")
+    page.wait_until_still()
+    assert "gets all 4 points right" in page.page.inner_text("#live")
+    press("?")
+    page.page.wait_for_selector("#help-dialog[open]")
+    press("Escape")
+    page.page.focus("#setting-seed")
+    press("s")  # typed into a field, a letter is no shortcut
+    assert page.count("sample") == page.wait_until_still()
+    page.page.focus("#draw-toggle")
+    press("Space")
+    page.page.focus("#picture")
+    press("ArrowRight")
+    assert "x1 = " in page.text(".probe")
+    assert "%" in page.page.inner_text("#live")
+    press("Enter")
+    page.wait("document.querySelector('#setting-data').value === 'points'")
+    page.wait("location.hash.split('points=')[1]?.split(';').length === 5")
+
+
+def test_every_control_is_reached_by_tab_and_has_a_name(open_page):
+    page = open_page("#layers=q2&samples=0")
+    names = []
+    for _ in range(60):
+        page.page.keyboard.press("Tab")
+        name = page.page.evaluate(
+            """() => {
+                const element = document.activeElement;
+                const label = element.labels?.[0]?.innerText;
+                return element === document.body
+                    ? null : element.getAttribute('aria-label') || label || element.innerText;
+            }"""
+        )
+        if name is None:
+            break
+        names.append(name.strip())
+    assert all(names)
+    for expected in ["Run", "Rewind", "Data", "Learning rate", "Side by side", "Add hidden layer"]:
+        assert expected in names
+    assert any(name.startswith("Hidden layer 1, neuron 2") for name in names)
+
+
+def test_no_width_needs_horizontal_scrolling(open_page):
+    page = open_page("#data=clusters&layers=q12,r12&samples=600", width=375, height=720)
+    for compare in (False, True):
+        if compare:
+            page.page.click("#compare")
+        for width in (375, 800, 1280, 1920):
+            page.page.set_viewport_size({"width": width, "height": 720})
+            page.wait_until_still()
+            assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+            box = page.page.locator("#run").bounding_box()
+            assert 0 <= box["y"] <= 720 - box["height"]  # visible without scrolling
+
+
+def test_a_narrow_screen_trains_and_draws(open_page):
+    page = open_page("#samples=0", width=375, height=667, has_touch=True)
+    page.page.tap("#run")
+    page.wait_for_summary("gets all 4 points right")
+    page.page.tap("#draw-toggle")
+    page.page.locator("#picture").scroll_into_view_if_needed()
+    page.page.tap("#picture", position={"x": 60, "y": 60})
+    page.wait("document.querySelector('#setting-data').value === 'points'")
+
+
+def test_reduced_motion_shows_the_result_without_moving(open_page):
+    page = open_page(reduced_motion="reduce")
+    assert page.wait_until_still() > 100
+    assert "all 4 points right" in page.summary
+
+
+def test_dark_and_light_differ_and_switch_without_reload(open_page):
+    page = open_page("#samples=400", color_scheme="light")
+    page.wait_until_still()
+    light = page.pixels()
+    page.page.emulate_media(color_scheme="dark")
+    page.wait("getComputedStyle(document.body).backgroundColor === 'rgb(18, 21, 26)'")
+    page.wait(f"document.querySelectorAll('.frame canvas')[2].toDataURL() !== '{light[2]}'")
+
+
+def test_every_goal_of_the_lessons_can_be_reached(open_page):
+    page = open_page("#samples=0")
+    page.page.click("#first-lesson")
+    titles = []
+    while page.page.is_visible("#lesson"):
+        titles.append(page.text("#lesson-title"))
+        if "selected" in page.text("#lesson .goal"):
+            page.page.click("#thumb-0-0")
+        else:
+            page.page.select_option("#setting-speed", "0")
+            page.page.click("#run")
+        page.page.wait_for_selector("#lesson .goal.reached")
+        page.page.click("#lesson-next")
+    assert [title.split(":")[0] for title in dict.fromkeys(titles)] == [
+        f"Lesson {number}" for number in range(1, 6)
+    ]
+
+
+def test_frames_are_cheap(open_page):
+    """Print the work per frame; a bound on it would depend on the machine."""
+    page = open_page("#data=clusters&size=600&layers=q12&speed=0")
+    page.page.evaluate(
+        """() => {
+            window.durations = [];
+            new PerformanceObserver((list) => {
+                for (const { duration } of list.getEntries()) durations.push(duration);
+            }).observe({ entryTypes: ['measure'] });
+        }"""
+    )
+    page.page.click("#run")
+    page.page.wait_for_timeout(2000)
+    page.pause()
+    durations = page.page.evaluate("durations")
+    assert durations
+    print(f"{len(durations)} frames, median {statistics.median(durations):.2f} ms of work")
