@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -88,14 +89,24 @@ def _open_files(
 
 def _open_stdin(table_format: TableFormat) -> Source:
     """Copy standard input to a temporary file, because tables are read more than once."""
-    spool = tempfile.NamedTemporaryFile(prefix="quadric-")  # noqa: SIM115 (closed with the Source)
+    spool = _Spool()
     try:
-        shutil.copyfileobj(sys.stdin.buffer, spool)
-        spool.flush()
+        with open(spool.path, "wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
     except OSError as error:
         raise cannot_read(Path("standard input"), error) from None
-    (source,) = _open_files([Path(spool.name)], [Path("standard input")], table_format)
+    (source,) = _open_files([spool.path], [Path("standard input")], table_format)
     return replace(source, spool=spool)
+
+
+class _Spool:
+    """A temporary file that is deleted with this object, and at the latest at exit."""
+
+    def __init__(self) -> None:
+        handle, name = tempfile.mkstemp(prefix="quadric-")
+        os.close(handle)  # an open file could not be opened again on Windows
+        self.path = Path(name)
+        weakref.finalize(self, self.path.unlink, missing_ok=True)
 
 
 def _parts(path: Path) -> list[Path] | None:
