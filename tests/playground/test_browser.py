@@ -146,7 +146,7 @@ def test_exported_models_give_the_same_predictions_in_python(open_page, tmp_path
         """async ([bytes, X]) => {
             const { readModel } = await import('./model_reader.js');
             const { outputs } = await import('./net.js');
-            const { net, scaler } = readModel(new Uint8Array(bytes));
+            const { net, scaler } = await readModel(new Uint8Array(bytes));
             const scale = (x, j) => (x - scaler.mean[j]) / scaler.scale[j];
             return X.map((x) => outputs(net, x.map(scale))[0]);
         }""",

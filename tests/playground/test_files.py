@@ -25,8 +25,7 @@ pytestmark = [needs_node, pytest.mark.slow]
 
 LAYERS = [{"kind": "quadratic", "outputs": 4}, {"kind": "reduced", "outputs": 3}]
 POINTS = {
-    "x": [0.5, -1, 3, 2, 0.25, 7],
-    "y": [1, 1.5, -2, 0, 0.1, 1],
+    "X": [0.5, 1, -1, 1.5, 3, -2, 2, 0, 0.25, 0.1, 7, 1],
     "classes": [0, 1, 2, 0, 1, 2],
     "names": ["Löwe 🙂", 'ape, "big"', "zebra"],
     "features": ["Länge [cm]", "class"],

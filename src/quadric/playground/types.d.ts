@@ -129,15 +129,6 @@ interface Data {
 	features: string[];
 }
 
-/** Drawn or imported points, as they are written into a link. */
-interface Points {
-	x: number[];
-	y: number[];
-	classes: number[];
-	names: string[];
-	features: string[];
-}
-
 /** One point of class k; `share` runs from 0 to 1 over the points of a class. */
 interface Draw {
 	random: Random;
@@ -207,7 +198,7 @@ interface Settings {
 	/** How many samples the network has been trained on. */
 	samples: number;
 	/** The data, if `data` is "points" or "csv". */
-	points: Points | null;
+	points: Data | null;
 }
 
 interface Choice {
@@ -267,15 +258,12 @@ interface TrainAndTest {
 }
 
 interface State {
-	type: "state";
 	run: number;
 	running: boolean;
 	/** Finished epochs. */
 	epoch: number;
 	/** Training samples that the network has seen. */
 	samples: number;
-	/** The row of the last training sample, or -1. */
-	current: number;
 	/** theta of the network. */
 	parameters: Float64Array;
 	loss: TrainAndTest;
@@ -290,7 +278,6 @@ interface Divergence {
 	samples: number;
 	rate: number;
 	suggestedRate: number;
-	reason: string;
 }
 
 // ------------------------------------------------------------------------------ model files
@@ -328,6 +315,11 @@ interface Panel {
 	run: Run;
 	picture: Picture;
 	probe: Probe;
+	/** Since the last frame. */
+	changed: boolean;
+	painting: Painting | null;
+	/** The last one. */
+	job: Job | null;
 }
 
 interface View extends Box {
@@ -354,8 +346,6 @@ interface Stamp {
 type Selected = [number, number];
 
 interface Job {
-	/** The picture that asked. */
-	key: number;
 	stamp: Stamp;
 	shapes: LayerShape[];
 	theta: Float64Array;
@@ -381,7 +371,6 @@ interface Line {
 }
 
 interface Painting {
-	key: number;
 	stamp: Stamp;
 	nx: number;
 	ny: number;

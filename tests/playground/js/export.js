@@ -9,7 +9,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { writeCsv } from "../../../src/quadric/playground/page/csv.js";
-import { makeData, pointsData } from "../../../src/quadric/playground/page/datasets.js";
+import { makeData } from "../../../src/quadric/playground/page/datasets.js";
 import { writeModel } from "../../../src/quadric/playground/page/model_writer.js";
 import { outputs } from "../../../src/quadric/playground/page/net.js";
 import { pythonLines } from "../../../src/quadric/playground/page/python_lines.js";
@@ -18,20 +18,23 @@ import { DEFAULTS } from "../../../src/quadric/playground/page/settings.js";
 
 const [given, folder] = process.argv.slice(2);
 const settings = { ...DEFAULTS, ...JSON.parse(given) };
-const { data: name, noise, seed, size } = settings;
-const data = settings.points ? pointsData(settings.points) : makeData({ name, noise, seed, size });
+const { points } = settings;
+if (points) {
+	points.X = Float64Array.from(points.X);
+	points.classes = Int32Array.from(points.classes);
+}
+const data = makeData(settings);
 const session = new Session(settings, data);
 const { net, problem } = session;
 const scaler = settings.standardize ? problem.scaler : null;
 const write = (file, content) => writeFileSync(join(folder, file), content);
 const model = () => writeModel({ net, scaler, classes: data.names, features: data.features });
 
-write("initial.quadric", model());
+write("initial.quadric", await model());
 while (session.run.epoch < 5) session.step();
-write("trained.quadric", model());
+write("trained.quadric", await model());
 write("data.csv", writeCsv(data, problem.test));
-const names = { modelFile: "initial.quadric", dataFile: "data.csv", epochs: 5 };
-write("continue.py", pythonLines(settings, names));
+write("continue.py", pythonLines(settings, 5));
 const probabilities = Array.from(data.classes, (_, i) => [
 	...outputs(net, problem.X.subarray(2 * i, 2 * i + 2)),
 ]);

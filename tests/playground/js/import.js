@@ -11,7 +11,7 @@ import { outputs } from "../../../src/quadric/playground/page/net.js";
 
 const [file, points] = process.argv.slice(2);
 try {
-	const { net, scaler, classes, features } = readModel(new Uint8Array(readFileSync(file)));
+	const { net, scaler, classes, features } = await readModel(new Uint8Array(readFileSync(file)));
 	const { mean, scale } = scaler ?? { mean: [0, 0], scale: [1, 1] };
 	const answers = JSON.parse(points).map((x) => [
 		...outputs(

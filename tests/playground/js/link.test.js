@@ -12,9 +12,8 @@ const CHANGED = {
 	samples: 123456,
 };
 const POINTS = {
-	x: [0.1 + 0.2, -1e-7, 1e21],
-	y: [1 / 3, 5, -0.001],
-	classes: [0, 1, 0],
+	X: Float64Array.of(0.1 + 0.2, 1 / 3, -1e-7, 5, 1e21, -0.001),
+	classes: Int32Array.of(0, 1, 0),
 	names: ["a,b;c&d=e#%", "süß 🙂"],
 	features: ["Länge [cm]", "x2"],
 };
@@ -49,8 +48,7 @@ test("points survive exactly, with any names", () => {
 });
 
 test("too many points are left out, and the opened link says so", () => {
-	const list = Array.from({ length: 1001 }, () => 0);
-	const points = { ...POINTS, x: list, y: list, classes: list };
+	const points = { ...POINTS, X: new Float64Array(2002), classes: new Int32Array(1001) };
 	const { hash, complete } = toHash({ ...DEFAULTS, data: "csv", points });
 	assert.equal(complete, false);
 	const { settings, problems } = fromHash(hash);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { DATASETS, makeData, pointsData } from "../../../src/quadric/playground/page/datasets.js";
+import { DATASETS, makeData } from "../../../src/quadric/playground/page/datasets.js";
 import { createNetwork } from "../../../src/quadric/playground/page/initial_values.js";
 import { makeProblem } from "../../../src/quadric/playground/page/problem.js";
 import { Random } from "../../../src/quadric/playground/page/random.js";
@@ -18,8 +18,7 @@ const close = (actual, wanted, tolerance) => {
 
 function session(changes = {}) {
 	const settings = { ...DEFAULTS, ...changes };
-	const { data: name, noise, seed, size } = settings;
-	return new Session(settings, makeData({ name, noise, seed, size }));
+	return new Session(settings, makeData(settings));
 }
 
 function train(session, epochs) {
@@ -50,25 +49,26 @@ test("random numbers have the right distributions and never change", () => {
 
 test("every data set has the points that were asked for", () => {
 	assert.deepEqual(DATASETS, CONTROLS[0].choices.map(({ value }) => value).slice(0, -2));
-	for (const name of DATASETS) {
-		const data = makeData({ name, noise: 0.2, seed: 3, size: 600 });
-		const count = name === "xor" ? 4 : 600;
-		assert.equal(data.X.length, 2 * count);
-		assert.ok(data.X.every(Number.isFinite));
-		data.names.forEach((_, k) => {
-			assert.equal(data.classes.filter((one) => one === k).length, count / data.names.length);
+	for (const data of DATASETS) {
+		const settings = { data, noise: 0.2, seed: 3, size: 600 };
+		const { X, classes, names } = makeData(settings);
+		const count = data === "xor" ? 4 : 600;
+		assert.equal(X.length, 2 * count);
+		assert.ok(X.every(Number.isFinite));
+		names.forEach((_, k) => {
+			assert.equal(classes.filter((one) => one === k).length, count / names.length);
 		});
-		assert.deepEqual(makeData({ name, noise: 0.2, seed: 3, size: 600 }), data);
-		const other = makeData({ name, noise: 0.2, seed: 4, size: 600 });
+		assert.deepEqual(makeData(settings).X, X);
+		const other = makeData({ ...settings, seed: 4 });
 		assert.equal(
-			name === "xor",
-			other.X.every((x, i) => x === data.X[i]),
+			data === "xor",
+			other.X.every((x, i) => x === X[i]),
 		);
 	}
 });
 
 test("the six clusters are the paper's", () => {
-	const { X, classes } = makeData({ name: "clusters", noise: 0.2, seed: 0, size: 12000 });
+	const { X, classes } = makeData({ data: "clusters", noise: 0.2, seed: 0, size: 12000 });
 	const third = Array.from(X.keys()).filter((i) => i % 2 === 0 && classes[i / 2] === 5);
 	const [x, y] = [third.map((i) => X[i] + 16), third.map((i) => X[i + 1] - 10)];
 	close(mean(x), 0, 0.08);
@@ -78,14 +78,15 @@ test("the six clusters are the paper's", () => {
 });
 
 test("drawn points are data, and a class without points has an output", () => {
-	const points = { x: [1, 2], y: [3, 4], classes: [2, 0], names: ["a", "b", "c"], features: [] };
-	const data = pointsData(points);
-	assert.deepEqual(Array.from(data.X), [1, 3, 2, 4]);
-	assert.deepEqual(Array.from(makeProblem(data, DEFAULTS).Y), [0, 0, 1, 1, 0, 0]);
+	const X = Float64Array.of(1, 3, 2, 4);
+	const points = { X, classes: Int32Array.of(2, 0), names: ["a", "b", "c"], features: [] };
+	const settings = { ...DEFAULTS, data: "points", points };
+	assert.equal(makeData(settings), points);
+	assert.deepEqual(Array.from(makeProblem(points, settings).Y), [0, 0, 1, 1, 0, 0]);
 });
 
 test("the problem is split by class, standardized on the training set, and encoded", () => {
-	const data = makeData({ name: "clusters", noise: 0.2, seed: 0, size: 60 });
+	const data = makeData({ data: "clusters", noise: 0.2, seed: 0, size: 60 });
 	const problem = makeProblem(data, { ...DEFAULTS, test: 0.3 });
 	assert.equal(problem.test.length, 18);
 	assert.equal(problem.train.length, 42);
@@ -107,7 +108,7 @@ test("the problem is split by class, standardized on the training set, and encod
 });
 
 test("few points are not split, and a class of one point stays in the training set", () => {
-	const xor = makeData({ name: "xor", noise: 0, seed: 0, size: 4 });
+	const xor = makeData({ data: "xor", noise: 0, seed: 0, size: 4 });
 	assert.equal(makeProblem(xor, { ...DEFAULTS, test: 0.5 }).test.length, 0);
 	const X = Float64Array.from({ length: 40 }, (_, i) => i);
 	const classes = Int32Array.from({ length: 20 }, (_, i) => (i === 7 ? 1 : 0));

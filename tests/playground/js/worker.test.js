@@ -30,8 +30,7 @@ async function wait(condition) {
 
 function start(changes = {}, more = {}) {
 	const settings = { ...DEFAULTS, ...changes };
-	const { data: name, noise, seed, size } = settings;
-	const data = makeData({ name, noise, seed, size });
+	const data = makeData(settings);
 	return {
 		session: new Session(settings, data),
 		state: send({ type: "start", run: 7, settings, data, ...more }),
@@ -40,7 +39,7 @@ function start(changes = {}, more = {}) {
 
 test("it starts paused, with the initial network", () => {
 	const { session, state } = start({ data: "moons" });
-	assert.deepEqual(state, { type: "state", run: 7, running: false, ...session.state() });
+	assert.deepEqual(state, { run: 7, running: false, ...session.state() });
 });
 
 test("one sample and one epoch are trained at once", () => {
@@ -98,7 +97,7 @@ test("given parameters and a given scaler are used", () => {
 	const scaler = { mean: [1, 2], scale: [3, 4] };
 	const { state } = start({}, { parameters, scaler });
 	assert.deepEqual(state.parameters, parameters);
-	const same = new Session(DEFAULTS, makeData({ name: "xor" }), { parameters, scaler });
+	const same = new Session(DEFAULTS, makeData(DEFAULTS), { parameters, scaler });
 	assert.equal(state.loss.train, same.state().loss.train);
 });
 

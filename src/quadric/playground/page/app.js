@@ -5,12 +5,15 @@
  * setting starts again from the same seed, so that a link reproduces what is seen.
  */
 import { Controls } from "./controls.js";
-import { makeData, pointsData } from "./datasets.js";
+import { makeData } from "./datasets.js";
 import { byId, inputById, setText } from "./dom.js";
-import { Drawing, noPoints, pointsOf } from "./drawing.js";
+import { Drawing, noPoints, rounded } from "./drawing.js";
+import { expect } from "./expect.js";
 import { LessonPanel } from "./lesson_panel.js";
 import { fromHash, toHash } from "./link.js";
+import { lastLayer } from "./net.js";
 import { NetworkPanel } from "./neurons.js";
+import { NO_SCALER } from "./problem.js";
 import { Report } from "./report.js";
 import { DEFAULTS, LIMITS } from "./settings.js";
 import { Stage } from "./stage.js";
@@ -24,7 +27,7 @@ const same = (first, second) => first.join("\n") === second.join("\n");
 export class App {
 	constructor() {
 		this.settings = { ...DEFAULTS };
-		this.data = pointsData(noPoints());
+		this.data = noPoints();
 		/** @type {{parameters: Float64Array, scaler: Scaler, name: string} | null} */
 		this.imported = null;
 		/** @type {Selected | null} */
@@ -36,20 +39,11 @@ export class App {
 		this.announce = (text) => setText(byId("live"), text);
 		/** @type {Say} */
 		this.note = (text) => setText(byId("data-note"), text);
-		/** @type {Change} */
-		const change = (settings) => this.change(settings);
-		this.drawing = new Drawing(
-			() => this.data,
-			(points) => change({ data: "points", points }),
-		);
-		this.stage = new Stage(this.drawing, this.announce, () => this.onFrame());
-		this.controls = new Controls(change);
-		this.network = new NetworkPanel(change, (selected) => this.select(selected));
-		this.lessons = new LessonPanel(
-			(lesson, step) => this.reset({ ...DEFAULTS, ...step.settings, lesson }),
-			() => change({ lesson: 0 }),
-			this.announce,
-		);
+		this.drawing = new Drawing(this);
+		this.stage = new Stage(this);
+		this.controls = new Controls(this);
+		this.network = new NetworkPanel(this);
+		this.lessons = new LessonPanel(this);
 		this.report = new Report(this);
 	}
 
@@ -100,8 +94,8 @@ export class App {
 
 	/** @param {boolean} run whether to train at once */
 	restart(run) {
-		const { data, points, samples, compare } = this.settings;
-		this.data = points ? pointsData(points) : makeData({ name: data, ...this.settings });
+		const { samples, compare } = this.settings;
+		this.data = makeData(this.settings);
 		this.settings = { ...this.settings, samples: 0 };
 		byId("column-picture").classList.toggle("side-by-side", compare);
 		this.stage.start(this.settings, this.data, { ...this.imported, samples });
@@ -170,7 +164,7 @@ export class App {
 	useData(data, note) {
 		if (!same(this.data.names, data.names)) this.imported = null;
 		this.drawing.setActive(false);
-		this.change({ data: "csv", points: pointsOf(data) });
+		this.change({ data: "csv", points: rounded(data) });
 		this.note(`${note} ${byId("data-note").innerText}`);
 	}
 
@@ -180,11 +174,10 @@ export class App {
 	 */
 	useModel({ net, scaler, classes, features }, name) {
 		const hidden = net.layers.slice(0, -1);
-		const last = net.layers[hidden.length];
+		const last = lastLayer(net);
 		const activation = hidden[0]?.activation ?? this.settings.activation;
-		if (hidden.some((layer) => layer.activation !== activation) || activation === "softmax") {
-			throw new Error("The hidden layers have different activations; the page has one for all.");
-		}
+		const alike = activation !== "softmax" && hidden.every((one) => one.activation === activation);
+		expect(alike, "The hidden layers have different activations; the page has one for all.");
 		const fits = same(this.data.names, classes) && same(this.data.features, features);
 		this.change({
 			...(fits ? {} : { data: "points", points: noPoints(classes, features) }),
@@ -192,8 +185,7 @@ export class App {
 			...{ lastKind: last.kind, activation, compare: false, standardize: scaler !== null },
 			output: last.activation === "softmax" ? "softmax" : "sigmoid",
 		});
-		const unit = { mean: [0, 0], scale: [1, 1] };
-		this.imported = { parameters: net.theta.slice(), scaler: scaler ?? unit, name };
+		this.imported = { parameters: net.theta, scaler: scaler ?? NO_SCALER, name };
 		this.restart(false);
 	}
 

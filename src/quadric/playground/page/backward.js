@@ -1,4 +1,5 @@
 /** The gradients of the equations in net.js, by backpropagation. */
+import { lastLayer } from "./net.js";
 
 /**
  * Adds the gradient of the sample's loss to `gradients`, after `forward` for the same sample.
@@ -10,84 +11,78 @@
  * @param {Network} gradients
  */
 export function backward(net, X, at, Y, target, gradients) {
-	const { delta, a } = net.layers[net.layers.length - 1];
+	const { delta, a } = lastLayer(net);
 	for (let k = 0; k < delta.length; k++) delta[k] = a[k] - Y[target + k];
 	for (let l = net.layers.length - 1; l >= 0; l--) {
 		const layer = net.layers[l];
-		const gradient = gradients.layers[l];
 		const x = l > 0 ? net.layers[l - 1].a : X;
-		const start = l > 0 ? 0 : at;
 		layer.dx.fill(0);
-		if (layer.kind === "linear") linearBackward(layer, x, start, gradient);
-		else if (layer.kind === "quadratic") quadraticBackward(layer, x, start, gradient);
-		else reducedBackward(layer, x, start, gradient);
+		BACKWARD[layer.kind](layer, x, l > 0 ? 0 : at, gradients.layers[l]);
 		if (l > 0) throughActivation(layer.dx, net.layers[l - 1]);
 	}
 }
 
 /**
- * Adds dL/dW = delta x' and dL/db = delta to the gradient, and W'delta to dL/dx.
- * @param {Layer} layer @param {Numbers} x @param {number} at @param {Layer} gradient
+ * Adds the gradient of a layer's parameters to `gradient`, and dL/dx to the layer's dx, from dL/dz.
+ * @type {Record<Kind, (layer: Layer, x: Numbers, at: number, gradient: Layer) => void>}
  */
-function linearBackward({ W, delta, dx, inputs: n }, x, at, { W: dW, b: db }) {
-	let w = 0;
-	for (let k = 0; k < delta.length; k++) {
-		const d = delta[k];
-		db[k] += d;
-		for (let i = 0; i < n; i++, w++) {
-			dW[w] += d * x[at + i];
-			dx[i] += d * W[w];
-		}
-	}
-}
-
-/**
- * Like `linearBackward`, with dL/dq_ii = delta x_i^2 and dL/dq_ij = 2 delta x_i x_j for i < j, the
- * derivatives with respect to the independent entries of Q, and dL/dx = (2 Q x + w) delta.
- * @param {Layer} layer @param {Numbers} x @param {number} at @param {Layer} gradient
- */
-function quadraticBackward({ W, Q, delta, dx, inputs: n }, x, at, { W: dW, b: db, Q: dQ }) {
-	if (Q === null || dQ === null) return;
-	let w = 0;
-	let q = 0;
-	for (let k = 0; k < delta.length; k++) {
-		const d = delta[k];
-		db[k] += d;
-		for (let i = 0; i < n; i++, w++) {
-			const scaled = d * x[at + i];
-			let slope = W[w] + 2 * Q[q] * x[at + i];
-			dW[w] += scaled;
-			dQ[q++] += scaled * x[at + i];
-			for (let j = i + 1; j < n; j++, q++) {
-				slope += 2 * Q[q] * x[at + j];
-				dx[j] += 2 * Q[q] * scaled;
-				dQ[q] += 2 * scaled * x[at + j];
+const BACKWARD = {
+	/** dL/dW = delta x', dL/db = delta and dL/dx = W'delta */
+	linear({ W, delta, dx, inputs: n }, x, at, { W: dW, b: db }) {
+		let w = 0;
+		for (let k = 0; k < delta.length; k++) {
+			const d = delta[k];
+			db[k] += d;
+			for (let i = 0; i < n; i++, w++) {
+				dW[w] += d * x[at + i];
+				dx[i] += d * W[w];
 			}
-			dx[i] += d * slope;
 		}
-	}
-}
+	},
 
-/**
- * dL/dv1 = delta v2 and dL/dv2 = delta v1, each followed by the gradients of a linear layer.
- * @param {Layer} layer @param {Numbers} x @param {number} at @param {Layer} gradient
- */
-function reducedBackward(layer, x, at, { W: dW, b: db, U: dU, c: dc }) {
-	const { W, U, v1, v2, delta, dx, inputs: n } = layer;
-	if (U === null || dU === null || dc === null) return;
-	let w = 0;
-	for (let k = 0; k < delta.length; k++) {
-		const first = delta[k] * v2[k];
-		const second = delta[k] * v1[k];
-		db[k] += first;
-		dc[k] += second;
-		for (let i = 0; i < n; i++, w++) {
-			dW[w] += first * x[at + i];
-			dU[w] += second * x[at + i];
-			dx[i] += first * W[w] + second * U[w];
+	/**
+	 * Also dL/dq_ii = delta x_i^2 and dL/dq_ij = 2 delta x_i x_j for i < j, the derivatives with
+	 * respect to the independent entries of Q; dL/dx = (2 Q x + w) delta.
+	 */
+	quadratic({ W, Q, delta, dx, inputs: n }, x, at, { W: dW, b: db, Q: dQ }) {
+		if (Q === null || dQ === null) return;
+		let w = 0;
+		let q = 0;
+		for (let k = 0; k < delta.length; k++) {
+			const d = delta[k];
+			db[k] += d;
+			for (let i = 0; i < n; i++, w++) {
+				const scaled = d * x[at + i];
+				let slope = W[w] + 2 * Q[q] * x[at + i];
+				dW[w] += scaled;
+				dQ[q++] += scaled * x[at + i];
+				for (let j = i + 1; j < n; j++, q++) {
+					slope += 2 * Q[q] * x[at + j];
+					dx[j] += 2 * Q[q] * scaled;
+					dQ[q] += 2 * scaled * x[at + j];
+				}
+				dx[i] += d * slope;
+			}
 		}
-	}
-}
+	},
+
+	/** dL/dv1 = delta v2 and dL/dv2 = delta v1, each followed by the gradients of a linear layer. */
+	reduced({ W, U, v1, v2, delta, dx, inputs: n }, x, at, { W: dW, b: db, U: dU, c: dc }) {
+		if (U === null || dU === null || dc === null) return;
+		let w = 0;
+		for (let k = 0; k < delta.length; k++) {
+			const first = delta[k] * v2[k];
+			const second = delta[k] * v1[k];
+			db[k] += first;
+			dc[k] += second;
+			for (let i = 0; i < n; i++, w++) {
+				dW[w] += first * x[at + i];
+				dU[w] += second * x[at + i];
+				dx[i] += first * W[w] + second * U[w];
+			}
+		}
+	},
+};
 
 /**
  * delta = dL/da g'(z), with the slope g' written as a function of a = g(z)

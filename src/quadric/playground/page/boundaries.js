@@ -1,10 +1,12 @@
 /**
- * The conics of a network: those of the neurons of its first layer, and the exact boundaries between
- * its classes if it has no other layer.
+ * The conics of a network: those of the neurons of its first layer, the exact boundaries between its
+ * classes if it has no other layer, and what it says about one point.
  */
 
 import { arcs } from "./arcs.js";
-import { onto, value } from "./conic.js";
+import { inUnits, kind, onto, value } from "./conic.js";
+import { nearest } from "./nearest.js";
+import { lastLayer, outputs, predictedClass } from "./net.js";
 
 const BISECTIONS = 40;
 
@@ -27,6 +29,11 @@ export function neuronConic(net, k) {
 	};
 }
 
+/** Of all neurons of the first layer. @param {Network} net */
+function neuronConics(net) {
+	return Array.from(net.layers[0].b, (_, k) => neuronConic(net, k));
+}
+
 /**
  * The exact boundaries of a network of a single layer; null for a deeper one.
  * @param {Network} net @param {Box} window in the coordinates of the inputs
@@ -34,9 +41,8 @@ export function neuronConic(net, k) {
  */
 export function boundaries(net, window) {
 	if (net.layers.length > 1) return null;
-	const { outputs, activation } = net.layers[0];
-	const conics = Array.from({ length: outputs }, (_, k) => neuronConic(net, k));
-	if (activation !== "softmax") {
+	const conics = neuronConics(net);
+	if (net.layers[0].activation !== "softmax") {
 		return conics.map((conic, k) => ({ classes: [k], conic, arcs: arcs(conic, window) }));
 	}
 	return conics.flatMap((_, j) => {
@@ -108,4 +114,41 @@ function edgeBetween(conic, from, to, isVisible) {
 		else to = middle;
 	}
 	return from;
+}
+
+/**
+ * Probabilities, and the distance to the boundary. Lengths are in the user's units if both axes have an equal scale, else in standard deviations.
+ * @param {Network} net @param {Scaler} scaler @param {Point} x in the user's units
+ * @param {boolean} equal @returns {Reading}
+ */
+export function read(net, scaler, x, equal) {
+	const { mean, scale } = scaler;
+	/** @type {Point} */
+	const input = [(x[0] - mean[0]) / scale[0], (x[1] - mean[1]) / scale[1]];
+	const p = Array.from(outputs(net, input));
+	const predicted = predictedClass(lastLayer(net).z);
+	const probabilities = p.length === 1 ? [1 - p[0], p[0]] : p;
+	/** @type {Nearest | null} */
+	let best = null;
+	for (const conic of conicsAround(net, predicted)) {
+		const unitConic = inUnits(conic, scaler);
+		const { distance, point } = nearest(equal ? unitConic : conic, equal ? x : input);
+		if (point === null || (best && distance >= best.distance)) continue;
+		if (!equal) [0, 1].forEach((j) => (point[j] = point[j] * scale[j] + mean[j]));
+		best = { distance, point, kind: kind(unitConic) };
+	}
+	return { probabilities, predicted, nearest: best };
+}
+
+/**
+ * The exact boundaries of a network without hidden layers. With softmax these are the ties of the
+ * predicted class with the others: nearer than all of them, the predicted class stays the largest.
+ * @param {Network} net @param {number} predicted @returns {Conic[]}
+ */
+function conicsAround(net, predicted) {
+	if (net.layers.length > 1) return [];
+	const conics = neuronConics(net);
+	if (net.layers[0].activation !== "softmax") return conics;
+	const own = conics[predicted];
+	return conics.toSpliced(predicted, 1).map((other) => difference(own, other));
 }

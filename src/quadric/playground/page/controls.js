@@ -12,14 +12,15 @@ const PLACES = {
 };
 
 export class Controls {
-	/** @param {Change} onChange */
-	constructor(onChange) {
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
 		/** @type {Map<keyof Settings, (value: any) => void>} */
 		this.writers = new Map();
 		for (const [place, names] of Object.entries(PLACES)) {
 			for (const name of names) {
 				const control = CONTROLS.find((entry) => entry.name === name);
-				if (control) byId(place).append(this.makeField(control, onChange));
+				if (control) byId(place).append(this.makeField(control));
 			}
 		}
 	}
@@ -38,8 +39,8 @@ export class Controls {
 		}
 	}
 
-	/** @param {Control} control @param {Change} onChange */
-	makeField(control, onChange) {
+	/** @param {Control} control */
+	makeField(control) {
 		const { name, type, label, help } = control;
 		const id = `setting-${name}`;
 		const field = make("div", { class: `field ${type}` });
@@ -47,7 +48,7 @@ export class Controls {
 		if (type === "choice") {
 			const { choices } = control;
 			const change = () => {
-				onChange({ [name]: choices[select.selectedIndex].value });
+				this.app.change({ [name]: choices[select.selectedIndex].value });
 			};
 			const select = make("select", { id, change });
 			for (const { value, label } of choices) select.append(make("option", { value }, label));
@@ -55,24 +56,23 @@ export class Controls {
 			field.append(select);
 		} else if (type === "flag") {
 			const change = () => {
-				onChange({ [name]: box.checked });
+				this.app.change({ [name]: box.checked });
 			};
 			const box = make("input", { id, type: "checkbox", change });
 			this.writers.set(name, (value) => (box.checked = value));
 			field.append(box);
-		} else field.append(this.makeNumber(control, id, onChange));
+		} else field.append(this.makeNumber(control, id));
 		return field;
 	}
 
 	/**
 	 * A slider for small ranges, else a field to type in.
 	 * @param {Named & Numeric} control @param {string} id
-	 * @param {Change} onChange
 	 */
-	makeNumber({ name, least, most, step }, id, onChange) {
+	makeNumber({ name, least, most, step }, id) {
 		const slides = ["noise", "size", "test"].includes(name);
 		const change = () => {
-			if (input.reportValidity()) onChange({ [name]: input.valueAsNumber });
+			if (input.reportValidity()) this.app.change({ [name]: input.valueAsNumber });
 		};
 		const input = make("input", {
 			...{ id, type: slides ? "range" : "number", min: least, max: most, step, required: "" },

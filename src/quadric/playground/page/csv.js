@@ -156,9 +156,9 @@ export function isWholeNumber(name) {
 
 /**
  * The data as CSV, with the class, and whether the sample belongs to the training or the test set.
- * @param {Data} data @param {Int32Array} test rows of the test set
+ * @param {Data} data @param {Iterable<number>} [test] rows of the test set
  */
-export function writeCsv({ X, classes, names, features }, test) {
+export function writeCsv({ X, classes, names, features }, test = []) {
 	/** @param {string} text */
 	const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 	const isTest = new Set(test);

@@ -69,14 +69,15 @@ const SHAPES = {
 export const DATASETS = ["xor", ...Object.keys(SHAPES)];
 
 /**
- * `size` points of a data set; XOR always has its four points. `noise` lies between 0 and 1, and
- * at 0.2 the six clusters are those of the paper.
- * @param {{name: string, noise: number, seed: number, size: number}} options @returns {Data}
+ * The user's own points, or `size` points of a data set; XOR always has its four points. `noise`
+ * lies between 0 and 1, and at 0.2 the six clusters are those of the paper.
+ * @param {Settings} settings @returns {Data}
  */
-export function makeData({ name, noise, seed, size }) {
-	if (name === "xor") return toData([-1, -1, 1, -1, -1, 1, 1, 1], [0, 1, 1, 0], 2);
+export function makeData({ data, points, noise, seed, size }) {
+	if (points) return points;
+	if (data === "xor") return toData([-1, -1, 1, -1, -1, 1, 1, 1], [0, 1, 1, 0], 2);
 	const random = new Random(seed, "data");
-	const { classes: count, deviation, draw } = SHAPES[name];
+	const { classes: count, deviation, draw } = SHAPES[data];
 	const X = new Float64Array(2 * size);
 	const classes = new Int32Array(size);
 	for (let i = 0; i < size; i++) {
@@ -86,19 +87,6 @@ export function makeData({ name, noise, seed, size }) {
 		X[2 * i + 1] = y + deviation * noise * random.normal();
 	}
 	return toData(X, classes, count);
-}
-
-/**
- * Drawn or imported points as data. Classes without points keep their place.
- * @param {Points} points @returns {Data}
- */
-export function pointsData({ x, y, classes, names, features }) {
-	return {
-		X: Float64Array.from({ length: 2 * x.length }, (_, i) => (i % 2 ? y : x)[i >> 1]),
-		classes: Int32Array.from(classes),
-		names,
-		features,
-	};
 }
 
 /**

@@ -13,18 +13,17 @@ export const dialogById = (id) => /** @type {HTMLDialogElement} */ (byId(id));
 export const onClick = (id, action) => byId(id).addEventListener("click", action);
 
 /**
- * A new element with children and attributes; those that are false or null are left out, and
- * functions listen to the event of that name.
+ * A new element with children and attributes; functions listen to the event of that name.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Record<string, string | number | boolean | null | (() => void)>} attributes
+ * @param {Record<string, string | number | (() => void)>} attributes
  * @param {...(Node | string)} children
  */
 export function make(tag, attributes = {}, ...children) {
 	const element = document.createElement(tag);
 	for (const [name, value] of Object.entries(attributes)) {
 		if (typeof value === "function") element.addEventListener(name, value);
-		else if (value !== false && value !== null) element.setAttribute(name, String(value));
+		else element.setAttribute(name, String(value));
 	}
 	element.append(...children);
 	return element;

@@ -5,40 +5,28 @@ import { LIMITS } from "./settings.js";
 
 const REACH = 24; // pixels within which shift-click finds a point
 
-/** Short numbers keep links short. @param {number} value */
-const rounded = (value) => +value.toPrecision(7);
+/** Short numbers keep links short. @param {Data} data @returns {Data} */
+export const rounded = (data) => ({ ...data, X: data.X.map((x) => +x.toPrecision(7)) });
 
-/** @param {Data} data @returns {Points} */
-export function pointsOf({ X, classes, names, features }) {
-	const [x, y] = [0, 1].map((j) =>
-		Array.from(
-			X.filter((_, i) => i % 2 === j),
-			rounded,
-		),
-	);
-	return { x, y, classes: Array.from(classes), names: [...names], features };
-}
-
-/** @returns {Points} */
+/** @returns {Data} */
 export function noPoints(names = ["A", "B"], features = ["x1", "x2"]) {
-	return { x: [], y: [], classes: [], names, features };
+	return { X: new Float64Array(0), classes: new Int32Array(0), names, features };
 }
 
 export class Drawing {
-	/** @param {() => Data} getData @param {(points: Points) => void} onPoints */
-	constructor(getData, onPoints) {
-		this.getData = getData;
-		this.onPoints = onPoints;
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
 		this.active = false;
 		this.current = 0; // the class that is drawn
 		onClick("draw-toggle", () => this.setActive(!this.active));
-		onClick("draw-undo", () => this.remove(getData().classes.length - 1));
-		onClick("draw-clear", () => onPoints(noPoints(getData().names, getData().features)));
+		onClick("draw-undo", () => this.remove(app.data.classes.length - 1));
+		onClick("draw-clear", () => this.use(noPoints(app.data.names, app.data.features)));
 		onClick("draw-add", () => {
-			const points = pointsOf(getData());
-			const name = Array.from("ABCDEFGHIJ").find((letter) => !points.names.includes(letter));
-			this.current = points.names.push(String(name)) - 1;
-			onPoints(points);
+			const { names } = app.data;
+			const name = Array.from("ABCDEFGHIJ").find((letter) => !names.includes(letter));
+			this.current = names.length;
+			this.use({ ...app.data, names: [...names, String(name)] });
 		});
 	}
 
@@ -66,23 +54,26 @@ export class Drawing {
 
 	/** @param {Point} at */
 	add(at) {
-		const points = pointsOf(this.getData());
-		points.x.push(rounded(at[0]));
-		points.y.push(rounded(at[1]));
-		points.classes.push(this.current);
-		this.onPoints(points);
+		const { data } = this.app;
+		const classes = Int32Array.of(...data.classes, this.current);
+		this.use({ ...data, X: Float64Array.of(...data.X, ...at), classes });
 	}
 
 	/** @param {number} row */
 	remove(row) {
 		if (row < 0) return;
-		const points = pointsOf(this.getData());
-		for (const list of [points.x, points.y, points.classes]) list.splice(row, 1);
-		this.onPoints(points);
+		const { data } = this.app;
+		const X = data.X.filter((_, i) => i >> 1 !== row);
+		this.use({ ...data, X, classes: data.classes.filter((_, i) => i !== row) });
+	}
+
+	/** @param {Data} points */
+	use(points) {
+		this.app.change({ data: "points", points: rounded(points) });
 	}
 
 	showClasses() {
-		const { names } = this.getData();
+		const { names } = this.app.data;
 		if (this.current >= names.length) this.current = 0;
 		const chips = names.map((name, k) => {
 			const click = () => {

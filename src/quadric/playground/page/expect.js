@@ -5,3 +5,6 @@
 export function expect(ok, problem) {
 	if (!ok) throw new Error(problem);
 }
+
+/** @param {unknown} error */
+export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

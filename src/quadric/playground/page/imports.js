@@ -1,19 +1,16 @@
 /** Opening files: dropped, chosen or pasted. */
 import { classColumns, guessColumns, numericColumns, parseCsv, tableData } from "./csv.js";
 import { byId, dialogById, inputById, make, onClick, setText } from "./dom.js";
+import { expect, messageOf } from "./expect.js";
 import { readModel } from "./model_reader.js";
 import { LIMITS } from "./settings.js";
 
 const MOST_BYTES = 20e6;
 
 export class Imports {
-	/**
-	 * @param {(data: Data, note: string) => void} onData
-	 * @param {(model: Model, name: string) => void} onModel may throw an Error for the user
-	 */
-	constructor(onData, onModel) {
-		this.onData = onData;
-		this.onModel = onModel;
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
 		this.dialog = dialogById("import-dialog");
 		const file = inputById("file");
 		onClick("import-button", () => this.open());
@@ -43,24 +40,23 @@ export class Imports {
 	}
 
 	/** @param {File} [file] */
-	async readFile(file) {
-		if (!file) return;
-		const content = await file.arrayBuffer();
-		this.attempt(() => {
-			if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 20 MB.`);
-			if (!file.name.endsWith(".quadric")) return this.readCsv(new TextDecoder().decode(content));
-			this.onModel(readModel(new Uint8Array(content)), file.name);
+	readFile(file) {
+		this.attempt(async () => {
+			if (!file) return;
+			expect(file.size <= MOST_BYTES, `${file.name} is larger than 20 MB.`);
+			if (!file.name.endsWith(".quadric")) return this.readCsv(await file.text());
+			this.app.useModel(await readModel(new Uint8Array(await file.arrayBuffer())), file.name);
 			this.dialog.close();
 		});
 	}
 
-	/** Shows the message of an error in the dialog. @param {() => void} action */
-	attempt(action) {
+	/** Shows the message of an error in the dialog. @param {() => void | Promise<void>} action */
+	async attempt(action) {
 		try {
-			action();
+			await action();
 		} catch (error) {
 			this.open();
-			setText(byId("import-error"), error instanceof Error ? error.message : String(error));
+			setText(byId("import-error"), messageOf(error));
 		}
 	}
 
@@ -69,26 +65,26 @@ export class Imports {
 		const table = parseCsv(text);
 		const numeric = numericColumns(table);
 		const possible = classColumns(table);
-		if (numeric.length < 2 || possible.length === 0) {
-			const target = `one with 2 to ${LIMITS.classes} different values as the class`;
-			throw new Error(`The file needs two columns of numbers as features, and ${target}.`);
-		}
+		const target = `one with 2 to ${LIMITS.classes} different values as the class`;
+		const fits = numeric.length >= 2 && possible.length > 0;
+		expect(fits, `The file needs two columns of numbers as features, and ${target}.`);
 		const guess = guessColumns(table);
-		const chosen = [
-			makeSelect("csv-first", table, numeric, guess[0]),
-			makeSelect("csv-second", table, numeric, guess[1]),
-			makeSelect("csv-target", table, possible, guess[2]),
-		];
+		const chosen = ["first", "second", "target"].map((name, i) => {
+			const select = make("select", { id: `csv-${name}` });
+			for (const column of i < 2 ? numeric : possible) {
+				select.append(make("option", { value: column }, table.header[column]));
+			}
+			select.value = String(guess[i]);
+			return select;
+		});
 		const labels = ["First feature", "Second feature", "Class"];
-		const fields = chosen.map((select, i) =>
-			make("label", { class: "field", for: select.id }, labels[i], select),
-		);
+		const fields = chosen.map((select, i) => make("label", { class: "field" }, labels[i], select));
 		const click = () =>
 			this.attempt(() => {
 				const [a, b, c] = chosen.map((select) => Number(select.value));
-				if (a === b) throw new Error("The two features are the same column; choose another one.");
+				expect(a !== b, "The two features are the same column; choose another one.");
 				const { skipped, ...data } = tableData(table, [a, b], c);
-				this.onData(data, skipped ? `Left out because of empty values: ${skipped} rows.` : "");
+				this.app.useData(data, skipped ? `Left out because of empty values: ${skipped} rows.` : "");
 				this.dialog.close();
 			});
 		const attributes = { type: "button", class: "primary", id: "csv-use", click };
@@ -99,12 +95,4 @@ export class Imports {
 		byId("import-columns").replaceChildren(`${table.rows.length} rows.`, ...fields, use);
 		use.focus();
 	}
-}
-
-/** @param {string} id @param {Table} table @param {number[]} columns @param {number} chosen */
-function makeSelect(id, { header }, columns, chosen) {
-	const select = make("select", { id });
-	for (const i of columns) select.append(make("option", { value: i }, header[i]));
-	select.value = String(chosen);
-	return select;
 }

@@ -2,9 +2,6 @@
 
 import { emptyNetwork } from "./net.js";
 
-/** @type {Record<Init, (layer: Layer, random: Random, scale?: number) => void>} */
-const INITIAL_VALUES = { normal, glorot, identity, relinear };
-
 /**
  * @param {number} inputs @param {LayerShape[]} shapes
  * @param {{init: Init, scale?: number}} values @param {Random} random
@@ -15,72 +12,62 @@ export function createNetwork(inputs, shapes, { init, scale }, random) {
 	return net;
 }
 
-/**
- * Every parameter from N(0, scale^2). Q is (A + A')/2, where the entries of A are.
- * @param {Layer} layer @param {Random} random
- */
-function normal(layer, random, scale = 0.005) {
-	const draw = () => scale * random.normal();
-	for (const array of [layer.W, layer.b, layer.U, layer.c]) array?.forEach(fill(draw));
-	drawTriangles(layer, (diagonal) => (diagonal ? draw() : (draw() + draw()) / 2));
+/** @type {Record<Init, (layer: Layer, random: Random, scale?: number) => void>} */
+const INITIAL_VALUES = {
+	/** Every parameter from N(0, scale^2). Q is (A + A')/2, where the entries of A are. */
+	normal(layer, random, scale = 0.005) {
+		const draw = () => scale * random.normal();
+		for (const array of [layer.W, layer.b, layer.U, layer.c]) fill(array, draw);
+		fillTriangles(layer, (diagonal) => (diagonal ? draw() : (draw() + draw()) / 2));
+	},
+
+	/**
+	 * Uniform weights that preserve the variance of the input, and biases of zero. The derivation of
+	 * the variances is in quadric/core/_initial_values.py.
+	 */
+	glorot(layer, random, scale = 1) {
+		const { inputs: n, outputs: m } = layer;
+		const variances = {
+			linear: 2 / (n + m),
+			quadratic: 1 / (2 * n),
+			reduced: (n * (n + 2)) ** -0.5,
+		};
+		const variance = variances[layer.kind];
+		for (const array of [layer.W, layer.U]) fill(array, () => scale * uniform(random, variance));
+		fillTriangles(layer, () => scale * uniform(random, 1 / (2 * n * (2 * n + 1))));
+	},
+
+	/** Q is the identity matrix, W and b are from N(0, scale^2). Layers without Q use `glorot`. */
+	identity(layer, random, scale = 0) {
+		if (layer.kind !== "quadratic") return INITIAL_VALUES.glorot(layer, random);
+		INITIAL_VALUES.normal(layer, random, scale);
+		fillTriangles(layer, (diagonal) => (diagonal ? 1 : 0));
+	},
+
+	/** The function of a linear layer: Q = 0, or U = 0 and c = 1. */
+	relinear(layer, random, scale = 1) {
+		const variance = 2 / (layer.inputs + layer.outputs);
+		fill(layer.W, () => scale * uniform(random, variance));
+		layer.c?.fill(1);
+	},
+};
+
+/** @param {Random} random @param {number} variance */
+function uniform(random, variance) {
+	return Math.sqrt(3 * variance) * (2 * random.uniform() - 1);
 }
 
-/**
- * Uniform weights that preserve the variance of the input, and biases of zero. The derivation of
- * the variances is in quadric/core/_initial_values.py.
- * @param {Layer} layer @param {Random} random
- */
-function glorot(layer, random, scale = 1) {
-	const { kind, inputs: n, outputs: m } = layer;
-	const variance = {
-		linear: 2 / (n + m),
-		quadratic: 1 / (2 * n),
-		reduced: 1 / Math.sqrt(n * (n + 2)),
-	};
-	/** @param {number} v */
-	const uniform = (v) => scale * Math.sqrt(3 * v) * (2 * random.uniform() - 1);
-	layer.W.forEach(fill(() => uniform(variance[kind])));
-	layer.U?.forEach(fill(() => uniform(variance[kind])));
-	drawTriangles(layer, () => uniform(1 / (2 * n * (2 * n + 1))));
-}
-
-/**
- * Q is the identity matrix, W and b are drawn from N(0, scale^2). Layers without Q use `glorot`.
- * @param {Layer} layer @param {Random} random
- */
-function identity(layer, random, scale = 0) {
-	if (layer.kind !== "quadratic") return glorot(layer, random);
-	normal(layer, random, scale);
-	drawTriangles(layer, (diagonal) => (diagonal ? 1 : 0));
-}
-
-/**
- * The function of a linear layer: Q = 0, or U = 0 and c = 1.
- * @param {Layer} layer @param {Random} random
- */
-function relinear(layer, random, scale = 1) {
-	const bound = scale * Math.sqrt(6 / (layer.inputs + layer.outputs));
-	layer.W.forEach(fill(() => bound * (2 * random.uniform() - 1)));
-	layer.c?.fill(1);
-}
-
-/**
- * A callback for forEach that replaces every entry.
- * @param {() => number} draw @returns {(value: number, i: number, array: Float64Array) => void}
- */
-function fill(draw) {
-	return (_, i, array) => {
-		array[i] = draw();
-	};
+/** @param {Float64Array | null} array @param {() => number} draw */
+function fill(array, draw) {
+	array?.forEach((_, i) => (array[i] = draw()));
 }
 
 /** @param {Layer} layer @param {(diagonal: boolean) => number} draw */
-function drawTriangles({ Q, inputs: n, outputs: m }, draw) {
-	if (Q === null) return;
-	let q = 0;
-	for (let k = 0; k < m; k++) {
-		for (let i = 0; i < n; i++) {
-			for (let j = i; j < n; j++) Q[q++] = draw(i === j);
-		}
-	}
+function fillTriangles({ Q, inputs: n }, draw) {
+	let [i, j] = [0, 0];
+	fill(Q, () => {
+		const entry = draw(i === j);
+		if (++j === n) j = i = (i + 1) % n;
+		return entry;
+	});
 }

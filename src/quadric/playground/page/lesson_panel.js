@@ -1,16 +1,12 @@
 /** The list of lessons, and the panel of the current one. */
 import { byId, dialogById, make, onClick, setText } from "./dom.js";
 import { LESSONS } from "./lessons.js";
+import { DEFAULTS } from "./settings.js";
 
 export class LessonPanel {
-	/**
-	 * @param {(lesson: number, step: Step) => void} onStep sets the page up for a step
-	 * @param {() => void} onEnd @param {Say} announce
-	 */
-	constructor(onStep, onEnd, announce) {
-		this.onStep = onStep;
-		this.onEnd = onEnd;
-		this.announce = announce;
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
 		/** @type {Step | undefined} whose goal is not reached */
 		this.current = undefined;
 		this.goal = make("p");
@@ -26,8 +22,8 @@ export class LessonPanel {
 	/** Sets the page up. @param {number} lesson 1 to 5, or 0 to end */
 	open(lesson, step = 0) {
 		this.show(lesson, step);
-		if (this.current) this.onStep(lesson, this.current);
-		else this.onEnd();
+		if (this.current) this.app.reset({ ...DEFAULTS, ...this.current.settings, lesson });
+		else this.app.change({ lesson: 0 });
 		byId(lesson ? "lesson" : "lessons-button").focus();
 	}
 
@@ -61,7 +57,7 @@ export class LessonPanel {
 	/** @param {Facts} facts */
 	check(facts) {
 		if (!this.current?.reached(facts)) return;
-		this.announce(`Goal reached: ${this.current.goal}`);
+		this.app.announce(`Goal reached: ${this.current.goal}`);
 		setText(this.goal, `✓ ${this.current.goal}`);
 		this.goal.classList.add("reached");
 		this.current = undefined;

@@ -22,11 +22,12 @@ export function toHash(settings) {
 		parts.push(`layers=${settings.layers.map(({ kind, outputs }) => kind[0] + outputs).join(",")}`);
 	}
 	const needed = OWN_DATA.includes(settings.data) ? settings.points : null;
-	const complete = !needed || needed.x.length <= LIMITS.linkedPoints;
+	const complete = !needed || needed.classes.length <= LIMITS.linkedPoints;
 	if (needed && complete) {
 		parts.push(`names=${needed.names.map(encodeURIComponent).join(",")}`);
 		parts.push(`features=${needed.features.map(encodeURIComponent).join(",")}`);
-		const points = needed.x.map((x, i) => `${x},${needed.y[i]},${needed.classes[i]}`);
+		const { X, classes } = needed;
+		const points = Array.from(classes, (k, i) => `${X[2 * i]},${X[2 * i + 1]},${k}`);
 		parts.push(`points=${points.join(";")}`);
 	}
 	return { hash: parts.join("&"), complete };
@@ -113,7 +114,7 @@ function parseLayers(text) {
 	return valid.length === layers.length && layers.length <= LIMITS.hiddenLayers ? valid : null;
 }
 
-/** @param {Map<string, string>} values @returns {Points | null} */
+/** @param {Map<string, string>} values @returns {Data | null} */
 function parsePoints(values) {
 	const names = decoded(values.get("names"));
 	const features = decoded(values.get("features"));
@@ -127,13 +128,8 @@ function parsePoints(values) {
 		rows.length <= LIMITS.linkedPoints &&
 		rows.every((row) => row.length === 3 && row.every(Number.isFinite) && row[2] in names);
 	if (!valid) return null;
-	return {
-		x: rows.map((row) => row[0]),
-		y: rows.map((row) => row[1]),
-		classes: rows.map((row) => row[2]),
-		names,
-		features,
-	};
+	const X = Float64Array.from(rows.flatMap(([x, y]) => [x, y]));
+	return { X, classes: Int32Array.from(rows, ([, , k]) => k), names, features };
 }
 
 /** @param {string} [list] */

@@ -4,7 +4,7 @@
  */
 
 import { expect } from "./expect.js";
-import { emptyNetwork, FIELDS, outputCount } from "./net.js";
+import { emptyNetwork, FIELDS, lastLayer } from "./net.js";
 import { readContainer } from "./safetensors.js";
 import { KINDS, LIMITS } from "./settings.js";
 
@@ -13,24 +13,22 @@ const CLASSIFIERS = ["QuadraticClassifier", "QuadraticLogisticRegression"];
 
 /**
  * Throws an Error with a message for the user if the page cannot show the model.
- * @param {Uint8Array} bytes @returns {Model}
+ * @param {Uint8Array} bytes @returns {Promise<Model>}
  */
-export function readModel(bytes) {
-	const { description, tensors } = readContainer(bytes);
+export async function readModel(bytes) {
+	const { description, tensors } = await readContainer(bytes);
 	const { scaler, last } = takeApart(description.model);
 	const isNetwork = last.type === "network";
 	const isClassifier = isNetwork || CLASSIFIERS.includes(last.class);
 	expect(isClassifier, `The page shows classifiers. The file holds a ${last.class}.`);
 	expect(!last.facts?.multilabel, "The page does not show multi-label models.");
 	const net = readNetwork(isNetwork ? last : last.facts.network_, tensors);
-	const outputs = outputCount(net);
-	const numbered = Array.from({ length: Math.max(outputs, 2) }, (_, k) => String(k));
+	const numbered = Array.from({ length: Math.max(lastLayer(net).outputs, 2) }, (_, k) => String(k));
 	const classes = isNetwork
 		? (description.extra.classes ?? numbered).map(String)
 		: readArray(last.facts.classes_, tensors).map(String);
 	checkClasses(net, classes);
-	const first = scaler ?? last;
-	const named = first.facts?.feature_names_in_;
+	const named = (scaler ?? last).facts?.feature_names_in_;
 	const features = named ? readArray(named, tensors) : description.extra.columns;
 	const names = Array.isArray(features) && features.length === 2 ? features : ["x1", "x2"];
 	return {
@@ -78,7 +76,7 @@ function readNetwork({ layers }, tensors) {
 
 /** @param {Network} net @param {string[]} classes */
 function checkClasses(net, classes) {
-	const { activation, outputs } = net.layers[net.layers.length - 1];
+	const { activation, outputs } = lastLayer(net);
 	const isKnown = activation === "logistic" || activation === "softmax";
 	expect(isKnown, `The page shows sigmoid and softmax outputs, not ${activation}.`);
 	const count = classes.length;
@@ -106,7 +104,7 @@ function readArray(entry, tensors) {
 	const { tensor: name, dtype } = entry;
 	if (dtype === "object") return readObjects(entry, tensors);
 	if (!dtype.startsWith("<U")) return Array.from(readTensor(name, tensors));
-	const characters = new Uint32Array(copied(name, tensors).buffer);
+	const characters = new Uint32Array(find(name, tensors).bytes.buffer);
 	const width = Number(dtype.slice(2));
 	return Array.from({ length: entry.length }, (_, i) => {
 		const text = characters.subarray(i * width, (i + 1) * width);
@@ -119,10 +117,10 @@ function readArray(entry, tensors) {
  * @param {any} entry @param {Tensors} tensors
  */
 function readObjects({ tensor: name, others }, tensors) {
-	const content = copied(name, tensors);
+	const { bytes } = find(name, tensors);
 	let place = 0;
 	const values = Array.from(readTensor(`${name}.lengths`, tensors), (length) => {
-		return new TextDecoder().decode(content.subarray(place, (place += length)));
+		return new TextDecoder().decode(bytes.subarray(place, (place += length)));
 	});
 	for (const [i, value] of others) values[i] = String(value?.value ?? value);
 	return values;
@@ -133,8 +131,8 @@ function readObjects({ tensor: name, others }, tensors) {
  * @returns {number[]}
  */
 function readTensor(name, tensors, length) {
-	const { buffer } = copied(name, tensors);
-	const dtype = tensors.get(name)?.dtype ?? "U8";
+	const { dtype, bytes } = find(name, tensors);
+	const { buffer } = bytes;
 	const values = {
 		F64: () => [...new Float64Array(buffer)],
 		F32: () => [...new Float32Array(buffer)],
@@ -147,12 +145,9 @@ function readTensor(name, tensors, length) {
 	return values;
 }
 
-/**
- * The bytes of a tensor in a buffer of their own, so that they are aligned.
- * @param {string} name @param {Tensors} tensors
- */
-function copied(name, tensors) {
+/** @param {string} name @param {Tensors} tensors */
+function find(name, tensors) {
 	const tensor = tensors.get(name);
 	expect(tensor, `The file is damaged: ${name} is missing.`);
-	return tensor.bytes.slice();
+	return tensor;
 }

@@ -8,11 +8,11 @@
 
 import { isWholeNumber, sortedNames } from "./csv.js";
 import { expect } from "./expect.js";
-import { fieldSize, FIELDS } from "./net.js";
+import { fieldSize, FIELDS, lastLayer } from "./net.js";
 import { writeContainer } from "./safetensors.js";
 
-/** @param {Model} model @returns {Uint8Array} */
-export function writeModel({ net, scaler, classes, features }) {
+/** @param {Model} model */
+export async function writeModel({ net, scaler, classes, features }) {
 	/** @type {Tensors} */
 	const tensors = new Map();
 	const path = scaler ? "steps.1." : "";
@@ -39,7 +39,6 @@ function describeClassifier(net, classes, path, tensors) {
 		}
 	});
 	const hidden = net.layers.slice(0, -1);
-	const last = net.layers[net.layers.length - 1];
 	tensors.set(`${path}loss_curve_`, numbers(new Float64Array(0), [0]));
 	return {
 		type: "fitted",
@@ -48,7 +47,7 @@ function describeClassifier(net, classes, path, tensors) {
 			activation: hidden[0]?.activation ?? "tanh",
 			hidden_layer_sizes: tuple(hidden.map((layer) => layer.outputs)),
 			layer_kinds: tuple(net.layers.map((layer) => layer.kind)),
-			loss: last.activation === "softmax" ? "cross_entropy" : "binary_cross_entropy",
+			loss: lastLayer(net).activation === "softmax" ? "cross_entropy" : "binary_cross_entropy",
 		},
 		facts: {
 			_alpha: 0,

@@ -16,9 +16,7 @@ export const FIELDS = {
 };
 
 /** @param {Field} field */
-function isBias(field) {
-	return field === "b" || field === "c";
-}
+const isBias = (field) => field === "b" || field === "c";
 
 /** The number of entries of one parameter of a neuron. @param {Field} field @param {number} inputs */
 export function fieldSize(field, inputs) {
@@ -33,10 +31,7 @@ export function fieldSize(field, inputs) {
 export function emptyNetwork(inputs, shapes) {
 	const layers = shapes.map((shape, l) => emptyLayer(l ? shapes[l - 1].outputs : inputs, shape));
 	const all = layers.flatMap((layer) => FIELDS[layer.kind].map((field) => ({ layer, field })));
-	const ordered = [
-		...all.filter((one) => !isBias(one.field)),
-		...all.filter((one) => isBias(one.field)),
-	];
+	const ordered = all.sort((one, other) => +isBias(one.field) - +isBias(other.field));
 	const sizes = ordered.map(({ layer, field }) => layer.outputs * fieldSize(field, layer.inputs));
 	const theta = new Float64Array(sizes.reduce((sum, size) => sum + size, 0));
 	let place = 0;
@@ -66,33 +61,18 @@ export function copyNetwork(net, theta = net.theta) {
 }
 
 /** @param {Network} net */
-export function parameterCount(net) {
-	return net.theta.length;
-}
+export const lastLayer = ({ layers }) => layers[layers.length - 1];
 
-/** @param {Network} net */
-export function outputCount(net) {
-	return net.layers[net.layers.length - 1].outputs;
-}
-
-/**
- * The pre-activations of the last layer for one sample.
- * @param {Network} net @param {Numbers} x @param {Float64Array} [out]
- */
-export function logits(net, x, out = new Float64Array(outputCount(net))) {
+/** The pre-activations of the last layer for one sample. @param {Network} net @param {Numbers} x */
+export function logits(net, x) {
 	forward(net, x, 0);
-	out.set(net.layers[net.layers.length - 1].z);
-	return out;
+	return lastLayer(net).z.slice();
 }
 
-/**
- * The outputs (probabilities) for one sample.
- * @param {Network} net @param {Numbers} x @param {Float64Array} [out]
- */
-export function outputs(net, x, out = new Float64Array(outputCount(net))) {
+/** The outputs (probabilities) for one sample. @param {Network} net @param {Numbers} x */
+export function outputs(net, x) {
 	forward(net, x, 0);
-	out.set(net.layers[net.layers.length - 1].a);
-	return out;
+	return lastLayer(net).a.slice();
 }
 
 /**
@@ -182,15 +162,21 @@ function activate(activation, z, a) {
 }
 
 /** 1 / (1 + exp(-z)), without overflow. @param {number} z */
-export function logistic(z) {
+function logistic(z) {
 	const e = Math.exp(-Math.abs(z));
 	return (z >= 0 ? 1 : e) / (1 + e);
 }
 
-/** @param {Float64Array} z @param {Float64Array} a */
-function softmax(z, a) {
+/** @param {Float64Array} z */
+export function largestOf(z) {
 	let largest = z[0];
 	for (let k = 1; k < z.length; k++) largest = Math.max(largest, z[k]);
+	return largest;
+}
+
+/** @param {Float64Array} z @param {Float64Array} a */
+function softmax(z, a) {
+	const largest = largestOf(z);
 	let sum = 0;
 	for (let k = 0; k < z.length; k++) sum += a[k] = Math.exp(z[k] - largest);
 	for (let k = 0; k < z.length; k++) a[k] /= sum;

@@ -3,20 +3,14 @@ import { byId, make, onClick, showPixels } from "./dom.js";
 import { KINDS, LIMITS } from "./settings.js";
 
 export class NetworkPanel {
-	/**
-	 * @param {Change} onChange
-	 * @param {(selected: Selected | null) => void} onSelect
-	 */
-	constructor(onChange, onSelect) {
-		this.onChange = onChange;
-		this.onSelect = onSelect;
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
 		/** @type {HTMLButtonElement[]} */
 		this.thumbs = [];
 		this.shape = "";
-		/** @type {Settings["layers"]} */
-		this.layers = [];
 		onClick("add-layer", () => {
-			onChange({ layers: [...this.layers, { kind: "quadratic", outputs: 4 }] });
+			app.change({ layers: [...app.settings.layers, { kind: "quadratic", outputs: 4 }] });
 		});
 	}
 
@@ -25,7 +19,6 @@ export class NetworkPanel {
 	 * @param {Settings} settings @param {string[]} outputNames
 	 */
 	show({ layers, lastKind, compare }, outputNames) {
-		this.layers = layers;
 		const shape = JSON.stringify([layers, lastKind, outputNames, compare]);
 		if (shape === this.shape) return;
 		this.shape = shape;
@@ -36,7 +29,7 @@ export class NetworkPanel {
 			const { kind, outputs } = layer;
 			const names = Array.from({ length: outputs }, (_, k) => `neuron ${k + 1}`);
 			const change = (/** @type {Partial<typeof layer>} */ change) => () =>
-				this.onChange({ layers: layers.with(l, { ...layer, ...change }) });
+				this.app.change({ layers: layers.with(l, { ...layer, ...change }) });
 			const row = this.makeRow(l, title, kind, names, (kind) => change({ kind })());
 			const fewer = makeButton(`fewer-${l}`, `${title}: fewer neurons`, "−");
 			const more = makeButton(`more-${l}`, `${title}: more neurons`, "+");
@@ -45,11 +38,11 @@ export class NetworkPanel {
 			more.disabled = outputs >= LIMITS.neurons;
 			fewer.onclick = change({ outputs: outputs - 1 });
 			more.onclick = change({ outputs: outputs + 1 });
-			remove.onclick = () => this.onChange({ layers: layers.toSpliced(l, 1) });
+			remove.onclick = () => this.app.change({ layers: layers.toSpliced(l, 1) });
 			row.firstElementChild?.append(fewer, String(outputs), more, remove);
 			return row;
 		});
-		const onKind = (/** @type {Kind} */ lastKind) => this.onChange({ lastKind });
+		const onKind = (/** @type {Kind} */ lastKind) => this.app.change({ lastKind });
 		rows.push(this.makeRow(layers.length, "Output", lastKind, outputNames, onKind));
 		byId("layers").replaceChildren(...rows);
 		// Side by side, each network has its own kind.
@@ -71,7 +64,7 @@ export class NetworkPanel {
 			const label = `${title}, ${name}: show its weights`;
 			const button = makeButton(`thumb-${l}-${k}`, label, make("canvas"));
 			button.className = "thumb";
-			button.onclick = () => this.onSelect(button.ariaPressed === "true" ? null : [l, k]);
+			button.onclick = () => this.app.select(button.ariaPressed === "true" ? null : [l, k]);
 			return button;
 		});
 		this.thumbs.push(...thumbs);

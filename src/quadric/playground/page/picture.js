@@ -224,8 +224,8 @@ export class Picture {
 		});
 	}
 
-	/** All canvases as one, for export. */
-	toCanvas() {
+	/** All canvases as one image, for export. @returns {Promise<Blob>} */
+	toBlob() {
 		const canvas = make("canvas", { width: this.lines.width, height: this.lines.height });
 		const context = /** @type {Context} */ (canvas.getContext("2d"));
 		context.fillStyle = themeColor("--card");
@@ -235,6 +235,6 @@ export class Picture {
 		context.drawImage(this.regions, left * ratio, top * ratio, width * ratio, height * ratio);
 		context.drawImage(this.points, 0, 0);
 		context.drawImage(this.lines, 0, 0);
-		return canvas;
+		return new Promise((resolve) => canvas.toBlob((blob) => blob && resolve(blob)));
 	}
 }

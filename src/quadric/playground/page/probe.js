@@ -1,7 +1,7 @@
 /** Reads the network at the cursor: probabilities, and the nearest point of the boundary. */
+import { read } from "./boundaries.js";
 import { make, sharpContext, stroke } from "./dom.js";
 import { themeColor } from "./palette.js";
-import { read } from "./reading.js";
 import { number } from "./view.js";
 
 const SNAP = 14; // pixels within which the cursor takes hold of a point

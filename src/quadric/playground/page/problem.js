@@ -26,7 +26,7 @@ export function makeProblem(data, settings, scaler = null) {
 }
 
 /** @type {Scaler} */
-const NO_SCALER = { mean: [0, 0], scale: [1, 1] };
+export const NO_SCALER = { mean: [0, 0], scale: [1, 1] };
 
 /**
  * Chooses the test set at random within each class, which always keeps a training sample. Fewer

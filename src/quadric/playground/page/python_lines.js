@@ -1,11 +1,10 @@
 /** Python code that continues from the exported initial weights with the page's settings. */
 
 /**
- * The data file has the columns of `writeCsv`.
- * @param {Settings} settings @param {{modelFile: string, dataFile: string, epochs?: number}} names
+ * For the files initial.quadric, of `writeModel`, and data.csv, of `writeCsv`.
+ * @param {Settings} settings @param {number} [epochs]
  */
-export function pythonLines(settings, { modelFile, dataFile, epochs = 20 }) {
-	const { optimizer, rate, batch, l2, seed, standardize } = settings;
+export function pythonLines({ optimizer, rate, batch, l2, seed, standardize }, epochs) {
 	const inputs = standardize ? "model[:-1].transform(X)" : "X";
 	const classifier = standardize ? "model[-1]" : "model";
 	return `import csv
@@ -13,13 +12,13 @@ export function pythonLines(settings, { modelFile, dataFile, epochs = 20 }) {
 import numpy as np
 from quadric import load
 
-with open(${JSON.stringify(dataFile)}, newline="", encoding="utf-8") as file:
+with open("data.csv", newline="", encoding="utf-8") as file:
     rows = list(csv.reader(file))[1:]  # without the names of the columns
 X = np.array([row[:2] for row in rows], dtype=float)
 labels = np.array([row[2] for row in rows])
 train = np.array([row[3] == "train" for row in rows])
 
-model = load(${JSON.stringify(modelFile)})  # the initial weights
+model = load("initial.quadric")  # the initial weights
 network = ${classifier}.network_
 Y = (labels[:, None] == ${classifier}.classes_.astype(str)).astype(float)
 Y = Y[:, -network.n_outputs :]  # for two classes and a sigmoid, the output of the second class
@@ -27,11 +26,11 @@ inputs = ${inputs}
 network.fit(
     inputs[train],
     Y[train],
-    solver=${JSON.stringify(optimizer)},
+    solver="${optimizer}",
     learning_rate=${rate},
     batch_size=${batch},
     l2=${l2},
-    epochs=${Math.max(1, epochs)},
+    epochs=${epochs || 20},
     rng=${seed},
 )
 

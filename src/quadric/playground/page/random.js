@@ -2,7 +2,6 @@
 
 const TWO_32 = 4294967296;
 const TWO_53 = 9007199254740992;
-const LN_2 = 0.6931471805599453;
 
 export class Random {
 	/**
@@ -49,18 +48,16 @@ export class Random {
 
 	/** A standard normal number, by Marsaglia's polar method. */
 	normal() {
-		if (this.spare !== null) {
-			const spare = this.spare;
-			this.spare = null;
-			return spare;
-		}
+		const { spare } = this;
+		this.spare = null;
+		if (spare !== null) return spare;
 		let u, v, s;
 		do {
 			u = 2 * this.uniform() - 1;
 			v = 2 * this.uniform() - 1;
 			s = u * u + v * v;
 		} while (s >= 1 || s === 0);
-		const factor = Math.sqrt((-2 * log(s)) / s);
+		const factor = Math.sqrt((-2 * Math.log(s)) / s);
 		this.spare = v * factor;
 		return u * factor;
 	}
@@ -69,27 +66,7 @@ export class Random {
 	shuffle(array) {
 		for (let i = array.length - 1; i > 0; i--) {
 			const j = this.integer(i + 1);
-			const value = array[i];
-			array[i] = array[j];
-			array[j] = value;
+			[array[i], array[j]] = [array[j], array[i]];
 		}
 	}
-}
-
-/**
- * The natural logarithm of 0 < s < 1. Math.log may differ between browsers in the last digit; this
- * one uses only operations that IEEE 754 rounds exactly.
- * @param {number} s
- */
-function log(s) {
-	let exponent = 0;
-	while (s < 0.75) {
-		s *= 2;
-		exponent--;
-	}
-	const t = (s - 1) / (s + 1); // ln s = 2 atanh t, and |t| <= 0.2
-	const square = t * t;
-	let sum = 0;
-	for (let k = 25; k >= 1; k -= 2) sum = sum * square + 1 / k;
-	return 2 * t * sum + exponent * LN_2;
 }

@@ -1,6 +1,6 @@
 /** One network in training: its worker, its last state, and what it was started with. */
 import { copyNetwork } from "./net.js";
-import { initialNetwork, makeProblem, outputsFor } from "./problem.js";
+import { initialNetwork, makeProblem, NO_SCALER, outputsFor } from "./problem.js";
 
 export class Run {
 	/** @param {(run: Run) => void} onState */
@@ -16,8 +16,7 @@ export class Run {
 		this.state = null;
 		/** @type {Data | null} */
 		this.data = null;
-		/** @type {Scaler} */
-		this.scaler = { mean: [0, 0], scale: [1, 1] };
+		this.scaler = NO_SCALER;
 		this.visible = false; // whether the network is worth a picture: trained or imported
 		this.worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
 		this.worker.onmessage = ({ data: state }) => {
@@ -40,7 +39,7 @@ export class Run {
 		const trainable = new Set(data.classes).size >= 2;
 		this.visible = trainable || parameters !== undefined;
 		this.problem = trainable ? makeProblem(data, settings, scaler) : null;
-		this.scaler = this.problem?.scaler ?? scaler ?? { mean: [0, 0], scale: [1, 1] };
+		this.scaler = this.problem?.scaler ?? scaler ?? NO_SCALER;
 		this.initial = initialNetwork(settings, outputsFor(settings, data.names.length));
 		if (parameters) this.initial.theta.set(parameters);
 		this.net = copyNetwork(this.initial);

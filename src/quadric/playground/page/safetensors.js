@@ -5,7 +5,6 @@
  */
 
 import { expect } from "./expect.js";
-import { sha256 } from "./sha256.js";
 
 const FORMAT = 2;
 /** @type {Record<Dtype, number>} */
@@ -16,9 +15,9 @@ function expectWhole(ok, problem) {
 	expect(ok, `This is not a .quadric file, or it is damaged: ${problem}.`);
 }
 
-/** @param {Record<string, any>} description @param {Tensors} tensors @returns {Uint8Array} */
-export function writeContainer(description, tensors) {
-	const hash = digest(canonical({ format: FORMAT, ...description }), tensors);
+/** @param {Record<string, any>} description @param {Tensors} tensors */
+export async function writeContainer(description, tensors) {
+	const hash = await digest(canonical({ format: FORMAT, ...description }), tensors);
 	const text = canonical({ format: FORMAT, hash, ...description });
 	/** @type {Record<string, unknown>} */
 	const header = { __metadata__: { quadric: text } };
@@ -35,11 +34,8 @@ export function writeContainer(description, tensors) {
 	]);
 }
 
-/**
- * The description and the tensors, after checking the hash.
- * @param {Uint8Array} file @returns {{description: Record<string, any>, tensors: Map<string, Tensor>}}
- */
-export function readContainer(file) {
+/** The description and the tensors, after checking the hash. @param {Uint8Array} file */
+export async function readContainer(file) {
 	const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
 	const length = file.length >= 8 ? Number(view.getBigUint64(0, true)) : Infinity;
 	expectWhole(8 + length <= file.length, "it is too short");
@@ -51,10 +47,11 @@ export function readContainer(file) {
 	const tensors = new Map();
 	const content = file.subarray(8 + length);
 	for (const [name, entry] of Object.entries(header)) tensors.set(name, tensor(entry, content));
+	/** @type {Record<string, any>} */
 	const { format, hash, ...description } = parse(text);
 	const advice = "Load it with the current version of quadric and save it again";
 	expect(format === FORMAT, `The file has format ${format}, not ${FORMAT}. ${advice}.`);
-	const found = digest(text.replace(`"hash":"${hash}",`, ""), tensors);
+	const found = await digest(text.replace(`"hash":"${hash}",`, ""), tensors);
 	expectWhole(found === hash, "its content does not match its hash");
 	return { description, tensors };
 }
@@ -78,14 +75,15 @@ function tensor(entry, content) {
 	const valid = sizes.every((size) => Number.isSafeInteger(size) && size >= 0);
 	const fits = valid && to <= content.length && to - from === count * itemSize;
 	expectWhole(fits, "a tensor has the wrong size");
-	return { dtype, shape, bytes: content.subarray(from, to) };
+	return { dtype, shape, bytes: content.slice(from, to) }; // a copy, so that it is aligned
 }
 
 /**
  * SHA-256 of the description and of the name, dtype, shape and bytes of every tensor.
  * @param {string} text @param {Tensors} tensors
  */
-function digest(text, tensors) {
+async function digest(text, tensors) {
+	expect(crypto.subtle, "Browsers write and read models only on pages with https or on localhost.");
 	/** @type {Uint8Array[]} */
 	const parts = [length64(text.length), encode(text)];
 	for (const name of [...tensors.keys()].sort()) {
@@ -93,7 +91,8 @@ function digest(text, tensors) {
 		const entry = encode(canonical([name, dtype, shape]));
 		parts.push(length64(entry.length), entry, bytes);
 	}
-	return sha256(concatenate(parts));
+	const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", concatenate(parts)));
+	return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** JSON with sorted keys, without spaces, and in ASCII. @param {any} value @returns {string} */

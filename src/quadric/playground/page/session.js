@@ -43,7 +43,6 @@ export class Session {
 			batch: 0, // steps since the epoch began
 			epoch: 0,
 			samples: 0,
-			current: -1,
 			/** @type {number[]} */
 			curve: [],
 			stride: 1, // epochs between two points of the curve
@@ -67,11 +66,10 @@ export class Session {
 		if (run.diverged) return;
 		if (run.batch === 0) run.random.shuffle(this.order);
 		const rows = this.batches[run.batch];
-		run.current = rows[0];
 		run.samples += rows.length;
 		run.batch = (run.batch + 1) % this.batches.length;
 		if (!run.trainer.step(this.problem.X, this.problem.Y, rows)) {
-			this.fail("a parameter is no longer a finite number");
+			this.fail();
 		} else if (run.batch === 0) {
 			run.epoch++;
 			if (run.epoch % run.stride === 0) this.record();
@@ -82,9 +80,7 @@ export class Session {
 	record() {
 		const { run } = this;
 		const { loss, accuracy } = this.losses();
-		if (!(loss.train <= this.limit)) {
-			return this.fail(`the training loss is more than ${GROWTH} times the loss at the start`);
-		}
+		if (!(loss.train <= this.limit)) return this.fail();
 		run.curve.push(run.epoch, loss.train, loss.test, accuracy.train, accuracy.test);
 		if (run.curve.length > CURVE_POINTS * CURVE_COLUMNS) {
 			run.curve = run.curve.filter((_, i) => Math.floor(i / CURVE_COLUMNS) % 2 === 0);
@@ -94,14 +90,14 @@ export class Session {
 		Object.assign(run.good, { epoch: run.epoch, samples: run.samples });
 	}
 
-	/** Restores the last good parameters. @param {string} reason */
-	fail(reason) {
+	/** Restores the last good parameters. */
+	fail() {
 		const { run } = this;
 		const { rate } = this.settings;
-		run.diverged = { samples: run.samples, rate, suggestedRate: lowerRate(rate), reason };
+		run.diverged = { samples: run.samples, rate, suggestedRate: lowerRate(rate) };
 		const { theta, epoch, samples } = run.good;
 		this.net.theta.set(theta);
-		Object.assign(run, { epoch, samples, current: -1 });
+		Object.assign(run, { epoch, samples });
 	}
 
 	losses() {
@@ -116,9 +112,9 @@ export class Session {
 
 	/** What the page shows, except whether training is running. */
 	state() {
-		if (!Number.isFinite(this.losses().loss.train)) this.fail("the training loss is not finite");
-		const { epoch, samples, current, diverged } = this.run;
+		if (!Number.isFinite(this.losses().loss.train)) this.fail();
+		const { epoch, samples, diverged } = this.run;
 		const arrays = { parameters: this.net.theta.slice(), curve: Float64Array.from(this.run.curve) };
-		return { epoch, samples, current, diverged, ...arrays, ...this.losses() };
+		return { epoch, samples, diverged, ...arrays, ...this.losses() };
 	}
 }

@@ -34,20 +34,13 @@ export const DEFAULTS = {
 
 /**
  * @param {Named["name"]} name @param {string} label @param {string} help
- * @param {Record<string, string>} labels by value @returns {Control}
+ * @param {(number | [string | number, string])[]} choices with labels, or numbers
+ * @returns {Control}
  */
-function choice(name, label, help, labels) {
-	const choices = Object.entries(labels).map(([value, label]) => ({ value, label }));
-	return { name, label, help, type: "choice", choices };
-}
-
-/**
- * @param {Named["name"]} name @param {string} label @param {string} help
- * @param {number[]} values @returns {Control}
- */
-function oneOf(name, label, help, ...values) {
-	const choices = values.map((value) => ({ value, label: String(value) }));
-	return { name, label, help, type: "choice", choices };
+function choice(name, label, help, ...choices) {
+	const pairs = choices.map((one) => (Array.isArray(one) ? one : [one, String(one)]));
+	const labeled = pairs.map(([value, label]) => ({ value, label: String(label) }));
+	return { name, label, help, type: "choice", choices: labeled };
 }
 
 /**
@@ -58,66 +51,90 @@ function number(name, label, help, least, most, step) {
 	return { name, label, help, type: "number", least, most, step, integer: step === 1 };
 }
 
+/** @param {Named["name"]} name @param {string} label @param {string} help @returns {Control} */
+const flag = (name, label, help) => ({ name, label, help, type: "flag" });
+
 /** Every setting that is a single value. @type {Control[]} */
 export const CONTROLS = [
-	choice("data", "Data", "The points to classify", {
-		xor: "XOR",
-		"noisy-xor": "Noisy XOR",
-		clusters: "Six clusters",
-		circles: "Circles",
-		moons: "Moons",
-		spirals: "Spirals",
-		bullseye: "Bull's eye",
-		quantiles: "Gaussian quantiles",
-		points: "Drawn points",
-		csv: "CSV file",
-	}),
+	choice(
+		"data",
+		"Data",
+		"The points to classify",
+		["xor", "XOR"],
+		["noisy-xor", "Noisy XOR"],
+		["clusters", "Six clusters"],
+		["circles", "Circles"],
+		["moons", "Moons"],
+		["spirals", "Spirals"],
+		["bullseye", "Bull's eye"],
+		["quantiles", "Gaussian quantiles"],
+		["points", "Drawn points"],
+		["csv", "CSV file"],
+	),
 	number("noise", "Noise", "How far the points are scattered", 0, 1, 0.05),
 	number("size", "Points", "The number of points", 20, 2000, 1),
 	number("test", "Test set", "The share of the points that are kept for testing", 0, 0.9, 0.05),
 	number("seed", "Seed", "Fixes the points, the initial weights and the order", 0, 2 ** 32 - 1, 1),
-	{
-		...{ name: "standardize", label: "Standardize", type: "flag" },
-		help: "Scale each feature to mean 0 and standard deviation 1",
-	},
-	choice("lastKind", "Output neurons", "w·x + b, or x·Qx + w·x + b, or (w·x + b)(u·x + c)", {
-		...{ linear: "Linear", quadratic: "Quadratic", reduced: "Reduced" },
-	}),
-	choice("activation", "Activation", "The activation of the hidden neurons", {
-		...{ tanh: "tanh", logistic: "Logistic", relu: "ReLU", identity: "None" },
-	}),
-	choice("output", "Output", "Sigmoid: each class for itself. Softmax: probabilities", {
-		...{ sigmoid: "Sigmoid", softmax: "Softmax" },
-	}),
-	choice("init", "Initial values", "How the weights are drawn before training", {
-		...{ normal: "Normal", glorot: "Glorot", identity: "Identity for Q", relinear: "ReLinear" },
-	}),
+	flag("standardize", "Standardize", "Scale each feature to mean 0 and standard deviation 1"),
+	choice(
+		"lastKind",
+		"Output neurons",
+		"w·x + b, or x·Qx + w·x + b, or (w·x + b)(u·x + c)",
+		["linear", "Linear"],
+		["quadratic", "Quadratic"],
+		["reduced", "Reduced"],
+	),
+	choice(
+		"activation",
+		"Activation",
+		"The activation of the hidden neurons",
+		["tanh", "tanh"],
+		["logistic", "Logistic"],
+		["relu", "ReLU"],
+		["identity", "None"],
+	),
+	choice(
+		"output",
+		"Output",
+		"Sigmoid: each class for itself. Softmax: probabilities",
+		["sigmoid", "Sigmoid"],
+		["softmax", "Softmax"],
+	),
+	choice(
+		"init",
+		"Initial values",
+		"How the weights are drawn before training",
+		["normal", "Normal"],
+		["glorot", "Glorot"],
+		["identity", "Identity for Q"],
+		["relinear", "ReLinear"],
+	),
 	number("scale", "Scale", "The standard deviation of normal initial values", 0, 2, 0.005),
-	choice("optimizer", "Optimizer", "Stochastic gradient descent or Adam", {
-		...{ sgd: "SGD", adam: "Adam" },
-	}),
-	oneOf("batch", "Batch size", "The number of samples per step", 1, 2, 4, 8, 16, 32, 64, 128),
-	oneOf("rate", "Learning rate", "The size of the steps", ...RATES),
-	oneOf("l2", "L2 penalty", "Keeps the weights small", 0, ...RATES.slice(0, -2)),
-	{
-		...{ name: "speed", label: "Speed", help: "Samples per second", type: "choice" },
-		choices: [
-			{ value: 1, label: "1 sample per second" },
-			{ value: 10, label: "10 per second" },
-			{ value: 100, label: "100 per second" },
-			{ value: 1000, label: "1000 per second" },
-			{ value: 10000, label: "10,000 per second" },
-			{ value: 0, label: "As fast as possible" },
-		],
-	},
-	{
-		...{ name: "compare", label: "Side by side", type: "flag" },
-		help: "Train linear, quadratic and reduced networks at the same time",
-	},
+	choice(
+		"optimizer",
+		"Optimizer",
+		"Stochastic gradient descent or Adam",
+		["sgd", "SGD"],
+		["adam", "Adam"],
+	),
+	choice("batch", "Batch size", "The number of samples per step", 1, 2, 4, 8, 16, 32, 64, 128),
+	choice("rate", "Learning rate", "The size of the steps", ...RATES),
+	choice("l2", "L2 penalty", "Keeps the weights small", 0, ...RATES.slice(0, -2)),
+	choice(
+		"speed",
+		"Speed",
+		"Samples per second",
+		[1, "1 sample per second"],
+		[10, "10 per second"],
+		[100, "100 per second"],
+		[1000, "1000 per second"],
+		[10000, "10,000 per second"],
+		[0, "As fast as possible"],
+	),
+	flag("compare", "Side by side", "Train linear, quadratic and reduced networks at the same time"),
 	number("lesson", "Lesson", "The lesson that is shown", 0, 5, 1),
 	number("samples", "Samples", "How many samples the network has seen", 0, 1e9, 1),
 ];
-
 /** The next smaller choice, at most a third of the rate. @param {number} rate */
 export function lowerRate(rate) {
 	return RATES.findLast((choice) => choice <= rate / 2.9) ?? RATES[0];

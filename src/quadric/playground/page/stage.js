@@ -15,31 +15,23 @@ const LIVE_OF_THREE = 61;
 const STILL = 241;
 
 export class Stage {
-	/**
-	 * @param {Drawing} drawing @param {Say} announce
-	 * @param {() => void} onFrame once per changed frame
-	 */
-	constructor(drawing, announce, onFrame) {
-		this.drawing = drawing;
-		this.announce = announce;
-		this.onFrame = onFrame;
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
 		/** @type {Panel[]} */
 		this.panels = [];
-		/** @type {Map<number, Painting>} by panel, since the last frame */
-		this.paintings = new Map();
-		/** @type {Set<Run>} since the last frame */
-		this.changed = new Set();
 		/** @type {Selected | null} */
 		this.selected = null;
 		this.drawn = false; // whether the data are drawn points
-		/** @type {Map<number, Job>} by panel; only the last one is painted, so frames are dropped */
-		this.jobs = new Map();
-		this.painting = false;
+		/** @type {Panel[]} that wait for the painter; of each, only the last state is painted */
+		this.queue = [];
+		/** @type {Panel | null} that is being painted */
+		this.sitter = null;
 		this.painter = new Worker(new URL("./painter.js", import.meta.url), { type: "module" });
 		this.painter.onmessage = ({ data: painting }) => {
-			this.painting = false;
+			if (this.sitter) this.sitter.painting = painting;
+			this.sitter = null;
 			this.paintNext();
-			this.paintings.set(painting.key, painting);
 			this.askForFrame();
 		};
 		this.asked = false;
@@ -53,8 +45,8 @@ export class Stage {
 
 	/** The neurons' new pictures. */
 	get thumbs() {
-		const painting = this.paintings.get(this.panels.indexOf(this.main));
-		return painting?.stamp.run === this.main.run.number ? painting.thumbs : null;
+		const { painting, run } = this.main;
+		return painting?.stamp.run === run.number ? painting.thumbs : null;
 	}
 
 	/**
@@ -71,11 +63,11 @@ export class Stage {
 			}
 			this.panels = kinds.map((kind) => this.makePanel(kind));
 		}
-		this.paintings.clear();
 		this.drawn = settings.data === "points";
 		for (const panel of this.panels) {
 			const { run, picture, kind } = panel;
 			run.start(withKind(settings, kind), data, beginning);
+			panel.painting = null;
 			picture.figure.dataset.painted = "";
 			picture.empty.hidden = run.visible;
 			if (!run.visible) picture.painting = null;
@@ -89,21 +81,24 @@ export class Stage {
 		const help = "Use the arrow keys to read probabilities and distances.";
 		const picture = new Picture(byId("pictures"), `${name}. ${help}`);
 		if (kind === null || kind === "quadratic") picture.frame.id = "picture";
-		const run = new Run((changed) => this.touch(changed));
+		const run = new Run(() => this.touch(panel));
 		this.resizes.observe(picture.frame);
-		this.drawing.attach(picture);
-		return { kind, run, picture, probe: new Probe(picture, run, this.announce) };
+		this.app.drawing.attach(picture);
+		const probe = new Probe(picture, run, this.app.announce);
+		const panel = { kind, run, picture, probe, changed: false, painting: null, job: null };
+		return panel;
 	}
 
 	/** @param {Panel} panel */
-	showData({ run, picture, probe }) {
+	showData(panel) {
+		const { run, picture, probe } = panel;
 		if (run.data === null) return;
 		const aspect = picture.width / Math.max(1, picture.height);
 		const drawn = this.drawn ? drawingView(run.data.X, aspect) : null;
 		const view = drawn ?? makeView(run.data.X, run.scaler, aspect);
 		picture.setData(run.data, run.problem?.test ?? [], view);
 		probe.hide();
-		this.touch(run);
+		this.touch(panel);
 	}
 
 	/** After a resize: other pixels, and another window if the shape has changed. */
@@ -124,12 +119,12 @@ export class Stage {
 	/** @param {Selected | null} selected */
 	select(selected) {
 		this.selected = selected;
-		this.touch(this.main.run);
+		this.touch(this.main);
 	}
 
-	/** @param {Run} run */
-	touch(run) {
-		this.changed.add(run);
+	/** @param {Panel} panel */
+	touch(panel) {
+		panel.changed = true;
 		this.askForFrame();
 	}
 
@@ -146,47 +141,46 @@ export class Stage {
 	}
 
 	frame() {
-		this.panels.forEach((panel, key) => {
-			const { run, picture, probe } = panel;
-			if (this.changed.has(run)) this.requestPainting(panel, key);
-			const painting = this.paintings.get(key);
-			if (painting?.stamp.run !== run.number) return;
+		for (const panel of this.panels) {
+			const { run, picture, probe, painting, changed } = panel;
+			panel.changed = false;
+			if (changed) this.requestPainting(panel);
+			if (painting?.stamp.run !== run.number) continue;
 			picture.show(painting);
 			probe.show();
 			const { samples, still } = painting.stamp;
 			picture.figure.dataset.painted = still ? String(samples) : "";
-		});
-		this.changed.clear();
-		this.onFrame();
-		this.paintings.clear();
+		}
+		this.app.onFrame();
+		for (const panel of this.panels) panel.painting = null;
 	}
 
-	/** @param {Panel} panel @param {number} key */
-	requestPainting({ run, picture }, key) {
+	/** @param {Panel} panel */
+	requestPainting(panel) {
+		const { run, picture } = panel;
 		const { net, state, scaler, visible, problem } = run;
 		const { width, height, view } = picture;
 		const longer = Math.max(width, height);
 		if (net === null || !visible || !longer || (problem && !state)) return;
 		const still = !state?.running;
 		const most = still ? STILL : this.panels.length > 1 ? LIVE_OF_THREE : LIVE;
-		const main = run === this.main.run;
-		this.jobs.delete(key); // the panel goes to the end of the line
-		this.jobs.set(key, {
-			...{ key, stamp: { run: run.number, samples: state?.samples ?? 0, still } },
+		const main = panel === this.main;
+		panel.job = {
+			stamp: { run: run.number, samples: state?.samples ?? 0, still },
 			shapes: net.layers.map(({ kind, outputs, activation }) => ({ kind, outputs, activation })),
 			...{ theta: net.theta.slice(), scaler, view },
 			nx: Math.max(2, Math.round((most * width) / longer)),
 			ny: Math.max(2, Math.round((most * height) / longer)),
 			...{ selected: main ? this.selected : null, thumbs: main },
-		});
+		};
+		if (!this.queue.includes(panel)) this.queue.push(panel);
 		this.paintNext();
 	}
 
 	paintNext() {
-		const [job] = this.jobs.values();
-		if (this.painting || !job) return;
-		this.painting = this.jobs.delete(job.key);
-		this.painter.postMessage(job);
+		if (this.sitter) return;
+		this.sitter = this.queue.shift() ?? null;
+		if (this.sitter) this.painter.postMessage(this.sitter.job);
 	}
 }
 

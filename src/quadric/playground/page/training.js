@@ -5,7 +5,7 @@
  */
 
 import { backward } from "./backward.js";
-import { copyNetwork, forward, predictedClass } from "./net.js";
+import { copyNetwork, forward, largestOf, lastLayer, predictedClass } from "./net.js";
 
 /**
  * The loss of the sample that `forward` has computed, from the logits, so that it is always finite
@@ -15,9 +15,8 @@ import { copyNetwork, forward, predictedClass } from "./net.js";
  */
 function sampleLoss({ activation, z }, Y, target) {
 	let loss = 0;
-	let largest = z[0];
+	const largest = largestOf(z);
 	if (activation === "softmax") {
-		for (let k = 1; k < z.length; k++) largest = Math.max(largest, z[k]);
 		let sum = 0;
 		for (let k = 0; k < z.length; k++) sum += Math.exp(z[k] - largest);
 		loss = Math.log(sum);
@@ -38,16 +37,16 @@ function sampleLoss({ activation, z }, Y, target) {
  * @param {Network} net @param {Float64Array} X @param {Float64Array} Y @param {Int32Array} [rows]
  */
 export function evaluate(net, X, Y, rows) {
-	const last = net.layers[net.layers.length - 1];
+	const last = lastLayer(net);
 	const count = rows ? rows.length : X.length / net.inputs;
 	let loss = 0;
 	let right = 0;
 	for (let i = 0; i < count; i++) {
 		const row = rows ? rows[i] : i;
-		forward(net, X, row * net.inputs);
-		loss += sampleLoss(last, Y, row * last.outputs);
-		const found = predictedClass(last.z);
 		const at = row * last.outputs;
+		forward(net, X, row * net.inputs);
+		loss += sampleLoss(last, Y, at);
+		const found = predictedClass(last.z);
 		if (last.outputs > 1 ? Y[at + found] === 1 : Y[at] === found) right++;
 	}
 	return { loss: loss / count, accuracy: right / count };
@@ -57,7 +56,7 @@ export function evaluate(net, X, Y, rows) {
 export function makeTrainer(net, options) {
 	const sum = copyNetwork(net);
 	const update = options.optimizer === "adam" ? adam(net) : sgd(net);
-	const outputs = net.layers[net.layers.length - 1].outputs;
+	const { outputs } = lastLayer(net);
 	return {
 		step(X, Y, rows) {
 			sum.theta.fill(0);
@@ -71,10 +70,7 @@ export function makeTrainer(net, options) {
 	};
 }
 
-/**
- * theta -= rate (gradient + l2 theta)
- * @param {Network} net
- */
+/** theta -= rate (gradient + l2 theta) for the weights, without l2 for the biases. @param {Network} net */
 function sgd({ theta, weights }) {
 	/** @param {Float64Array} sum @param {number} share @param {TrainerOptions} options */
 	return (sum, share, { rate, l2 }) => {

@@ -5,11 +5,6 @@ import { Session } from "./session.js";
 const WORK = 20; // milliseconds of training between two looks at the messages
 const PAUSE = 33; // milliseconds between two states
 
-const page =
-	/** @type {{postMessage(state: State, transfer: ArrayBufferLike[]): void, onmessage: unknown}} */ (
-		/** @type {unknown} */ (self)
-	);
-
 /** @type {Session | null} */
 let session = null;
 let run = 0;
@@ -23,7 +18,7 @@ let news = false; // whether something has changed since then
 let timer = 0;
 
 /** @param {MessageEvent<ToWorker>} event */
-page.onmessage = ({ data: message }) => {
+self.onmessage = ({ data: message }) => {
 	if (message.type === "start") {
 		session = new Session(message.settings, message.data, message);
 		run = message.run;
@@ -90,10 +85,8 @@ function send() {
 	if (!session) return;
 	const state = session.state();
 	if (state.diverged) running = false;
-	page.postMessage({ type: "state", run, running, ...state }, [
-		state.parameters.buffer,
-		state.curve.buffer,
-	]);
+	const transfer = [state.parameters.buffer, state.curve.buffer];
+	self.postMessage({ run, running, ...state }, { transfer });
 	sent = performance.now();
 	news = false;
 }
