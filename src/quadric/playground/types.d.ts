@@ -55,6 +55,9 @@ interface TrainerOptions {
 	l2: number;
 }
 
+/** Changes the parameters, given the sum of `1 / share` gradients; false if one is not finite. */
+type Update = (sum: Float64Array, share: number, options: TrainerOptions) => boolean;
+
 interface Trainer {
 	/** One update from the mean gradient of these rows; false if a parameter is not finite. */
 	step(X: Float64Array, Y: Float64Array, rows: Int32Array): boolean;
@@ -157,7 +160,6 @@ interface Problem {
 	X: Float64Array;
 	/** Targets, one per output and sample. */
 	Y: Float64Array;
-	classes: Int32Array;
 	/** Rows, in increasing order. */
 	train: Int32Array;
 	test: Int32Array;
@@ -298,6 +300,9 @@ interface Tensor {
 }
 type Tensors = Map<string, Tensor>;
 
+/** Stores an array under a name, which is returned; without a shape, as a list of bytes. */
+type Store = (name: string, dtype: Dtype, array: ArrayBufferView, shape?: number[]) => string;
+
 // -------------------------------------------------------------------------------- the page
 
 type Rgb = [number, number, number];
@@ -420,10 +425,7 @@ interface Label {
 	color: string;
 }
 
-interface Facts {
-	epoch: number;
-	accuracy: TrainAndTest;
-	diverged: State["diverged"];
+interface Facts extends State {
 	/** Whether a neuron is selected. */
 	selected: boolean;
 }

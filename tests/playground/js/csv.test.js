@@ -3,9 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-	classColumns,
-	guessColumns,
-	numericColumns,
+	findColumns,
 	parseCsv,
 	sortedNames,
 	tableData,
@@ -22,8 +20,8 @@ test("a table is parsed, with its columns and classes", () => {
 	const table = parseCsv(IRIS);
 	assert.deepEqual(table.header, ["sepal length", "petal, width", "kind"]);
 	assert.deepEqual(table.lines, [2, 3, 5]);
-	assert.deepEqual(numericColumns(table), [0, 1]);
-	assert.deepEqual(guessColumns(table), [0, 1, 2]);
+	assert.deepEqual(findColumns(table).numeric, [0, 1]);
+	assert.deepEqual(findColumns(table).guess, [0, 1, 2]);
 	const data = tableData(table, [0, 1], 2);
 	assert.deepEqual(Array.from(data.X), [5.1, 0.2, 7, 1.4, 6.3, 2.5]);
 	assert.deepEqual(Array.from(data.classes), [0, 1, 2]);
@@ -62,7 +60,7 @@ test("errors give the line", () => {
 	assert.throws(() => parseCsv('a,b\n"1"2,3\n'), /quotation marks in line 2/);
 	assert.deepEqual(parseCsv("a,b\n1,").rows, [["1", ""]]);
 	const table = parseCsv("a,b,c\n1,2,x\n1,2.5.1,y\n");
-	assert.deepEqual(numericColumns(table), [0]);
+	assert.deepEqual(findColumns(table).numeric, [0]);
 	assert.throws(() => tableData(table, [0, 1], 2), /Line 3: b is "2.5.1", not a number/);
 	assert.throws(() => tableData(table, [0, 0], 0), /2 to 8 different values .* "a" has 1/);
 });
@@ -73,8 +71,8 @@ test("only columns with few values are classes, preferably text", () => {
 		(_, i) => `${i},${i % 3},${i % 2 ? "no" : "yes"},${i % 4}`,
 	);
 	const table = parseCsv(`a,b,c,d\n${rows.join("\n")}`);
-	assert.deepEqual(classColumns(table), [1, 2, 3]);
-	assert.deepEqual(guessColumns(table), [0, 1, 2]);
+	assert.deepEqual(findColumns(table).possible, [1, 2, 3]);
+	assert.deepEqual(findColumns(table).guess, [0, 1, 2]);
 });
 
 test("classes are sorted as in Python", () => {

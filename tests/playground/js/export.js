@@ -12,7 +12,7 @@ import { writeCsv } from "../../../src/quadric/playground/page/csv.js";
 import { makeData } from "../../../src/quadric/playground/page/datasets.js";
 import { writeModel } from "../../../src/quadric/playground/page/model_writer.js";
 import { outputs } from "../../../src/quadric/playground/page/net.js";
-import { pythonLines } from "../../../src/quadric/playground/page/python_lines.js";
+import { pythonLines } from "../../../src/quadric/playground/page/exports.js";
 import { Session } from "../../../src/quadric/playground/page/session.js";
 import { DEFAULTS } from "../../../src/quadric/playground/page/settings.js";
 

@@ -5,9 +5,9 @@
  * setting starts again from the same seed, so that a link reproduces what is seen.
  */
 import { Controls } from "./controls.js";
-import { makeData } from "./datasets.js";
+import { makeData, noPoints } from "./datasets.js";
 import { byId, inputById, setText } from "./dom.js";
-import { Drawing, noPoints, rounded } from "./drawing.js";
+import { Drawing, rounded } from "./drawing.js";
 import { expect } from "./expect.js";
 import { LessonPanel } from "./lesson_panel.js";
 import { fromHash, toHash } from "./link.js";
@@ -108,9 +108,9 @@ export class App {
 		const { net, problem } = stage.main.run;
 		this.controls.show(settings);
 		inputById("compare").checked = settings.compare;
-		const single = net?.layers.at(-1)?.outputs === 1;
+		const single = lastLayer(net).outputs === 1;
 		this.network.show(settings, single ? [`${data.names[1]} or ${data.names[0]}`] : data.names);
-		const exists = selected && selected[1] < (net?.layers[selected[0]]?.outputs ?? 0);
+		const exists = selected && selected[1] < (net.layers[selected[0]]?.outputs ?? 0);
 		this.select(exists ? selected : null);
 		this.drawing.showClasses();
 		for (const id of ["run", "sample", "epoch", "rewind"]) inputById(id).disabled = !problem;

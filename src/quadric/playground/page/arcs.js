@@ -92,7 +92,7 @@ function poles([first, second]) {
 	return [angle, Math.PI - angle];
 }
 
-/** The points where the curve crosses the sides of the window. @param {Conic} conic @param {Box} view */
+/** Where the curve crosses the sides of the window. @param {Conic} conic @param {Box} view */
 function crossings({ Q, w, b }, { x0, x1, y0, y1 }) {
 	/** @type {Point[]} */
 	const vertical = [x0, x1].flatMap((x) => {

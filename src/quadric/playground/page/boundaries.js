@@ -89,9 +89,10 @@ function visibleParts(conic, points, isVisible) {
 		/** @type {Point} */
 		const x = [points[i], points[i + 1]];
 		const visible = isVisible(x);
-		const edge = before && visible !== wasVisible ? edgeBetween(conic, before, x, isVisible) : [];
-		if (visible && !wasVisible) parts.push([...edge]);
-		if (!visible && wasVisible) parts[parts.length - 1].push(...edge);
+		if (visible && !wasVisible) parts.push([]);
+		if (before && visible !== wasVisible) {
+			parts[parts.length - 1].push(...edgeBetween(conic, before, x, isVisible));
+		}
 		if (visible) parts[parts.length - 1].push(...x);
 		before = x;
 		wasVisible = visible;
@@ -117,7 +118,8 @@ function edgeBetween(conic, from, to, isVisible) {
 }
 
 /**
- * Probabilities, and the distance to the boundary. Lengths are in the user's units if both axes have an equal scale, else in standard deviations.
+ * Probabilities, and the distance to the boundary: in the user's units if both axes have an equal
+ * scale, else in standard deviations.
  * @param {Network} net @param {Scaler} scaler @param {Point} x in the user's units
  * @param {boolean} equal @returns {Reading}
  */

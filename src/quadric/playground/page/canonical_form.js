@@ -32,8 +32,7 @@ export function canonicalForm({ Q, w, b }) {
 
 /**
  * The form of a conic whose coefficients have a magnitude of at most about 1.
- * @param {[number, number, number]} Q @param {[number, number]} w @param {number} b
- * @returns {CanonicalForm}
+ * @param {Conic["Q"]} Q @param {Point} w @param {number} b @returns {CanonicalForm}
  */
 function scaledForm(Q, w, b) {
 	const { eigenvalues, directions } = eigen(Q);
@@ -68,7 +67,7 @@ function scaledForm(Q, w, b) {
 /**
  * The eigenvalues of a symmetric matrix and their unit vectors, by one rotation of Jacobi. It
  * computes small eigenvalues of badly scaled matrices accurately.
- * @param {[number, number, number]} Q @returns {{eigenvalues: Point, directions: [Point, Point]}}
+ * @param {Conic["Q"]} Q @returns {{eigenvalues: Point, directions: [Point, Point]}}
  */
 function eigen([q11, q12, q22]) {
 	let t = 0; // the tangent of the angle
@@ -88,7 +87,7 @@ function eigen([q11, q12, q22]) {
 
 /**
  * The form for Q = 0: a line, everything or nothing.
- * @param {[number, number]} w @param {number} b @returns {CanonicalForm}
+ * @param {Point} w @param {number} b @returns {CanonicalForm}
  */
 function formOfLine(w, b) {
 	const slope = Math.hypot(w[0], w[1]);

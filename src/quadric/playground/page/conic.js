@@ -76,7 +76,7 @@ export function axes(conic) {
 
 /**
  * The image of the conic under x -> scale x + mean: from standardized features to the user's units.
- * @param {Conic} conic @param {{mean: number[], scale: number[]}} scaler @returns {Conic}
+ * @param {Conic} conic @param {Scaler} scaler @returns {Conic}
  */
 export function inUnits(conic, { mean, scale }) {
 	const x = -mean[0] / scale[0];
@@ -93,9 +93,8 @@ export function inUnits(conic, { mean, scale }) {
 /**
  * The equation as quadric.geometry writes it, such as "x² + 4 y² - 3 = 0".
  * @param {Conic} conic @param {string[]} names
- * @param {number} precision number of significant digits
  */
-export function equation({ Q, w, b }, names = ["x", "y"], precision = 3) {
+export function equation({ Q, w, b }, names) {
 	const [x, y] = names.map((name) => (/^[\p{L}\p{N}_]+$/u.test(name) ? name : `[${name}]`));
 	const product = names.every((name) => /^\p{L}$/u.test(name)) ? x + y : `${x}·${y}`;
 	/** @type {[number, string][]} */
@@ -109,30 +108,23 @@ export function equation({ Q, w, b }, names = ["x", "y"], precision = 3) {
 	];
 	const terms = monomials
 		.filter(([coefficient]) => coefficient !== 0)
-		.map(([coefficient, monomial]) => term(coefficient, monomial, precision));
+		.map(([coefficient, monomial]) => term(coefficient, monomial));
 	const text = terms.join(" ").replace(/^\+ /, "").replace(/^- /, "-");
 	return `${text || "0"} = 0`;
 }
 
-/** @param {number} coefficient @param {string} monomial @param {number} precision */
-function term(coefficient, monomial, precision) {
-	const number = significant(Math.abs(coefficient), precision);
+/** @param {number} coefficient @param {string} monomial */
+function term(coefficient, monomial) {
+	const number = significant(Math.abs(coefficient));
 	const product = monomial === "" ? number : number === "1" ? monomial : `${number} ${monomial}`;
 	return `${coefficient < 0 ? "-" : "+"} ${product}`;
 }
 
-/**
- * A number with some significant digits and without trailing zeros, like "%.3g" in Python.
- * @param {number} number @param {number} precision
- */
-export function significant(number, precision = 3) {
-	if (number === 0 || !Number.isFinite(number)) return String(number);
-	const [digits, exponent] = number.toExponential(precision - 1).split("e");
+/** Three significant digits without trailing zeros, like "%.3g" in Python. @param {number} number */
+export function significant(number) {
+	const [digits, exponent] = number.toExponential(2).split("e");
 	const power = Number(exponent);
-	if (power >= -4 && power < precision) {
-		const text = number.toFixed(precision - 1 - power);
-		return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
-	}
+	if (power >= -4 && power < 3) return String(+number.toFixed(2 - power));
 	const short = digits.replace(/\.?0+$/, "");
 	return `${short}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
 }

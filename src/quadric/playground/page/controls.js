@@ -11,6 +11,9 @@ const PLACES = {
 	"speed-place": ["speed"],
 };
 
+/** Numbers with a small range. */
+const SLIDERS = ["noise", "size", "test"];
+
 export class Controls {
 	/** @param {App} app */
 	constructor(app) {
@@ -45,44 +48,34 @@ export class Controls {
 		const id = `setting-${name}`;
 		const field = make("div", { class: `field ${type}` });
 		field.append(make("label", { for: id, title: help }, label));
+		/** @param {unknown} value */
+		const change = (value) => this.app.change({ [name]: value });
 		if (type === "choice") {
 			const { choices } = control;
-			const change = () => {
-				this.app.change({ [name]: choices[select.selectedIndex].value });
-			};
-			const select = make("select", { id, change });
+			const select = make("select", { id });
+			select.onchange = () => change(choices[select.selectedIndex].value);
 			for (const { value, label } of choices) select.append(make("option", { value }, label));
 			this.writers.set(name, (value) => (select.value = value));
 			field.append(select);
 		} else if (type === "flag") {
-			const change = () => {
-				this.app.change({ [name]: box.checked });
-			};
-			const box = make("input", { id, type: "checkbox", change });
+			const box = make("input", { id, type: "checkbox" });
+			box.onchange = () => change(box.checked);
 			this.writers.set(name, (value) => (box.checked = value));
 			field.append(box);
-		} else field.append(this.makeNumber(control, id));
+		} else {
+			const { least: min, most: max, step } = control;
+			const slides = SLIDERS.includes(name);
+			const input = make("input", {
+				...{ id, type: slides ? "range" : "number", min, max, step, required: "" },
+				[slides ? "input" : "change"]: () => input.reportValidity() && change(input.valueAsNumber),
+			});
+			const shown = make("output", { for: id });
+			this.writers.set(name, (value) => {
+				input.value = value;
+				setText(shown, name === "test" ? `${Math.round(100 * value)}%` : number(value, 4));
+			});
+			field.append(make("div", {}, input, ...(slides ? [shown] : [])));
+		}
 		return field;
-	}
-
-	/**
-	 * A slider for small ranges, else a field to type in.
-	 * @param {Named & Numeric} control @param {string} id
-	 */
-	makeNumber({ name, least, most, step }, id) {
-		const slides = ["noise", "size", "test"].includes(name);
-		const change = () => {
-			if (input.reportValidity()) this.app.change({ [name]: input.valueAsNumber });
-		};
-		const input = make("input", {
-			...{ id, type: slides ? "range" : "number", min: least, max: most, step, required: "" },
-			[slides ? "input" : "change"]: change,
-		});
-		const shown = make("output", { for: id });
-		this.writers.set(name, (value) => {
-			input.value = value;
-			setText(shown, name === "test" ? `${Math.round(100 * value)}%` : number(value, 4));
-		});
-		return make("div", {}, input, ...(slides ? [shown] : []));
 	}
 }

@@ -38,7 +38,10 @@ function findDelimiter(text) {
 	return candidates[counts.indexOf(Math.max(...counts))];
 }
 
-/** The values of each record and the line on which it begins. @param {string} text @param {string} delimiter */
+/**
+ * The values of each record and the line on which it begins.
+ * @param {string} text @param {string} delimiter
+ */
 function splitRecords(text, delimiter) {
 	// a value, quoted or not, and what ends it
 	const plain = `[^"${delimiter}\\r\\n][^${delimiter}\\r\\n]*`;
@@ -71,37 +74,27 @@ function toNumber(text, decimalComma) {
 	return Number.isFinite(Number(plain)) ? Number(plain) : NaN;
 }
 
-/** The columns that hold only numbers and empty values. @param {Table} table */
-export function numericColumns({ header, rows, decimalComma }) {
-	return [...header.keys()].filter((column) => {
-		const given = rows.map((row) => row[column].trim()).filter((value) => value !== "");
-		return given.length > 0 && given.every((value) => !Number.isNaN(toNumber(value, decimalComma)));
-	});
-}
-
 /**
- * The columns that can be classes: at least two values, and no more than there are colors.
+ * Which columns can be features, because they hold only numbers and empty values, and which can be
+ * classes: at least two values, and no more than there are colors. The guess for two features and
+ * the class is the last column that can be a class, preferably one without numbers, and the first
+ * two other columns with numbers; -1 where there is none.
  * @param {Table} table
  */
-export function classColumns({ header, rows }) {
-	return [...header.keys()].filter((column) => {
-		const count = new Set(rows.map((row) => row[column].trim()).filter((value) => value)).size;
+export function findColumns({ header, rows, decimalComma }) {
+	const given = header.map((_, i) => rows.map((row) => row[i].trim()).filter((value) => value));
+	const columns = [...header.keys()];
+	const numeric = columns.filter((i) => {
+		const numbers = given[i].map((value) => toNumber(value, decimalComma));
+		return numbers.length > 0 && !numbers.some(Number.isNaN);
+	});
+	const possible = columns.filter((i) => {
+		const count = new Set(given[i]).size;
 		return count >= 2 && count <= LIMITS.classes;
 	});
-}
-
-/**
- * A guess for two features and the class: the last column that can be a class, preferably one
- * without numbers, and the first two other columns with numbers. -1 where there is none.
- * @param {Table} table @returns {[number, number, number]}
- */
-export function guessColumns(table) {
-	const numeric = numericColumns(table);
-	const possible = classColumns(table);
-	const target =
-		possible.findLast((column) => !numeric.includes(column)) ?? possible[possible.length - 1] ?? -1;
-	const [first = -1, second = -1] = numeric.filter((column) => column !== target);
-	return [first, second, target];
+	const target = possible.findLast((i) => !numeric.includes(i)) ?? possible.at(-1) ?? -1;
+	const [first = -1, second = -1] = numeric.filter((i) => i !== target);
+	return { numeric, possible, guess: [first, second, target] };
 }
 
 /**

@@ -8,14 +8,10 @@ const BOTTOM = 18;
 const TOP = 6;
 
 export class Chart {
-	/**
-	 * @param {string} title @param {"loss" | "accuracy"} quantity
-	 * @param {number} column of the training values; the test values follow
-	 */
-	constructor(title, quantity, column) {
+	/** @param {"Loss" | "Accuracy"} title */
+	constructor(title) {
 		this.title = title;
-		this.quantity = quantity;
-		this.column = column;
+		this.isLoss = title === "Loss";
 		this.values = make("div", { class: "legend" });
 		this.canvas = make("canvas", { role: "img" });
 		const head = make("div", { class: "chart-head" }, make("strong", {}, title), this.values);
@@ -24,18 +20,19 @@ export class Chart {
 
 	/** @param {Series[]} series one without a name, or several with names */
 	show(series) {
-		const { quantity, values, title } = this;
-		const write = quantity === "loss" ? lossText : percent;
-		const entries = series.flatMap(({ name, color, [quantity]: { train, test } }) => {
-			const first = { name: name || "train", color, class: "", text: write(train) };
-			const second = { name: "test", color, class: "dashed", text: write(test) };
+		const { isLoss, values, title } = this;
+		const write = isLoss ? lossText : percent;
+		const entries = series.flatMap(({ name, color, loss, accuracy }) => {
+			const { train, test } = isLoss ? loss : accuracy;
+			const first = { color, style: "", text: `${name || "train"} ${write(train)}` };
+			const second = { color, style: "dashed", text: `test ${write(test)}` };
 			return name || Number.isNaN(test) ? [first] : [first, second];
 		});
-		const texts = entries.map(({ name, text }) => `${name} ${text}`);
+		const texts = entries.map(({ text }) => text);
 		if (values.childElementCount !== entries.length) {
-			const items = entries.map((entry) => {
-				const item = make("span", { class: entry.class }); // its underline looks like the curve
-				item.style.borderColor = `var(${entry.color})`;
+			const items = entries.map(({ color, style }) => {
+				const item = make("span", { class: style }); // its underline looks like the curve
+				item.style.borderColor = `var(${color})`;
 				return item;
 			});
 			values.replaceChildren(...items);
@@ -47,13 +44,13 @@ export class Chart {
 
 	/** @param {Series[]} series */
 	draw(series) {
-		const { column, quantity, canvas } = this;
+		const { isLoss, canvas } = this;
+		const column = isLoss ? 1 : 3; // of the training values; the test values follow
 		const context = sharpContext(canvas);
 		const width = canvas.clientWidth - LEFT - 6;
 		const height = canvas.clientHeight - TOP - BOTTOM;
 		const epochs = Math.max(1, ...series.map(({ curve }) => curve[curve.length - 5] ?? 0));
-		const isLoss = quantity === "loss";
-		const top = isLoss ? highest(series, column) : 1;
+		const top = isLoss ? highest(series) : 1;
 		const toX = (/** @type {number} */ epoch) => LEFT + (width * epoch) / epochs;
 		const toY = (/** @type {number} */ value) => TOP + height * (1 - Math.min(value, top) / top);
 		context.font = "12px system-ui, 'Segoe UI', sans-serif";
@@ -83,14 +80,11 @@ export class Chart {
 	}
 }
 
-/**
- * The top of the loss axis; losses far above the first one are cut off.
- * @param {Series[]} series @param {number} column
- */
-function highest(series, column) {
+/** The top of the loss axis; losses far above the first one are cut off. @param {Series[]} series */
+function highest(series) {
 	const losses = series.flatMap(({ curve }) => {
-		const most = 3 * Math.max(curve[column], 0.1);
-		return Array.from(curve).filter((loss, i) => i % 5 === column && loss <= most);
+		const most = 3 * Math.max(curve[1], 0.1);
+		return Array.from(curve).filter((loss, i) => i % 5 === 1 && loss <= most);
 	});
 	return 1.08 * Math.max(1e-9, ...losses);
 }
@@ -106,4 +100,10 @@ export function percent(share) {
 	if (!Number.isFinite(share)) return "–";
 	if (share === 0 || share === 1) return `${100 * share}%`;
 	return `${Math.min(99.9, Math.max(0.1, 100 * share)).toFixed(1)}%`;
+}
+
+/** The test accuracy, or the training accuracy without test points. @param {State | null} state */
+export function score(state) {
+	const { train, test } = state?.accuracy ?? { train: NaN, test: NaN };
+	return Number.isNaN(test) ? train : test;
 }

@@ -16,57 +16,57 @@ const CLUSTERS = [
 /**
  * The number of classes, the standard deviation that is added to each coordinate at noise 1, and
  * the points without it.
- * @type {Record<string, {classes: number, deviation: number, draw: (one: Draw) => Point}>}
+ * @type {Record<string, [classes: number, deviation: number, draw: (one: Draw) => Point]>}
  */
 const SHAPES = {
-	"noisy-xor": {
-		...{ classes: 2, deviation: 1 },
-		draw({ random, k }) {
+	"noisy-xor": [
+		2,
+		1,
+		({ random, k }) => {
 			const side = random.uniform() < 0.5 ? -1 : 1;
 			return [side, k ? -side : side];
 		},
-	},
-	clusters: {
-		...{ classes: 6, deviation: 0 },
-		draw({ random, k, noise }) {
+	],
+	clusters: [
+		6,
+		0,
+		({ random, k, noise }) => {
 			const [[x, y], covariance] = CLUSTERS[k];
 			const first = random.normal();
 			const second = covariance * first + Math.sqrt(1 - covariance ** 2) * random.normal();
 			return [x + 5 * noise * first, y + 5 * noise * second];
 		},
-	},
-	circles: { classes: 2, deviation: 0.4, draw: ({ k, share }) => onCircle(k ? 0.5 : 1, share) },
-	moons: {
-		...{ classes: 2, deviation: 0.6 },
-		draw({ k, share }) {
+	],
+	circles: [2, 0.4, ({ k, share }) => onCircle(k ? 0.5 : 1, share)],
+	moons: [
+		2,
+		0.6,
+		({ k, share }) => {
 			const [x, y] = onCircle(1, share / 2);
 			return k ? [1 - x, 0.5 - y] : [x, y];
 		},
-	},
-	spirals: {
-		...{ classes: 2, deviation: 0.2 },
-		draw: ({ k, share }) => onCircle(0.1 + 0.9 * share, 1.25 * share + k / 2),
-	},
-	// a disk and two rings around it
-	bullseye: {
-		...{ classes: 3, deviation: 0.3 },
-		draw({ random, k }) {
+	],
+	spirals: [2, 0.2, ({ k, share }) => onCircle(0.1 + 0.9 * share, 1.25 * share + k / 2)],
+	// a disk and two rings around it, of the same width and with gaps between them
+	bullseye: [
+		3,
+		0.3,
+		({ random, k }) => {
 			const [inner, outer] = [2 * k, 2 * k + 1].map((edge) => edge / 5);
 			const radius = Math.sqrt(inner ** 2 + random.uniform() * (outer ** 2 - inner ** 2));
 			return onCircle(radius, random.uniform());
 		},
-	},
+	],
 	// a normal distribution; the radius of class k lies in the k-th third of all radii
-	quantiles: {
-		...{ classes: 3, deviation: 0.3 },
-		draw({ random, k }) {
+	quantiles: [
+		3,
+		0.3,
+		({ random, k }) => {
 			const below = (k + random.uniform()) / 3; // the probability of a smaller radius
 			return onCircle(Math.sqrt(-2 * Math.log(1 - below)), random.uniform());
 		},
-	},
+	],
 };
-
-export const DATASETS = ["xor", ...Object.keys(SHAPES)];
 
 /**
  * The user's own points, or `size` points of a data set; XOR always has its four points. `noise`
@@ -77,7 +77,7 @@ export function makeData({ data, points, noise, seed, size }) {
 	if (points) return points;
 	if (data === "xor") return toData([-1, -1, 1, -1, -1, 1, 1, 1], [0, 1, 1, 0], 2);
 	const random = new Random(seed, "data");
-	const { classes: count, deviation, draw } = SHAPES[data];
+	const [count, deviation, draw] = SHAPES[data];
 	const X = new Float64Array(2 * size);
 	const classes = new Int32Array(size);
 	for (let i = 0; i < size; i++) {
@@ -87,6 +87,11 @@ export function makeData({ data, points, noise, seed, size }) {
 		X[2 * i + 1] = y + deviation * noise * random.normal();
 	}
 	return toData(X, classes, count);
+}
+
+/** @returns {Data} */
+export function noPoints(names = ["A", "B"], features = ["x1", "x2"]) {
+	return { X: new Float64Array(0), classes: new Int32Array(0), names, features };
 }
 
 /**

@@ -7,8 +7,8 @@ import { number } from "./view.js";
 /** @param {Run} run @param {Selected | null} selected */
 export function showDetails({ net, scaler, data }, selected) {
 	const place = byId("details");
-	const layer = selected && net?.layers[selected[0]];
-	if (!net || !data || !layer) {
+	const layer = selected && net.layers[selected[0]];
+	if (!layer) {
 		place.textContent = "Choose a neuron under the picture to see its weights, equation and axes.";
 		return;
 	}

@@ -16,7 +16,7 @@ export const onClick = (id, action) => byId(id).addEventListener("click", action
  * A new element with children and attributes; functions listen to the event of that name.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Record<string, string | number | (() => void)>} attributes
+ * @param {Record<string, string | number | (() => unknown)>} attributes
  * @param {...(Node | string)} children
  */
 export function make(tag, attributes = {}, ...children) {

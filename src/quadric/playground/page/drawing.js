@@ -1,4 +1,5 @@
 /** Drawing points into the picture. */
+import { noPoints } from "./datasets.js";
 import { byId, make, onClick } from "./dom.js";
 import { swatch } from "./palette.js";
 import { LIMITS } from "./settings.js";
@@ -7,11 +8,6 @@ const REACH = 24; // pixels within which shift-click finds a point
 
 /** Short numbers keep links short. @param {Data} data @returns {Data} */
 export const rounded = (data) => ({ ...data, X: data.X.map((x) => +x.toPrecision(7)) });
-
-/** @returns {Data} */
-export function noPoints(names = ["A", "B"], features = ["x1", "x2"]) {
-	return { X: new Float64Array(0), classes: new Int32Array(0), names, features };
-}
 
 export class Drawing {
 	/** @param {App} app */

@@ -3,7 +3,6 @@ import { writeCsv } from "./csv.js";
 import { byId, dialogById, inputById, onClick, setText } from "./dom.js";
 import { messageOf } from "./expect.js";
 import { writeModel } from "./model_writer.js";
-import { pythonLines } from "./python_lines.js";
 
 /** @param {BlobPart} content @param {string} name */
 function download(content, name) {
@@ -15,11 +14,14 @@ function download(content, name) {
 }
 
 /** False where the browser forbids it, for example on plain http. @param {string} text */
-const copy = (text) =>
-	Promise.resolve(navigator.clipboard?.writeText(text)).then(
-		() => Boolean(navigator.clipboard),
-		() => false,
-	);
+async function copy(text) {
+	try {
+		await navigator.clipboard.writeText(text);
+		return true;
+	} catch {
+		return false;
+	}
+}
 
 /** @param {App} app */
 export function connectExports(app) {
@@ -69,9 +71,49 @@ export function connectExports(app) {
 /** @param {App} app @param {"net" | "initial"} which */
 function modelBytes({ stage, settings, data }, which) {
 	const { run } = stage.main;
-	const net = run[which];
-	if (net === null) throw new Error("There is no network to export.");
 	const scaler = settings.standardize ? run.scaler : null;
 	const { names: classes, features } = data;
-	return writeModel({ net, scaler, classes, features });
+	return writeModel({ net: run[which], scaler, classes, features });
+}
+
+/**
+ * Python code that continues from the exported initial weights with the page's settings, for the
+ * files initial.quadric, of `writeModel`, and data.csv, of `writeCsv`.
+ * @param {Settings} settings @param {number} [epochs]
+ */
+export function pythonLines({ optimizer, rate, batch, l2, seed, standardize }, epochs) {
+	const inputs = standardize ? "model[:-1].transform(X)" : "X";
+	const classifier = standardize ? "model[-1]" : "model";
+	return `import csv
+
+import numpy as np
+from quadric import load
+
+with open("data.csv", newline="", encoding="utf-8") as file:
+    rows = list(csv.reader(file))[1:]  # without the names of the columns
+X = np.array([row[:2] for row in rows], dtype=float)
+labels = np.array([row[2] for row in rows])
+train = np.array([row[3] == "train" for row in rows])
+
+model = load("initial.quadric")  # the initial weights
+network = ${classifier}.network_
+Y = (labels[:, None] == ${classifier}.classes_.astype(str)).astype(float)
+Y = Y[:, -network.n_outputs :]  # for two classes and a sigmoid, the output of the second class
+inputs = ${inputs}
+network.fit(
+    inputs[train],
+    Y[train],
+    solver="${optimizer}",
+    learning_rate=${rate},
+    batch_size=${batch},
+    l2=${l2},
+    epochs=${epochs || 20},
+    rng=${seed},
+)
+
+right = model.predict(X).astype(str) == labels
+print(f"training accuracy: {right[train].mean():.3f}")
+if not train.all():
+    print(f"test accuracy: {right[~train].mean():.3f}")
+`;
 }

@@ -1,5 +1,5 @@
 /** Opening files: dropped, chosen or pasted. */
-import { classColumns, guessColumns, numericColumns, parseCsv, tableData } from "./csv.js";
+import { findColumns, parseCsv, tableData } from "./csv.js";
 import { byId, dialogById, inputById, make, onClick, setText } from "./dom.js";
 import { expect, messageOf } from "./expect.js";
 import { readModel } from "./model_reader.js";
@@ -63,12 +63,10 @@ export class Imports {
 	/** Shows the choice of columns. @param {string} text */
 	readCsv(text) {
 		const table = parseCsv(text);
-		const numeric = numericColumns(table);
-		const possible = classColumns(table);
+		const { numeric, possible, guess } = findColumns(table);
 		const target = `one with 2 to ${LIMITS.classes} different values as the class`;
 		const fits = numeric.length >= 2 && possible.length > 0;
 		expect(fits, `The file needs two columns of numbers as features, and ${target}.`);
-		const guess = guessColumns(table);
 		const chosen = ["first", "second", "target"].map((name, i) => {
 			const select = make("select", { id: `csv-${name}` });
 			for (const column of i < 2 ? numeric : possible) {

@@ -26,8 +26,8 @@ export function placeLabels(labels, last, width, height, avoid) {
 			);
 		});
 		const before = last.get(label.key);
-		const near = before && nearest(free, before);
-		const best = before && near && distance(near, before) < FOLLOW ? near : emptiest(free, placed);
+		const [near, far] = before ? nearestOf(free, before) : [-1, Infinity];
+		const best = far < FOLLOW ? free[near] : emptiest(free, placed);
 		if (!best) continue;
 		last.set(label.key, best);
 		placed.push({ ...label, ...best });
@@ -47,10 +47,11 @@ export function placeLabels(labels, last, width, height, avoid) {
 /** @param {Place} a @param {Place} b */
 const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
 
-/** @param {Place[]} places @param {Place} to */
-function nearest(places, to) {
+/** Index and distance. @param {Place[]} places @param {Place} to */
+export function nearestOf(places, to) {
 	const distances = places.map((place) => distance(place, to));
-	return places[distances.indexOf(Math.min(...distances))];
+	const least = Math.min(...distances);
+	return [distances.indexOf(least), least];
 }
 
 /** @param {Label & Place} a @param {Label & Place} b */

@@ -1,12 +1,10 @@
 /**
  * Five short lessons. A step sets the page up, says what to look for, and knows when it is done.
  */
+import { score } from "./curves.js";
 
 /** @param {Facts} facts */
 const allRight = ({ accuracy }) => accuracy.train === 1;
-
-/** The test accuracy, or the training accuracy without test points. @param {Facts} facts */
-const score = ({ accuracy }) => (Number.isNaN(accuracy.test) ? accuracy.train : accuracy.test);
 
 /** @param {number} share */
 const most = (share) => ({
@@ -18,6 +16,9 @@ const four = { goal: "All 4 points right", reached: allRight };
 
 /** @type {Partial<Settings>} */
 const clusters = { data: "clusters", size: 600, speed: 10000 };
+
+/** @type {Partial<Settings>} */
+const bullseye = { data: "bullseye", output: "softmax", speed: 10000 };
 
 /** @type {Lesson[]} */
 export const LESSONS = [
@@ -125,7 +126,7 @@ export const LESSONS = [
 			},
 			{
 				text: ["Quadratic neurons on the same points draw closed curves around the inner classes."],
-				settings: { data: "bullseye", output: "softmax", rate: 0.1, speed: 10000 },
+				settings: { ...bullseye, rate: 0.1 },
 				...most(0.9),
 			},
 			{
@@ -133,12 +134,8 @@ export const LESSONS = [
 					"Sums of products are quadratic forms again: reduced neurons without activation, added by linear ones, draw every conic.",
 				],
 				settings: {
-					...{ data: "bullseye", output: "softmax", rate: 0.03, speed: 10000 },
-					...{
-						layers: [{ kind: "reduced", outputs: 3 }],
-						lastKind: "linear",
-						activation: "identity",
-					},
+					...{ ...bullseye, layers: [{ kind: "reduced", outputs: 3 }], lastKind: "linear" },
+					activation: "identity",
 				},
 				...most(0.9),
 			},

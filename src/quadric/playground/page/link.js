@@ -6,11 +6,12 @@
 import { CONTROLS, DEFAULTS, KINDS, LIMITS } from "./settings.js";
 
 const OWN_DATA = ["points", "csv"];
+/** @type {string[]} */
+const NAMES = [...CONTROLS.map(({ name }) => name), "layers", "names", "features", "points"];
 
 /**
+ * The hash without "#". It is not complete if there are too many points for a link.
  * @param {Settings} settings
- * @returns {{hash: string, complete: boolean}} the hash without "#"; it is not complete if there
- *   are too many points for a link
  */
 export function toHash(settings) {
 	/** @type {string[]} */
@@ -36,13 +37,18 @@ export function toHash(settings) {
 /**
  * The settings of a link. Parts that cannot be read get their default values and are reported.
  * @param {string} hash with or without "#"
- * @returns {{settings: Settings, problems: string[]}}
  */
 export function fromHash(hash) {
 	const settings = { ...DEFAULTS };
 	/** @type {string[]} */
 	const problems = [];
-	const values = parts(hash.replace(/^#/, ""), problems);
+	/** @type {Map<string, string>} */
+	const values = new Map();
+	for (const part of hash.replace(/^#/, "").split("&").filter(Boolean)) {
+		const [name, ...rest] = part.split("=");
+		if (NAMES.includes(name)) values.set(name, rest.join("="));
+		else problems.push(`There is no setting ${quoted(name)}.`);
+	}
 	for (const control of CONTROLS) {
 		const text = values.get(control.name);
 		if (text === undefined) continue;
@@ -61,21 +67,6 @@ export function fromHash(hash) {
 		}
 	}
 	return { settings, problems };
-}
-
-/** @param {string} hash @param {string[]} problems */
-function parts(hash, problems) {
-	/** @type {string[]} */
-	const known = CONTROLS.map(({ name }) => name);
-	known.push("layers", "names", "features", "points");
-	/** @type {Map<string, string>} */
-	const values = new Map();
-	for (const part of hash.split("&").filter((text) => text !== "")) {
-		const [name, ...rest] = part.split("=");
-		if (known.includes(name)) values.set(name, rest.join("="));
-		else problems.push(`There is no setting ${quoted(name)}.`);
-	}
-	return values;
 }
 
 /** A short, quoted piece of a link. @param {string} text */
@@ -118,9 +109,8 @@ function parseLayers(text) {
 function parsePoints(values) {
 	const names = decoded(values.get("names"));
 	const features = decoded(values.get("features"));
-	const rows = (values.get("points") ?? "")
-		.split(";")
-		.map((row) => row.split(",").map(parseNumber));
+	const lines = values.get("points")?.split(";") ?? [""];
+	const rows = lines.map((row) => row.split(",").map(parseNumber));
 	const valid =
 		names.length >= 1 &&
 		names.length <= LIMITS.classes &&

@@ -93,21 +93,51 @@ export function predictedClass(z) {
 export function forward(net, X, at) {
 	let x = X;
 	for (const layer of net.layers) {
-		if (layer.kind === "linear") linearForward(layer.W, layer.b, x, at, layer.z);
-		else if (layer.kind === "quadratic") quadraticForward(layer, x, at);
-		else reducedForward(layer, x, at);
+		FORWARD[layer.kind](layer, x, at);
 		activate(layer.activation, layer.z, layer.a);
 		x = layer.a;
 		at = 0;
 	}
 }
 
+/** Computes z of a layer. @type {Record<Kind, (layer: Layer, x: Numbers, at: number) => void>} */
+const FORWARD = {
+	/** z = W x + b */
+	linear({ W, b, z }, x, at) {
+		affine(W, b, x, at, z);
+	},
+
+	/** z = x'Q x + W x + b, where x'Q x + w'x = sum_i x_i (w_i + q_ii x_i + 2 sum_{j>i} q_ij x_j) */
+	quadratic({ W, b, Q, z, inputs: n }, x, at) {
+		if (Q === null) return;
+		let w = 0;
+		let q = 0;
+		for (let k = 0; k < z.length; k++) {
+			let sum = b[k];
+			for (let i = 0; i < n; i++) {
+				let inner = W[w++] + Q[q++] * x[at + i];
+				for (let j = i + 1; j < n; j++) inner += 2 * Q[q++] * x[at + j];
+				sum += inner * x[at + i];
+			}
+			z[k] = sum;
+		}
+	},
+
+	/** z = v1 v2 with v1 = W x + b and v2 = U x + c */
+	reduced({ W, b, U, c, z, v1, v2 }, x, at) {
+		if (U === null || c === null) return;
+		affine(W, b, x, at, v1);
+		affine(U, c, x, at, v2);
+		for (let k = 0; k < z.length; k++) z[k] = v1[k] * v2[k];
+	},
+};
+
 /**
  * z = W x + b
  * @param {Float64Array} W @param {Float64Array} b @param {Numbers} x @param {number} at
  * @param {Float64Array} z
  */
-function linearForward(W, b, x, at, z) {
+function affine(W, b, x, at, z) {
 	const n = W.length / b.length;
 	let w = 0;
 	for (let k = 0; k < z.length; k++) {
@@ -115,36 +145,6 @@ function linearForward(W, b, x, at, z) {
 		for (let i = 0; i < n; i++) sum += W[w++] * x[at + i];
 		z[k] = sum;
 	}
-}
-
-/**
- * z = x'Q x + W x + b, where x'Q x + w'x = sum_i x_i (w_i + q_ii x_i + 2 sum_{j>i} q_ij x_j)
- * @param {Layer} layer @param {Numbers} x @param {number} at
- */
-function quadraticForward({ W, b, Q, z, inputs: n }, x, at) {
-	if (Q === null) return;
-	let w = 0;
-	let q = 0;
-	for (let k = 0; k < z.length; k++) {
-		let sum = b[k];
-		for (let i = 0; i < n; i++) {
-			let inner = W[w++] + Q[q++] * x[at + i];
-			for (let j = i + 1; j < n; j++) inner += 2 * Q[q++] * x[at + j];
-			sum += inner * x[at + i];
-		}
-		z[k] = sum;
-	}
-}
-
-/**
- * z = v1 v2 with v1 = W x + b and v2 = U x + c
- * @param {Layer} layer @param {Numbers} x @param {number} at
- */
-function reducedForward({ W, b, U, c, z, v1, v2 }, x, at) {
-	if (U === null || c === null) return;
-	linearForward(W, b, x, at, v1);
-	linearForward(U, c, x, at, v2);
-	for (let k = 0; k < z.length; k++) z[k] = v1[k] * v2[k];
 }
 
 /**

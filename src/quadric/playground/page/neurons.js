@@ -28,17 +28,18 @@ export class NetworkPanel {
 			const title = `Hidden layer ${l + 1}`;
 			const { kind, outputs } = layer;
 			const names = Array.from({ length: outputs }, (_, k) => `neuron ${k + 1}`);
-			const change = (/** @type {Partial<typeof layer>} */ change) => () =>
+			const change = (/** @type {Partial<typeof layer>} */ change) => {
 				this.app.change({ layers: layers.with(l, { ...layer, ...change }) });
-			const row = this.makeRow(l, title, kind, names, (kind) => change({ kind })());
+			};
 			const fewer = makeButton(`fewer-${l}`, `${title}: fewer neurons`, "−");
 			const more = makeButton(`more-${l}`, `${title}: more neurons`, "+");
 			const remove = makeButton(`remove-${l}`, `${title}: remove`, "×");
 			fewer.disabled = outputs <= 1;
 			more.disabled = outputs >= LIMITS.neurons;
-			fewer.onclick = change({ outputs: outputs - 1 });
-			more.onclick = change({ outputs: outputs + 1 });
+			fewer.onclick = () => change({ outputs: outputs - 1 });
+			more.onclick = () => change({ outputs: outputs + 1 });
 			remove.onclick = () => this.app.change({ layers: layers.toSpliced(l, 1) });
+			const row = this.makeRow(l, title, kind, names, (kind) => change({ kind }));
 			row.firstElementChild?.append(fewer, String(outputs), more, remove);
 			return row;
 		});

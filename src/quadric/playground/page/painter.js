@@ -6,7 +6,7 @@ import { arcs } from "./arcs.js";
 import { boundaries, neuronConic } from "./boundaries.js";
 import { inUnits, kind } from "./conic.js";
 import { contours } from "./contours.js";
-import { emptyNetwork, forward, lastLayer } from "./net.js";
+import { emptyNetwork, forward, lastLayer, predictedClass } from "./net.js";
 import { classColor, SIGN_COLORS } from "./palette.js";
 
 const THUMB_STEP = 4; // a thumbnail has every fourth grid point
@@ -25,7 +25,7 @@ function paint(job) {
 	const grid = evaluate(net, job);
 	return {
 		...{ stamp, nx, ny },
-		pixels: regionPixels(grid),
+		pixels: grid.pixels,
 		lines: exactLines(net, job) ?? contourLines(grid, job),
 		selectedLine: selectedLine(net, job),
 		thumbs: thumbs ? thumbnails(net, job) : null,
@@ -49,17 +49,24 @@ function overGrid(net, { view, scaler: { mean, scale }, nx, ny }, step, each) {
 	}
 }
 
-/** Logits and outputs at the grid points. @param {Network} net @param {Job} job */
+/**
+ * The logits at the grid points, and pixels with the color of the most probable class, stronger
+ * where it is more probable.
+ * @param {Network} net @param {Job} job
+ */
 function evaluate(net, job) {
-	const last = lastLayer(net);
-	const m = last.outputs;
-	const z = new Float64Array(job.nx * job.ny * m);
-	const a = new Float64Array(job.nx * job.ny * m);
+	const { z, a, outputs: m, activation } = lastLayer(net);
+	const logits = new Float64Array(job.nx * job.ny * m);
+	const pixels = new Uint8ClampedArray(4 * job.nx * job.ny);
+	const least = 1 / Math.max(2, m);
 	overGrid(net, job, 1, (place) => {
-		z.set(last.z, place * m);
-		a.set(last.a, place * m);
+		logits.set(z, place * m);
+		const k = predictedClass(z);
+		const probability = m === 1 ? Math.max(a[0], 1 - a[0]) : a[k];
+		const sure = Math.max(0, (probability - least) / (1 - least));
+		setPixel(pixels, place, classColor(k), 0.06 + 0.3 * sure);
 	});
-	return { z, a, m, softmax: last.activation === "softmax" };
+	return { z: logits, m, softmax: activation === "softmax", pixels };
 }
 
 /** @param {Pixels} pixels @param {number} place @param {Rgb} color @param {number} opacity */
@@ -68,32 +75,6 @@ function setPixel(pixels, place, [r, g, b], opacity) {
 	pixels[4 * place + 1] = g;
 	pixels[4 * place + 2] = b;
 	pixels[4 * place + 3] = 255 * opacity;
-}
-
-/**
- * The color of the most probable class, stronger where it is more probable.
- * @param {{a: Float64Array, m: number}} grid
- */
-function regionPixels({ a, m }) {
-	const pixels = new Uint8ClampedArray((4 * a.length) / m);
-	const least = m === 1 ? 0.5 : 1 / m;
-	for (let place = 0; place * m < a.length; place++) {
-		let best = 0;
-		let probability = a[place * m];
-		if (m === 1) {
-			best = probability > 0.5 ? 1 : 0;
-			probability = Math.max(probability, 1 - probability);
-		}
-		for (let k = 1; k < m; k++) {
-			if (a[place * m + k] > probability) {
-				best = k;
-				probability = a[place * m + k];
-			}
-		}
-		const sure = Math.max(0, (probability - least) / (1 - least));
-		setPixel(pixels, place, classColor(best), 0.06 + 0.3 * sure);
-	}
-	return pixels;
 }
 
 /**

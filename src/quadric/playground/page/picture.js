@@ -4,8 +4,9 @@
  * Four canvases lie on top of each other, so that a frame of training redraws only what it must:
  * the regions are a small image that the browser scales up, and the points stay as they are.
  */
+import { noPoints } from "./datasets.js";
 import { make, sharpContext, showPixels, stroke } from "./dom.js";
-import { placeLabels } from "./labels.js";
+import { nearestOf, placeLabels } from "./labels.js";
 import { classColor, css, lineColor, marker, themeColor } from "./palette.js";
 import { number, ticks } from "./view.js";
 
@@ -32,8 +33,7 @@ export class Picture {
 		place.append(this.figure);
 		/** @type {View} */
 		this.view = { x0: -1, x1: 1, y0: -1, y1: 1, equal: true };
-		/** @type {Data | null} */
-		this.data = null;
+		this.data = noPoints();
 		/** @type {Set<number>} */
 		this.testRows = new Set();
 		/** @type {Painting | null} */
@@ -79,10 +79,8 @@ export class Picture {
 
 	/** The row of the nearest point, or -1. @param {Point} pixel @param {number} reach in pixels */
 	nearestRow([x, y], reach) {
-		const places = this.placesOf(this.data?.X ?? new Float64Array(0));
-		const distances = places.map((place) => Math.hypot(place.x - x, place.y - y));
-		const least = Math.min(...distances);
-		return least < reach ? distances.indexOf(least) : -1;
+		const [row, distance] = nearestOf(this.placesOf(this.data.X), { x, y });
+		return distance < reach ? row : -1;
 	}
 
 	/** @param {Data} data @param {Iterable<number>} testRows @param {View} view */
@@ -161,7 +159,7 @@ export class Picture {
 		context.textBaseline = "middle";
 		const labels = lines.flatMap(({ classes, kind, arcs }) => {
 			if (kind === null) return [];
-			const names = classes.map((k) => this.data?.names[k]).join(", ");
+			const names = classes.map((k) => this.data.names[k]).join(", ");
 			const text = lines.length === 1 ? kind : `${names}: ${kind}`;
 			const places = arcs.flatMap((arc) => this.placesOf(arc));
 			const width = context.measureText(text).width + 16;
@@ -182,7 +180,7 @@ export class Picture {
 	/** @param {Context} context */
 	drawAxes(context) {
 		const { width, height, view } = this;
-		const [xName, yName] = this.data?.features ?? [];
+		const [xName, yName] = this.data.features;
 		context.fillStyle = themeColor("--muted");
 		context.font = `600 12${FONT}`;
 		context.fillText(yName, 9, 18);
@@ -206,21 +204,18 @@ export class Picture {
 
 	drawPoints() {
 		const context = sharpContext(this.points);
-		if (this.data === null) return;
 		const { X, classes } = this.data;
 		const radius = classes.length <= 20 ? 8.5 : classes.length <= 600 ? 4.5 : 3.2;
 		const places = this.placesOf(X);
 		const stride = Math.ceil(places.length / MOST_AVOIDED);
 		this.avoid = places.filter((_, i) => i % stride === 0);
-		const outline = themeColor("--outline");
 		places.forEach(({ x, y }, i) => {
-			const color = css(classColor(classes[i]));
 			const test = this.testRows.has(i);
 			marker(context, classes[i], x, y, radius);
-			context.fillStyle = color;
+			context.fillStyle = css(classColor(classes[i]));
 			if (!test) context.fill();
-			stroke(context, outline, test ? 3.5 : 1.25);
-			if (test) stroke(context, color, 1.6);
+			stroke(context, themeColor(test ? "--card" : "--outline"), test ? 3.5 : 1.25);
+			if (test) stroke(context, lineColor(classes[i]), 1.6);
 		});
 	}
 

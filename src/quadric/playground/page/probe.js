@@ -38,9 +38,8 @@ export class Probe {
 	moveTo(pixel, snap) {
 		const { picture } = this;
 		const row = (this.row = picture.nearestRow(pixel, SNAP));
-		const X = picture.data?.X;
-		picture.cursor =
-			snap && X && row >= 0 ? [X[2 * row], X[2 * row + 1]] : picture.toUnits(...pixel);
+		const { X } = picture.data;
+		picture.cursor = snap && row >= 0 ? [X[2 * row], X[2 * row + 1]] : picture.toUnits(...pixel);
 		this.show();
 	}
 
@@ -54,7 +53,7 @@ export class Probe {
 	show() {
 		const { cursor, painting, data, view } = this.picture;
 		const { net, scaler } = this.run;
-		if (!cursor || !net || !painting || !data) return;
+		if (!cursor || !painting) return;
 		const reading = read(net, scaler, cursor, view.equal);
 		this.draw(cursor, reading.nearest);
 		this.write(cursor, reading, data);

@@ -8,7 +8,6 @@ const FEWEST_TO_SPLIT = 10;
 /**
  * @param {Data} data @param {Settings} settings
  * @param {Scaler | null} [scaler] used instead of the training data's own mean and deviation
- * @returns {Problem}
  */
 export function makeProblem(data, settings, scaler = null) {
 	const { train, test } = split(data.classes, settings.test, settings.seed);
@@ -17,7 +16,6 @@ export function makeProblem(data, settings, scaler = null) {
 	return {
 		X: data.X.map((x, i) => (x - used.mean[i % 2]) / used.scale[i % 2]),
 		Y: targets(data.classes, outputs),
-		classes: data.classes,
 		train,
 		test,
 		scaler: used,
@@ -51,14 +49,14 @@ export function split(classes, share, seed) {
  * @param {Float64Array} X @param {Int32Array} rows @returns {Scaler}
  */
 function fitScaler(X, rows) {
-	const mean = [0, 0];
-	const variance = [0, 0];
-	for (const row of rows) for (const j of [0, 1]) mean[j] += X[2 * row + j] / rows.length;
-	for (const row of rows) {
-		for (const j of [0, 1]) variance[j] += (X[2 * row + j] - mean[j]) ** 2 / rows.length;
-	}
+	const columns = [0, 1].map((j) => Array.from(rows, (row) => X[2 * row + j]));
+	const mean = columns.map(average);
+	const variance = columns.map((column, j) => average(column.map((x) => (x - mean[j]) ** 2)));
 	return { mean, scale: variance.map((one) => Math.sqrt(one) || 1) };
 }
+
+/** @param {number[]} values */
+const average = (values) => values.reduce((sum, one) => sum + one, 0) / values.length;
 
 /** @param {Int32Array} classes @param {number} outputs */
 function targets(classes, outputs) {

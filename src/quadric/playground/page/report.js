@@ -1,5 +1,5 @@
 /** What the page says about the training: counters, sentence, legend, captions, curves, alert. */
-import { Chart, percent } from "./curves.js";
+import { Chart, percent, score } from "./curves.js";
 import { showDetails } from "./details.js";
 import { byId, make, setText } from "./dom.js";
 import { KIND_COLORS, swatch } from "./palette.js";
@@ -17,7 +17,7 @@ export class Report {
 	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
-		this.charts = [new Chart("Loss", "loss", 1), new Chart("Accuracy", "accuracy", 3)];
+		this.charts = [new Chart("Loss"), new Chart("Accuracy")];
 		this.lastTexts = 0;
 		this.legend = "";
 		/** @type {State["diverged"]} what is shown */
@@ -34,7 +34,7 @@ export class Report {
 		const now = performance.now();
 		if (run.state?.running && now - this.lastTexts < TEXT_PAUSE) return;
 		this.lastTexts = now;
-		count("parameter-count", run.net?.theta.length);
+		count("parameter-count", run.net.theta.length);
 		setText(byId("summary"), this.summary());
 		const series = stage.panels.flatMap(({ kind, run: { state } }) => {
 			const color = KIND_COLORS[kind ?? "quadratic"];
@@ -42,8 +42,8 @@ export class Report {
 		});
 		for (const chart of this.charts) chart.show(series);
 		for (const { kind, run, picture } of stage.panels) {
-			const parameters = `${run.net?.theta.length} parameters`;
-			if (kind) setText(picture.caption, `${kind}: ${percent(score(run))}\n${parameters}`);
+			const parameters = `${run.net.theta.length} parameters`;
+			if (kind) setText(picture.caption, `${kind}: ${percent(score(run.state))}\n${parameters}`);
 		}
 		this.writeLegend();
 		showDetails(run, selected);
@@ -60,7 +60,7 @@ export class Report {
 			const kinds = this.lines.flatMap(({ kind, arcs }) => (kind && arcs.length ? kind : []));
 			return summarize(settings, data, problem, state, kinds);
 		}
-		const parts = stage.panels.map(({ kind, run }) => `${kind} ${percent(score(run))}`);
+		const parts = stage.panels.map(({ kind, run }) => `${kind} ${percent(score(run.state))}`);
 		const points = problem.test.length ? "Test points" : "Training points";
 		return `Three networks, the same data and seed. ${points} right: ${parts.join(", ")}.`;
 	}
@@ -103,9 +103,4 @@ export class Report {
 		const button = make("button", { class: "primary", id: "smaller-rate", click }, offer);
 		byId("alert").replaceChildren(make("p", {}, text), button);
 	}
-}
-
-/** The test accuracy, or the training accuracy without test points. @param {Run} run */
-function score({ problem, state }) {
-	return (problem?.test.length ? state?.accuracy.test : state?.accuracy.train) ?? NaN;
 }

@@ -1,28 +1,25 @@
 /** One network in training: its worker, its last state, and what it was started with. */
-import { copyNetwork } from "./net.js";
+import { noPoints } from "./datasets.js";
+import { copyNetwork, emptyNetwork } from "./net.js";
 import { initialNetwork, makeProblem, NO_SCALER, outputsFor } from "./problem.js";
 
 export class Run {
 	/** @param {(run: Run) => void} onState */
 	constructor(onState) {
 		this.number = 0;
-		/** @type {Network | null} */
-		this.net = null;
-		/** @type {Network | null} */
-		this.initial = null;
+		this.net = this.initial = emptyNetwork(2, []);
 		/** @type {Problem | null} null while there is nothing to train on */
 		this.problem = null;
 		/** @type {State | null} */
 		this.state = null;
-		/** @type {Data | null} */
-		this.data = null;
+		this.data = noPoints();
 		this.scaler = NO_SCALER;
 		this.visible = false; // whether the network is worth a picture: trained or imported
 		this.worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
 		this.worker.onmessage = ({ data: state }) => {
 			if (state.run !== this.number) return;
 			this.state = state;
-			this.net?.theta.set(state.parameters);
+			this.net.theta.set(state.parameters);
 			onState(this);
 		};
 	}

@@ -91,8 +91,8 @@ async function digest(text, tensors) {
 		const entry = encode(canonical([name, dtype, shape]));
 		parts.push(length64(entry.length), entry, bytes);
 	}
-	const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", concatenate(parts)));
-	return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+	const hash = await crypto.subtle.digest("SHA-256", await concatenate(parts));
+	return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** JSON with sorted keys, without spaces, and in ASCII. @param {any} value @returns {string} */
@@ -112,20 +112,12 @@ function encode(text) {
 	return new TextEncoder().encode(text);
 }
 
-/** A whole number as eight bytes. @param {number} value */
+/** A whole number as eight bytes. Browsers run on little-endian machines. @param {number} value */
 function length64(value) {
-	const bytes = new Uint8Array(8);
-	new DataView(bytes.buffer).setBigUint64(0, BigInt(value), true);
-	return bytes;
+	return new Uint8Array(BigUint64Array.of(BigInt(value)).buffer);
 }
 
 /** @param {Uint8Array[]} parts */
-function concatenate(parts) {
-	const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
-	let place = 0;
-	for (const part of parts) {
-		whole.set(part, place);
-		place += part.length;
-	}
-	return whole;
+async function concatenate(parts) {
+	return new Uint8Array(await new Blob(/** @type {BlobPart[]} */ (parts)).arrayBuffer());
 }

@@ -12,7 +12,7 @@ import { drawingView, makeView } from "./view.js";
 /** Grid points along the longer side, while training and for a still picture. */
 const LIVE = 97;
 const LIVE_OF_THREE = 61;
-const STILL = 241;
+const STILL = 361;
 
 export class Stage {
 	/** @param {App} app */
@@ -92,7 +92,6 @@ export class Stage {
 	/** @param {Panel} panel */
 	showData(panel) {
 		const { run, picture, probe } = panel;
-		if (run.data === null) return;
 		const aspect = picture.width / Math.max(1, picture.height);
 		const drawn = this.drawn ? drawingView(run.data.X, aspect) : null;
 		const view = drawn ?? makeView(run.data.X, run.scaler, aspect);
@@ -161,7 +160,7 @@ export class Stage {
 		const { net, state, scaler, visible, problem } = run;
 		const { width, height, view } = picture;
 		const longer = Math.max(width, height);
-		if (net === null || !visible || !longer || (problem && !state)) return;
+		if (!visible || !longer || (problem && !state)) return;
 		const still = !state?.running;
 		const most = still ? STILL : this.panels.length > 1 ? LIVE_OF_THREE : LIVE;
 		const main = panel === this.main;
@@ -184,7 +183,7 @@ export class Stage {
 	}
 }
 
-/** @param {Settings} settings @param {Kind | null} kind @returns {Settings} */
+/** @param {Settings} settings @param {Kind | null} kind */
 function withKind(settings, kind) {
 	if (kind === null) return settings;
 	const layers = settings.layers.map(({ outputs }) => ({ kind, outputs }));

@@ -1,5 +1,5 @@
 /** One sentence about what is seen. */
-import { percent } from "./curves.js";
+import { percent, score } from "./curves.js";
 
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"];
 const SMALL = 50; // up to so many points, they are counted
@@ -19,7 +19,7 @@ export function summarize({ layers, lastKind }, data, problem, state, kinds) {
 		return `${network} before training. Press Run to train on ${train.length} points.`;
 	const { accuracy } = state;
 	const size = data.classes.length;
-	let right = `${percent(test.length ? accuracy.test : accuracy.train)} of the `;
+	let right = `${percent(score(state))} of the `;
 	right += test.length ? "test points" : "training points";
 	if (size <= SMALL)
 		right = `${Math.round(accuracy.train * train.length)} of ${train.length} training points`;

@@ -70,9 +70,8 @@ export function makeTrainer(net, options) {
 	};
 }
 
-/** theta -= rate (gradient + l2 theta) for the weights, without l2 for the biases. @param {Network} net */
+/** theta -= rate (gradient + l2 theta) @param {Network} net @returns {Update} */
 function sgd({ theta, weights }) {
-	/** @param {Float64Array} sum @param {number} share @param {TrainerOptions} options */
 	return (sum, share, { rate, l2 }) => {
 		let total = 0; // NaN or infinite if a parameter is
 		for (let i = 0; i < theta.length; i++) {
@@ -84,12 +83,14 @@ function sgd({ theta, weights }) {
 	};
 }
 
-/** Adam with the usual constants, 0.9, 0.999 and 1e-8, as in scikit-learn. @param {Network} net */
+/**
+ * Adam with the usual constants, 0.9, 0.999 and 1e-8, as in scikit-learn.
+ * @param {Network} net @returns {Update}
+ */
 function adam({ theta, weights }) {
 	const first = new Float64Array(theta.length);
 	const second = new Float64Array(theta.length);
 	let steps = 0;
-	/** @param {Float64Array} sum @param {number} share @param {TrainerOptions} options */
 	return (sum, share, { rate, l2 }) => {
 		steps++;
 		const size = (rate * Math.sqrt(1 - 0.999 ** steps)) / (1 - 0.9 ** steps);

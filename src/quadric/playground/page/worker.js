@@ -32,10 +32,12 @@ self.onmessage = ({ data: message }) => {
 		obey(session, message.type);
 	}
 	send();
-	schedule();
+	clearTimeout(timer);
+	last = performance.now();
+	if (running) timer = setTimeout(work, 0);
 };
 
-/** @param {Session} session @param {"run" | "pause" | "sample" | "epoch" | "rewind"} order */
+/** @param {Session} session @param {Order["type"]} order */
 function obey(session, order) {
 	running = order === "run";
 	target = 0;
@@ -46,12 +48,6 @@ function obey(session, order) {
 		do session.step();
 		while (session.run.batch !== 0 && !session.run.diverged);
 	}
-}
-
-function schedule() {
-	clearTimeout(timer);
-	last = performance.now();
-	if (running) timer = setTimeout(work, 0);
 }
 
 /** Trains for a while, reports, and comes back. */
