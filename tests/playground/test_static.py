@@ -1,0 +1,62 @@
+"""A copy of the page on a static web host: in a subfolder, and in an iframe of another page."""
+
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from quadric.playground import copy_page
+
+pytestmark = pytest.mark.slow
+
+PATH = "some/path/playground/"
+HOST = """<!doctype html><title>Home</title><link rel="icon" href="data:,">
+<iframe src="{path}index.html" title="Playground" width="{width}" height="800"></iframe>"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The address of a folder of static files, in which the page is a subfolder."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / PATH).parent.mkdir(parents=True)
+    copy_page(folder / PATH)
+    for width in (375, 700):
+        (folder / f"{width}.html").write_text(HOST.format(path=PATH, width=width))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("width", [375, 700])
+def test_a_copy_in_a_subfolder_works_in_an_iframe(browser, site, width):
+    complaints, requests = [], []
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        context.set_default_timeout(30_000)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append((message.type, message.text)))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("requestfailed", lambda request: complaints.append(request.url))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(f"{site}{width}.html")
+        inside = page.frame_locator("iframe")
+        inside.locator("#summary", has_text="gets all 4 points right").wait_for()
+        inside.locator("#data-controls select").select_option("moons")
+        inside.locator("#epoch").click()
+        inside.locator("#picture canvas").first.wait_for()
+        inside.locator(".picture[data-painted='210']").wait_for()
+        (frame,) = page.frames[1:]
+        assert "data=moons" in frame.evaluate("location.hash")
+        assert frame.evaluate("document.documentElement.scrollWidth") <= width
+    assert complaints == []
+    own = {url for url in requests if url.startswith(site + PATH)}
+    assert {url.rpartition("/")[2] for url in own} >= {"main.js", "worker.js", "painter.js"}
+    assert {url for url in requests if url not in own} <= {f"{site}{width}.html", "data:,"}
