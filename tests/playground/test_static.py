@@ -6,6 +6,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from quadric import Network, save
 from quadric.playground import copy_page
 
 pytestmark = pytest.mark.slow
@@ -60,3 +61,25 @@ def test_a_copy_in_a_subfolder_works_in_an_iframe(browser, site, width):
     own = {url for url in requests if url.startswith(site + PATH)}
     assert {url.rpartition("/")[2] for url in own} >= {"main.js", "worker.js", "painter.js"}
     assert {url for url in requests if url not in own} <= {f"{site}{width}.html", "data:,"}
+
+
+INSECURE = """Object.defineProperty(Crypto.prototype, 'subtle', { get: () => undefined });
+Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined });"""
+
+
+def test_without_https_the_page_says_what_is_missing(browser, site, tmp_path):
+    save(Network.create(2, [("quadratic", 2, "softmax")], rng=0), tmp_path / "net.quadric")
+    with browser.new_context() as context:
+        context.set_default_timeout(30_000)
+        context.add_init_script(INSECURE)
+        page = context.new_page()
+        page.goto(f"{site}{PATH}#samples=0")
+        page.click("#export-button")
+        page.click("#export-model")
+        page.locator("#export-note", has_text="https").wait_for()
+        page.keyboard.press("Escape")
+        page.set_input_files("#file", tmp_path / "net.quadric")
+        page.locator("#import-error", has_text="https").wait_for()
+        page.keyboard.press("Escape")
+        page.click("#link-button")
+        assert page.input_value("#link-dialog[open] #link-text").startswith(f"{site}{PATH}#")

@@ -12,9 +12,8 @@ export function summarize({ layers, lastKind }, data, problem, state, kinds) {
 	if (problem === null) return "Place points of at least two classes to train a network on them.";
 	const { train, test, outputs } = problem;
 	const hidden = layers.map(({ kind, outputs }) => `${outputs} ${kind}, then `).join("");
-	const one = outputs === 1 && !hidden;
 	const number = hidden ? outputs : (NUMBERS[outputs] ?? outputs);
-	const network = `${hidden}${number} ${lastKind} ${one ? "neuron" : "neurons"}`;
+	const network = `${hidden}${number} ${lastKind} ${outputs === 1 ? "neuron" : "neurons"}`;
 	if (!state?.samples)
 		return `${network} before training. Press Run to train on ${train.length} points.`;
 	const { accuracy } = state;
@@ -26,7 +25,7 @@ export function summarize({ layers, lastKind }, data, problem, state, kinds) {
 	if (accuracy.train === 1 && !(accuracy.test < 1)) {
 		right = size <= SMALL ? `all ${size} points` : "every point";
 	}
-	return `${network} ${one ? "gets" : "get"} ${right} right${shapes(kinds)}.`;
+	return `${network} ${network.startsWith("One") ? "gets" : "get"} ${right} right${shapes(kinds)}.`;
 }
 
 /** ": the boundary is a hyperbola" @param {string[]} kinds */
