@@ -14,7 +14,7 @@ from quadric.playground._server import PageServer
 LOADS, SECONDS = 15, 10
 CLUSTERS = "#data=clusters&size=600&layers=q12&speed=0"
 VIEWPORT = {"width": 1280, "height": 800}
-TASKS = {"RunTask", "ThreadControllerImpl::RunTask"}
+CATEGORIES = ["devtools.timeline", "disabled-by-default-devtools.timeline"]
 PAINT = """() => {
     const [{ startTime }] = performance.getEntriesByName('first-contentful-paint');
     return [startTime, performance.now()];
@@ -69,10 +69,7 @@ def frame_work(url, browser):
     page.click("#run")
     page.wait_for_timeout(1000)  # compile
     samples = count(page)
-    browser.start_tracing(
-        page=page,
-        categories=["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"],
-    )
+    browser.start_tracing(page=page, categories=CATEGORIES)
     page.wait_for_timeout(1000 * SECONDS)
     samples = count(page) - samples
     trace = json.loads(browser.stop_tracing())["traceEvents"]
@@ -97,9 +94,11 @@ def work_between_frames(trace, field):
         event["ts"] for event, thread in zip(frames, threads, strict=True) if thread == main
     )
     tasks = sorted(
-        (event["ts"], event["dur"], event.get(field, 0))
+        (event["ts"], event.get("dur", 0), event.get(field, 0))
         for event in trace
-        if event["name"] in TASKS and (event["pid"], event["tid"]) == main and event["ph"] == "X"
+        if event["name"] == "RunTask"
+        and (event["pid"], event["tid"]) == main
+        and event["ph"] == "X"
     )
     work = [0.0] * (len(starts) + 1)
     frame = 0
