@@ -87,7 +87,7 @@ for data in (csv, parquet):
 
 source = tables.open_table("-")
 spool = source.spool.path
-assert source.read().rows() == [(1, "é")]
+assert source.read().rows() == [("1", "é")]
 del source
 assert not spool.exists()
 

@@ -39,7 +39,10 @@ class System(types.ModuleType):
 
 
 class Locks(types.ModuleType):
-    """The module `msvcrt`: locks on bytes at the current position, which a handle takes once."""
+    """The module `msvcrt`: locks on bytes at the current position, which a handle takes once.
+
+    They are locks of the whole file here, which also belong to a handle. SQLite does not see them.
+    """
 
     LK_UNLCK, LK_NBLCK = 0, 2
 
@@ -54,11 +57,11 @@ class Locks(types.ModuleType):
         if (mode == self.LK_UNLCK) != (place in self.held):
             raise PermissionError(errno.EACCES, "Permission denied")
         if mode == self.LK_UNLCK:
-            fcntl.lockf(handle, fcntl.LOCK_UN, 1, place[1])
+            fcntl.flock(handle, fcntl.LOCK_UN)
             self.held.remove(place)
             return
         try:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place[1])
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise PermissionError(errno.EACCES, "Permission denied") from None
         self.held.add(place)
