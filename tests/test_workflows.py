@@ -102,6 +102,7 @@ def test_no_registry_is_named():
     assert [path.name for path in files if host.search(path.read_text("utf-8"))] == []
 
 
+@pytest.mark.unix
 def test_commands_exist():
     commands = [command for name in WORKFLOWS for command in commands_of(name)]
     scripts = {command for command in commands if command.startswith(".ci/")}
