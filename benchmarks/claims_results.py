@@ -32,11 +32,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reports", type=Path, nargs="*")
     tables = [TABLE, *(report / "claims.csv" for report in parser.parse_args().reports)]
-    rows = merged([read_rows(table.read_text().splitlines()) for table in tables if table.exists()])
-    with TABLE.open("w", newline="") as file:
+    rows = merged(
+        [
+            read_rows(table.read_text(encoding="utf-8").splitlines())
+            for table in tables
+            if table.exists()
+        ]
+    )
+    with TABLE.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([COLUMNS, *(row.cells() for row in rows)])
-    PAGE.write_text(markdown_page(rows))
+    PAGE.write_text(markdown_page(rows), encoding="utf-8")
     print(f"{TABLE} and {PAGE}: {len(rows)} claims")
 
 

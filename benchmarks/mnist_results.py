@@ -69,7 +69,9 @@ def main() -> None:
     steps = sum(run.result.steps for run in runs)
     seeds = sorted({run.task.seed for run in runs})
     processors = ", ".join(sorted({run.environment.cpu for run in runs}))
-    cells = compare(read_table(table.read_text().splitlines(), len(seeds)), paper_table())
+    cells = compare(
+        read_table(table.read_text(encoding="utf-8").splitlines(), len(seeds)), paper_table()
+    )
     text = (
         "# The full MNIST table\n\n"
         f"`quadric reproduce mnist --full --first-seed {seeds[0]}` at commit {arguments.commit}; "
@@ -80,7 +82,7 @@ def main() -> None:
         "next to the paper's, and z, the difference of the means in standard errors.\n\n"
         + results_of(cells)
     )
-    (results / "mnist.md").write_text(text)
+    (results / "mnist.md").write_text(text, encoding="utf-8")
     print(text)
 
 

@@ -121,7 +121,8 @@ def main() -> None:
             commit=commit,
             lines="\n".join(lines),
             worth="\n".join(worth),
-        )
+        ),
+        encoding="utf-8",
     )
 
 

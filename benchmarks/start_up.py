@@ -17,7 +17,7 @@ assert ((net.forward(X)[:, 0] > 0.5) == y).all()
 COMMAND = """
 import contextlib, os, sys
 sys.argv = ["quadric", *{}]
-sys.stdout = sys.stderr = open(os.devnull, "w")
+sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
 from quadric.__main__ import main
 with contextlib.suppress(SystemExit):
     main()

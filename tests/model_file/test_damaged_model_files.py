@@ -72,6 +72,7 @@ def test_a_tensor_can_be_used_only_once(saved, tmp_path):
         load(tmp_path / "model")
 
 
+@pytest.mark.unix
 def test_directories_and_pipes_are_refused_immediately(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, what in ((tmp_path, "a directory"), (tmp_path / "pipe", "a device or a pipe")):

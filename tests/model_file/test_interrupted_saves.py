@@ -90,6 +90,7 @@ def not_root():
         os.seteuid(0)
 
 
+@pytest.mark.unix
 @pytest.mark.parametrize(
     ("trouble", "message"), [(small_disk, "No space left"), (small_files, "File too large")]
 )
@@ -109,6 +110,7 @@ def test_a_full_disk_leaves_the_old_file(trouble, message, tmp_path):
         assert load(path).n_inputs == old.n_inputs
 
 
+@pytest.mark.unix
 def test_a_read_only_place_leaves_the_old_file(tmp_path):
     model = make("network linear float64")[0]
     closed = tmp_path / "closed"
@@ -130,6 +132,7 @@ def test_a_read_only_place_leaves_the_old_file(tmp_path):
         save(model, tmp_path / "nowhere" / "model")
 
 
+@pytest.mark.unix
 def test_links_and_modes_are_kept_and_leftovers_removed(tmp_path):
     model = make("network linear float64")[0]
     path, link = tmp_path / "model", tmp_path / "link"

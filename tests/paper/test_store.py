@@ -261,7 +261,8 @@ def test_the_record_lock_of_other_systems_does_not_disturb_sqlite(path):
     """The locked byte is not one that SQLite locks."""
     elsewhere = (
         "from types import SimpleNamespace; from quadric.paper.sweep import _store_file\n"
-        "_store_file.sys = SimpleNamespace(platform='darwin')\n"
+        "from quadric._utils import portable_files\n"
+        "portable_files.sys = _store_file.sys = SimpleNamespace(platform='darwin')\n"
     )
     script = OPEN.replace("input()", "input(); add(store); print('added')")
     holder = in_process(elsewhere + script, path)
@@ -501,6 +502,7 @@ OTHER_KIND = r"cannot be used: it is a device, a pipe or a socket, not a file"
 SETTINGS = "PRAGMA writable_schema = ON"
 
 
+@pytest.mark.unix
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize(
     ("make", "message"),
@@ -686,6 +688,7 @@ def without_rights():
         os.seteuid(0)
 
 
+@pytest.mark.unix
 def test_files_without_permission_are_refused(open_directory):
     path = open_directory / "runs.sqlite"
     with Store(path) as opened:
@@ -727,6 +730,7 @@ def test_unwritable_places_are_refused(tmp_path):
     assert names(tmp_path) == ["file"]
 
 
+@pytest.mark.unix
 @pytest.mark.parametrize(
     "make",
     [

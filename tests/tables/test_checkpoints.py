@@ -89,6 +89,7 @@ def files_in(directory):
     return found
 
 
+@pytest.mark.unix
 @pytest.mark.parametrize("resume", [(), ("--resume",)], ids=["new", "resume"])
 @pytest.mark.parametrize(
     "make",

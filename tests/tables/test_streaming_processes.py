@@ -104,6 +104,7 @@ def test_killed_and_resumed_in_little_memory(tmp_path):
     check_killed_and_resumed(tmp_path, 20_000, 600, "--buffer", "2000", "--epochs", "2")
 
 
+@pytest.mark.unix
 @pytest.mark.full
 def test_two_million_rows_killed_and_resumed(tmp_path):
     peaks = check_killed_and_resumed(tmp_path, 2_000_000, 600)
@@ -144,6 +145,7 @@ def test_small_batches_at_constant_memory(monkeypatch):
     assert model.t_ == 300
 
 
+@pytest.mark.unix
 @pytest.mark.full
 def test_a_million_small_batches():
     print("resident memory in MB:", check_small_batches(1_000_000, 8.0))

@@ -194,6 +194,7 @@ def test_standard_input_is_read_more_than_once(monkeypatch):
         open_table("-")
 
 
+@pytest.mark.unix
 def test_a_real_pipe(tmp_path):
     script = "from quadric.tables import open_table; print(open_table('/dev/stdin').read().height)"
     result = subprocess.run(

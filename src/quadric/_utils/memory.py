@@ -1,6 +1,9 @@
 """Memory that this process may use: the user's limit or, by default, most of what is available."""
 
+import ctypes
+import os
 import re
+import sys
 from pathlib import Path
 
 from quadric.config import get_config
@@ -35,20 +38,33 @@ def available_bytes() -> int:
     """Return how much memory this process may still allocate.
 
     This is the minimum of the system's available memory and what remains within the limits of the
-    control groups and of the address space.
+    control groups and of the address space. On macOS it is the installed memory.
     """
-    kilobytes = _number(Path("/proc/meminfo"), r"^MemAvailable:\s+(\d+)")
-    found = [None if kilobytes is None else 1024 * kilobytes, control_group_bytes()]
-    try:
+    found = [_system_bytes(), control_group_bytes()]
+    if sys.platform != "win32":
         import resource
-    except ImportError:  # not available on Windows
-        pass
-    else:
+
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         pages = _number(Path("/proc/self/statm"))
         if limit != resource.RLIM_INFINITY and pages is not None:
             found.append(max(0, limit - pages * resource.getpagesize()))
     return min((size for size in found if size is not None), default=8 * 2**30)
+
+
+def _system_bytes() -> int | None:
+    """Return the system's available memory; on macOS its installed memory; None if unknown."""
+    if sys.platform == "win32":
+        # MEMORYSTATUSEX: two numbers of 32 bits, of which the first is its length, seven of 64 bits
+        status = (ctypes.c_uint64 * 8)(ctypes.sizeof(ctypes.c_uint64 * 8))
+        known = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+        return status[2] if known else None
+    kilobytes = _number(Path("/proc/meminfo"), r"^MemAvailable:\s+(\d+)")
+    if kilobytes is not None:
+        return 1024 * kilobytes
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):  # unknown to this system
+        return None
 
 
 def control_group_bytes(root: Path = Path("/")) -> int | None:
@@ -92,7 +108,7 @@ def _number(file: Path, pattern: str = r"^(\d+)") -> int | None:
 def _text(file: Path) -> str:
     """Return the text of a file, or an empty string if it cannot be read."""
     try:
-        return file.read_text()
+        return file.read_text(encoding="utf-8")
     except OSError:
         return ""
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from quadric._utils.portable_files import replace
+
 HOUR = 3600  # older temporary files were left behind by a process that was killed
 
 
@@ -60,7 +62,7 @@ def replacing(
         if new:
             _rename_to_new(temporary, target)
         else:
-            os.replace(temporary, target)
+            replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)

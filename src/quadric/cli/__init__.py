@@ -87,6 +87,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # write "?" if it cannot be encoded
             stream.reconfigure(errors="replace")
+            if sys.platform == "win32" and not stream.isatty():
+                stream.reconfigure(encoding="utf-8")  # tables in a pipe or file, as elsewhere
     try:
         app()
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+from quadric._utils.portable_files import replace
 from quadric._utils.whole_files import temporary_name
 
 TYPES = {
@@ -65,7 +66,7 @@ def copy_page(directory: str | os.PathLike[str]) -> None:
             shutil.copyfile(path, temporary / name)
         if target.is_dir() and not target.is_symlink():
             target.rmdir()  # fails if another process has put something there
-        os.rename(temporary, target)
+        replace(temporary, target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

@@ -37,6 +37,8 @@ class PageServer(ThreadingHTTPServer):
     """A server for the files of a folder; `url` is its address."""
 
     daemon_threads = True
+    # on Windows, this would let several servers listen on the same port
+    allow_reuse_address = sys.platform != "win32"
 
     def __init__(self, port: int = 0, folder: Path | None = None) -> None:
         files = page_files(folder or page_directory())

@@ -1,5 +1,6 @@
 """Open a table: a CSV or Parquet file, several parts, or standard input."""
 
+import contextlib
 import glob
 import os
 import shutil
@@ -61,8 +62,9 @@ def _open_files(
     starts, versions = [], []
     for file, name in zip(files, names, strict=True):
         try:
+            # by name, as in later checks: Windows may report another time for an open file
+            versions.append({file: file_version(os.stat(file))})
             with open_regular(file) as stream:
-                versions.append({file: file_version(os.fstat(stream.fileno()))})
                 starts.append(stream.read(4))
         except OSError as error:
             raise cannot_read(name, error) from None
@@ -106,7 +108,12 @@ class _Spool:
         handle, name = tempfile.mkstemp(prefix="quadric-")
         os.close(handle)  # an open file could not be opened again on Windows
         self.path = Path(name)
-        weakref.finalize(self, self.path.unlink, missing_ok=True)
+        weakref.finalize(self, _delete, name)
+
+
+def _delete(name: str) -> None:
+    with contextlib.suppress(OSError):  # Windows keeps a file that is mapped into memory
+        os.unlink(name)
 
 
 def _parts(path: Path) -> list[Path] | None:

@@ -57,10 +57,12 @@ def as_in_csv(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _limit_memory(most: int) -> None:
-    with suppress(ImportError, OSError, ValueError):
+    if sys.platform == "win32":
+        return  # no such limit: a damaged file may use all memory, but only in this process
+    with suppress(OSError, ValueError):  # macOS has no /proc
         import resource
 
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
         wanted = pages * resource.getpagesize() + RESERVED + most
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         if soft == resource.RLIM_INFINITY or wanted < soft:

@@ -90,7 +90,7 @@ def read_table(lines: Iterable[str], runs: int) -> dict[Key, Sample]:
 
 def paper_table() -> dict[Key, Sample]:
     """Return the paper's table: mean, std, best and worst of 25 runs, in percent."""
-    text = resources.files(__package__).joinpath("paper_mnist.csv").read_text()
+    text = resources.files(__package__).joinpath("paper_mnist.csv").read_text(encoding="utf-8")
     return read_table(text.splitlines(), PAPER_RUNS)
 
 

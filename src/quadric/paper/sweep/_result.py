@@ -47,7 +47,8 @@ class Environment:
 def environment() -> Environment:
     """Return the environment of this process."""
     linux = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:(.*)$", linux.read_text() if linux.exists() else "", re.M)
+    listed = linux.read_text(encoding="utf-8") if linux.exists() else ""
+    found = re.search(r"^model name\s*:(.*)$", listed, re.M)
     return Environment(
         cpu=found[1].strip() if found else platform.processor() or platform.machine() or "unknown",
         quadric=quadric.__version__,

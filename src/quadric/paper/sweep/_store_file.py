@@ -13,11 +13,12 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import quadric
+from quadric._utils.portable_files import close_locked, lock, relock
 from quadric._utils.whole_files import HOUR, leftovers, remove_leftovers, write_whole
 from quadric.errors import StoreError
 
@@ -56,7 +57,8 @@ SETTINGS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 SUFFIXES = ("-journal", "-wal", "-shm")  # of files that SQLite may keep next to a database
 LOG_MAGIC = (b"", *(bytes.fromhex(f"377f068{end}002de218") for end in "23"))
 LOCK_FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-LOCK_BYTE = 2**62  # SQLite locks bytes from 2**30 on; no store is this long
+# The page at 2**30 contains no data. SQLite locks the first 512 bytes of it.
+LOCK_BYTE = 2**30 + 512
 # SQLite's errors caused by the disk, permissions or other processes. All other errors mean damage.
 OUTSIDE = {
     sqlite3.SQLITE_AUTH,
@@ -242,14 +244,13 @@ class Lock:
     -----
     The lock is a system lock on the store itself: it works under every name of the file, needs no
     other file, and is released if the process is killed. On Linux it is a `flock`, which does not
-    interact with SQLite's own locks. On other Unix systems it would, so the lock is a record lock
-    on a byte that SQLite does not use. On Windows there is no lock: two sweeps on one store would
-    do the same work twice, but the table stays correct, because a stored run is never replaced.
+    interact with SQLite's own locks. On other Unix systems it would, and Windows has no such lock,
+    so there the lock is on a byte that SQLite does not use.
 
-    Closing any descriptor of a file releases all record locks of the process on it, including
-    SQLite's. The descriptor is therefore closed after the store's connection, and no second one is
-    opened in the meantime. SQLite keeps its own descriptors open while it holds a lock, that is,
-    once the store is connected for writing; `renew` then acquires this lock again.
+    On Unix, closing any descriptor of a file releases all record locks of the process on it,
+    including SQLite's. The descriptor is therefore closed after the store's connection, and no
+    second one is opened in the meantime. SQLite keeps its own descriptors open while it holds a
+    lock, that is, once the store is connected for writing; `renew` then acquires this lock again.
     """
 
     def __init__(self, path: Path, purpose: str) -> None:
@@ -260,7 +261,7 @@ class Lock:
                 raise self._in_use("this process")
             self._file = os.open(path, LOCK_FLAGS)
             try:
-                self.renew()
+                self._acquire(lock)
                 if _file_id(os.fstat(self._file)) != self._file_id:
                     raise StoreError(f"{purpose} was replaced just now. Run the command again.")
             except BaseException:
@@ -269,16 +270,12 @@ class Lock:
             _held.add(self._file_id)
 
     def renew(self) -> None:
-        """Acquire or confirm the lock; raise StoreError if another process holds it."""
-        if sys.platform == "win32":
-            return
-        import fcntl
+        """Confirm the lock; raise StoreError if another process has acquired it in between."""
+        self._acquire(relock)
 
+    def _acquire(self, acquire: Callable[[int, int], None]) -> None:
         try:
-            if sys.platform == "linux":
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            else:
-                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTE)
+            acquire(self._file, LOCK_BYTE)
         except (BlockingIOError, PermissionError):  # which one depends on the system
             raise self._in_use(_holder(self._file_id)) from None
 
@@ -291,7 +288,7 @@ class Lock:
 
     def release(self) -> None:
         with _guard:
-            os.close(self._file)
+            close_locked(self._file, LOCK_BYTE)
             _held.discard(self._file_id)
 
     def _in_use(self, holder: str) -> StoreError:
@@ -310,10 +307,12 @@ def _holder(file_id: tuple[int, int]) -> str:
 
     A line reads '1: FLOCK ADVISORY WRITE <process> <device>:<inode> ...'.
     """
+    if sys.platform != "linux":
+        return "another process"
     device, inode = file_id
     place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     line = re.compile(rf"^\S+ +FLOCK +\S+ +\S+ +([1-9]\d*) +{place} ", re.M)
     with contextlib.suppress(OSError):
-        if found := line.search(Path("/proc/locks").read_text()):
+        if found := line.search(Path("/proc/locks").read_text(encoding="utf-8")):
             return f"process {found[1]}"
     return "another process"
