@@ -220,7 +220,7 @@ def draw_work(drawing, packed, y):
     )
 
 
-def main():
+def main(output=OUTPUT):
     packed = example()
     quadratic = packed.table[1]
     n, m = int(quadratic["n_in"]), int(quadratic["n_out"])
@@ -232,7 +232,7 @@ def main():
     drawing.line((right, 88), (rows_x + rows_width, rows_y - 44), color=LINE, dash=True)
     draw_rows(drawing, n, m, UNIT_BYTES // 4, rows_x, rows_y, rows_width)
     draw_work(drawing, packed, 470)
-    drawing.write(OUTPUT, 550)
+    drawing.write(output, 550)
 
 
 if __name__ == "__main__":
