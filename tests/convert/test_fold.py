@@ -122,7 +122,7 @@ def test_torch_models_are_folded(n, before, curved, after, bias, seed):
 
 def images():
     """100 images of MNIST if its files are here, or else random ones, with pixels in [0, 1]."""
-    if holds_all(cache_directory("mnist"), COLLECTIONS["mnist"]):
+    if holds_all(cache_directory() / "mnist", COLLECTIONS["mnist"]):
         return datasets.mnist().X_test[:100] / 255
     return np.random.default_rng(0).random((100, 784))
 
