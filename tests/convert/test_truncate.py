@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -164,5 +163,5 @@ def test_wrong_arguments(mlp):
     with pytest.raises(ValueError, match="ranks must hold whole numbers up to 64"):
         truncation_scores(mlp, X, Y, [65])
     deep = Network.create(4, [("quadratic", 3, "tanh"), ("linear", 2, "softmax")], rng=0)
-    with pytest.raises(ValueError, match="must fold to a single quadratic layer.*2 layers"):
+    with pytest.raises(ValueError, match=r"must fold to a single quadratic layer.*2 layers"):
         truncate(deep, 1)

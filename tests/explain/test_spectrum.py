@@ -186,5 +186,5 @@ def test_similarities_are_symmetric_and_at_most_one(n, m, seed):
 
 
 def test_models_with_different_inputs_have_no_similarity():
-    with pytest.raises(ValueError, match="the same inputs. Got 2 and 3 inputs"):
+    with pytest.raises(ValueError, match=r"the same inputs\. Got 2 and 3 inputs"):
         similarity(layer_of(np.eye(2)), layer_of(np.eye(3)))

@@ -219,22 +219,22 @@ def interactions(
     """The matrices Q of a model that folds to one layer; the arguments are those of `spectrum`."""
     checks.check_choice("units", units, ("inputs", "scaled"))
     selected = _selected(model)
-    centered = (
-        uses_softmax(selected) if centered is None else checks.check_flag("centered", centered)
-    )
+    if centered is None:
+        centered = uses_softmax(selected)
+    checks.check_flag("centered", centered)
     Q, W, b = selected.functions()
     labels = [label for label, _ in outputs(selected, len(b), "y")]
     note = selected.space.note.replace("The equations are", "The eigenvectors are")
     if units == "scaled":
         note = "The eigenvectors are in the inputs, each measured in its standard deviations."
     if between is not None:
-        i, j = (class_index(selected, label) for label in between)
+        i, j = _two_classes(selected, between)
         surfaces = [tie(selected, i, j)]
         labels = [f"{selected.labels[i]} - {selected.labels[j]}"]
     else:
         if centered and len(b) > 1:
             Q = subtract(Q, Q.mean(axis=0))
-            note += " The mean Q of all classes is subtracted."
+            note += " The mean Q of all outputs is subtracted."
         surfaces = selected.surfaces(Q, W, b)
     Q = np.stack([surface.Q for surface in surfaces])
     if units == "scaled":
@@ -246,6 +246,20 @@ def interactions(
         sizes = np.where(sizes > 0, sizes, 1.0)
         Q = Q * np.outer(sizes, sizes)
     return Interactions(Q, labels, selected.space.names, note)
+
+
+def _two_classes(selected: SelectedLayer, between: Any) -> tuple[int, int]:
+    """The outputs of two classes; a model with one logistic output has two classes."""
+    classes = selected.network.n_outputs > 1 or selected.chooses_a_class
+    pair = list(between) if isinstance(between, (tuple, list)) else []
+    if classes and len(pair) == 2:
+        i, j = (class_index(selected, label) for label in pair)
+        if i != j:
+            return i, j
+    raise ValueError(
+        f"between must hold two different classes of the model, {selected.labels}. "
+        f"Got {between!r} instead."
+    )
 
 
 def _selected(model: Any) -> SelectedLayer:
