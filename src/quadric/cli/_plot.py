@@ -81,7 +81,7 @@ def plot(
         raise typer.BadParameter(f"the output must end with .png, .svg or .pdf. Got {path.name!r}.")
     check_exists(model, data)
     with errors_as_one_line(ValueError, TypeError):
-        from quadric.plotting._classifier import plot_image_classifier
+        from quadric.plotting._eigenvectors import plot_image_classifier
         from quadric.plotting._figures import Wanted, figure_bytes, model_figure
 
         opened = open_model(model, data, table_format(encoding, decimal, thousands))

@@ -1,15 +1,16 @@
 """Keep the strongest eigenvectors of a quadratic layer: low rank, and cheap to evaluate."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from quadric._utils import checks
-from quadric._utils.arrays import FLOAT64, Array, as_inputs, unmasked
+from quadric._utils.arrays import FLOAT64, Array, as_inputs
 from quadric._utils.memory import check_limit
 from quadric.convert._fold import affine_layers, compose, fold_to_one_layer
-from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic, Reduced
+from quadric.convert._score import Score
+from quadric.core import Layer, Linear, Quadratic, Reduced
 from quadric.network import Network
 from quadric.pipelines._table import transformed
 
@@ -76,7 +77,7 @@ def truncate(
         if X is None or y is None:
             raise TypeError("tolerance needs X and y, on which the accuracy is measured.")
         Z = _inputs(steps, folded, X)
-        ranks = _lowest_ranks(parts, Z, scorer(estimator, folded, y, len(Z)), tolerance)
+        ranks = _lowest_ranks(parts, Z, Score.of(estimator, folded, y, len(Z)), tolerance)
     reduced, total = parts.reduced(ranks)
     for layer in reversed(layers):
         reduced = compose(layer, reduced)
@@ -107,6 +108,14 @@ def truncation_scores(
     scores : array of shape (n_ranks,)
         The score for each rank.
     """
+    found, scores, _ = scored_truncations(model, X, y, ranks)
+    return found, scores
+
+
+def scored_truncations(
+    model: Any, X: Any, y: Any, ranks: Sequence[int] | None
+) -> tuple[Array, Array, str]:
+    """The ranks, their scores and the name of the score; see `truncation_scores`."""
     steps, estimator, folded = fold_to_one_layer(model)
     parts = Eigenparts(folded.layers[0])
     given = range(parts.n + 1) if ranks is None else ranks
@@ -114,13 +123,13 @@ def truncation_scores(
     if not wanted or wanted[-1] > parts.n:
         raise ValueError(f"ranks must hold whole numbers up to {parts.n}, the number of inputs.")
     Z = _inputs(steps, folded, X)
-    score = scorer(estimator, folded, y, len(Z))
+    score = Score.of(estimator, folded, y, len(Z))
     scores, z = [], parts.linear(Z)
     for rank, more in enumerate(parts.terms(Z, wanted[-1])):
         if rank in wanted:
             scores.append(score(z))
         z = z + more
-    return np.array(wanted), np.array([*scores, score(z)])
+    return np.array(wanted), np.array([*scores, score(z)]), score.name
 
 
 def eigenpairs(Q: Array) -> tuple[Array, Array]:
@@ -183,9 +192,7 @@ class Eigenparts:
         return product, Linear(np.hstack([signs, np.eye(self.m)]), np.zeros(self.m))
 
 
-def _lowest_ranks(
-    parts: Eigenparts, Z: Array, score: Callable[[Array], float], tolerance: float
-) -> list[int]:
+def _lowest_ranks(parts: Eigenparts, Z: Array, score: Score, tolerance: float) -> list[int]:
     """The smallest common rank within the tolerance, lowered for each output while possible."""
     wanted = score(parts.layer.forward(Z)[0]) - tolerance
     z, terms = parts.linear(Z), []
@@ -211,33 +218,6 @@ def _lowest_ranks(
                 z, lowered = fewer, True
                 ranks[k] -= 1
     return ranks
-
-
-def scorer(estimator: Any, network: Network, y: Any, n_samples: int) -> Callable[[Array], float]:
-    """The function that computes the accuracy, or R² for numbers, from the logits."""
-    y = np.asarray(unmasked("y", y))
-    m, last = network.n_outputs, network.activations[-1]
-    if len(y) != n_samples or y.shape not in ((n_samples,), (n_samples, m)):
-        raise ValueError(f"y must have shape ({n_samples},), one entry per row. Got {y.shape}.")
-    if getattr(estimator, "_is_multilabel", False):
-        raise ValueError("the outputs are not mutually exclusive classes; give rank instead.")
-    classes = getattr(estimator, "classes_", None)
-    if classes is None and y.ndim == 2 and last in ("logistic", "softmax") and m > 1:
-        y = y.argmax(axis=1)  # one-hot rows
-    chooses = classes is not None or last in ("logistic", "softmax") or (m > 1 and y.ndim == 1)
-    if not chooses:
-        y = y.reshape(n_samples, m).astype(float)
-        spread = float(((y - y.mean(axis=0)) ** 2).sum())
-        g = ACTIVATIONS[last].function
-        return lambda z: 1 - float(((y - g(z)) ** 2).sum()) / spread
-    labels = np.arange(max(2, m)) if classes is None else np.asarray(classes)
-    unknown = sorted(set(y.ravel().tolist()) - set(labels.tolist()), key=str)
-    if unknown:
-        raise ValueError(f"y must hold the model's classes, {labels.tolist()}. Got {unknown}.")
-    y = y.ravel()
-    if m == 1:
-        return lambda z: float(np.mean(labels[(z[:, 0] > 0).astype(int)] == y))
-    return lambda z: float(np.mean(labels[z.argmax(axis=1)] == y))
 
 
 def _inputs(steps: Sequence[Any], network: Network, X: Any) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.explain._spectrum import interactions
+from quadric.explain._interactions import interactions
 
 
 def similarity(
