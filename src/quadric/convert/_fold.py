@@ -68,8 +68,8 @@ def fold_to_one_layer(model: Any) -> tuple[list[Any], Any, Network]:
     if len(folded.layers) > 1:
         raise ValueError(
             f"model must fold to a single quadratic layer. This {type(estimator).__name__} folds "
-            f"to {len(folded.layers)} layers. Train with hidden_layer_sizes=(), or with "
-            "activation='identity' and one quadratic layer."
+            f"to {len(folded.layers)} layers. Train with hidden_layer_sizes=() (--hidden none), or "
+            "with activation='identity' and one quadratic layer."
         )
     one = Network([layer_to_quadratic(folded.layers[0])], folded.activations)
     return [step for _, step in named_steps], estimator, one

@@ -29,7 +29,7 @@ def as_text(found: Spectrum, top: int = 3, inputs: int = 4, most: int | None = M
     for k, label in enumerate(found.labels[:most]):
         lines += ["", *_output_lines(found, k, label, top, inputs)]
     if most is not None and len(found.labels) > most:
-        lines += ["", f"({counted(len(found.labels) - most, 'more output')})"]
+        lines += ["", f"({counted(len(found.labels) - most, 'more output')}; --all lists all)"]
     return "\n".join(map(visible, lines))
 
 

@@ -70,6 +70,8 @@ def plot_truncation(
 ) -> Axes:
     """Draw the accuracy of a model, or R² of a regressor, against the rank that is kept.
 
+    The smallest rank whose score is at most 0.01 below the last one is marked.
+
     Parameters
     ----------
     model : model that `truncate` accepts
@@ -152,7 +154,7 @@ def plot_similarity(
     ax.figure.colorbar(image, ax=ax, label="cosine similarity of Q", shrink=0.85)
     if max(S.shape) <= MOST_NUMBERS:
         for (i, j), value in np.ndenumerate(S):
-            color = "white" if abs(value) > 0.65 else "black"
+            color = "white" if abs(value) > 0.5 else "black"
             text = f"{round(value, 2) + 0.0:.2f}"  # never -0.00
             ax.text(j, i, text, ha="center", va="center", color=color, fontsize=7)
     if max(S.shape) <= 60:
