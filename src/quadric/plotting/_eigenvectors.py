@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric.explain import Explanation, Spectrum, spectrum
-from quadric.plotting._style import plain
+from quadric.plotting._style import get_figure, plain
 
 TITLE = (
     "eigenvectors of Q: an image like one of these, or like its negative, raises (+) or lowers "
@@ -33,6 +33,7 @@ def plot_eigenvectors(
     *,
     separate: bool = False,
     pixels: Sequence[int] | None = None,
+    figure: Any = None,
 ) -> Figure:
     """Draw the eigenvectors of Q whose eigenvalues are largest in magnitude, one row per class.
 
@@ -53,6 +54,8 @@ def plot_eigenvectors(
     pixels : sequence of int, optional
         Index of each input's pixel, counted row by row. By default, the inputs are all pixels in
         order.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
 
     Returns
     -------
@@ -70,11 +73,7 @@ def plot_eigenvectors(
     # more than five classes are drawn in two blocks, so that ten fit on a page
     blocks = 2 if len(rows) > 5 else 1
     height, widths = -(-len(rows) // blocks), [1.0 if drawn else GAP for drawn in _columns(rows)]
-    figure = Figure(
-        figsize=((1.15 * sum(widths) + 0.7) * blocks, 1.28 * height + 0.3),
-        layout="constrained",
-        dpi=150,
-    )
+    figure = get_figure(figure, (1.15 * sum(widths) + 0.7) * blocks, 1.28 * height + 0.3)
     figure.suptitle(TITLE, fontsize=9)
     axes = [
         row

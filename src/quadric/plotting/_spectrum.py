@@ -11,7 +11,7 @@ from quadric._utils import checks
 from quadric.convert._truncate import scored_truncations
 from quadric.explain import Spectrum, similarity, spectrum
 from quadric.explain._interactions import interactions
-from quadric.plotting._style import BOUNDARY, COLORS, get_ax, plain
+from quadric.plotting._style import BOUNDARY, COLORS, get_ax, get_figure, plain
 
 POSITIVE, NEGATIVE = "#542788", "#E08214"  # the ends of the color map of eigenvectors
 MOST_PANELS = 20
@@ -19,7 +19,7 @@ MOST_NUMBERS = 12  # classes up to which a similarity is printed in its cell
 NEAR = 0.01  # the loss of accuracy of the rank that is marked
 
 
-def plot_spectrum(model: Any, count: int = 10) -> Figure:
+def plot_spectrum(model: Any, count: int = 10, *, figure: Any = None) -> Figure:
     """Draw the largest positive and the lowest negative eigenvalues of each class as bars.
 
     Parameters
@@ -28,6 +28,8 @@ def plot_spectrum(model: Any, count: int = 10) -> Figure:
         The model.
     count : int
         Number of positive and of negative eigenvalues per class.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
 
     Returns
     -------
@@ -40,9 +42,7 @@ def plot_spectrum(model: Any, count: int = 10) -> Figure:
     count = min(count, len(found.names))
     columns = min(shown, 5)
     rows = -(-shown // columns)
-    figure = Figure(
-        figsize=(max(2.2 * columns, 4.5), 2.1 * rows + 0.6), layout="constrained", dpi=150
-    )
+    figure = get_figure(figure, max(2.2 * columns, 4.5), 2.1 * rows + 0.6)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for k, ax in enumerate(axes.flat):
         if k >= shown:
