@@ -7,45 +7,47 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from quadric import Network, QuadraticClassifier
-from quadric.convert import fold, fold_bilinear
+from quadric import Network, QuadraticClassifier, datasets
+from quadric.convert import fold
 from quadric.core import Linear, Quadratic
+from quadric.datasets._idx import COLLECTIONS, cache_directory, holds_all
+
+SEEDS = st.integers(0, 2**32 - 1)
+WIDTHS = st.integers(1, 5)
+LINEAR = st.lists(st.tuples(st.just("linear"), WIDTHS), max_size=3)
+CURVED = st.tuples(st.sampled_from(["quadratic", "reduced"]), st.integers(1, 6))
+LAST = st.sampled_from(["softmax", "logistic", "identity"])
+
+
+def largest_error(found, wanted):
+    """The largest difference, relative to the largest logit."""
+    return np.abs(found - wanted).max() / np.abs(wanted).max()
+
+
+def create(n, stack, last, seed):
+    """A network without activations before the last layer, with weights and biases of size 0.7."""
+    activations = ["identity"] * (len(stack) - 1) + [last]
+    layers = [(*layer, name) for layer, name in zip(stack, activations, strict=True)]
+    return Network.create(n, layers, init="normal", scale=0.7, rng=seed)
 
 
 def assert_same(network, folded, X):
-    wanted, found = network.logits(X), folded.logits(X)
-    assert np.abs(found - wanted).max() <= 1e-12 * max(1.0, np.abs(wanted).max())
+    assert largest_error(folded.logits(X), network.logits(X)) <= 1e-12
     assert folded.activations[-1] == network.activations[-1]
 
 
-LINEAR = st.lists(st.tuples(st.just("linear"), st.integers(1, 5)), max_size=3)
-
-
-@given(
-    st.integers(1, 5),
-    LINEAR,
-    st.sampled_from(["quadratic", "reduced"]),
-    st.integers(1, 6),
-    LINEAR,
-    st.sampled_from(["softmax", "logistic", "identity"]),
-    st.integers(0, 1000),
-)
-def test_stacks_of_degree_two_become_one_layer(n, before, kind, width, after, last, seed):
-    stack = [*before, (kind, width), *after]
-    activations = ["identity"] * (len(stack) - 1) + [last]
-    layers = [(*layer, name) for layer, name in zip(stack, activations, strict=True)]
-    network = Network.create(n, layers, init="normal", scale=0.7, rng=seed)
+@given(WIDTHS, LINEAR, CURVED, LINEAR, LAST, SEEDS)
+def test_stacks_of_degree_two_become_one_layer(n, before, curved, after, last, seed):
+    network = create(n, [*before, curved, *after], last, seed)
     folded = fold(network)
     assert [type(layer) for layer in folded.layers] == [Quadratic]
     assert_same(network, folded, np.random.default_rng(seed).normal(size=(20, n)))
 
 
 def test_linear_layers_become_one_linear_layer():
-    network = Network.create(
-        4, [("linear", 7, "identity"), ("linear", 3, "softmax")], init="normal", scale=1.0, rng=0
-    )
+    network = create(4, [("linear", 7), ("linear", 3)], "softmax", 0)
     folded = fold(network)
     assert [type(layer) for layer in folded.layers] == [Linear]
     assert_same(network, folded, np.random.default_rng(0).normal(size=(9, 4)))
@@ -66,56 +68,79 @@ def test_layers_stay_apart_where_the_degree_or_an_activation_forbids_it():
     assert_same(network, folded, np.random.default_rng(0).normal(size=(20, 5)))
 
 
-def test_affine_steps_of_a_pipeline_are_folded():
+STEPS = st.lists(
+    st.sampled_from([StandardScaler, MinMaxScaler, RobustScaler, lambda: PCA(3, whiten=True)]),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(STEPS, LINEAR, CURVED, LINEAR, SEEDS)
+def test_affine_steps_of_a_pipeline_are_folded(steps, before, curved, after, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 4)) * [1.0, 20.0, 0.1, 3.0] + [0.0, 30.0, 1.0, -2.0]
+    Z = make_pipeline(*(step() for step in steps)).fit(X)
+    n = Z.transform(X).shape[1]
+    network = create(n, [*before, curved, *after, ("linear", 3)], "softmax", seed)
+    model = make_pipeline(*(step for _, step in Z.steps), network)
+    folded = fold(model)
+    assert [(one.n_inputs, one.n_outputs) for one in folded.layers] == [(4, 3)]
+    assert largest_error(folded.logits(X), network.logits(Z.transform(X))) <= 1e-12
+
+
+def test_a_fitted_pipeline_is_folded():
     X, y = load_iris(return_X_y=True)
     kinds = {"layer_kinds": ("linear", "reduced"), "activation": "identity"}
     classifier = QuadraticClassifier((3,), **kinds, random_state=0)
     model = make_pipeline(StandardScaler(), PCA(3), classifier).fit(X, y)
     folded = fold(model)
     assert [(one.n_inputs, one.n_outputs) for one in folded.layers] == [(4, 3)]
-    wanted = model.decision_function(X)
-    assert np.abs(folded.logits(X) - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert largest_error(folded.logits(X), model.decision_function(X)) <= 1e-12
 
 
-@pytest.mark.parametrize("residual", [False, True])
-def test_a_bilinear_block_given_by_its_matrices(residual):
-    rng = np.random.default_rng(0)
-    W, V, out, embed = (rng.normal(size=size) for size in [(6, 6), (6, 6), (3, 6), (6, 4)])
-    biases = {"W": rng.normal(size=6), "out": rng.normal(size=3), "embed": rng.normal(size=6)}
-    layer = fold_bilinear(W, V, out, embed=embed, biases=biases, residual=residual)
-    X = rng.normal(size=(20, 4))
-    h = X @ embed.T + biases["embed"]
-    product = (h @ W.T + biases["W"]) * (h @ V.T) + residual * h
-    np.testing.assert_allclose(layer.forward(X)[0], product @ out.T + biases["out"], rtol=1e-11)
-
-
-def test_a_torch_model_is_folded():
+@given(WIDTHS, LINEAR, CURVED, LINEAR, st.booleans(), SEEDS)
+def test_torch_models_are_folded(n, before, curved, after, bias, seed):
     torch = pytest.importorskip("torch", reason="needs PyTorch")
+    from quadric.torch import Quadratic as QuadraticModule
     from quadric.torch import Reduced
 
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(5, 4), Reduced(4, 6), torch.nn.Linear(6, 3))
-    model.double()
+    kinds = {"linear": torch.nn.Linear, "quadratic": QuadraticModule, "reduced": Reduced}
+    modules, width = [], n
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for kind, size in [*before, curved, *after]:
+            modules.append(kinds[kind](width, size, bias=bias))
+            width = size
+        model = torch.nn.Sequential(torch.nn.Sequential(*modules), torch.nn.Dropout()).double()
+        x = torch.randn(10, n, dtype=torch.float64)
+    with torch.no_grad():
+        wanted = model.eval()(x).numpy()
     folded = fold(model)
     assert [type(layer) for layer in folded.layers] == [Quadratic]
-    x = torch.randn(10, 5, dtype=torch.float64)
-    with torch.no_grad():
-        wanted = model(x).numpy()
-    np.testing.assert_allclose(folded.logits(x.numpy()), wanted, rtol=1e-11, atol=1e-13)
+    assert largest_error(folded.logits(x.numpy()), wanted) <= 1e-12
 
 
-def test_wrong_arguments():
-    one = np.ones((2, 3))
-    with pytest.raises(TypeError, match="model must be a Network, a fitted quadric estimator"):
+def images():
+    """100 images of MNIST if its files are here, or else random ones, with pixels in [0, 1]."""
+    if holds_all(cache_directory() / "mnist", COLLECTIONS["mnist"]):
+        return datasets.mnist().X_test[:100] / 255
+    return np.random.default_rng(0).random((100, 784))
+
+
+def test_a_bilinear_mlp_of_the_published_size_in_float32():
+    layers = [("linear", 256, "identity"), ("reduced", 256, "identity"), ("linear", 10, "softmax")]
+    network = Network.create(784, layers, rng=0, dtype="float32")
+    X = images().astype(np.float32)
+    folded, wanted = fold(network), network.logits(X)
+    assert wanted.dtype == np.float32
+    assert [(one.n_inputs, one.n_outputs) for one in folded.layers] == [(784, 10)]
+    assert largest_error(folded.logits(X), wanted) <= 1e-5
+    assert largest_error(folded.astype("float32").logits(X), wanted) <= 1e-5
+
+
+def test_models_that_cannot_be_folded():
+    with pytest.raises(TypeError, match="model must be a Network, a layer, a fitted quadric"):
         fold("model")
-    with pytest.raises(ValueError, match=r"out must have 2 columns, one per row of W and V"):
-        fold_bilinear(one, one, np.ones((4, 3)))
-    with pytest.raises(ValueError, match=r"residual requires square W and V"):
-        fold_bilinear(one, one, np.ones((4, 2)), residual=True)
-    with pytest.raises(ValueError, match=r"embed must have 3 rows"):
-        fold_bilinear(one, one, np.ones((4, 2)), embed=one)
-    with pytest.raises(ValueError, match=r"biases must name matrices that are given"):
-        fold_bilinear(one, one, np.ones((4, 2)), biases={"embed": [1.0]})
     huge = Network(
         [Linear([[1e200]], [0.0]), Quadratic([[0.0]], [0.0], [[[1.0]]])], 2 * ["identity"]
     )

@@ -1,7 +1,7 @@
-"""`quadric explain`: print the equations, strongest terms and importances of a model."""
+"""`quadric explain`: print the equations, strongest terms, importances or spectrum of a model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,9 +26,24 @@ def explain(
             help="A table used to rank the terms; by default, the ranking uses only the model.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of terms per equation.")] = 10,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of terms per equation, by default 10, or of eigenvectors per class, by "
+            "default 3.",
+        ),
+    ] = None,
     whole: Annotated[
         bool, typer.Option("--all", help="Print all terms, inputs and pairs of classes.")
+    ] = False,
+    spectrum: Annotated[
+        bool,
+        typer.Option(
+            "--spectrum",
+            help="Instead of equations, print the eigenvalues of each class's matrix Q and the "
+            "strongest inputs of its eigenvectors.",
+        ),
     ] = False,
     permutation: Annotated[
         bool,
@@ -50,6 +65,8 @@ def explain(
 ) -> None:
     """Explain a model: equations, their strongest terms and the importance of each input."""
     check_exists(model, data)
+    if spectrum and permutation:
+        raise typer.BadParameter("--spectrum and --permutation cannot be combined.")
     with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data, table_format(encoding, decimal, thousands))
 
@@ -57,6 +74,9 @@ def explain(
         from quadric.explain import permutation_importances
 
         print_notes(opened.notes)
+        if spectrum:
+            _print_spectrum(opened.model, None if whole else top or 3, as_json)
+            return
         X, y = opened.inputs_and_labels()
         if permutation and y is None:
             fail("--permutation needs a table with the target: quadric explain MODEL DATA.")
@@ -64,7 +84,7 @@ def explain(
             opened.model,
             X,
             target="y" if opened.schema is None else opened.schema.target,
-            top=None if whole or as_json else top,
+            top=None if whole or as_json else top or 10,
             precision=precision,
         )
         drops = permutation_importances(opened.model, X, y) if permutation else []
@@ -80,3 +100,16 @@ def explain(
         score = "accuracy" if classifies else "R²"
         for line in ["", *permutation_lines(drops, score, len(y), whole)]:
             print_line(line)
+
+
+def _print_spectrum(model: Any, top: int | None, as_json: bool) -> None:
+    """Print the spectrum with `top` eigenvectors per class, or with all of them and all classes."""
+    from quadric.explain import spectrum
+    from quadric.explain._spectrum_text import MOST_LABELS, as_text
+
+    found = spectrum(model)
+    shown = len(found.names) if top is None else top
+    if as_json:
+        print_json(found.to_dict(shown))
+    else:
+        typer.echo(as_text(found, shown, most=None if top is None else MOST_LABELS))

@@ -25,7 +25,17 @@ from quadric.cli._table_options import (
     table_format,
 )
 
-WHAT = ("boundaries", "surface", "dependence", "calibration", "confusion", "residuals")
+WHAT = (
+    "boundaries",
+    "surface",
+    "dependence",
+    "calibration",
+    "confusion",
+    "residuals",
+    "spectrum",
+    "similarity",
+    "truncation",
+)
 
 NO_TABLE = "No table was given, so no points are drawn; inputs are assumed independent."
 
@@ -70,7 +80,8 @@ def plot(
 
     With more than two inputs, the two most important ones are drawn, and the others are fixed at a
     typical row. --what dependence, calibration, confusion and residuals draw other properties of
-    the model. With --image-shape, plot the eigenvectors of each class's Q as images.
+    the model; spectrum, similarity and truncation draw the eigenvalues of the classes' matrices Q.
+    With --image-shape, plot the eigenvectors of each class's Q as images.
     """
     if what is not None and what not in WHAT:
         raise typer.BadParameter(f"--what must be one of {', '.join(WHAT)}. Got {what!r}.")
@@ -81,13 +92,14 @@ def plot(
         raise typer.BadParameter(f"the output must end with .png, .svg or .pdf. Got {path.name!r}.")
     check_exists(model, data)
     with errors_as_one_line(ValueError, TypeError):
-        from quadric.plotting._classifier import plot_image_classifier
-        from quadric.plotting._figures import Wanted, figure_bytes, model_figure
+        from quadric.plotting._eigenvectors import plot_image_classifier
+        from quadric.plotting._figures import NEED_NO_ROWS, Wanted, figure_bytes, model_figure
 
         opened = open_model(model, data, table_format(encoding, decimal, thousands))
         print_notes(opened.notes)
         if image_shape is None:
-            X, y = _rows(opened)
+            needed = what not in NEED_NO_ROWS
+            X, y = _rows(opened) if needed else (None, None)
             target = "y" if opened.schema is None else opened.schema.target
             pair, chosen = (
                 split_names(inputs or ""),
@@ -96,7 +108,7 @@ def plot(
             wanted = Wanted(opened.model, X, y, target, pair or None, chosen)
             default = "boundaries" if wanted.classifies else "surface"
             figure = model_figure(what or default, wanted)
-            if opened.source is None:
+            if opened.source is None and needed:
                 print_notes([NO_TABLE])
         else:
             shape, schema = _rows_and_columns(image_shape), opened.schema

@@ -2,11 +2,13 @@
 
 This package may import `network`, `core` and `geometry`, and `pipelines` for scalers. Each module
 converts one family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic
-regression), `_layers.py` (kinds of neurons) and `_fold.py` (several layers into one).
-`_separation.py` builds a network from the smallest ellipsoids around classes.
+regression), `_layers.py` (kinds of neurons), `_fold.py` (several layers into one) and
+`_bilinear.py` (the matrices of a bilinear block). `_truncate.py` keeps the strongest eigenvectors
+of a folded layer. `_separation.py` builds a network from the smallest ellipsoids around classes.
 """
 
-from quadric.convert._fold import fold, fold_bilinear
+from quadric.convert._bilinear import fold_bilinear
+from quadric.convert._fold import fold
 from quadric.convert._layers import Reduction, to_quadratic, to_reduced
 from quadric.convert._models import (
     from_ellipsoids,
@@ -15,6 +17,7 @@ from quadric.convert._models import (
     from_qda,
     to_polynomial_logistic,
 )
+from quadric.convert._truncate import truncate, truncation_scores
 
 __all__ = [
     "Reduction",
@@ -27,4 +30,6 @@ __all__ = [
     "to_polynomial_logistic",
     "to_quadratic",
     "to_reduced",
+    "truncate",
+    "truncation_scores",
 ]

@@ -1,12 +1,12 @@
 """Fold layers that are together a polynomial of degree two into one quadratic layer, exactly."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import FLOAT64, as_numbers
+from quadric._utils.arrays import FLOAT64
 from quadric._utils.memory import check_limit
 from quadric.convert._layers import layer_to_quadratic
 from quadric.core import Layer, Linear, Quadratic, Reduced
@@ -15,7 +15,8 @@ from quadric.pipelines._affine import affine_map
 from quadric.pipelines._table import split_network
 
 ACCEPTED = (
-    "a Network, a fitted quadric estimator, a Pipeline that ends with one, or a torch Sequential"
+    "a Network, a layer, a fitted quadric estimator, a Pipeline that ends with one, or a torch "
+    "Sequential"
 )
 
 
@@ -30,7 +31,7 @@ def fold(model: Any) -> Network:
 
     Parameters
     ----------
-    model : Network, fitted estimator, Pipeline or torch.nn.Module
+    model : Network, layer, fitted estimator, Pipeline or torch.nn.Module
         The model. A module is converted by `quadric.torch.to_network`. The steps of a pipeline must
         be affine, such as scalers and PCA.
 
@@ -50,90 +51,46 @@ def fold(model: Any) -> Network:
     >>> fold(net).layers
     (Quadratic(5 -> 2, float64),)
     """
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(model, torch.nn.Module):
-        from quadric.torch import to_network
-
-        model = to_network(model)
-    named_steps, _, network = split_network(model, ACCEPTED)
-    steps = [step for _, step in named_steps]
-    layers: list[Layer] = []
-    for k, step in enumerate(steps):
-        change = affine_map(step, steps[k + 1 :])
-        layers.append(Linear(change.matrix, change.t))
+    named_steps, _, network = split_network(_as_model(model), ACCEPTED)
+    layers = affine_layers([step for _, step in named_steps])
     network = network.astype(FLOAT64)
     activations = ["identity"] * len(layers) + list(network.activations)
     return Network(*_fold([*layers, *network.layers], activations))
 
 
-def fold_bilinear(
-    W: Any,
-    V: Any,
-    out: Any,
-    *,
-    embed: Any = None,
-    biases: Mapping[str, Any] | None = None,
-    residual: bool = False,
-) -> Quadratic:
-    """Fold a bilinear block, given by its matrices, into one quadratic layer.
+def fold_to_one_layer(model: Any) -> tuple[list[Any], Any, Network]:
+    """The steps of a model, its estimator, and its network folded to one quadratic layer.
 
-    The block computes ``h = embed x``, then ``out (W h * V h)`` and, with `residual`, adds ``h``
-    before `out` is applied: ``out (W h * V h + h)``.
-
-    Parameters
-    ----------
-    W, V : arrays of shape (m, d)
-        The two factors of the product.
-    out : array of shape (k, m)
-        The matrix after the product.
-    embed : array of shape (d, n), optional
-        The matrix before the product. By default, the block's inputs are h.
-    biases : dict of arrays, optional
-        Biases by the name of their matrix: 'W', 'V', 'out' and 'embed'. A missing one is zero.
-    residual : bool, default=False
-        Whether h is added to the product. This requires m = d.
-
-    Returns
-    -------
-    Quadratic
-        A layer with n inputs and k neurons that computes the same function, in float64.
+    The steps are not folded. Raises ValueError if the network does not fold to one layer.
     """
-    given = {"W": W, "V": V, "out": out} | ({} if embed is None else {"embed": embed})
-    matrices = {name: as_numbers(name, value, FLOAT64) for name, value in given.items()}
-    wrong = [name for name, matrix in matrices.items() if matrix.ndim != 2 or not matrix.size]
-    if wrong:
-        raise ValueError(f"{wrong[0]} must be a matrix. Got shape {matrices[wrong[0]].shape}.")
-    unknown = set(biases or {}) - set(matrices)
-    if unknown:
-        raise ValueError(f"biases must name matrices that are given. Got {sorted(unknown)}.")
-    b = {
-        name: as_numbers(f"biases[{name!r}]", (biases or {}).get(name, np.zeros(len(m))), FLOAT64)
-        for name, m in matrices.items()
-    }
-    product = Reduced(matrices["W"], b["W"], matrices["V"], b["V"])
-    last = Linear(matrices["out"], b["out"])
-    if last.n_inputs != product.n_outputs:
+    named_steps, estimator, network = split_network(_as_model(model), ACCEPTED)
+    folded = fold(network)
+    if len(folded.layers) > 1:
         raise ValueError(
-            f"out must have {product.n_outputs} columns, one per row of W and V. "
-            f"Got shape {matrices['out'].shape}."
+            f"model must fold to a single quadratic layer. This {type(estimator).__name__} folds "
+            f"to {len(folded.layers)} layers. Train with hidden_layer_sizes=() (--hidden none), or "
+            "with activation='identity' and one quadratic layer."
         )
-    layer = _compose(product, last)
-    if residual:
-        if product.n_inputs != product.n_outputs:
-            raise ValueError(
-                "residual requires square W and V, because h is added to their product. "
-                f"Got shape {matrices['W'].shape}."
-            )
-        layer.W += last.W
-    if embed is not None:
-        first = Linear(matrices["embed"], b["embed"])
-        if first.n_outputs != product.n_inputs:
-            raise ValueError(
-                f"embed must have {product.n_inputs} rows, one per column of W and V. "
-                f"Got shape {matrices['embed'].shape}."
-            )
-        layer = _compose(first, layer)
-    return layer_to_quadratic(layer)
+    one = Network([layer_to_quadratic(folded.layers[0])], folded.activations)
+    return [step for _, step in named_steps], estimator, one
+
+
+def affine_layers(steps: Sequence[Any]) -> list[Layer]:
+    """The steps of a pipeline as linear layers; raises NotAffineError if one is not affine."""
+    changes = [affine_map(step, steps[k + 1 :]) for k, step in enumerate(steps)]
+    return [Linear(change.matrix, change.t) for change in changes]
+
+
+def _as_model(model: Any) -> Any:
+    """The model; a single layer and a torch module as a network."""
+    if isinstance(model, Layer):
+        return Network([model], ["identity"])
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        from quadric.torch import to_network
+
+        return to_network(model)
+    return model
 
 
 def _fold(layers: Sequence[Layer], activations: Sequence[str]) -> tuple[list[Layer], list[str]]:
@@ -142,14 +99,14 @@ def _fold(layers: Sequence[Layer], activations: Sequence[str]) -> tuple[list[Lay
     for layer, activation in zip(layers[1:], activations[1:], strict=True):
         linear = isinstance(layer, Linear) or isinstance(folded[-1], Linear)
         if kept[-1] == "identity" and linear:
-            folded[-1], kept[-1] = _compose(folded[-1], layer), activation
+            folded[-1], kept[-1] = compose(folded[-1], layer), activation
         else:
             folded.append(layer)
             kept.append(activation)
     return [one if isinstance(one, Linear) else layer_to_quadratic(one) for one in folded], kept
 
 
-def _compose(first: Layer, second: Layer) -> Layer:
+def compose(first: Layer, second: Layer) -> Layer:
     """The layer that computes second(first(x)); one of the two is linear."""
     n, m = first.n_inputs, second.n_outputs
     if not (isinstance(first, Linear) and isinstance(second, (Linear, Reduced))):

@@ -22,6 +22,7 @@ from quadric.pipelines._affine import (
     partly_affine,
 )
 from quadric.pipelines._operations import is_missing
+from quadric.pipelines._table import transformed
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def hidden_space(
     """The activations of the layers in `hidden`."""
 
     def reach(X: Any) -> Array:
-        Z = _transformed(steps, X) if steps else _in_order(X, fitted_names)
+        Z = transformed(steps, X) if steps else _in_order(X, fitted_names)
         return hidden.forward(Z if issparse(Z) else _real_numbers(Z)).astype(np.float64)
 
     width = hidden.n_outputs
@@ -107,13 +108,13 @@ def affine_space(
     before, after = steps[:first], steps[first:]
 
     def reach(X: Any) -> Array:
-        Z = _transformed(before, X) if before else _in_order(X, fitted_names)
+        Z = transformed(before, X) if before else _in_order(X, fitted_names)
         if not after:
             return _real_numbers(Z)
         fill = fill_values(after)
         if encoded is None:
             return _completed(Z, _used(maps, len(fill)), fill)
-        return _partly_encoded(encoded, fill, Z, _transformed(after[:1], Z if before else X))
+        return _partly_encoded(encoded, fill, Z, transformed(after[:1], Z if before else X))
 
     width = maps[0].A.shape[-1] if maps else n_inputs
     found = _output_names(before, names) if before else names
@@ -173,12 +174,6 @@ def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]
 
 
 # ---- values ----
-
-
-def _transformed(steps: Sequence[Any], X: Any) -> Any:
-    for step in steps:
-        X = step.transform(X)
-    return X.toarray() if hasattr(X, "toarray") else X
 
 
 def _in_order(X: Any, names: Sequence[str] | None) -> Any:

@@ -149,7 +149,7 @@ def boundary(model: Any, i: Any, j: Any) -> Quadric:
             f"model must choose one of several classes. This {selected.name} has "
             f"{what if selected.multilabel else f'{last!r} outputs'}; use quadrics(model)."
         )
-    first, second = _class_index(selected, i), _class_index(selected, j)
+    first, second = class_index(selected, i), class_index(selected, j)
     if first == second:
         raise ValueError(f"i and j must be different classes. Got {i!r} twice.")
     return tie(selected, first, second)
@@ -173,7 +173,7 @@ def subtract(a: Any, b: Any) -> Any:
     return np.where(np.abs(difference) <= CANCELLED * size, 0.0, difference)
 
 
-def _class_index(selected: SelectedLayer, label: Any) -> int:
+def class_index(selected: SelectedLayer, label: Any) -> int:
     """The output that belongs to a class."""
     labels = selected.labels
     if label in labels:

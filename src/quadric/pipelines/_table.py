@@ -119,6 +119,13 @@ def operations(step: Any) -> list[Operation]:
     return known.operations(step)
 
 
+def transformed(steps: Sequence[Any], X: Any) -> Any:
+    """X after all steps, as a dense array if the last one returns a sparse one."""
+    for step in steps:
+        X = step.transform(X)
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
 def width(steps: Sequence[Any], n: int) -> int:
     """Return the number of output columns for n input columns.
 

@@ -11,10 +11,12 @@ from quadric._utils.extras import require
 require("matplotlib", extra="plot", by="quadric.plotting")
 
 from quadric.plotting._boundaries import plot_boundaries, plot_prediction
-from quadric.plotting._classifier import plot_clusters, plot_eigenvectors, plot_regions
+from quadric.plotting._classifier import plot_clusters, plot_regions
 from quadric.plotting._dependence import plot_dependence
+from quadric.plotting._eigenvectors import plot_eigenvectors
 from quadric.plotting._quadrics import plot_conic, plot_slice, plot_slices, plot_surface
 from quadric.plotting._scores import plot_calibration, plot_confusion, plot_residuals
+from quadric.plotting._spectrum import plot_similarity, plot_spectrum, plot_truncation
 from quadric.plotting._style import plot_points
 from quadric.plotting._training import animate, plot_history
 
@@ -32,7 +34,10 @@ __all__ = [
     "plot_prediction",
     "plot_regions",
     "plot_residuals",
+    "plot_similarity",
     "plot_slice",
     "plot_slices",
+    "plot_spectrum",
     "plot_surface",
+    "plot_truncation",
 ]

@@ -1,19 +1,15 @@
-"""Plots of a classifier with two inputs: regions, clusters; and of one with pixels as inputs."""
+"""Plots of a classifier with two inputs: regions and clusters."""
 
 import itertools
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 
-from quadric._utils import checks
 from quadric._utils.arrays import Array
-from quadric.explain import Explanation, explain
 from quadric.explain._model import SelectedLayer, quadrics, select_layer, tie
 from quadric.geometry._conic_arcs import Window, arcs
 from quadric.network import Network
@@ -192,75 +188,3 @@ def _decision(model: Any, X: Any) -> Array:
 
                 X = pd.DataFrame(X, columns=names)
         return np.asarray(model.decision_function(X))
-
-
-def plot_image_classifier(
-    model: Any, shape: tuple[int, int], places: list[int] | None = None, columns: int = 0
-) -> Figure:
-    """The eigenvectors of each class as images; `places` are the columns of the inputs."""
-    all_pixels = places and columns == shape[0] * shape[1]
-    return plot_eigenvectors(model, shape, pixels=places if all_pixels else None)
-
-
-def plot_eigenvectors(
-    model: Any, shape: tuple[int, int], count: int = 4, *, pixels: Sequence[int] | None = None
-) -> Figure:
-    """Draw the eigenvectors of Q whose eigenvalues are largest in magnitude, one row per class.
-
-    An input that resembles an eigenvector, or its negative, raises the score of the class if the
-    eigenvalue is positive (+) and lowers it if the eigenvalue is negative (-).
-
-    Parameters
-    ----------
-    model : Explanation, or a model that `explain` accepts
-        The model.
-    shape : tuple (rows, columns)
-        Shape of the images.
-    count : int
-        Number of eigenvectors per class.
-    pixels : sequence of int, optional
-        Index of each input's pixel, counted row by row. By default, the inputs are all pixels in
-        order.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
-    count = checks.check_integer("count", count, at_least=1)
-    explanation = model if isinstance(model, Explanation) else explain(model)
-    n = len(explanation.names)
-    size = shape[0] * shape[1] if np.shape(shape) == (2,) else -1
-    pixels = list(range(size)) if pixels is None else list(pixels)
-    if len(pixels) != n or min(pixels) < 0 or max(pixels) >= size:
-        raise ValueError(f"shape must be (rows, columns) with {n} pixels in all. Got {shape}.")
-    items = explanation.classes
-    # more than five classes are drawn in two blocks, so that ten fit on a page
-    blocks = 2 if len(items) > 5 else 1
-    rows = -(-len(items) // blocks)
-    width, height = (1.15 * count + 0.7) * blocks, 1.28 * rows + 0.3
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
-    figure.suptitle(
-        "eigenvectors of Q: an image like one of these, or like its negative, raises (+) or lowers "
-        "(-) the score",
-        fontsize=9,
-    )
-    axes = [
-        row
-        for block in figure.subfigures(1, blocks, squeeze=False)[0]
-        for row in block.subplots(rows, count, squeeze=False)
-    ]
-    for item, row in zip(items, axes, strict=False):
-        for ax, value, vector in zip(row, *item.eigenvectors(count), strict=False):
-            image = np.zeros(size)
-            image[pixels] = vector * np.sign(vector[np.abs(vector).argmax()])
-            limit = float(np.abs(vector).max())
-            ax.imshow(
-                image.reshape(shape), cmap="PuOr", vmin=-limit, vmax=limit, interpolation="nearest"
-            )
-            ax.set(xticks=[], yticks=[])
-            ax.set_title(f"{value:+.2f}", fontsize=8, pad=2)
-        row[0].set_ylabel(plain(item.label), rotation=0, ha="right", va="center")
-    for ax in np.ravel(axes[len(items) :]):
-        ax.remove()
-    return figure

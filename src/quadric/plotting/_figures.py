@@ -11,6 +11,7 @@ from quadric._utils.text import first_applying
 from quadric.plotting._boundaries import plot_boundaries, plot_prediction
 from quadric.plotting._dependence import plot_dependence
 from quadric.plotting._scores import plot_calibration, plot_confusion, plot_residuals
+from quadric.plotting._spectrum import plot_similarity, plot_spectrum, plot_truncation
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,14 @@ FIGURES: dict[str, Callable[[Wanted], Figure]] = {
     "calibration": lambda w: plot_calibration(w.model, w.X, w.y),
     "confusion": _on_axes(lambda w, ax: plot_confusion(w.model, w.X, w.y, ax)),
     "residuals": lambda w: plot_residuals(w.model, w.X, w.y, target=w.target),
+    "spectrum": lambda w: plot_spectrum(w.model),
+    "similarity": _on_axes(lambda w, ax: plot_similarity(w.model, ax=ax)),
+    "truncation": _on_axes(lambda w, ax: plot_truncation(w.model, w.X, w.y, ax)),
 }
-CLASSIFIERS_ONLY = ("boundaries", "calibration", "confusion")
+CLASSIFIERS_ONLY = ("boundaries", "calibration", "confusion", "similarity")
 REGRESSORS_ONLY = ("surface", "residuals")
-NEED_TARGET = ("calibration", "confusion", "residuals")
+NEED_TARGET = ("calibration", "confusion", "residuals", "truncation")
+NEED_NO_ROWS = ("spectrum", "similarity")
 
 
 def model_figure(what: str, wanted: Wanted) -> Figure:

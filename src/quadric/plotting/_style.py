@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from quadric._utils.arrays import Array, unmasked
 from quadric._utils.text import visible
@@ -57,6 +58,13 @@ def get_ax(ax: Axes | None, *, space: bool = False) -> Any:
 
     _, ax = pyplot.subplots(subplot_kw={"projection": "3d"} if space else {}, layout="constrained")
     return ax
+
+
+def get_figure(figure: Any, width: float, height: float) -> Any:
+    """The given figure or part of one, or a new figure of this size in inches."""
+    if figure is not None:
+        return figure
+    return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
 def show_window(ax: Any, window: Window) -> None:

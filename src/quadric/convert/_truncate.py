@@ -1,0 +1,236 @@
+"""Keep the strongest eigenvectors of a quadratic layer: low rank, and cheap to evaluate."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from quadric._utils import checks
+from quadric._utils.arrays import FLOAT64, Array, as_inputs
+from quadric._utils.memory import check_limit
+from quadric.convert._fold import affine_layers, compose, fold_to_one_layer
+from quadric.convert._score import Score
+from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.network import Network
+from quadric.pipelines._table import transformed
+
+BLOCK = 16  # eigenvectors of each output that are evaluated at once
+
+
+def truncate(
+    model: Any,
+    rank: int | Sequence[int] | None = None,
+    *,
+    tolerance: float | None = None,
+    X: Any = None,
+    y: Any = None,
+) -> Network:
+    """Keep the eigenvectors of Q with the largest eigenvalues, as a network that costs less.
+
+    Each output x'Qx + w'x + b becomes the sum of lambda (v'x)² over the kept eigenvectors, plus
+    w'x + b. A reduced neuron computes each of the products, and a linear layer adds them. For n
+    inputs, a prediction costs O(n rank) instead of O(n²) for each output.
+
+    Parameters
+    ----------
+    model : Network, layer, fitted estimator, Pipeline or torch.nn.Module
+        A model that folds to one quadratic layer; see `fold`.
+    rank : int or sequence of int, optional
+        The number of eigenvectors to keep, for all outputs or for each. The number of inputs keeps
+        all of them, and 0 keeps only the linear part.
+    tolerance : float, optional
+        Instead of `rank`: the accepted loss of accuracy on X and y, such as 0.01 for one percentage
+        point. The smallest common rank within it is found first, and is then lowered for single
+        outputs as long as the accuracy allows. For a regressor, it is the accepted loss of R².
+    X : array or table of shape (n_samples, n_features), optional
+        Inputs, in the form that the model accepts. Required with `tolerance`.
+    y : array of shape (n_samples,), optional
+        The true classes or numbers. For a Network, classes are numbers of outputs, from 0.
+
+    Returns
+    -------
+    Network
+        A reduced and a linear layer with the output activation of the model, in float64. It has the
+        inputs of the model (for a pipeline, the raw features), and can be trained further.
+
+    Notes
+    -----
+    The eigenvectors of a pipeline are those in the scaled features, because the size of an
+    eigenvalue depends on the units. The affine steps are then folded into the reduced layer. The
+    ranks of the outputs are ``np.count_nonzero(network.layers[1].W, axis=1) - 1``.
+
+    Examples
+    --------
+    >>> net = Network.create(20, [("quadratic", 3, "softmax")], rng=0)
+    >>> truncate(net, 4)
+    Network(20 -> reduced 15 identity, linear 3 softmax; float64)
+    """
+    if (rank is None) == (tolerance is None):
+        raise TypeError("truncate needs exactly one of rank and tolerance.")
+    steps, estimator, folded = fold_to_one_layer(model)
+    layers = affine_layers(steps)
+    parts = Eigenparts(folded.layers[0])
+    if tolerance is None:
+        ranks = _checked_ranks(rank, parts)
+    else:
+        tolerance = checks.check_number("tolerance", tolerance, at_least=0)
+        if X is None or y is None:
+            raise TypeError("tolerance needs X and y, on which the accuracy is measured.")
+        Z = _inputs(steps, folded, X)
+        ranks = _lowest_ranks(parts, Z, Score.of(estimator, folded, y, len(Z)), tolerance)
+    reduced, total = parts.reduced(ranks)
+    for layer in reversed(layers):
+        reduced = compose(layer, reduced)
+    return Network([reduced, total], ["identity", folded.activations[0]])
+
+
+def truncation_scores(
+    model: Any, X: Any, y: Any, ranks: Sequence[int] | None = None
+) -> tuple[Array, Array]:
+    """Compute the accuracy of a model, or R² of a regressor, truncated to each of several ranks.
+
+    Parameters
+    ----------
+    model : Network, layer, fitted estimator, Pipeline or torch.nn.Module
+        A model that folds to one quadratic layer; see `fold`.
+    X : array or table of shape (n_samples, n_features)
+        Inputs, as in `truncate`.
+    y : array of shape (n_samples,)
+        The true classes or numbers, as in `truncate`.
+    ranks : sequence of int, optional
+        The numbers of eigenvectors that all outputs keep. By default, 0, 1, ... up to the number of
+        inputs.
+
+    Returns
+    -------
+    ranks : array of shape (n_ranks,)
+        The ranks, in ascending order.
+    scores : array of shape (n_ranks,)
+        The score for each rank.
+    """
+    found, scores, _ = scored_truncations(model, X, y, ranks)
+    return found, scores
+
+
+def scored_truncations(
+    model: Any, X: Any, y: Any, ranks: Sequence[int] | None
+) -> tuple[Array, Array, str]:
+    """The ranks, their scores and the name of the score; see `truncation_scores`."""
+    steps, estimator, folded = fold_to_one_layer(model)
+    parts = Eigenparts(folded.layers[0])
+    given = range(parts.n + 1) if ranks is None else ranks
+    wanted = sorted({checks.check_integer("ranks", rank, at_least=0) for rank in given})
+    if not wanted or wanted[-1] > parts.n:
+        raise ValueError(f"ranks must hold whole numbers up to {parts.n}, the number of inputs.")
+    Z = _inputs(steps, folded, X)
+    score = Score.of(estimator, folded, y, len(Z))
+    scores, z = [], parts.linear(Z)
+    for rank, more in enumerate(parts.terms(Z, wanted[-1])):
+        if rank in wanted:
+            scores.append(score(z))
+        z = z + more
+    return np.array(wanted), np.array([*scores, score(z)]), score.name
+
+
+def eigenpairs(Q: Array) -> tuple[Array, Array]:
+    """Eigenvalues by decreasing magnitude, and eigenvectors as rows; for a stack of matrices.
+
+    The largest component of an eigenvector is positive.
+    """
+    values, P = np.linalg.eigh(Q)
+    order = np.argsort(-np.abs(values), axis=-1, kind="stable")
+    values = np.take_along_axis(values, order, axis=-1)
+    vectors = np.take_along_axis(P.swapaxes(-1, -2), order[..., None], axis=-2)
+    largest = np.abs(vectors).argmax(axis=-1, keepdims=True)
+    return values, vectors * np.sign(np.take_along_axis(vectors, largest, axis=-1))
+
+
+class Eigenparts:
+    """The outputs of a quadratic layer as sums of lambda (v'x)² and a linear part."""
+
+    def __init__(self, layer: Layer) -> None:
+        assert isinstance(layer, Quadratic)
+        self.layer, (self.m, self.n) = layer, layer.W.shape
+        check_limit(
+            4 * 8 * self.m * self.n**2,
+            f"the eigenvectors of {self.m:,} outputs with {self.n:,} inputs",
+            "Use a model with fewer inputs.",
+        )
+        self.values, self.vectors = eigenpairs(layer.Q)
+
+    def linear(self, Z: Array) -> Array:
+        """w'x + b for each row and output."""
+        return np.asarray(Z @ self.layer.W.T + self.layer.b)
+
+    def terms(self, Z: Array, rank: int) -> Iterator[Array]:
+        """Yield the term of each output's next eigenvector, shape (n_samples, m), up to `rank`."""
+        for start in range(0, rank, BLOCK):
+            end = min(start + BLOCK, rank)
+            V = self.vectors[:, start:end].reshape(-1, self.n)
+            squares = (Z @ V.T).reshape(len(Z), self.m, end - start) ** 2
+            yield from np.moveaxis(self.values[:, start:end] * squares, 2, 0)
+
+    def reduced(self, ranks: Sequence[int]) -> tuple[Layer, Linear]:
+        """The reduced layer with the kept eigenvectors, and the layer that adds its neurons.
+
+        lambda (v'x)² is computed as ±(s'x)(s'x) with s = sqrt(|lambda|) v, so that both factors
+        have the same size, which helps further training. The linear part is (w'x + b)·1.
+        """
+        kept = [(k, r) for k in range(self.m) for r in range(ranks[k])]
+        k, r = np.array(kept, dtype=int).reshape(-1, 2).T
+        values = self.values[k, r]
+        S = np.sqrt(np.abs(values))[:, None] * self.vectors[k, r]
+        zero, one, none = np.zeros(len(S)), np.ones(self.m), np.zeros((self.m, self.n))
+        product = Reduced(
+            np.vstack([S, self.layer.W]),
+            np.concatenate([zero, self.layer.b]),
+            np.vstack([S, none]),
+            np.concatenate([zero, one]),
+        )
+        signs = np.zeros((self.m, len(S)))
+        signs[k, np.arange(len(S))] = np.where(values < 0, -1.0, 1.0)
+        return product, Linear(np.hstack([signs, np.eye(self.m)]), np.zeros(self.m))
+
+
+def _lowest_ranks(parts: Eigenparts, Z: Array, score: Score, tolerance: float) -> list[int]:
+    """The smallest common rank within the tolerance, lowered for each output while possible."""
+    wanted = score(parts.layer.forward(Z)[0]) - tolerance
+    z, terms = parts.linear(Z), []
+    for term in parts.terms(Z, parts.n):
+        if score(z) >= wanted:
+            break
+        z = z + term
+        terms.append(term)
+        check_limit(
+            8 * len(terms) * term.size, f"{len(terms)} terms of all rows", "Give fewer rows."
+        )
+    ranks = [len(terms)] * parts.m
+    lowered = True
+    while lowered:
+        lowered = False
+        last = [abs(parts.values[k, rank - 1]) if rank else 0.0 for k, rank in enumerate(ranks)]
+        for k in np.argsort(last, kind="stable"):
+            if not ranks[k]:
+                continue
+            fewer = z.copy()
+            fewer[:, k] -= terms[ranks[k] - 1][:, k]
+            if score(fewer) >= wanted:
+                z, lowered = fewer, True
+                ranks[k] -= 1
+    return ranks
+
+
+def _inputs(steps: Sequence[Any], network: Network, X: Any) -> Array:
+    Z = as_inputs("X", transformed(steps, X), network.n_inputs, FLOAT64)
+    return Z.toarray() if hasattr(Z, "toarray") else Z
+
+
+def _checked_ranks(rank: Any, parts: Eigenparts) -> list[int]:
+    given = [rank] * parts.m if np.ndim(rank) == 0 else list(rank)
+    ranks = [checks.check_integer("rank", one, at_least=0) for one in given]
+    if len(ranks) != parts.m or max(ranks) > parts.n:
+        raise ValueError(
+            f"rank must be one number or one for each of the {parts.m} outputs, up to {parts.n}, "
+            f"the number of inputs. Got {rank!r} instead."
+        )
+    return ranks

@@ -1,0 +1,97 @@
+"""The interaction matrices Q of a model that folds to one quadratic layer."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quadric._utils import checks
+from quadric._utils.arrays import Array
+from quadric._utils.memory import check_limit
+from quadric.convert._fold import fold_to_one_layer
+from quadric.explain._coordinates import affine_space
+from quadric.explain._meaning import outputs, uses_softmax
+from quadric.explain._model import SelectedLayer, class_index, subtract, tie
+
+
+class Interactions(NamedTuple):
+    """The matrices Q of the outputs, shape (m, n, n), and what they refer to."""
+
+    Q: Array
+    labels: list[Any]
+    names: list[str]
+    note: str
+
+
+def interactions(
+    model: Any,
+    *,
+    between: tuple[Any, Any] | None = None,
+    centered: bool | None = None,
+    units: str = "inputs",
+) -> Interactions:
+    """The matrices Q of a model that folds to one layer; the arguments are those of `spectrum`."""
+    checks.check_choice("units", units, ("inputs", "scaled"))
+    selected = _selected(model)
+    if centered is None:
+        centered = uses_softmax(selected)
+    checks.check_flag("centered", centered)
+    Q, W, b = selected.functions()
+    labels = [label for label, _ in outputs(selected, len(b), "y")]
+    if selected.chooses_a_class and selected.classes is None and len(b) > 1:
+        labels = selected.labels
+    note = selected.space.note.replace("The equations are", "The eigenvectors are")
+    if units == "scaled":
+        note = "The eigenvectors are in the inputs, each measured in its standard deviations."
+    if between is not None:
+        i, j = _two_classes(selected, between)
+        surfaces = [tie(selected, i, j)]
+        labels = [f"{selected.labels[i]} - {selected.labels[j]}"]
+    else:
+        if centered and len(b) > 1:
+            Q = subtract(Q, Q.mean(axis=0))
+            note += " The mean Q of all outputs is subtracted."
+        surfaces = selected.surfaces(Q, W, b)
+    Q = np.stack([surface.Q for surface in surfaces])
+    if units == "scaled":
+        if selected.space.typical is None:
+            raise ValueError(
+                "units='scaled' needs a Pipeline whose first step is a scaler. Use units='inputs'."
+            )
+        sizes = selected.space.typical[1]
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        Q = Q * np.outer(sizes, sizes)
+    return Interactions(Q, labels, selected.space.names, note)
+
+
+def _two_classes(selected: SelectedLayer, between: Any) -> tuple[int, int]:
+    """The outputs of two classes; a model with one logistic output has two classes."""
+    classes = selected.network.n_outputs > 1 or selected.chooses_a_class
+    pair = list(between) if isinstance(between, (tuple, list)) else []
+    if classes and len(pair) == 2:
+        i, j = (class_index(selected, label) for label in pair)
+        if i != j:
+            return i, j
+    raise ValueError(
+        f"between must hold two different classes of the model, {selected.labels}. "
+        f"Got {between!r} instead."
+    )
+
+
+def _selected(model: Any) -> SelectedLayer:
+    """The only layer of a folded model."""
+    steps, estimator, folded = fold_to_one_layer(model)
+    n, m = folded.n_inputs, folded.n_outputs
+    check_limit(
+        5 * 8 * m * n * n,
+        f"the eigenvectors of {m:,} outputs with {n:,} inputs",
+        "Use a model with fewer inputs.",
+    )
+    space = affine_space(steps, (), n, None, getattr(model, "feature_names_in_", None))
+    return SelectedLayer(
+        type(estimator).__name__,
+        folded,
+        0,
+        getattr(estimator, "classes_", None),
+        bool(getattr(estimator, "_is_multilabel", False)),
+        space,
+    )
