@@ -1,5 +1,7 @@
 """Plots of models with any number of inputs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -8,15 +10,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from quadric import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric.explain import boundary, explain
 from quadric.plotting import (
     plot_boundaries,
     plot_calibration,
     plot_confusion,
     plot_dependence,
+    plot_eigenvectors,
+    plot_importances,
     plot_points,
     plot_prediction,
     plot_regions,
     plot_residuals,
+    plot_slices,
 )
 from quadric.plotting._model_slice import slice_model
 
@@ -136,3 +142,50 @@ def test_arguments_that_do_not_suit_the_model(model, ax):
         plot_boundaries(model, X, Y, ax, inputs=["x1", "x1"])
     with pytest.raises(ValueError, match="classes must hold two or more of setosa"):
         plot_boundaries(model, X, Y, ax, classes=["setosa"])
+
+
+def test_bars_of_importances_add_up_to_the_totals(model, ax):
+    explanation = explain(model, X)
+    assert plot_importances(explanation, ax, top=3) is ax
+    widths = np.array([[bar.get_width() for bar in part] for part in ax.containers])
+    totals = [100 * one.total for one in explanation.importances[:3]]
+    assert np.allclose(widths.sum(axis=0), totals)
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        one.name for one in explanation.importances[:3]
+    ]
+    assert texts(ax) == ["linear", "squared", "interactions"]
+
+
+def test_negative_importances_are_drawn_to_the_left_of_zero(ax):
+    explanation = explain(QuadraticLogisticRegression().fit(X, Y), X)
+    one = replace(explanation.importances[0], linear=0.5, squared=-0.2, interactions=-0.1)
+    plot_importances(replace(explanation, importances=[one]), ax)
+    bars = [part[0] for part in ax.containers]
+    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars]
+    assert np.allclose(ends, [(0, 50), (0, -20), (-20, -30)])
+
+
+def test_importances_need_a_single_layer(ax):
+    model = QuadraticClassifier((4,), random_state=0, max_iter=20).fit(X, Y)
+    with pytest.raises(ValueError, match="After a hidden layer, use plot_dependence"):
+        plot_importances(explain(model), ax)
+
+
+def test_plots_with_several_axes_are_drawn_on_a_given_figure(model):
+    regressor = QuadraticRegressor((), random_state=0).fit(X[:, :3], X[:, 3])
+    draw = [
+        lambda figure: plot_slices(boundary(model, "setosa", "virginica"), figure=figure),
+        lambda figure: plot_dependence(model, X, figure=figure),
+        lambda figure: plot_eigenvectors(model, (2, 2), figure=figure),
+        lambda figure: plot_calibration(model, X, Y, figure=figure),
+        lambda figure: plot_residuals(regressor, X[:, :3], X[:, 3], figure=figure),
+    ]
+    for one in draw:
+        figure = Figure(figsize=(7, 3), layout="constrained")
+        assert one(figure) is figure
+        assert figure.axes
+        assert figure.get_size_inches().tolist() == [7, 3]
+        whole = Figure()
+        part = whole.subfigures(1, 2)[0]
+        assert one(part) is part
+        assert whole.axes

@@ -1,9 +1,10 @@
 """Plots of models and quadrics with matplotlib.
 
-Functions that draw one plot take an `ax` and return it; functions that draw several return a
-figure. The package may import everything below it in the architecture; the curves and meshes
-themselves come from `quadric.geometry`. Start with `_quadrics.py` and `_classifier.py`;
-`_boundaries.py` draws models with any number of inputs in the planes of `_model_slice.py`.
+Functions that draw one plot take an `ax` and return it; functions that draw several take a
+`figure` and return it. The classes have the colors in `COLORS`, in order. The package may import
+everything below it in the architecture; the curves and meshes themselves come from
+`quadric.geometry`. Start with `_quadrics.py` and `_classifier.py`; `_boundaries.py` draws models
+with any number of inputs in the planes of `_model_slice.py`.
 """
 
 from quadric._utils.extras import require
@@ -14,13 +15,15 @@ from quadric.plotting._boundaries import plot_boundaries, plot_prediction
 from quadric.plotting._classifier import plot_clusters, plot_regions
 from quadric.plotting._dependence import plot_dependence
 from quadric.plotting._eigenvectors import plot_eigenvectors
+from quadric.plotting._importances import plot_importances
 from quadric.plotting._quadrics import plot_conic, plot_slice, plot_slices, plot_surface
 from quadric.plotting._scores import plot_calibration, plot_confusion, plot_residuals
 from quadric.plotting._spectrum import plot_similarity, plot_spectrum, plot_truncation
-from quadric.plotting._style import plot_points
+from quadric.plotting._style import COLORS, plot_points
 from quadric.plotting._training import animate, plot_history
 
 __all__ = [
+    "COLORS",
     "animate",
     "plot_boundaries",
     "plot_calibration",
@@ -30,6 +33,7 @@ __all__ = [
     "plot_dependence",
     "plot_eigenvectors",
     "plot_history",
+    "plot_importances",
     "plot_points",
     "plot_prediction",
     "plot_regions",

@@ -17,7 +17,7 @@ from quadric.explain._dependence import (
     mean_predictions,
     written,
 )
-from quadric.plotting._style import DASHES, color_of, plain
+from quadric.plotting._style import DASHES, color_of, get_figure, plain
 
 INPUTS = 4
 INTERACTIONS = 2
@@ -26,7 +26,7 @@ MOST_LINES = 7
 WEAK = 0.01  # times the variation of the prediction; weaker interactions are not drawn
 
 
-def plot_dependence(model: Any, X: Any, *, target: str = "y") -> Figure:
+def plot_dependence(model: Any, X: Any, *, target: str = "y", figure: Any = None) -> Figure:
     """Draw how the mean prediction depends on the strongest inputs and interactions.
 
     The upper plots show the prediction, averaged over the data, if one input is set to a value.
@@ -40,6 +40,8 @@ def plot_dependence(model: Any, X: Any, *, target: str = "y") -> Figure:
         Data, in the form that the model accepts.
     target : str
         Name of the predicted number.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def plot_dependence(model: Any, X: Any, *, target: str = "y") -> Figure:
     curves = [dependence(model, X, [name], size=25, target=target) for name in names]
     pairs = _strongest_pairs(model, X, names, target)
     rows = 2 if pairs else 1
-    figure = Figure(figsize=(3.1 * max(len(names), 2), 3.2 * rows), layout="constrained", dpi=150)
+    figure = get_figure(figure, 3.1 * max(len(names), 2), 3.2 * rows)
     upper, *lower = figure.subfigures(rows, 1, squeeze=False)[:, 0]
     upper.suptitle("Mean prediction if one input is set to a value", fontsize=10)
     axes = upper.subplots(1, len(curves), squeeze=False, sharey=True)[0]

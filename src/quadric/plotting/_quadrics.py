@@ -20,6 +20,7 @@ from quadric.plotting._style import (
     BOUNDARY,
     color_of,
     get_ax,
+    get_figure,
     get_window,
     plain,
     plot_points,
@@ -244,6 +245,7 @@ def plot_slices(
     X: Any = None,
     y: Any = None,
     outline: bool = False,
+    figure: Any = None,
 ) -> Figure:
     """Draw several slices of a surface side by side.
 
@@ -258,6 +260,8 @@ def plot_slices(
         q_ij x_i x_j.
     names, X, y, outline : optional
         As in `plot_slice`.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
 
     Returns
     -------
@@ -273,7 +277,7 @@ def plot_slices(
         raise ValueError(f"pairs must hold 1 to {MAX_PANELS} pairs. Got {len(pairs)}.")
     columns = min(3, len(pairs))
     rows = -(-len(pairs) // columns)
-    figure = Figure(figsize=(3.6 * columns, 3.4 * rows), layout="constrained", dpi=150)
+    figure = get_figure(figure, 3.6 * columns, 3.4 * rows)
     for k, pair in enumerate(pairs):
         ax = figure.add_subplot(rows, columns, k + 1)
         plot_slice(surface, pair, at, ax, names=names, X=X, y=y, outline=outline)

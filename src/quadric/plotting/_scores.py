@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quadric._utils.arrays import Array
-from quadric.plotting._style import BOUNDARY, color_of, get_ax, marker_of, plain
+from quadric.plotting._style import BOUNDARY, color_of, get_ax, get_figure, marker_of, plain
 
 BINS = 10
 MOST_NUMBERS = 15  # classes up to which a confusion matrix shows its numbers
@@ -16,7 +16,7 @@ MOST_LINES = 7
 MOST_POINTS = 5000
 
 
-def plot_calibration(model: Any, X: Any, y: Any) -> Figure:
+def plot_calibration(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figure:
     """Draw how often a class occurs against its predicted probability.
 
     Rows are sorted into ten bins with equal numbers of rows. On the diagonal, the probabilities
@@ -30,20 +30,23 @@ def plot_calibration(model: Any, X: Any, y: Any) -> Figure:
         Data, preferably not used in training.
     y : array of shape (n_samples,)
         The true classes.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure.
     """
-    return calibration_figure(np.asarray(model.predict_proba(X)), y, list(model.classes_))
+    P = np.asarray(model.predict_proba(X))
+    return calibration_figure(P, y, list(model.classes_), figure)
 
 
-def calibration_figure(P: Array, y: Any, labels: Sequence[Any]) -> Figure:
+def calibration_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = None) -> Figure:
     """Draw the calibration of probabilities, one column per class."""
     y = np.asarray(y)
     shown = [1] if len(labels) == 2 else list(range(len(labels)))[:MOST_LINES]
-    figure = Figure(figsize=(5.2, 5.6), layout="constrained", dpi=150)
+    figure = get_figure(figure, 5.2, 5.6)
     ax, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
     ax.plot([0, 1], [0, 1], "--", color=BOUNDARY, linewidth=1, label="perfectly calibrated")
     for k in shown:
@@ -124,7 +127,7 @@ def plot_confusion(model: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_residuals(model: Any, X: Any, y: Any, *, target: str = "y") -> Figure:
+def plot_residuals(model: Any, X: Any, y: Any, *, target: str = "y", figure: Any = None) -> Figure:
     """Draw the true values and the residuals against the predicted values.
 
     Parameters
@@ -137,22 +140,24 @@ def plot_residuals(model: Any, X: Any, y: Any, *, target: str = "y") -> Figure:
         The true values.
     target : str
         Name of the predicted number.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure.
     """
-    return residuals_figure(np.asarray(model.predict(X), dtype=float), y, target)
+    return residuals_figure(np.asarray(model.predict(X), dtype=float), y, target, figure)
 
 
-def residuals_figure(predicted: Array, y: Any, target: str) -> Figure:
+def residuals_figure(predicted: Array, y: Any, target: str, figure: Any = None) -> Figure:
     """Draw the true values and the residuals of predicted numbers."""
     y = np.asarray(y, dtype=float)
     if predicted.shape != y.shape or y.ndim != 1:
         raise ValueError(f"y must have shape (n_samples,). Got {y.shape}.")
     residuals, name = y - predicted, plain(target)
-    figure = Figure(figsize=(9, 4.2), layout="constrained", dpi=150)
+    figure = get_figure(figure, 9, 4.2)
     left, right = figure.subplots(1, 2)
     dots = {"s": 12, "c": color_of(0), "alpha": 0.6, "linewidths": 0}
     some = slice(None, None, max(1, len(y) // MOST_POINTS))
