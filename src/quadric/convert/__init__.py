@@ -4,7 +4,8 @@ This package may import `network`, `core` and `geometry`, and `pipelines` for sc
 converts one family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic
 regression), `_layers.py` (kinds of neurons), `_fold.py` (several layers into one) and
 `_bilinear.py` (the matrices of a bilinear block). `_truncate.py` keeps the strongest eigenvectors
-of a folded layer. `_separation.py` builds a network from the smallest ellipsoids around classes.
+of a folded layer. `_separation.py` builds a network from the smallest ellipsoids around classes
+(`quadric.separate`), and finds a quadric that separates two classes or proves that there is none.
 """
 
 from quadric.convert._bilinear import fold_bilinear
@@ -17,9 +18,11 @@ from quadric.convert._models import (
     from_qda,
     to_polynomial_logistic,
 )
+from quadric.convert._separation import QuadricSeparation, separating_quadric
 from quadric.convert._truncate import truncate, truncation_scores
 
 __all__ = [
+    "QuadricSeparation",
     "Reduction",
     "fold",
     "fold_bilinear",
@@ -27,6 +30,7 @@ __all__ = [
     "from_gaussians",
     "from_polynomial_logistic",
     "from_qda",
+    "separating_quadric",
     "to_polynomial_logistic",
     "to_quadratic",
     "to_reduced",
