@@ -27,4 +27,5 @@ for k, (diagonal, w, b) in enumerate(shapes):
     plot_surface(surface, ax, extent=2.0, color=COLORS[k], alpha=0.75)
     ax.set_title(f"{surface.kind}\n{surface.equation(precision=2)}", fontsize=9)
     ax.tick_params(labelsize=7)
+    ax.xaxis.labelpad = ax.yaxis.labelpad = -4
 fig.suptitle("Each of these surfaces is the boundary of one quadratic neuron")

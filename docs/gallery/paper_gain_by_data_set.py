@@ -11,9 +11,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
+import quadric
 from quadric.plotting import COLORS
 
-text = (Path(__file__).resolve().parents[2] / "results" / "defaults.md").read_text()
+root = Path(quadric.__file__).parents[2]  # a clone of the repository
+text = (root / "results" / "defaults.md").read_text()
 table = text.split("## Classification: accuracy")[1].split("| **mean rank**")[0]
 rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in table.splitlines()]
 header, _, *rows = [row for row in rows if row]
@@ -23,8 +25,8 @@ order = np.argsort(scores[:, 2] - scores[:, 0])
 names = [rows[k][0] for k in order]
 linear, products, chosen = scores[order].T
 
-fig, ax = plt.subplots(figsize=(7.5, 7.5), layout="constrained")
 y = np.arange(len(names))
+fig, ax = plt.subplots(figsize=(7.5, 7.5), layout="constrained")
 ax.hlines(y, linear, chosen, color="#BBBBBB", linewidth=2, zorder=1)
 ax.plot(linear, y, "o", color=COLORS[0], label="linear layer")
 ax.plot(products, y, "s", color=COLORS[1], markersize=5, label="quadratic layer")

@@ -11,9 +11,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
+import quadric
 from quadric.plotting import COLORS
 
-root = Path(__file__).resolve().parents[2]
+root = Path(quadric.__file__).parents[2]  # a clone of the repository
 rows = list(csv.DictReader((root / "results" / "mnist.csv").read_text().splitlines()))
 names = {"ann": "linear", "rpqnn": "reduced", "qnn": "quadratic"}
 
