@@ -1,0 +1,75 @@
+"""The notebooks of the tutorials are stored without outputs, run, and end with what to do next."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+
+DOCS = Path(__file__).parents[2] / "docs"
+NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
+NEEDS = {"04_quadratic_head_on_a_cnn": "torch", "05_reproduce_the_paper": "distributed"}
+LINK = re.compile(r"\]\(([^)#]+)")
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def test_there_are_five_tutorials():
+    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
+
+
+@every_notebook
+def test_a_notebook_is_stored_without_outputs(path):
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in notebook.cells:
+        assert cell.id
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+@every_notebook
+def test_a_notebook_is_a_lesson(path):
+    cells = read(path).cells
+    assert cells[0].source.startswith("# ")
+    assert "## What to do next" in cells[-1].source
+    in_a_row = 0
+    for cell in cells:  # text comes before the code, at most two cells of code in a row
+        in_a_row = in_a_row + 1 if cell.cell_type == "code" else 0
+        assert in_a_row <= 2
+
+
+@every_notebook
+def test_links_lead_to_existing_pages(path):
+    text = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    targets = LINK.findall(text)
+    assert targets
+    for target in targets:
+        page = path.parent / target
+        # the page of a notebook has its name
+        assert page.exists() or page.with_suffix(".ipynb") in NOTEBOOKS, target
+
+
+@pytest.mark.slow
+@pytest.mark.sample(1)
+@every_notebook
+def test_a_notebook_runs(path, tmp_path):
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("matplotlib")
+    if path.stem in NEEDS:
+        pytest.importorskip(NEEDS[path.stem])
+    notebook = read(path)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in code)
+    shown = [out for cell in code for out in cell.outputs if "image/png" in out.get("data", {})]
+    assert shown or path.stem.startswith("05")
