@@ -172,7 +172,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
 class QuadricSeparation:
     """Whether one quadric separates two classes, with a proof in either case.
 
-    Attributes
+    Parameters
     ----------
     quadric : Quadric or None
         A quadric that is positive on the second class and negative on the first, with the widest
