@@ -19,7 +19,7 @@ shapes = [  # the diagonal of Q, w, b
     ([0.8, -0.8, 0.0], [0, 0, -1], 0.0),
     ([1.0, 1.0, -1.0], [0, 0, 0], 0.0),
 ]
-fig = plt.figure(figsize=(9, 7), layout="constrained")
+fig = plt.figure(figsize=(9, 7.2), layout="constrained")
 fig.get_layout_engine().set(h_pad=0.12)
 for k, (diagonal, w, b) in enumerate(shapes):
     ax = fig.add_subplot(2, 3, k + 1, projection="3d")
@@ -27,5 +27,6 @@ for k, (diagonal, w, b) in enumerate(shapes):
     plot_surface(surface, ax, extent=2.0, color=COLORS[k], alpha=0.75)
     ax.set_title(f"{surface.kind}\n{surface.equation(precision=2)}", fontsize=9)
     ax.tick_params(labelsize=7)
-    ax.xaxis.labelpad = ax.yaxis.labelpad = -4
+    ax.xaxis.labelpad = ax.yaxis.labelpad = 0
+    ax.zaxis.labelpad = -3
 fig.suptitle("Each of these surfaces is the boundary of one quadratic neuron")
