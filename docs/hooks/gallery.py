@@ -1,0 +1,78 @@
+"""Run the scripts in docs/gallery/ and show their pictures with the code.
+
+The docstring of a script is the title, an empty line and a description. Its code makes one
+matplotlib figure.
+"""
+
+import ast
+import io
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+WIDTH = 1400  # pixels of a picture
+INTRODUCTION = """# Gallery
+
+Pictures made with quadric. Click on a picture for its code.
+
+<div class="gallery" markdown>
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add a page and a picture for every script, and the page with all pictures."""
+    scripts = sorted((Path(config.docs_dir) / "gallery").glob("*.py"))
+    entries = []
+    for script in scripts:
+        title, description, code = parts(script.read_text())
+        page = (
+            f"# {title}\n\n{description}\n\n![{title}]({script.stem}.png)\n\n```python\n{code}```\n"
+        )
+        files.append(File.generated(config, f"gallery/{script.stem}.md", content=page))
+        files.append(File.generated(config, f"gallery/{script.stem}.png", content=drawn(script)))
+        entries.append(f"[![]({script.stem}.png) {title}]({script.stem}.md)\n")
+    content = "\n".join([INTRODUCTION, *entries, "</div>\n"])
+    files.append(File.generated(config, "gallery/index.md", content=content))
+
+
+def parts(source: str) -> tuple[str, str, str]:
+    """Split a script into the title and the description of its docstring, and its code."""
+    tree = ast.parse(source)
+    title, _, description = (ast.get_docstring(tree) or "").partition("\n")
+    if not title:
+        raise ValueError("A gallery script must begin with a docstring: title, description.")
+    lines = source.splitlines(keepends=True)
+    return (
+        title.rstrip("."),
+        description.strip(),
+        "".join(lines[tree.body[0].end_lineno :]).lstrip(),
+    )
+
+
+def drawn(script: Path) -> bytes:
+    """Run a script in an empty directory and return its figure as PNG."""
+    plt.close("all")
+    plt.switch_backend("Agg")
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as directory, plt.rc_context():
+        os.chdir(directory)
+        try:
+            with warnings.catch_warnings():
+                # plt.show() does nothing without a screen
+                warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
+                exec(compile(script.read_text(), script, "exec"), {"__name__": "__main__"})
+        finally:
+            os.chdir(before)
+        if len(plt.get_fignums()) != 1:
+            found = len(plt.get_fignums())
+            raise ValueError(f"{script.name} must make one figure. It makes {found}.")
+        figure = plt.gcf()
+        picture = io.BytesIO()
+        figure.savefig(picture, dpi=WIDTH / figure.get_figwidth(), facecolor="white")
+        plt.close(figure)
+    return picture.getvalue()
