@@ -24,8 +24,8 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 def with_mathml(content: str) -> str:
     r"""Return HTML with MathML instead of LaTeX.
 
-    >>> with_mathml(r'<span class="arithmatex">\(a\)</span>')
-    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>a</mi></mrow></math>'
+    >>> with_mathml(r'<span class="arithmatex">\(a\)</span>').partition("display")[2]
+    '="inline"><mrow><mi>a</mi></mrow></math>'
     """
 
     def replace(match: re.Match[str]) -> str:

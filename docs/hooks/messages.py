@@ -20,8 +20,8 @@ INTRODUCTION = """# Errors and warnings
 
 Errors that programs may want to catch have their own classes in
 [`quadric.errors`](quadric.errors.md). Facts, such as the epoch or the number of bytes, are
-attributes of the exception. Invalid arguments raise `ValueError` or `TypeError`, as in scikit-learn.
-A message names the argument, what was expected, what was given and what to do next.
+attributes of the exception. Invalid arguments raise `ValueError` or `TypeError`, as in
+scikit-learn. A message names the argument, what was expected, what was given and what to do next.
 
 | class | is a | meaning |
 |---|---|---|

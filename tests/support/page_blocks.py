@@ -1,9 +1,10 @@
 """Code blocks of documentation pages, and running them in order.
 
-A page with the line `<!-- blocks run in order -->` is a session: its Python blocks share a namespace,
-its shell blocks run, and all of them share a directory. A text block that directly follows a block is
-what it prints. This module needs only the standard library, so that a new environment can run it:
-`python -m tests.support.page_blocks docs/tour.md`, in the directory for the files.
+A page with the line `<!-- blocks run in order -->` is a session: its Python blocks share a
+namespace, its shell blocks run, and all of them share a directory. A text block that directly
+follows a block is what it prints. This module needs only the standard library, so that a new
+environment can run it: `python -m tests.support.page_blocks docs/tour.md`, in the directory for the
+files.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 IN_ORDER = "<!-- blocks run in order -->"
@@ -20,11 +22,10 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def blocks(text):
     """Return language, code and shown output ('' without a text block) of Python and sh blocks."""
-    found = BLOCK.findall(text)
-    following = [*found[1:], ("", "")]
+    found = [*BLOCK.findall(text), ("", "")]
     return [
         (language, code, output if kind == "text" else "")
-        for (language, code), (kind, output) in zip(found, following, strict=True)
+        for (language, code), (kind, output) in pairwise(found)
         if language in ("python", "sh")
     ]
 
