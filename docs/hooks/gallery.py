@@ -60,6 +60,7 @@ def drawn(script: Path) -> bytes:
     plt.close("all")
     plt.switch_backend("Agg")
     source = DRAFT if "QUADRIC_DRAFT" in os.environ else script.read_text()
+    scope = {"__name__": "__main__", "__file__": str(script)}
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as directory, plt.rc_context():
         os.chdir(directory)
@@ -67,7 +68,7 @@ def drawn(script: Path) -> bytes:
             with warnings.catch_warnings():
                 # plt.show() does nothing without a screen
                 warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
-                exec(compile(source, script, "exec"), {"__name__": "__main__"})
+                exec(compile(source, script, "exec"), scope)
         finally:
             os.chdir(before)
         if len(plt.get_fignums()) != 1:
