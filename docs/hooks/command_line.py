@@ -1,6 +1,7 @@
 """Write the reference of the command line from the typer application."""
 
 import html
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,7 @@ def section(found: tuple[str, Any, Any]) -> str:
     """Return the text about one command: description, usage, arguments, options and examples."""
     name, command, context = found
     usage = " ".join([name, *command.collect_usage_pieces(context)])
+    usage = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), usage)
     rows = [row(parameter, context) for parameter in command.params if not hidden(parameter)]
     text = [f"## {name}", command.help or "", f"```sh\n{usage}\n```"]
     if rows:
@@ -61,6 +63,7 @@ def hidden(parameter: Any) -> bool:
 def row(parameter: Any, context: Any) -> str:
     """Return the row of an argument or an option."""
     names, meaning = parameter.get_help_record(context)
-    meaning = html.escape(meaning.replace("; required", "").replace("  ", " "), quote=False)
-    needed = "required. " if parameter.required else ""
-    return f"| `{names}` | {needed}{meaning.replace('|', chr(92) + '|')} |"
+    names = re.sub(r"<(?:list\[)?(\w+)(?: range|\])>", r"<\1>", names)
+    meaning = html.escape(re.sub(r"(; )?\brequired\]|\[\]", "]", meaning), quote=False)
+    meaning = " ".join(meaning.replace("[]", "").replace("|", "\\|").split())
+    return f"| `{names}` | {'**Required.** ' if parameter.required else ''}{meaning} |"
