@@ -132,8 +132,8 @@ def test_search_finds_a_name_and_a_word(open_page, url):
         ("QuadraticLogisticRegression", "reference/quadric.estimators/"),
         ("ellipsoid", "geometry/"),
     ):
-        page.fill(".md-search__input", query)
-        page.wait_for_selector(".md-search-result__item a")
+        page.fill(".md-search__input", "")
+        page.locator(".md-search__input").press_sequentially(query)
         page.wait_for_function(
             "part => [...document.querySelectorAll('.md-search-result__link')]"
             ".some((link) => link.href.includes(part))",
