@@ -30,7 +30,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     scripts = sorted((Path(config.docs_dir) / "gallery").glob("*.py"))
     entries = []
     for script in scripts:
-        title, description, code = parts(script.read_text())
+        title, description, code = parts(script.read_text(encoding="utf-8"))
         page = (
             f"# {title}\n\n{description}\n\n![{title}]({script.stem}.png)\n\n```python\n{code}```\n"
         )
@@ -59,7 +59,7 @@ def drawn(script: Path) -> bytes:
     """Run a script in an empty directory and return its figure as PNG."""
     plt.close("all")
     plt.switch_backend("Agg")
-    source = DRAFT if "QUADRIC_DRAFT" in os.environ else script.read_text()
+    source = DRAFT if "QUADRIC_DRAFT" in os.environ else script.read_text(encoding="utf-8")
     scope = {"__name__": "__main__", "__file__": str(script)}
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as directory, plt.rc_context():

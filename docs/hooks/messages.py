@@ -58,7 +58,7 @@ def messages_by_package() -> str:
     found: dict[str, dict[str, str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         package = path.relative_to(PACKAGE).parts[0].removesuffix(".py").replace("__init__", "")
-        for kind, text in messages(path.read_text()):
+        for kind, text in messages(path.read_text(encoding="utf-8")):
             found.setdefault(f"quadric.{package}".rstrip("."), {})[text] = kind
     lines = []
     for package, texts in found.items():

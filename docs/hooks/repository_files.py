@@ -32,7 +32,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
             files.append(File.generated(config, uri, abs_src_path=str(path)))
             if path.suffix == ".md":
                 _pages[uri] = name
-                waiting += outside(name, path.read_text())
+                waiting += outside(name, path.read_text(encoding="utf-8"))
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

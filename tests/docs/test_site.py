@@ -57,7 +57,7 @@ def test_links_lead_somewhere_and_nothing_is_loaded_from_other_hosts(site):
 
 def test_every_public_name_has_an_entry(site):
     texts = {
-        path.parent.name: Page(path.read_text())
+        path.parent.name: Page(path.read_text(encoding="utf-8"))
         for path in sorted((site / "reference").rglob("*.html"))
     }
     for module, name in public_names():
@@ -68,10 +68,10 @@ def test_every_public_name_has_an_entry(site):
 
 
 def test_formulas_are_mathml_and_no_latex_remains(site):
-    text = (site / "index.html").read_text()
+    text = (site / "index.html").read_text(encoding="utf-8")
     assert "<math" in text
     for path in site.rglob("*.html"):
-        assert 'class="arithmatex"' not in path.read_text(), path
+        assert 'class="arithmatex"' not in path.read_text(encoding="utf-8"), path
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):

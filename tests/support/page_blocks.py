@@ -64,5 +64,5 @@ def assert_session_prints_what_is_shown(text):
 
 if __name__ == "__main__":
     for page in sys.argv[1:]:
-        assert_session_prints_what_is_shown(Path(page).read_text())
+        assert_session_prints_what_is_shown(Path(page).read_text(encoding="utf-8"))
         print(f"{page}: every block printed what the page shows")

@@ -43,7 +43,7 @@ class Page(HTMLParser):
 def faults(site):
     """List the faults of the site in a folder."""
     site = Path(site)
-    pages = {path: Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
