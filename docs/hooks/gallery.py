@@ -1,7 +1,8 @@
 """Run the scripts in docs/gallery/ and show their pictures with the code.
 
 The docstring of a script is the title, an empty line and a description. Its code makes one
-matplotlib figure. With `QUADRIC_DRAFT=1` in the environment, the pictures are empty.
+matplotlib figure. The first word of its name is its topic. With `QUADRIC_DRAFT=1` in the
+environment, the pictures are empty.
 """
 
 import ast
@@ -16,19 +17,18 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 WIDTH = 1400  # pixels of a picture
+BREAK = "\n\n"
 DRAFT = "import matplotlib.pyplot as plt\nplt.figure()"
 INTRODUCTION = """# Gallery
 
 Pictures made with quadric. Click on a picture for its code.
-
-<div class="gallery" markdown>
 """
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add a page and a picture for every script, and the page with all pictures."""
     scripts = sorted((Path(config.docs_dir) / "gallery").glob("*.py"))
-    entries = []
+    topics: dict[str, list[str]] = {}
     for script in scripts:
         title, description, code = parts(script.read_text(encoding="utf-8"))
         page = (
@@ -36,8 +36,13 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
         )
         files.append(File.generated(config, f"gallery/{script.stem}.md", content=page))
         files.append(File.generated(config, f"gallery/{script.stem}.png", content=drawn(script)))
-        entries.append(f"[![]({script.stem}.png) {title}]({script.stem}.md)\n")
-    content = "\n".join([INTRODUCTION, *entries, "</div>\n"])
+        entry = f"[![]({script.stem}.png) {title}]({script.stem}.md)"
+        topics.setdefault(script.stem.partition("_")[0].capitalize(), []).append(entry)
+    groups = [
+        f'## {topic}\n\n<div class="gallery" markdown>\n\n{BREAK.join(entries)}\n\n</div>\n'
+        for topic, entries in topics.items()
+    ]
+    content = "\n".join([INTRODUCTION, *groups])
     files.append(File.generated(config, "gallery/index.md", content=content))
 
 
