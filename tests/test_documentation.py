@@ -78,6 +78,7 @@ def test_python_blocks_print_what_the_page_shows(name, request):
 
 
 @pytest.mark.slow
+@pytest.mark.unix
 @pytest.mark.usefixtures("directory")
 @pytest.mark.parametrize("name", SESSIONS)
 def test_blocks_in_order_print_what_the_page_shows(name, request):
@@ -110,6 +111,7 @@ def test_a_block_that_prints_something_else_is_detected(wrong):
         assert_blocks_print_what_is_shown(page.format(wrong))
 
 
+@pytest.mark.unix
 @pytest.mark.parametrize(
     "wrong",
     ["print(n + 1)", "print(n)\n```\n\n```sh\nfalse", "print(n)\n```\n\n```sh\necho 2"],

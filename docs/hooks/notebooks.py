@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 from nbclient import NotebookClient
 
 SETUP = "%matplotlib inline\n%config InlineBackend.rc = {'figure.dpi': 110}"
-TIMEOUT = 120  # seconds for one cell
+TIMEOUT = 600  # seconds for one cell
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -45,7 +45,8 @@ def executed(text: str) -> Any:
     notebook.cells.insert(0, setup)
     with tempfile.TemporaryDirectory() as directory:
         resources = {"metadata": {"path": directory}}
-        NotebookClient(notebook, timeout=TIMEOUT, resources=resources).execute()
+        options = {"extra_arguments": ["--log-level=ERROR"], "resources": resources}
+        NotebookClient(notebook, timeout=TIMEOUT, **options).execute()
     del notebook.cells[0]
     return notebook
 
