@@ -6,6 +6,7 @@ warnings. What a message fills in stands in angle brackets.
 """
 
 import ast
+import html
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,6 @@ def template(node: ast.expr) -> str:
 
 def escaped(text: str) -> str:
     """Return a text as Markdown that shows it as it is."""
-    for character in "\\`*_{}[]<>#|$":
+    for character in "\\`*_{}[]#|$":
         text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+    return html.escape(" ".join(text.split()), quote=False)

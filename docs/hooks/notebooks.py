@@ -45,7 +45,10 @@ def executed(text: str) -> Any:
     notebook.cells.insert(0, setup)
     with tempfile.TemporaryDirectory() as directory:
         resources = {"metadata": {"path": directory}}
-        options = {"extra_arguments": ["--log-level=ERROR"], "resources": resources}
+        options: dict[str, Any] = {
+            "extra_arguments": ["--log-level=ERROR"],
+            "resources": resources,
+        }
         NotebookClient(notebook, timeout=TIMEOUT, **options).execute()
     del notebook.cells[0]
     return notebook

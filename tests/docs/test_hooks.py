@@ -102,7 +102,7 @@ def test_the_page_of_messages_has_all_error_classes_and_hundreds_of_messages():
     assert "`ArithmeticError`, `ValueError`" in "".join(rows)
     text = messages.messages_by_package()
     assert text.count("\n- `ValueError`: ") > 100
-    assert "Got \\<value\\> instead" in text
+    assert "Got &lt;value&gt; instead" in text
 
 
 # ---- formulas ---------------------------------------------------------------------------------
