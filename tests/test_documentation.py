@@ -1,7 +1,5 @@
 """Code blocks of README.md and docs/ run, and print what the pages show."""
 
-import contextlib
-import io
 import re
 import shlex
 from pathlib import Path
@@ -13,30 +11,32 @@ from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 from quadric.cli import app
+from tests.support.page_blocks import (
+    IN_ORDER,
+    assert_session_prints_what_is_shown,
+    blocks,
+    run_python,
+)
 from tests.support.small_files import fill
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WITH_PYTHON = {page.stem: page for page in PAGES if "```python\n" in page.read_text()}
-
-
-def python_blocks(text):
-    """Return the Python blocks, each with the text block that directly follows it, or ''."""
-    blocks = BLOCK.findall(text)
-    following = [*blocks[1:], ("", "")]
-    return [
-        (code, output if kind == "text" else "")
-        for (language, code), (kind, output) in zip(blocks, following, strict=True)
-        if language == "python"
-    ]
+PAGES = {
+    page.relative_to(ROOT).with_suffix("").as_posix(): page
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+}
+SESSIONS = {name: page for name, page in PAGES.items() if IN_ORDER in page.read_text().split("\n")}
+WITH_PYTHON = {
+    name: page
+    for name, page in PAGES.items()
+    if name not in SESSIONS and "```python\n" in page.read_text()
+}
 
 
 def assert_blocks_print_what_is_shown(text):
-    for code, shown in python_blocks(text):
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(code, "<documentation>", "exec"), {"__name__": "__main__"})
-        assert printed.getvalue() == shown, code
+    """Run each Python block of a page by itself."""
+    for language, code, shown in blocks(text):
+        if language == "python":
+            assert run_python(code, {"__name__": "__main__"}) == shown, code
 
 
 @pytest.fixture
@@ -52,12 +52,6 @@ def directory(tmp_path, small_files, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(WITH_PYTHON.keys() - {"torch"}))
-def test_python_blocks_print_what_the_page_shows(name, directory):
-    assert_blocks_print_what_is_shown(WITH_PYTHON[name].read_text())
-
-
 @pytest.fixture
 def one_torch_thread():
     """Avoid torch's threads, which wait for each other if other tests use the same cores."""
@@ -68,10 +62,33 @@ def one_torch_thread():
     torch.set_num_threads(threads)
 
 
+def text_of(page, request):
+    """Return the text of a page; if it uses torch, set the number of threads."""
+    text = page.read_text()
+    if re.search(r"^(import|from) (quadric\.)?torch", text, re.MULTILINE):
+        request.getfixturevalue("one_torch_thread")
+    return text
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_torch_thread")
-def test_torch_page_prints_what_it_shows_and_saves_a_model_for_the_command_line(directory):
-    assert_blocks_print_what_is_shown(WITH_PYTHON["torch"].read_text())
+@pytest.mark.usefixtures("directory")
+@pytest.mark.parametrize("name", sorted(WITH_PYTHON.keys() - {"docs/torch"}))
+def test_python_blocks_print_what_the_page_shows(name, request):
+    assert_blocks_print_what_is_shown(text_of(WITH_PYTHON[name], request))
+
+
+@pytest.mark.slow
+@pytest.mark.unix
+@pytest.mark.usefixtures("directory")
+@pytest.mark.parametrize("name", SESSIONS)
+def test_blocks_in_order_print_what_the_page_shows(name, request):
+    assert_session_prints_what_is_shown(text_of(SESSIONS[name], request))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("directory", "one_torch_thread")
+def test_the_model_saved_on_the_torch_page_serves_the_command_line():
+    assert_blocks_print_what_is_shown(PAGES["docs/torch"].read_text())
     result = CliRunner().invoke(app, ["predict", "iris.quadric", "iris.csv", "-o", "out.csv"])
     assert result.exit_code == 0, result.output
     iris = load_iris()
@@ -79,9 +96,11 @@ def test_torch_page_prints_what_it_shows_and_saves_a_model_for_the_command_line(
     assert np.mean(predicted == iris.target_names[iris.target]) > 0.97
 
 
-def test_pages_with_examples_are_found():
-    pages = {"README", "command_line", "datasets", "model_files", "onnx", "torch"}
-    assert WITH_PYTHON.keys() >= pages
+def test_pages_are_found_in_all_folders():
+    assert "docs/tour" in SESSIONS
+    assert {"README", "docs/index", "docs/torch", "docs/_template"} <= WITH_PYTHON.keys()
+    folders = {Path(name).parent.name for name in PAGES}
+    assert folders >= {"docs", "how_to", "explanation", "coming_from", "tutorials"}
 
 
 @pytest.mark.parametrize("wrong", ["print(2)", "pass", "print(1)\nraise ValueError"])
@@ -92,11 +111,24 @@ def test_a_block_that_prints_something_else_is_detected(wrong):
         assert_blocks_print_what_is_shown(page.format(wrong))
 
 
+@pytest.mark.unix
+@pytest.mark.parametrize(
+    "wrong",
+    ["print(n + 1)", "print(n)\n```\n\n```sh\nfalse", "print(n)\n```\n\n```sh\necho 2"],
+    ids=["output", "command", "output of a command"],
+)
+def test_a_session_that_prints_something_else_is_detected(wrong):
+    page = "```python\nn = 1\n```\n\n```python\n{}\n```\n\n```text\n1\n```\n"
+    assert_session_prints_what_is_shown(page.format("print(n)"))
+    with pytest.raises((AssertionError, RuntimeError)):
+        assert_session_prints_what_is_shown(page.format(wrong))
+
+
 # ---- shell blocks -----------------------------------------------------------------------------
 
 
 def quadric_commands(text):
-    shell = "\n".join(block for language, block in BLOCK.findall(text) if language == "sh")
+    shell = "\n".join(code for language, code, _ in blocks(text) if language == "sh")
     return [line for line in shell.splitlines() if line.startswith("quadric ")]
 
 
@@ -105,9 +137,9 @@ def exit_code(words):
     return CliRunner().invoke(app, [*words, "--help"]).exit_code
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_shell_blocks_use_existing_commands_and_options(page):
-    for line in quadric_commands(page.read_text()):
+@pytest.mark.parametrize("name", PAGES)
+def test_shell_blocks_use_existing_commands_and_options(name):
+    for line in quadric_commands(PAGES[name].read_text()):
         words = shlex.split(line.split("|")[0], comments=True)
         assert exit_code(words[1:]) == 0, line
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAME = re.compile(r"`([\w/]+\.py::\w+)`")
+FAILURE = re.compile(r"\b(raises|rejects|(is|are) (rejected|refused|reported)|causes an error)\b")
 
 
 @cache
@@ -32,7 +33,7 @@ def unknown(text, tests):
     return [f"{file}::{name}" for file, name in named if name not in tests.get(file, ())]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_named_tests_exist(page):
     assert not unknown(page.read_text(), names_by_file())
 
@@ -43,19 +44,12 @@ def test_a_name_without_a_test_is_detected():
     assert unknown(text, tests) == ["test_a.py::test_c", "test_d.py::test_b"]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/command_line.md",
-        "docs/datasets.md",
-        "docs/estimators.md",
-        "docs/geometry.md",
-        "docs/model_files.md",
-        "docs/onnx.md",
-        "docs/reproduce.md",
-        "docs/torch.md",
-    ],
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_pages_that_describe_failures_name_tests(page):
-    assert NAME.search((ROOT / page).read_text())
+    text = page.read_text()
+    assert NAME.search(text) or not FAILURE.search(text)
+
+
+def test_failures_are_found_in_some_pages():
+    found = [page.name for page in PAGES if FAILURE.search(page.read_text())]
+    assert {"README.md", "estimators.md", "model_files.md"} <= set(found)

@@ -27,7 +27,8 @@ ENGINE = "1"
 FAILED = "The error occurred in the run with {}. Finished runs are stored."
 
 # The paper's table.
-SIZES, WIDTHS = (600, 1200, 6000, 60000), (10, 15, 20, 25, 30)
+SIZES = (600, 1200, 6000, 60000)
+WIDTHS = (10, 15, 20, 25, 30)
 
 
 class CancelledError(Exception):

@@ -1,0 +1,219 @@
+"""The hooks that generate pages of the site."""
+
+import importlib
+import inspect
+import io
+import pkgutil
+import re
+import warnings
+
+import pytest
+
+import quadric.errors
+from quadric.cli import app
+
+pytest.importorskip("mkdocs", reason="needs the extra docs")
+
+from docs.hooks import (
+    command_line,
+    gallery,
+    mathematics,
+    messages,
+    navigation,
+    notebooks,
+    reference,
+    repository_files,
+)
+
+nbformat = pytest.importorskip("nbformat")
+
+
+# ---- reference --------------------------------------------------------------------------------
+
+
+def public_names():
+    """Yield module and name of every public name, found without the hook."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for info in [None, *pkgutil.walk_packages(quadric.__path__, "quadric.")]:
+            module = quadric if info is None else importlib.import_module(info.name)
+            if any(part.startswith("_") for part in module.__name__.split(".")):
+                continue
+            for name in getattr(module, "__all__", ()):
+                if not inspect.ismodule(getattr(module, name)) and name != "__version__":
+                    yield module.__name__, name
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = {module.__name__: reference.page(module) for module in reference.public_modules()}
+    entries = {entry for text in pages.values() for entry in re.findall(r"^::: (\S+)", text, re.M)}
+    documented = {}
+    for entry in entries:
+        module, _, name = entry.rpartition(".")
+        documented.setdefault(name, []).append(getattr(importlib.import_module(module), name))
+    for module, name in public_names():
+        if module == "quadric.cli":
+            continue  # the command line has its own page
+        value = getattr(importlib.import_module(module), name)
+        assert any(value is other for other in documented.get(name, [])), (module, name)
+        assert f"[`{name}`][" in pages[module]
+
+
+def test_a_name_is_documented_once_where_it_is_defined():
+    assert reference.home(quadric.Network, "Network") == "quadric.network"
+    assert reference.home(quadric.ModelFileError, "ModelFileError") == "quadric.errors"
+    assert "::: quadric.network.Network" not in reference.page(quadric)
+
+
+def test_the_command_line_reference_has_all_commands_and_options():
+    text = "\n".join(map(command_line.section, command_line.commands()))
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]
+    assert len(names) > 10
+    for name in names:
+        assert f"## quadric {name}\n" in text
+    assert "## quadric data fetch\n" in text
+    assert "| `-t, --target <str>` | **Required.** The column to predict. |" in text
+    assert "| `--seed <int>` | Random seed. [default: 0; x&gt;=0] |" in text
+    assert "quadric train iris.csv --target species" in text
+
+
+# ---- errors and warnings ----------------------------------------------------------------------
+
+
+def test_messages_are_read_from_the_source():
+    source = """
+def check(alpha):
+    if alpha < 0:
+        raise ValueError(
+            f"alpha must be positive. Got {alpha!r} " + "instead."
+        )
+    warnings.warn(f"{len(x)} rows are empty.", UserWarning, stacklevel=2)
+    raise error
+    print("not a message")
+"""
+    assert sorted(messages.messages(source)) == [
+        ("UserWarning", "<...> rows are empty."),
+        ("ValueError", "alpha must be positive. Got <alpha> instead."),
+    ]
+
+
+def test_the_page_of_messages_has_all_error_classes_and_hundreds_of_messages():
+    rows = [messages.class_row(getattr(quadric.errors, name)) for name in quadric.errors.__all__]
+    assert "`ArithmeticError`, `ValueError`" in "".join(rows)
+    text = messages.messages_by_package()
+    assert text.count("\n- `ValueError`: ") > 100
+    assert "Got &lt;value&gt; instead" in text
+
+
+# ---- formulas ---------------------------------------------------------------------------------
+
+
+def test_formulas_become_mathml():
+    html = (
+        r'<p><span class="arithmatex">\(a &lt; b\)</span></p>'
+        r'<div class="arithmatex">\[x^\top Q x\]</div>'
+    )
+    converted = mathematics.with_mathml(html)
+    assert "arithmatex" not in converted
+    assert 'display="inline"' in converted
+    assert '<div class="formula"><math' in converted
+    assert "&lt;" in converted or "&#x0003C;" in converted
+
+
+# ---- navigation and links ---------------------------------------------------------------------
+
+
+def test_a_folder_in_the_navigation_stands_for_its_other_pages():
+    nav = [{"Guides": ["g/index.md", "g/z.md", "g/*"]}, {"Home": "index.md"}]
+    pages = ["index.md", "g/index.md", "g/a.md", "g/z.md", "g/b.md", "g/deeper/c.md"]
+    expected = [{"Guides": ["g/index.md", "g/z.md", "g/a.md", "g/b.md"]}, {"Home": "index.md"}]
+    assert navigation.expanded(nav, pages) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "uri", "text", "expected"),
+    [
+        (
+            "docs/torch.md",
+            "torch.md",
+            "[a](../results/torch.md#x)",
+            "[a](results/torch.md#x)",
+        ),
+        ("docs/how_to/tune.md", "how_to/tune.md", "[a](../torch.md)", "[a](../torch.md)"),
+        ("docs/torch.md", "torch.md", "[a](../CHANGELOG.md)", "[a](project/changelog.md)"),
+        (
+            "CONTRIBUTING.md",
+            "project/contributing.md",
+            "[a](docs/notation.md)",
+            "[a](../notation.md)",
+        ),
+        ("docs/torch.md", "torch.md", "[a](https://a.org/b)", "[a](https://a.org/b)"),
+        ("docs/torch.md", "torch.md", "[a](missing.md)", "[a](missing.md)"),
+        ("results/studies.md", "results/studies.md", "[a](studies)", "a"),
+    ],
+)
+def test_links_lead_to_the_pages_of_the_site(name, uri, text, expected):
+    assert repository_files.adapted(text, name, uri) == expected
+
+
+# ---- notebooks and gallery --------------------------------------------------------------------
+
+
+def notebook(*sources):
+    cells = [nbformat.v4.new_markdown_cell("# Title")]
+    cells += [nbformat.v4.new_code_cell(source) for source in sources]
+    return nbformat.writes(nbformat.v4.new_notebook(cells=cells))
+
+
+@pytest.mark.slow
+def test_a_notebook_becomes_a_page_with_outputs_and_pictures(monkeypatch):
+    monkeypatch.delenv("QUADRIC_DRAFT", raising=False)
+    drawing = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+    run = notebooks.executed(notebook("print('printed')\n6 * 7", drawing))
+    page, pictures = notebooks.as_markdown(run, "example")
+    assert page.startswith(
+        "# Title\n\n```python\nprint('printed')\n6 * 7\n```\n\n```text\nprinted\n"
+    )
+    assert "```text\n42\n```" in page
+    assert "![Output of the cell above](example_1.png)" in page
+    assert pictures["example_1.png"].startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_an_exception_in_a_notebook_stops_the_build(monkeypatch):
+    from nbclient.exceptions import CellExecutionError
+
+    monkeypatch.delenv("QUADRIC_DRAFT", raising=False)
+    with pytest.raises(CellExecutionError, match="wrong"):
+        notebooks.executed(notebook("raise ValueError('wrong')"))
+
+
+SCRIPT = '''"""A title.
+
+A description.
+"""
+
+import matplotlib.pyplot as plt
+
+plt.figure(figsize=(7, 4))
+'''
+
+
+def test_a_gallery_script_has_title_description_and_code():
+    title, description, code = gallery.parts(SCRIPT)
+    assert (title, description) == ("A title", "A description.")
+    assert code.startswith("import matplotlib")
+    with pytest.raises(ValueError, match="must begin with a docstring"):
+        gallery.parts("x = 1")
+
+
+def test_a_gallery_script_draws_one_picture(tmp_path, monkeypatch):
+    from PIL import Image
+
+    monkeypatch.delenv("QUADRIC_DRAFT", raising=False)
+    script = tmp_path / "example.py"
+    script.write_text(SCRIPT)
+    assert Image.open(io.BytesIO(gallery.drawn(script))).size == (1400, 800)
+    script.write_text(SCRIPT + "plt.figure()\n")
+    with pytest.raises(ValueError, match=r"example.py must make one figure. It makes 2."):
+        gallery.drawn(script)
