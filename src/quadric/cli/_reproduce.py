@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -14,27 +14,22 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.progress import TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Column, Table
-from rich.text import Text
 
 from quadric._utils.text import visible
 from quadric.cli._console import (
     fail,
     make_console,
     print_json,
-    print_table,
     progress_bar,
     writable_directory,
 )
+from quadric.cli._outcomes import plain, show
 from quadric.errors import DatasetUnavailableError, DivergenceError, StoreError
 
 if TYPE_CHECKING:
     from quadric.datasets import ImageData
     from quadric.paper.experiments import Context, Experiment, Outcome
-    from quadric.paper.experiments._experiment import Table as ResultTable
     from quadric.paper.sweep import Recipe
-
-MOST_ROWS = 60  # shown on the terminal; the report has all rows
 
 ExperimentName = StrEnum(
     "ExperimentName",
@@ -51,6 +46,7 @@ ExperimentName = StrEnum(
         "fewer-layers",
         "cnn-head",
         "recurrent",
+        "bilinear",
     ],
 )
 
@@ -65,7 +61,7 @@ def reproduce(
         typer.Option(
             "--full/--quick",
             help="Full: all 180 cells of the MNIST table with 25 seeds and the paper's numbers of "
-            "epochs. Quick: 135 cells with 3 seeds, in about two minutes.",
+            "epochs, and 5 seeds of bilinear. Quick: 135 cells with 3 seeds, in about two minutes.",
         ),
     ] = False,
     studies: Annotated[
@@ -79,11 +75,13 @@ def reproduce(
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of seeds for xor (50), mnist (3 or 25) and studies (10 to 40)."
+            min=1,
+            help="Number of seeds for xor (50), mnist (3 or 25), studies (10 to 40) and bilinear "
+            "(1 or 5).",
         ),
     ] = None,
     first_seed: Annotated[
-        int, typer.Option(min=0, max=2**62, help="First seed for mnist and the studies.")
+        int, typer.Option(min=0, max=2**62, help="First seed for mnist, the studies, bilinear.")
     ] = 0,
     data_dir: Annotated[
         Path | None, typer.Option(help="Directory with MNIST's four idx files (or QUADRIC_DATA).")
@@ -97,7 +95,8 @@ def reproduce(
         typer.Option(min=1, help="Number of threads or processes [default: all cores]."),
     ] = None,
     dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler for mnist and the studies.")
+        str | None,
+        typer.Option(help="Address of a Dask scheduler for mnist, the studies, bilinear."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     recipe: Annotated[
@@ -127,14 +126,16 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's results, compare them with ours, and write a report.
 
-    Finished runs of the MNIST table and of the studies are kept: after Ctrl-C or a crash, the same
-    command resumes. The options from --recipe onward are choices that the paper does not specify.
-    The default recipe matches its table, and the options after --recipe change single settings of a
-    recipe. The studies always use the default recipe.
+    Finished runs of the MNIST table, of the studies and of bilinear are kept: after Ctrl-C or a
+    crash, the same command resumes. bilinear reproduces the results of another publication on MNIST
+    and Fashion-MNIST, in about 20 minutes. The options from --recipe onward are choices that the
+    paper does not specify. The default recipe matches its table, and the options after --recipe
+    change single settings of a recipe. The studies always use the default recipe.
     """
     out = writable_directory(out)
     from joblib import cpu_count
 
+    from quadric.paper.bilinear import BILINEAR
     from quadric.paper.experiments import EXPERIMENTS, Context
     from quadric.paper.report import about_this_run, write_report
     from quadric.paper.studies import STUDIES
@@ -159,7 +160,7 @@ def reproduce(
     if experiment is ExperimentName.all:
         chosen = STUDIES if studies else EXPERIMENTS
     else:
-        chosen = {str(experiment): (EXPERIMENTS | STUDIES)[experiment]}
+        chosen = {str(experiment): (EXPERIMENTS | STUDIES | BILINEAR)[experiment]}
     start = time.perf_counter()
     outcomes: list[Outcome] = []
     problem, code = "", 1
@@ -186,12 +187,12 @@ def reproduce(
     if problem:
         _end(f"{problem} The finished experiments are in {page}.", code)
     if as_json:
-        results = [_plain(outcome) for outcome in outcomes]
+        results = [plain(outcome) for outcome in outcomes]
         print_json({"experiments": results, "report": str(page), "command": sys.argv[1:]})
         return
     console = make_console()
     for outcome in outcomes:
-        _show(console, outcome)
+        show(console, outcome)
     console.print(f"\nReport: {visible(str(page))}")
 
 
@@ -222,6 +223,8 @@ def _run(
     stderr = make_console(stderr=True)
     if any(experiment.needs_images for experiment in chosen.values()):
         context = replace(context, images=_images(data_dir, stderr))
+    if any(experiment.needs_fashion for experiment in chosen.values()):
+        context = replace(context, fashion=_fashion(data_dir, stderr))
     seconds = sum(experiment.estimate(context) for experiment in chosen.values())
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
@@ -260,85 +263,14 @@ def _images(data_dir: Path | None, stderr: Console) -> ImageData:
         return datasets.digits()
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    """Return the outcome as JSON values."""
-    from quadric.paper.claims import statements
+def _fashion(data_dir: Path | None, stderr: Console) -> ImageData | None:
+    """Load Fashion-MNIST; if it cannot be downloaded, warn and return None."""
+    from quadric import datasets
 
-    return {
-        "name": outcome.name,
-        "title": outcome.title,
-        "summary": outcome.summary,
-        "claims": [
-            {"text": statements()[claim.id].claim, **asdict(claim)} for claim in outcome.claims
-        ],
-        "tables": {
-            table.name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-            for table in outcome.tables
-        },
-        "facts": outcome.facts,
-    }
-
-
-def _show(console: Console, outcome: Outcome) -> None:
-    """Print the claims with their verdicts, then the first table."""
-    from quadric.paper.claims import Verdict, statements
-
-    console.print(f"\n{outcome.title}", style="bold")
-    console.print(outcome.summary)
-    if outcome.claims:
-        styles = {
-            Verdict.HOLDS: "green",
-            Verdict.CONDITIONALLY: "yellow",
-            Verdict.FAILS: "red",
-            Verdict.UNKNOWN: "dim",
-        }
-        print_table(
-            Table("verdict", "claim", "paper", "ours"),
-            (
-                [
-                    Text(one.verdict.value, styles[one.verdict]),
-                    statements()[one.id].claim,
-                    one.paper,
-                    one.ours,
-                ]
-                for one in outcome.claims
-            ),
+    try:
+        return datasets.fashion_mnist(data_dir)
+    except DatasetUnavailableError as error:
+        stderr.print(
+            f"Fashion-MNIST is not available and is left out: {visible(str(error))}", style="yellow"
         )
-    if outcome.tables:
-        make_table = _mnist_table if outcome.name == "mnist" else _plain_table
-        console.print(make_table(outcome.tables[0]))
-
-
-def _plain_table(results: ResultTable) -> Table:
-    table = Table(*results.columns, title=results.title, title_justify="left")
-    for row in results.rows[:MOST_ROWS]:
-        table.add_row(*(results.text(i, value) for i, value in enumerate(row)))
-    if len(results.rows) > MOST_ROWS:
-        table.caption = f"... and {len(results.rows) - MOST_ROWS} more rows in the report"
-    return table
-
-
-def _mnist_table(results: ResultTable) -> Table:
-    """Arrange the cells as in the paper, with the three models side by side."""
-    headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
-    table = Table(
-        *(Column(name, justify="right") for name in headings),
-        title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 standard "
-        "errors",
-        title_justify="left",
-    )
-    cells: dict[tuple[object, ...], dict[int, dict[str, Text]]] = {}
-    for row in results.rows:
-        size, epochs, hidden, model, mean, *_ = row
-        named = dict(zip(results.columns, row, strict=True))
-        number, is_within = f"{mean:.2f}", named["within 2 standard errors"]
-        if named["paper mean"] is not None:
-            number += f" ({named['paper mean']:.2f})"
-        text = Text.assemble(number, (" ✗" if is_within is False else "", "red"))
-        cells.setdefault((size, epochs), {}).setdefault(hidden, {})[model] = text
-    for (size, epochs), by_hidden in cells.items():
-        for hidden, models in by_hidden.items():
-            found = (models.get(name, Text("-")) for name in ("ann", "qnn", "rpqnn"))
-            table.add_row(str(size), str(epochs), str(hidden), *found)
-        table.add_section()
-    return table
+        return None

@@ -35,6 +35,8 @@ class Context:
     recipe : Recipe
     images : ImageData or None
         MNIST or a substitute, for experiments that need images.
+    fashion : ImageData or None
+        Fashion-MNIST, for experiments that need it; None if it is not available.
     store : Store or None
         Finished runs, for experiments that need a store.
     progress : callable(done, total, text)
@@ -47,6 +49,7 @@ class Context:
     dask: str | None = None
     recipe: Recipe = field(default_factory=Recipe)
     images: ImageData | None = None
+    fashion: ImageData | None = None
     store: Store | None = None
     progress: Callable[[float, float, str], object] = lambda done, total, text: None
 
@@ -116,6 +119,10 @@ class Outcome:
         Settings and measurements worth keeping, such as data, seeds and seconds.
     captions : dict of str
         A sentence about each figure, by the figure's file name.
+    findings : list of str
+        What the numbers say, one sentence or two each.
+    citation : str
+        The publication whose results are reproduced, unless it is the paper.
     """
 
     name: str
@@ -126,6 +133,8 @@ class Outcome:
     figures: dict[str, Figure] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+    citation: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,7 @@ class Experiment:
     estimate: Callable[[Context], float]
     needs_images: bool = False
     needs_store: bool = False
+    needs_fashion: bool = False
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -32,7 +32,8 @@ CLASSES = {
 def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
     """Write index.html, claims.csv, and a CSV file per table and a PNG file per figure.
 
-    Returns the path of the page.
+    Results of other publications have no part in the claims; without any others, claims.csv is not
+    written. Returns the path of the page.
     """
     pictures = {}
     for outcome in outcomes:
@@ -44,7 +45,8 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
         for table in outcome.tables:
             _write_csv(directory / f"{table.name}.csv", [table.columns, *table.rows])
     claims = judge(claim for outcome in outcomes for claim in outcome.claims)
-    _write_csv(directory / "claims.csv", [COLUMNS, *(row.cells() for row in claims)])
+    if not all(outcome.citation for outcome in outcomes):
+        _write_csv(directory / "claims.csv", [COLUMNS, *(row.cells() for row in claims)])
     page = directory / "index.html"
     write_whole(page, _html(outcomes, claims, about, pictures).encode(errors="replace"))
     return page
@@ -76,6 +78,7 @@ def _html(
         classes=CLASSES,
         texts={row.id: row.claim for row in claims},
         not_run=sum(not row.was_run for row in claims),
+        is_about_the_paper=not all(outcome.citation for outcome in outcomes),
     )
 
 

@@ -1,11 +1,12 @@
 """What the studies share: running their tasks, summarizing the runs, and comparing models."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from quadric.datasets import ImageData
+from quadric.network import Network
 from quadric.paper.experiments._experiment import Context
 from quadric.paper.experiments._statistics import Comparison, Sample, sample_of
 from quadric.paper.sweep import Run, Study, StudyTask, run_sweep
@@ -23,13 +24,15 @@ Group = tuple[Any, ...]
 class Part:
     """Runs of one study with one group of settings, such as one data set.
 
-    `group` comes first in the keys that `samples` returns.
+    `group` comes first in the keys that `samples` returns. `keep` is called with the task and the
+    network of every newly finished run that returns a network.
     """
 
     study: Study
     tasks: Sequence[StudyTask]
     data: ImageData | None = None
     group: Group = ()
+    keep: Callable[[Any, Network], object] | None = None
 
 
 def seeds_of(context: Context, default: int) -> range:
@@ -61,6 +64,7 @@ def run_parts(context: Context, parts: Sequence[Part]) -> list[list[Run]]:
                 jobs=context.jobs,
                 dask=context.dask,
                 on_result=on_result,
+                on_model=part.keep,
             )
         )
         for task in part.tasks:  # those found in the store

@@ -2,7 +2,7 @@
 
 import platform
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import quadric
+from quadric.network import Network
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,14 @@ class Result:
         Training time. For a recipe, it excludes tests and compilation.
     steps : int
         Number of training samples visited.
+    model : Network or None
+        The trained network, for studies that return it. It is not part of the stored run.
     """
 
     accuracies: tuple[float, ...]
     seconds: float
     steps: int
+    model: Network | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from typing import Any
 
 from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
+from quadric.network import Network
 from quadric.paper.sweep._dask import on_cluster
 from quadric.paper.sweep._result import environment
 from quadric.paper.sweep._store import Run, Store
@@ -30,6 +32,7 @@ def run_sweep(
     jobs: int | None = None,
     dask: str | None = None,
     on_result: Callable[[Run, int, int], object] | None = None,
+    on_model: Callable[[AnyTask, Network], object] | None = None,
 ) -> list[Run]:
     """Run the tasks that are not in the store, and return all runs in the order of the tasks.
 
@@ -51,6 +54,9 @@ def run_sweep(
         and `jobs` is ignored.
     on_result : callable(run, done, total), optional
         Called for every newly finished run. `done` includes the runs found in the store.
+    on_model : callable(task, network), optional
+        Called with the network of every newly finished run that returns one, before the run is
+        stored, so that the network of a stored run has always been passed on.
     """
     wanted = list(dict.fromkeys(tasks))
     if jobs is not None:
@@ -76,7 +82,10 @@ def run_sweep(
         )
         with contextlib.closing(results):  # stops the other runs if anything is raised here
             for task, result, where in results:
-                runs[task] = store.add(recipe, checksum, task, result, where)
+                if result.model is not None and on_model is not None:
+                    on_model(task, result.model)
+                stored_result = replace(result, model=None)
+                runs[task] = store.add(recipe, checksum, task, stored_result, where)
                 if on_result is not None:
                     on_result(runs[task], len(runs), len(wanted))
     return [runs[task] for task in wanted]

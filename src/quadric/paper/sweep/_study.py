@@ -9,9 +9,11 @@ from typing import Any
 from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
 from quadric.datasets import ImageData
+from quadric.network import Network
 from quadric.paper.sweep._result import Result
 
-Measured = tuple[tuple[float, ...], int]  # one number from 0 to 1 per measure, and samples visited
+# one number from 0 to 1 per measure, samples visited, and perhaps the trained network
+Measured = tuple[tuple[float, ...], int] | tuple[tuple[float, ...], int, Network]
 
 
 @dataclass(frozen=True, order=True)
@@ -58,7 +60,8 @@ class Study:
         The names of the numbers that a run returns, each from 0 to 1.
     train : callable(task, settings, data)
         A function at the top level of a module, so that other processes can import it. Returns the
-        measured numbers and the number of training samples visited.
+        measured numbers, the number of training samples visited and, if it is to be kept, the
+        trained network.
     settings : mapping
         JSON values that determine the results together with the task and the data.
     """
@@ -77,5 +80,7 @@ class Study:
         """Run a task with one BLAS thread."""
         start = time.perf_counter()
         with one_blas_thread():
-            measured, steps = self.train(task, self.settings, data)
-        return Result(tuple(map(float, measured)), time.perf_counter() - start, steps)
+            found = self.train(task, self.settings, data)
+        model = found[2] if len(found) == 3 else None
+        numbers = tuple(map(float, found[0]))
+        return Result(numbers, time.perf_counter() - start, found[1], model)

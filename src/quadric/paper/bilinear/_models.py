@@ -1,0 +1,43 @@
+"""The trained networks, as model files in a directory beside the store."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from quadric.datasets import ImageData
+from quadric.model_file import load, save
+from quadric.network import Network
+from quadric.paper.sweep import Store, Study, StudyTask
+
+DIRECTORY = "bilinear"
+
+
+def path_of(store: Store, study: Study, data: ImageData, task: StudyTask) -> Path:
+    """Return the file of a run. Its name differs for other settings or data, like the store's key.
+
+    The eight digits at the end are the start of a SHA-256 digest of the settings and the data.
+    """
+    key = hashlib.sha256(f"{study.key()} {data.checksum} {task.size} {task.hidden}".encode())
+    name = f"{data.name}-{task.kind}-seed-{task.seed}-{key.hexdigest()[:8]}.quadric"
+    return store.path.parent / DIRECTORY / name
+
+
+def keeper(store: Store, study: Study, data: ImageData) -> Callable[[StudyTask, Network], None]:
+    """Return a function that writes the network of a run to its file."""
+
+    def keep(task: StudyTask, network: Network) -> None:
+        path = path_of(store, study, data, task)
+        path.parent.mkdir(exist_ok=True)
+        save(network, path)
+
+    return keep
+
+
+def kept(store: Store, study: Study, data: ImageData, task: StudyTask) -> Network | None:
+    """Return the network of a run, or None if its file was removed."""
+    path = path_of(store, study, data, task)
+    if not path.exists():
+        return None
+    network = load(path)
+    assert isinstance(network, Network)
+    return network
