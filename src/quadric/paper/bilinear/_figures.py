@@ -11,7 +11,7 @@ from quadric.datasets import ImageData
 from quadric.explain import spectrum
 from quadric.network import Network
 from quadric.paper.bilinear._cells import Key, data_names
-from quadric.paper.bilinear._measures import ACCURACY, certified, truncated
+from quadric.paper.bilinear._measures import certified, truncated
 from quadric.paper.bilinear._published import NAMES, TITLES, VARIANTS
 from quadric.paper.experiments._experiment import new_figure
 from quadric.paper.experiments._statistics import Sample
@@ -43,8 +43,7 @@ def certified_figure(cells: Mapping[Key, Sample], distances: Sequence[float]) ->
 
     def draw(ax: Any, name: str, variant: str, style: Style) -> None:
         means = [cells[name, variant, certified(distance)].mean for distance in distances]
-        start = cells[name, variant, ACCURACY].mean
-        ax.plot([0, *distances], [start, *means], **style, markevery=5)
+        ax.plot(distances, means, **style, markevery=5)
 
     figure, axes = _panels(cells, draw)
     for ax in axes:

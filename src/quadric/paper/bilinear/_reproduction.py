@@ -32,7 +32,7 @@ from quadric.paper.sweep._study import Measured
 
 SEEDS = (1, 5)  # quick, full
 RANKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
-DISTANCES = tuple(round(0.1 * step, 1) for step in range(1, 41))
+DISTANCES = tuple(round(0.1 * step, 1) for step in range(41))
 SHOWN = (0.5, 1.0, 1.5, 2.0, 3.0)  # of the distances, in the table
 SETTINGS: dict[str, Any] = {
     **TRAINING,
