@@ -30,8 +30,9 @@ def verdicts(outcome):
 
 def test_the_command_offers_every_experiment_and_study():
     from quadric.cli._reproduce import ExperimentName
+    from quadric.paper.bilinear import BILINEAR
 
-    assert list(ExperimentName) == ["all", *EXPERIMENTS, *STUDIES]
+    assert list(ExperimentName) == ["all", *EXPERIMENTS, *STUDIES, *BILINEAR]
 
 
 def test_timing_compares_ratios_with_the_ann():

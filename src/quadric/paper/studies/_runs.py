@@ -44,14 +44,16 @@ def run_parts(context: Context, parts: Sequence[Part]) -> list[list[Run]]:
     """Run the tasks that are not in the store, and return the runs of each part."""
     assert context.store is not None
     costs: dict[Any, float] = {
-        (part.study.key(), task): task.cost for part in parts for task in part.tasks
+        (index, task): task.cost for index, part in enumerate(parts) for task in part.tasks
     }
     total, finished = sum(costs.values()), []
-    for part in parts:
-        name, key = part.study.name, part.study.key()
+    for index, part in enumerate(parts):
+        name = part.study.name
 
-        def on_result(run: Run, count: int, wanted: int, name: str = name, key: str = key) -> None:
-            del costs[key, run.task]
+        def on_result(
+            run: Run, count: int, wanted: int, name: str = name, index: int = index
+        ) -> None:
+            del costs[index, run.task]
             text = f"{name}: run {count} of {wanted} in this part"
             context.progress(total - sum(costs.values()), total, text)
 
@@ -68,7 +70,7 @@ def run_parts(context: Context, parts: Sequence[Part]) -> list[list[Run]]:
             )
         )
         for task in part.tasks:  # those found in the store
-            costs.pop((key, task), None)
+            costs.pop((index, task), None)
         context.progress(total - sum(costs.values()), total, name)
     return finished
 
