@@ -1,5 +1,7 @@
 """Bilinear MLPs on small images: python -m tests.support.bilinear_process STORE LOG JOBS
 
+It trains the four variants on one data set.
+
 Every run writes a line to LOG when it starts.
 """
 
@@ -50,7 +52,7 @@ def main(path, log, jobs):
     reproduction.WIDTH = 16
     reproduction.train = Logged(log)
     with Store(path) as store:
-        reproduction.run(context(store, jobs=int(jobs)))
+        reproduction.run(context(store, fashion=None, jobs=int(jobs)))
 
 
 if __name__ == "__main__":

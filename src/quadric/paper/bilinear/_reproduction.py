@@ -165,6 +165,5 @@ def _summary(context: Context) -> str:
         f"{SETTINGS['rate']:g} with a cosine schedule, {SETTINGS['batch']} images per step). "
         f"Input noise: Gaussian with standard deviation {SETTINGS['noise']:g}, added to pixels "
         f"from 0 to 1 in every step. Weight decay: {SETTINGS['decay']:g}. The compared figures are "
-        "published without these strengths. They are those of the original's Table 1, and lead to "
-        f"the published effective ranks; other strengths do not.{missing}"
+        f"published without these strengths, which are those of the original's Table 1.{missing}"
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from quadric.paper.bilinear._cells import TOLERANCE, Key, compare, data_names
 from quadric.paper.bilinear._measures import ACCURACY, INPUT_RANK, MEDIAN, certified, truncated
-from quadric.paper.bilinear._published import TITLES, VARIANTS
+from quadric.paper.bilinear._published import NAMES, TITLES, VARIANTS
 from quadric.paper.experiments._experiment import Table
 from quadric.paper.experiments._statistics import Sample
 
@@ -18,7 +18,7 @@ def comparison_table(cells: Mapping[Key, Sample]) -> Table:
             published = one.published
             rows.append(
                 (
-                    *(name, TITLES[variant]),
+                    *(NAMES.get(name, name), TITLES[variant]),
                     *((published.accuracy, published.std) if published else (None, None)),
                     *(one.ours.mean, one.ours.std, one.ours.runs),
                     *(one.difference, one.is_close),
@@ -54,7 +54,7 @@ def truncation_table(cells: Mapping[Key, Sample], ranks: Sequence[int]) -> Table
         ("data", "variant", "effective rank", *columns, "all"),
         [
             (
-                *(name, TITLES[variant], cells[name, variant, INPUT_RANK].mean),
+                *(NAMES.get(name, name), TITLES[variant], cells[name, variant, INPUT_RANK].mean),
                 *(cells[name, variant, truncated(rank)].mean for rank in ranks),
                 cells[name, variant, ACCURACY].mean,
             )
@@ -77,7 +77,7 @@ def radii_table(cells: Mapping[Key, Sample], distances: Sequence[float], count: 
         ("data", "variant", "median radius", "std of the median", *columns),
         [
             (
-                *(name, TITLES[variant]),
+                *(NAMES.get(name, name), TITLES[variant]),
                 *(cells[name, variant, MEDIAN].mean, cells[name, variant, MEDIAN].std),
                 *(cells[name, variant, certified(distance)].mean for distance in distances),
             )
