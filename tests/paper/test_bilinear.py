@@ -4,6 +4,7 @@ import csv
 import json
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -244,7 +245,8 @@ def test_the_networks_of_all_runs_are_kept_as_model_files(store, small):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, small, jobs):
     psutil = pytest.importorskip("psutil")
-    path, data = tmp_path / "killed.sqlite", images()[0]
+    path, data = tmp_path / "killed" / "runs.sqlite", images()[0]
+    path.parent.mkdir()
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
     process = warm.Started(["-m", "tests.support.bilinear_process", path, logs[0], jobs])
     try:
@@ -269,7 +271,7 @@ def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, smal
     with Store(path) as opened:
         resumed = reproduction.run(context(opened, fashion=None))
     assert resumed.tables == reproduction.run(context(store, fashion=None)).tables
-    assert len(list((tmp_path / "bilinear").iterdir())) == 4  # the models of both processes
+    assert len(list((path.parent / "bilinear").iterdir())) == 4  # the models of both processes
 
 
 def lines(log):
@@ -335,3 +337,64 @@ def test_without_torch_the_command_says_what_to_install(tmp_path, small, monkeyp
     result = command("reproduce", "bilinear", "--out", tmp_path)
     assert result.returncode == 1
     assert 'The experiment bilinear needs torch: pip install "quadric[torch]"' in result.stderr
+
+
+# ---- committed results -----------------------------------------------------------------------
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def committed(name):
+    """Return the rows of a committed table."""
+    with (RESULTS / "bilinear" / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def cells_of_the_page():
+    """Return the rows of all tables of results/bilinear.md, as texts."""
+    lines_of = (RESULTS / "bilinear.md").read_text().splitlines()
+    return [tuple(line.strip("| ").split(" | ")) for line in lines_of if line.startswith("| ")]
+
+
+def test_the_committed_page_agrees_with_the_committed_tables():
+    rows, page = committed("bilinear"), cells_of_the_page()
+    assert len(rows) in (4, 8)
+    variants = {title: variant for variant, title in TITLES.items()}
+    for row in rows:
+        published = PUBLISHED[
+            {"MNIST": "mnist"}.get(row["data"], "fashion_mnist"), variants[row["variant"]]
+        ]
+        ours, rank = sample(float(row["ours, %"])), sample(float(row["our rank"]))
+        one = Comparison(published, ours, rank)
+        assert float(row["difference"]) == pytest.approx(one.difference)
+        assert row["within 0.3 points"] == str(one.is_close)
+        (shown,) = (
+            cells
+            for cells in page
+            if cells[:2] == (row["data"], row["variant"]) and len(cells) == 12
+        )
+        assert shown[2] == f"{published.accuracy:.2f}"
+        assert shown[4] == f"{ours.mean:.2f}"
+        assert shown[7:9] == (f"{one.difference:+.2f}", "yes" if one.is_close else "no")
+        assert shown[10] == f"{rank.mean:.1f}"
+
+
+def test_the_committed_mnist_accuracies_are_within_three_tenths_of_the_published_ones():
+    rows = [row for row in committed("bilinear") if row["data"] == "MNIST"]
+    assert [row["within 0.3 points"] for row in rows] == ["True"] * 4
+
+
+def test_committed_radii_and_truncated_accuracies_are_on_the_page():
+    page = cells_of_the_page()
+    for name, column, style in (
+        ("bilinear_radii", "median radius", ".3f"),
+        ("bilinear_truncation", "rank 10", ".2f"),
+    ):
+        rows = committed(name)
+        assert len(rows) in (4, 8)
+        place = list(rows[0]).index(column)
+        for row in rows:
+            shown = [cells for cells in page if cells[:2] == (row["data"], row["variant"])]
+            assert format(float(row[column]), style) in {
+                cells[place] for cells in shown if len(cells) == len(row)
+            }
