@@ -4,7 +4,6 @@ import csv
 import json
 import signal
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -337,64 +336,3 @@ def test_without_torch_the_command_says_what_to_install(tmp_path, small, monkeyp
     result = command("reproduce", "bilinear", "--out", tmp_path)
     assert result.returncode == 1
     assert 'The experiment bilinear needs torch: pip install "quadric[torch]"' in result.stderr
-
-
-# ---- committed results -----------------------------------------------------------------------
-
-RESULTS = Path(__file__).parents[2] / "results"
-
-
-def committed(name):
-    """Return the rows of a committed table."""
-    with (RESULTS / "bilinear" / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
-def cells_of_the_page():
-    """Return the rows of all tables of results/bilinear.md, as texts."""
-    lines_of = (RESULTS / "bilinear.md").read_text().splitlines()
-    return [tuple(line.strip("| ").split(" | ")) for line in lines_of if line.startswith("| ")]
-
-
-def test_the_committed_page_agrees_with_the_committed_tables():
-    rows, page = committed("bilinear"), cells_of_the_page()
-    assert len(rows) in (4, 8)
-    variants = {title: variant for variant, title in TITLES.items()}
-    for row in rows:
-        published = PUBLISHED[
-            {"MNIST": "mnist"}.get(row["data"], "fashion_mnist"), variants[row["variant"]]
-        ]
-        ours, rank = sample(float(row["ours, %"])), sample(float(row["our rank"]))
-        one = Comparison(published, ours, rank)
-        assert float(row["difference"]) == pytest.approx(one.difference)
-        assert row["within 0.3 points"] == str(one.is_close)
-        (shown,) = (
-            cells
-            for cells in page
-            if cells[:2] == (row["data"], row["variant"]) and len(cells) == 12
-        )
-        assert shown[2] == f"{published.accuracy:.2f}"
-        assert shown[4] == f"{ours.mean:.2f}"
-        assert shown[7:9] == (f"{one.difference:+.2f}", "yes" if one.is_close else "no")
-        assert shown[10] == f"{rank.mean:.1f}"
-
-
-def test_the_committed_mnist_accuracies_are_within_three_tenths_of_the_published_ones():
-    rows = [row for row in committed("bilinear") if row["data"] == "MNIST"]
-    assert [row["within 0.3 points"] for row in rows] == ["True"] * 4
-
-
-def test_committed_radii_and_truncated_accuracies_are_on_the_page():
-    page = cells_of_the_page()
-    for name, column, style in (
-        ("bilinear_radii", "median radius", ".3f"),
-        ("bilinear_truncation", "rank 10", ".2f"),
-    ):
-        rows = committed(name)
-        assert len(rows) in (4, 8)
-        place = list(rows[0]).index(column)
-        for row in rows:
-            shown = [cells for cells in page if cells[:2] == (row["data"], row["variant"])]
-            assert format(float(row[column]), style) in {
-                cells[place] for cells in shown if len(cells) == len(row)
-            }
