@@ -2,7 +2,8 @@
 
 STORE is the file that `quadric reproduce bilinear` has written (runs.sqlite in its directory), and
 COMMIT is the commit at which it was run. Data sets of which a run is missing are left out. The
-script writes results/bilinear.md and the tables with all digits to results/bilinear/.
+script writes results/bilinear.md, and the tables with all digits and the figures to
+results/bilinear/.
 """
 
 import argparse
@@ -36,7 +37,11 @@ def page(outcome: Outcome, command: str, commit: str, seconds: Sequence[float], 
     )
     findings = "\n".join(f"- {finding}" for finding in outcome.findings)
     parts = [f"# Bilinear MLPs\n\n{about}", outcome.summary, findings]
-    return "\n\n".join([*parts, *map(markdown, outcome.tables)]) + "\n"
+    figures = [
+        f"{outcome.captions[name]}\n\n![{outcome.captions[name]}](bilinear/{name}.png)"
+        for name in outcome.figures
+    ]
+    return "\n\n".join([*parts, *map(markdown, outcome.tables), "## Figures", *figures]) + "\n"
 
 
 def stored_data(store: Store, seeds: int) -> list[str]:
@@ -86,6 +91,8 @@ def main() -> None:
     for table in outcome.tables:
         with (results / "bilinear" / f"{table.name}.csv").open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([table.columns, *table.rows])
+    for name, figure in outcome.figures.items():
+        figure.savefig(results / "bilinear" / f"{name}.png", dpi=100)
     text = page(outcome, command, arguments.commit, seconds, arguments.load)
     (results / "bilinear.md").write_text(text)
     print(text)
