@@ -89,12 +89,14 @@ def main() -> None:
     results = Path("results")
     (results / "bilinear").mkdir(exist_ok=True)
     for table in outcome.tables:
-        with (results / "bilinear" / f"{table.name}.csv").open("w", newline="") as file:
+        with (results / "bilinear" / f"{table.name}.csv").open(
+            "w", newline="", encoding="utf-8"
+        ) as file:
             csv.writer(file, lineterminator="\n").writerows([table.columns, *table.rows])
     for name, figure in outcome.figures.items():
         figure.savefig(results / "bilinear" / f"{name}.png", dpi=100)
     text = page(outcome, command, arguments.commit, seconds, arguments.load)
-    (results / "bilinear.md").write_text(text)
+    (results / "bilinear.md").write_text(text, encoding="utf-8")
     print(text)
 
 
