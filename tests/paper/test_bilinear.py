@@ -154,6 +154,8 @@ def test_accuracies_within_three_tenths_of_a_point_agree(ours, difference, close
     assert one.difference == pytest.approx(difference)
     assert one.is_close is close
     assert one.rank_difference == pytest.approx(1.5)
+    equal = Comparison(Published(98.01), sample(0.9801 * 100 - 1e-13), sample(40.0))
+    assert f"{equal.difference:+.2f}" == "+0.00"
     unknown = Comparison(None, sample(ours), sample(40.0))
     assert (unknown.difference, unknown.is_close, unknown.rank_difference) == (None, None, None)
 

@@ -27,7 +27,10 @@ class Comparison:
     @property
     def difference(self) -> float | None:
         """Our mean accuracy minus the published one, in percentage points."""
-        return None if self.published is None else self.ours.mean - self.published.accuracy
+        if self.published is None:
+            return None
+        # without the rounding error that would print equal means as -0.00
+        return round(self.ours.mean - self.published.accuracy, 9) + 0.0
 
     @property
     def is_close(self) -> bool | None:

@@ -157,7 +157,7 @@ def _summary(context: Context) -> str:
     substitute = (
         "" if context.images.name == "mnist" else "This is not MNIST, so nothing is compared. "
     )
-    missing = "" if context.fashion else " Fashion-MNIST is not available."
+    missing = "" if context.fashion else " Fashion-MNIST is left out."
     return (
         f"{substitute}Networks with {pixels} inputs, {WIDTH} linear neurons, {WIDTH} products of "
         "two linear neurons and 10 outputs, without biases, which fold to one quadratic layer. "
