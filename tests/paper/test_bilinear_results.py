@@ -51,9 +51,18 @@ def test_the_committed_page_agrees_with_the_committed_tables():
         assert shown[10] == f"{rank.mean:.1f}"
 
 
-def test_the_committed_mnist_accuracies_are_within_three_tenths_of_the_published_ones():
+def test_the_committed_mnist_figures_are_close_to_the_published_ones():
     rows = [row for row in committed("bilinear") if row["data"] == "MNIST"]
     assert [row["within 0.3 points"] for row in rows] == ["True"] * 4
+    assert max(abs(float(row["difference"])) for row in rows) < 0.1
+    assert max(abs(float(row["difference of ranks"])) for row in rows) < 0.7
+    radii = {
+        row["variant"]: float(row["median radius"])
+        for row in committed("bilinear_radii")
+        if row["data"] == "MNIST"
+    }
+    assert radii["input noise"] > 3.5 * radii["neither"]
+    assert radii["weight decay"] < 1.2 * radii["neither"]
 
 
 def test_committed_radii_and_truncated_accuracies_are_on_the_page():

@@ -128,7 +128,7 @@ def reproduce(
 
     Finished runs of the MNIST table, of the studies and of bilinear are kept: after Ctrl-C or a
     crash, the same command resumes. bilinear reproduces the results of another publication on MNIST
-    and Fashion-MNIST, in about 20 minutes. The options from --recipe onward are choices that the
+    and Fashion-MNIST, in about 15 minutes. The options from --recipe onward are choices that the
     paper does not specify. The default recipe matches its table, and the options after --recipe
     change single settings of a recipe. The studies always use the default recipe.
     """
