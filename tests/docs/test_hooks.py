@@ -130,6 +130,11 @@ def test_a_folder_in_the_navigation_stands_for_its_other_pages():
     assert navigation.expanded(nav, pages) == expected
 
 
+def test_an_index_lists_the_titles_of_its_pages():
+    texts = {"g/b.md": "# Second\n\ntext", "g/a.md": "---\nx: 1\n---\n\n# First\n"}
+    assert navigation.listed(texts) == "- [Second](b.md)\n- [First](a.md)"
+
+
 @pytest.mark.parametrize(
     ("name", "uri", "text", "expected"),
     [
