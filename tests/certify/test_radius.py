@@ -115,6 +115,14 @@ def test_flat_directions_and_infinite_radii():
     np.testing.assert_allclose(radius(plane, [[0.0, 0.0]]).distance, [1.0])
 
 
+def test_a_boundary_that_is_a_single_point():
+    point = Network([Quadratic([[-2.0, 0.0]], [1.0], [np.eye(2)])], ["logistic"])  # (x-1)² + y²
+    found = radius(point, [[4.0, 4.0]])
+    np.testing.assert_allclose(found.distance, [5.0])
+    np.testing.assert_allclose(found.nearest, [[1.0, 0.0]], atol=1e-12)
+    assert 4.99 < found.radius[0] < 5
+
+
 def test_ties_have_no_radius():
     equal = Network([Quadratic(np.zeros((2, 2)), [0.0, 0.0], [np.eye(2), np.eye(2)])], ["softmax"])
     found = radius(equal, [[1.0, 2.0]])

@@ -11,6 +11,7 @@ from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import blas_threads, one_blas_thread
 from quadric._utils.memory import check_limit
+from quadric.certify._model import as_classifier
 from quadric.certify._scores import Scores, class_scores
 from quadric.certify._search import Nearest, Search
 
@@ -83,11 +84,11 @@ def radius(
     errors of folding, about 1e-15 of the coefficients, are not part of the bound.
     """
     checks.check_choice("units", units, ("inputs", "scaled"))
-    scores = class_scores(model)
-    points = scores.space.reach(X)
+    scores = class_scores(as_classifier(model), X)
+    points = scores.inputs.space.reach(X)
     if not np.isfinite(points).all():
         raise ValueError("X must be finite. Got a missing or infinite value; impute it first.")
-    n, K = len(scores.space.names), len(scores.b)
+    n, K = len(scores.inputs.names), len(scores.b)
     sizes = np.ones(n) if units == "inputs" else _scaler_sizes(scores)
     free = np.flatnonzero(~_held(scores, fixed))
     check_limit(
@@ -95,20 +96,18 @@ def radius(
         f"the eigenvectors for all pairs of {K} classes",
         "Use fewer inputs or hold some of them fixed.",
     )
-    nearest = Nearest.unknown(len(points), len(free))
+    nearest = Nearest.unknown(scores.given.predict(X), len(free))
     if len(free):
         _search(Search(scores, free, sizes), points, nearest, progress)
-    else:
-        nearest.predicted[:] = nearest.becomes[:] = scores.at(points)[2].argmax(axis=1)
     moved = np.where(np.isfinite(nearest.distance)[:, None], points, np.nan)
     moved[:, free] += nearest.step * sizes[free]
     return Radii(
         nearest.distance,
         nearest.radius,
         moved,
-        scores.labels[nearest.predicted],
-        scores.labels[nearest.becomes],
-        scores.space.names,
+        scores.given.labels[nearest.predicted],
+        scores.given.labels[nearest.becomes],
+        scores.inputs.names,
     )
 
 
@@ -139,17 +138,16 @@ def _search(
 
 
 def _scaler_sizes(scores: Scores) -> Array:
-    if scores.space.typical is None:
+    if scores.inputs.space.typical is None:
         raise ValueError(
             "units='scaled' needs a Pipeline whose first step is a scaler. Use units='inputs'."
         )
-    sizes = scores.space.typical[1]
+    sizes = scores.inputs.space.typical[1]
     return np.where(sizes > 0, sizes, 1.0)
 
 
 def _held(scores: Scores, fixed: Iterable[Any]) -> Array:
-    names = scores.space.names
-    held = scores.space.encodings > 0
+    names, held = scores.inputs.names, scores.inputs.held.copy()
     for one in [fixed] if isinstance(fixed, (str, int, np.integer)) else fixed:
         if isinstance(one, str) and one in names:
             held[names.index(one)] = True
