@@ -3,18 +3,26 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    StandardScaler,
+)
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import radius
 from quadric.convert import from_polynomial_logistic, from_qda
 from quadric.core import Linear, Quadratic
+from tests.support.attacks import attack
 
 TINY = 1e-7
 
@@ -198,10 +206,55 @@ def test_categories_are_always_fixed():
     assert (found.nearest[there][:, 2:] == found.nearest[there][:, 2:].round()).all()
 
 
+def test_ordinal_codes_are_fixed():
+    X, y = load_iris(return_X_y=True)
+    X[:, 3] = X[:, 3] > 1
+    encode = make_column_transformer((StandardScaler(), [0, 1, 2]), (OrdinalEncoder(), [3]))
+    model = make_pipeline(encode, QuadraticLogisticRegression()).fit(X, y)
+    found = radius(model, X)
+    there = np.isfinite(found.distance)
+    assert (found.nearest[there, 3] == X[there, 3]).all()
+    assert (model.predict(X + 0.999 * (found.nearest - X))[there] == found.predicted[there]).all()
+    assert (model.predict(X + 1.001 * (found.nearest - X))[there] == found.becomes[there]).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        QuadraticLogisticRegression(loss="one-vs-rest"),
+        QuadraticClassifier((), loss="binary_cross_entropy", random_state=0),
+        QuadraticClassifier((), random_state=0),
+        QuadraticClassifier(
+            (3,), activation="identity", layer_kinds=("linear", "quadratic"), random_state=0
+        ),
+        QuadraticClassifier(
+            (5,), activation="identity", layer_kinds=("reduced", "linear"), random_state=0
+        ),
+    ],
+    ids=["sigmoids", "sigmoid layer", "softmax", "linear before", "linear after"],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_estimators_of_every_output_and_shape(model, classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes], np.array(["a", "b", "c"])[y[y < classes]]
+    whole = make_pipeline(StandardScaler(), clone(model)).fit(X, y)
+    found = radius(whole, X)
+    assert found.exact
+    assert attack(whole.predict, X, found) == 0
+    there = np.isfinite(found.distance)
+    beyond = (X + 1.001 * (found.nearest - X))[there]
+    assert (whole.predict(beyond) == found.becomes[there]).all()
+
+
 def test_models_and_inputs_that_cannot_be_certified():
-    deep = Network.create(2, [("linear", 3, "tanh"), ("quadratic", 2, "softmax")], rng=0)
-    with pytest.raises(ValueError, match="folds to 2 layers, so its distances have no exact"):
-        radius(deep, [[0.0, 0.0]])
+    power = make_pipeline(PowerTransformer(), QuadraticLogisticRegression())
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"must be affine or encode categories.*raises values"):
+        radius(power.fit(X, y), X)
+    branches = [(PowerTransformer(), [0]), (OneHotEncoder(), [3]), (StandardScaler(), [1, 2])]
+    mixed = make_pipeline(make_column_transformer(*branches), QuadraticLogisticRegression())
+    with pytest.raises(ValueError, match=r"A branch of ColumnTransformer does neither .*Power"):
+        radius(mixed.fit(X, y), X)
     values = Network.create(2, [("quadratic", 2, "identity")], rng=0)
     with pytest.raises(ValueError, match="model must choose one of several classes"):
         radius(values, [[0.0, 0.0]])

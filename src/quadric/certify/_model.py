@@ -1,14 +1,15 @@
 """The parts of a model that certificates need: its classes, its network and its coordinates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.certify._rounding import U64, roundoff
-from quadric.convert._fold import ACCEPTED
+from quadric.convert._fold import ACCEPTED, fold
 from quadric.explain._coordinates import Space, affine_space
 from quadric.geometry._affine_map import AffineMap
 from quadric.network import Network
@@ -37,6 +38,11 @@ class Classifier:
     estimator: Any
     network: Network
     labels: Array
+
+    @cached_property
+    def folded(self) -> Network:
+        """The network with as few layers as possible, in float64."""
+        return fold(self.network)
 
     def predict(self, X: Any) -> Array:
         """The index of the class that the model itself predicts for each row."""
@@ -136,3 +142,26 @@ def _check_encodes(step: Any, parts: PartlyAffine, space: Space) -> None:
                 "the steps before the model must be affine or encode categories. A branch of "
                 f"{type(step).__name__} does neither ({shown}). {space.note}"
             )
+
+
+def scaler_sizes(inputs: Coordinates) -> Array:
+    """The standard deviations that the scaler of a pipeline has learned."""
+    if inputs.space.typical is None:
+        raise ValueError(
+            "units='scaled' needs a Pipeline whose first step is a scaler. Use units='inputs'."
+        )
+    sizes = inputs.space.typical[1]
+    return np.where(sizes > 0, sizes, 1.0)
+
+
+def held_inputs(inputs: Coordinates, fixed: Iterable[Any]) -> Array:
+    """Which coordinates cannot move: encoded categories, and those named in `fixed`."""
+    names, held = inputs.names, inputs.held.copy()
+    for one in [fixed] if isinstance(fixed, (str, int, np.integer)) else fixed:
+        if isinstance(one, str) and one in names:
+            held[names.index(one)] = True
+        elif isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
+            held[int(one)] = True
+        else:
+            raise ValueError(f"fixed must name inputs: {', '.join(names)}. Got {one!r} instead.")
+    return held

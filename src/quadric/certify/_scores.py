@@ -1,15 +1,13 @@
 """The class scores of a model as quadratic functions of its inputs."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.certify._distances import gamma
-from quadric.certify._model import Classifier, Coordinates, coordinates_of
+from quadric.certify._model import Classifier, Coordinates
 from quadric.certify._rounding import Rounding, rounding_of
-from quadric.convert._fold import fold
 from quadric.convert._layers import layer_to_quadratic
 
 
@@ -44,12 +42,9 @@ class Scores:
         return u, V, z, error + moved * (2 * Q * (size + moved) + w)
 
 
-def class_scores(given: Classifier, X: Any) -> Scores:
-    """The scores of a model that folds to one layer; an error explains why another does not.
-
-    The bounds of rounding errors are for inputs of the dtype of X.
-    """
-    folded = fold(given.network)
+def class_scores(given: Classifier, inputs: Coordinates) -> Scores:
+    """The scores of a model that folds to one layer; an error explains why another does not."""
+    folded = given.folded
     if len(folded.layers) > 1:
         raise ValueError(
             f"model must fold to a single quadratic layer. This {type(given.estimator).__name__} "
@@ -60,6 +55,5 @@ def class_scores(given: Classifier, X: Any) -> Scores:
     Q, W, b = layer.Q, layer.W, layer.b
     if len(b) == 1:
         Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
-    inputs = coordinates_of(given, X)
     rounding = rounding_of(given.network, inputs.dtype, inputs.sizes, inputs.share)
     return Scores(Q, W, b, given, inputs, rounding)

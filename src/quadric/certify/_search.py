@@ -1,12 +1,14 @@
 """The nearest change of class: distances to the ties with every rival class."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric._utils.memory import check_limit
 from quadric.certify._distances import EPS, Spectrum, distances, gamma, lower_bounds
 from quadric.certify._rounding import SLACK
 from quadric.certify._scores import Scores
@@ -84,8 +86,19 @@ class Search:
         self.spread = float(np.linalg.norm(steps_of(scores.inputs.sizes, free, sizes).A)) * SLACK
         self.sizes_Q = np.linalg.norm(scores.Q, axis=(1, 2))
         self.sizes_W = np.linalg.norm(scores.W, axis=1)
+        K = len(scores.b)
+        check_limit(
+            8 * len(free) ** 2 * (K * (K - 1) // 2 + 4),
+            f"the eigenvectors for all pairs of {K} classes",
+            "Use fewer inputs or hold some of them fixed.",
+        )
         self._spectra: dict[tuple[int, int], Spectrum] = {}
         self._lock = threading.Lock()
+
+    def prepare(self) -> list[Callable[[], object]]:
+        """The calls that compute the spectra of all pairs of classes."""
+        K = len(self.scores.b)
+        return [partial(self.spectrum, c, k) for c in range(K) for k in range(c + 1, K)]
 
     def spectrum(self, c: int, k: int) -> Spectrum:
         """The spectrum of the second-order part of z_c - z_k, computed once per pair."""
