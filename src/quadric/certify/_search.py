@@ -9,7 +9,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric._utils.memory import check_limit
-from quadric.certify._distances import EPS, Spectrum, distances, gamma, lower_bounds
+from quadric.certify._distances import EPS, Distances, Spectrum, distances, gamma, lower_bounds
 from quadric.certify._rounding import SLACK
 from quadric.certify._scores import Scores
 from quadric.geometry._affine_map import AffineMap
@@ -116,6 +116,16 @@ class Search:
 
     def run(self, X: Array, nearest: Nearest) -> None:
         """Find the nearest changes of class for a block of rows, whose class is known."""
+        problems = self._problems(X)
+        for c in np.unique(nearest.predicted).tolist():
+            self._visit_rivals(c, np.flatnonzero(nearest.predicted == c), problems, nearest)
+
+    def tie(self, X: Array, c: int, k: int) -> Distances:
+        """The distances to the tie of classes c and k; 0 where class k has the higher score."""
+        return distances(self.spectrum(c, k), *self._problems(X).tie(c, k, np.arange(len(X))))
+
+    def _problems(self, X: Array) -> _Problems:
+        """The scores at a block of rows, with the bounds of all errors."""
         rounding = self.scores.rounding
         size = rounding.size(X)
         moved = gamma(X.shape[1]) * size
@@ -125,10 +135,7 @@ class Search:
         more = 2 * self.sizes_Q * moved[:, None]
         slope_error = (gamma(3 * u.shape[1]) * steep + more) * self.stretch
         constant, slope = rounding.growth(u, size, moved, self.stretch, self.spread)
-        z_error, slope_error = z_error + constant[:, None], slope_error + slope[:, None]
-        problems = _Problems(z, z_error, slopes, slope_error)
-        for c in np.unique(nearest.predicted).tolist():
-            self._visit_rivals(c, np.flatnonzero(nearest.predicted == c), problems, nearest)
+        return _Problems(z, z_error + constant[:, None], slopes, slope_error + slope[:, None])
 
     def _visit_rivals(self, c: int, rows: Array, problems: _Problems, nearest: Nearest) -> None:
         """Visit the rivals of class c at each row, the most promising first."""
