@@ -50,6 +50,26 @@ class Radii:
     names: list[str]
     exact: bool = True
 
+    def certified_accuracy(self, y: Any, at: Any = 0.0) -> Array:
+        """Compute the share of rows whose class is right and certified up to a given radius.
+
+        Parameters
+        ----------
+        y : array of shape (n_samples,) or None
+            The true classes. If None, every prediction counts as right.
+        at : float or array
+            The radii.
+
+        Returns
+        -------
+        array
+            One share for each radius. At 0, it is the accuracy of the model.
+        """
+        right = np.ones(len(self.radius), dtype=bool) if y is None else self.predicted == y
+        sorted_radii = np.sort(self.radius[right])
+        lower = np.searchsorted(sorted_radii, np.asarray(at, dtype=float), side="left")
+        return np.asarray((len(sorted_radii) - lower) / len(self.radius))
+
 
 def radius(
     model: Any,
