@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.table import Column, Table
 
+from quadric._utils.table_names import check_columns
 from quadric._utils.text import counted, rounded, visible
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
@@ -111,6 +112,7 @@ def certify(
         categories = {column.name for column in schema.columns if column.kind == "category"}
         names = [name for name in column_names(fixed, schema.names) if name not in categories]
         kept = column_names(keep, source.columns)
+        check_columns(kept, source.columns)
         with progress_bar("Certifying") as report:
             found = certify_table(
                 opened.model,

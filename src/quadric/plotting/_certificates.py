@@ -74,7 +74,7 @@ def plot_flips(
     shape : (height, width)
         Shape of the images.
     rows : sequence of int, optional
-        The images to draw. By default, those with the smallest radii of each predicted class in
+        The images to draw. By default, images with a typical distance, of each predicted class in
         turn.
     count : int, default=8
         How many images to draw if `rows` is not given.
@@ -90,19 +90,19 @@ def plot_flips(
             f"X must have shape ({len(found.radius)}, {shape[0] * shape[1]}). Got {X.shape}."
         )
     count = checks.check_integer("count", count, at_least=1)
-    chosen = _fragile_of_each_class(found, count) if rows is None else [int(row) for row in rows]
+    chosen = _typical_of_each_class(found, count) if rows is None else [int(row) for row in rows]
     if not chosen:
         raise ValueError("found has no row with a nearest image of another class to draw.")
     figure = Figure(figsize=(1.25 * len(chosen) + 0.7, 4.4), layout="constrained", dpi=150)
     axes = figure.subplots(3, len(chosen), squeeze=False)
     low, high = X[chosen].min(), X[chosen].max()
     steps = found.nearest[chosen] - X[chosen]
-    limit = np.nanmax(np.abs(steps)) or 1.0
     for column, (row, step) in enumerate(zip(chosen, steps, strict=True)):
+        limit = np.nanmax(np.abs(step)) or 1.0
         gray = {"cmap": "gray_r", "vmin": low, "vmax": high}
         colored = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
         images = [(X[row], gray), (found.nearest[row], gray), (step, colored)]
-        texts = [found.predicted[row], found.becomes[row], f"{found.distance[row]:.3g}"]
+        texts = [found.predicted[row], found.becomes[row], f"{found.distance[row]:.2g} away"]
         for ax, (image, style), text in zip(axes[:, column], images, texts, strict=True):
             ax.imshow(image.reshape(shape), interpolation="nearest", **style)
             ax.set_title(plain(text), fontsize=9)
@@ -112,14 +112,13 @@ def plot_flips(
     return figure
 
 
-def _fragile_of_each_class(found: Radii, count: int) -> list[int]:
-    """The rows with the smallest radii, one of each predicted class in turn."""
-    order = [i for i in np.argsort(found.distance).tolist() if np.isfinite(found.distance[i])]
-    turn: dict[Any, int] = {}
+def _typical_of_each_class(found: Radii, count: int) -> list[int]:
+    """The rows whose distance is closest to the median of their class, of each class in turn."""
     ranked = []
-    for i in order:
-        label = found.predicted[i]
-        turn[label] = turn.get(label, -1) + 1
-        ranked.append((turn[label], i))
-    chosen = [i for _, i in sorted(ranked)[:count]]
-    return sorted(chosen, key=lambda i: (str(found.predicted[i]), found.distance[i]))
+    for label in np.unique(found.predicted):
+        rows = np.flatnonzero((found.predicted == label) & np.isfinite(found.distance))
+        if len(rows):
+            unusual = np.abs(found.distance[rows] - np.median(found.distance[rows]))
+            ranked += list(enumerate(rows[np.argsort(unusual, kind="stable")].tolist()))
+    chosen = [row for _, row in sorted(ranked)[:count]]
+    return sorted(chosen, key=lambda row: (str(found.predicted[row]), row))
