@@ -9,7 +9,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.certify._rounding import U64, roundoff
-from quadric.convert._fold import ACCEPTED, fold
+from quadric.convert._fold import fold
 from quadric.explain._coordinates import Space, affine_space
 from quadric.geometry._affine_map import AffineMap
 from quadric.network import Network
@@ -24,6 +24,11 @@ from quadric.pipelines._operations import (
     width_after,
 )
 from quadric.pipelines._table import operations, split_network
+
+ACCEPTED = (
+    "a Network, a fitted quadric classifier or a Pipeline that ends with one (for a torch module, "
+    "pass quadric.torch.to_network(module, activation='softmax'))"
+)
 
 
 @dataclass(frozen=True)
