@@ -74,15 +74,25 @@ def test_no_random_attack_succeeds_and_the_nearest_point_flips(seeds):
 
 def numerical(network, x, c):
     """The distance by a local minimizer from many starts."""
-    rng, best = np.random.default_rng(0), np.inf
-    z0 = scores(network, x[None])[0]
-    for k in set(range(len(z0))) - {c}:
+    layer, rng, best = network.layers[0], np.random.default_rng(0), np.inf
+    Q, W, b = layer.Q, layer.W, layer.b
+    if len(b) == 1:
+        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+    for k in set(range(len(b))) - {c}:
+        A, w, e = Q[c] - Q[k], W[c] - W[k], b[c] - b[k]
         constraint = {
             "type": "eq",
-            "fun": lambda y, k=k: scores(network, y[None])[0] @ np.eye(len(z0))[[c, k]].T @ [1, -1],
+            "fun": lambda y, A=A, w=w, e=e: y @ A @ y + w @ y + e,
+            "jac": lambda y, A=A, w=w: 2 * A @ y + w,
         }
         for start in x + rng.normal(size=(12, len(x))) * 2:
-            result = minimize(lambda y: (y - x) @ (y - x), start, constraints=[constraint])
+            result = minimize(
+                lambda y: ((y - x) @ (y - x), 2 * (y - x)),
+                start,
+                jac=True,
+                method="SLSQP",
+                constraints=[constraint],
+            )
             if result.success and abs(constraint["fun"](result.x)) < TINY:
                 best = min(best, np.sqrt(result.fun))
     return best

@@ -198,12 +198,7 @@ def _print(found: CertifiedTable, summary: dict[str, Any], units: str) -> None:
 
 
 def _draw(found: CertifiedTable, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    from quadric.plotting import plot_certified_accuracy
+    from quadric.plotting._certificates import curve_figure
     from quadric.plotting._figures import figure_bytes
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained", dpi=150)
-    radii, y = found.labeled
-    plot_certified_accuracy(radii, y, figure.subplots())
-    write_whole(path, figure_bytes(figure, path.suffix))
+    write_whole(path, figure_bytes(curve_figure(*found.labeled), path.suffix))

@@ -55,6 +55,13 @@ def plot_certified_accuracy(
     return ax
 
 
+def curve_figure(found: Radii, y: Any) -> Figure:
+    """A figure of the certified accuracy, for the command line."""
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained", dpi=150)
+    plot_certified_accuracy(found, y, figure.subplots())
+    return figure
+
+
 def plot_flips(
     found: Radii,
     X: Any,
