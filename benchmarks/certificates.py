@@ -53,6 +53,9 @@ def main() -> None:
     found = timed(f"{len(X)} images, {network}", 60, lambda: radius(network, X))
     right = found.predicted == y
     print(f"  accuracy {right.mean():.4f}, median radius {np.median(found.radius[right]):.3f}")
+    single = radius(network.astype("float32"), X[:500])
+    kept = np.median(single.radius / single.distance)
+    print(f"  for the first 500 images in float32, median of radius / distance {kept:.4f}")
     small, rows = random_model()
     timed(f"{ROWS} rows, {small}", 10, lambda: radius(small, rows))
 

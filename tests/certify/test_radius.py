@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
@@ -219,6 +220,12 @@ def test_projections_qda_and_polynomial_logistic_regression():
         assert (found.predicted == predict(X)).all()
         assert (predict(X + 1.001 * (found.nearest - X)) != found.predicted).mean() > 0.99
         assert (predict(X + 0.999 * (found.nearest - X)) == found.predicted).all()
+
+
+def test_sparse_inputs():
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier((), random_state=0).fit(csr_matrix(X), y)
+    np.testing.assert_array_equal(radius(model, csr_matrix(X)).radius, radius(model, X).radius)
 
 
 def test_fixed_inputs_do_not_move():

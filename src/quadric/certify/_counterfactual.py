@@ -15,6 +15,8 @@ from quadric.certify._model import (
     as_classifier,
     coordinates_of,
     held_inputs,
+    input_index,
+    input_indices,
     scaler_sizes,
 )
 from quadric.certify._rows import Row, one_row
@@ -139,7 +141,7 @@ def counterfactual(
     sizes = sizes / _weights(inputs, weights)
     free = np.flatnonzero(~held_inputs(inputs, fixed))
     low, high = _bounds(inputs, bounds, row.point)
-    whole = [i for i in _indices(inputs, "integers", integers) if i in free]
+    whole = [i for i in input_indices(inputs, "integers", integers) if i in free]
     wanted = None if to is None else _class_index(given.labels, to)
     candidates = Candidates(scores, row, sizes, wanted)
     if wanted == candidates.predicted:
@@ -170,26 +172,12 @@ def _class_index(labels: Array, to: Any) -> int:
     return int(known.index(to))
 
 
-def _index(inputs: Coordinates, name: str, one: Any) -> int:
-    names = inputs.names
-    if isinstance(one, str) and one in names:
-        return names.index(one)
-    if isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
-        return int(one) % len(names)
-    raise ValueError(f"{name} must name inputs: {', '.join(names)}. Got {one!r} instead.")
-
-
-def _indices(inputs: Coordinates, name: str, listed: Iterable[Any]) -> list[int]:
-    listed = [listed] if isinstance(listed, (str, int, np.integer)) else listed
-    return [_index(inputs, name, one) for one in listed]
-
-
 def _weights(inputs: Coordinates, weights: Any) -> Array:
     """The weights as an array; 1 for inputs that are not named."""
     found = np.ones(len(inputs.names))
     if isinstance(weights, Mapping):
         for name, value in weights.items():
-            found[_index(inputs, "weights", name)] = value
+            found[input_index(inputs, "weights", name)] = value
     elif weights is not None:
         found = np.asarray(weights, dtype=float)
     if found.shape != (len(inputs.names),) or not (np.isfinite(found) & (found > 0)).all():
@@ -205,7 +193,7 @@ def _bounds(
     """The lower and upper limits of all inputs."""
     low, high = np.full((2, len(inputs.names)), [[-np.inf], [np.inf]])
     for name, (least, most) in (bounds or {}).items():
-        i = _index(inputs, "bounds", name)
+        i = input_index(inputs, "bounds", name)
         low[i], high[i] = -np.inf if least is None else least, np.inf if most is None else most
         if not low[i] <= point[i] <= high[i]:
             raise ValueError(

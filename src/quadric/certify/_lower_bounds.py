@@ -13,6 +13,7 @@ is the largest r, found by bisection, for which no difference between the score 
 class and another one can vanish.
 """
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,11 +57,14 @@ class _Stage:
 
     def outputs(self, deviations: Array, eps: float) -> Array:
         """How far the activations can deviate."""
+        if self.activation == "identity":
+            return deviations
+        if self.activation == "relu":
+            return np.where(self.z + deviations > 0, deviations, 0.0)
         g = ACTIVATIONS[self.activation].function
         middle = g(self.z)
         found = np.maximum(g(self.z + deviations) - middle, middle - g(self.z - deviations))
-        smooth = self.activation not in ("identity", "relu")
-        return found * SLACK + (ACTIVATION_ERROR * eps if smooth else 0.0)
+        return found * SLACK + ACTIVATION_ERROR * eps
 
 
 @dataclass
@@ -94,14 +98,15 @@ class LowerBounds:
         self.change = steps_of(self.inputs.change, self.free, self.sizes)
         self.spread = steps_of(self.inputs.sizes, self.free, self.sizes)
         self.eps = float(np.finfo(dtype).eps)
+        self._known: dict[tuple[int, int | None], tuple[Layer, Array]] = {}
+        self._lock = threading.Lock()
 
     def run(self, points: Array, nearest: Nearest) -> None:
         """Compute the radii of a block of rows, whose class is known."""
         for c in np.unique(nearest.predicted).tolist():
             rows = nearest.predicted == c
-            layers = [*self.layers[:-1], _differences(self.layers[-1], c)]
             with np.errstate(all="ignore"):
-                nearest.radius[rows] = self._bisect(self._stages(layers, points[rows]))
+                nearest.radius[rows] = self._bisect(self._stages(c, points[rows]))
 
     def _bisect(self, stages: list[_Stage]) -> Array:
         """The largest r for which all outputs of the last stage stay positive."""
@@ -125,21 +130,35 @@ class LowerBounds:
             low, high = np.where(good, middle, low), np.where(good, high, middle)
         return low
 
-    def _stages(self, layers: list[Layer], points: Array) -> list[_Stage]:
+    def _stages(self, c: int, points: Array) -> list[_Stage]:
+        """The layers about the points; the last one computes differences from the score of c."""
         stages: list[_Stage] = []
-        a = self.inputs.change.apply(points)
-        for layer, activation, majorant in zip(
-            layers, self.activations, self.majorants, strict=True
+        a, count = self.inputs.change.apply(points), len(self.layers)
+        for l, (activation, majorant) in enumerate(
+            zip(self.activations, self.majorants, strict=True)
         ):
-            n, first, last = layer.n_inputs, not stages, len(stages) == len(layers) - 1
-            back = self.change if first else AffineMap(np.ones(n), np.zeros(n))
+            first, last = l == 0, l == count - 1
+            layer, curve = self._layer(l, c if last else None)
             errors = self._errors(majorant, points, a) if first else _errors(majorant, a)
             if last:  # a difference of two scores
                 errors = 2 * errors[0], 2 * errors[1], 2 * errors[2]
-            z, (steep, curve) = layer.forward(a)[0], _slopes(layer, a, back)
+            z, steep = layer.forward(a)[0], _steepness(layer, a, self._back(l))
             stages.append(_Stage(layer, activation, z, steep, curve, errors))
             a = a if last else ACTIVATIONS[activation].function(z)
         return stages
+
+    def _layer(self, l: int, c: int | None) -> tuple[Layer, Array]:
+        """A layer, or its differences from class c, and |Q_k| for each neuron."""
+        with self._lock:
+            if (l, c) not in self._known:
+                layer = self.layers[l] if c is None else _differences(self.layers[l], c)
+                self._known[l, c] = layer, _curves(layer, self._back(l))
+            return self._known[l, c]
+
+    def _back(self, l: int) -> AffineMap:
+        """The map from steps to the inputs of a layer, if it is known."""
+        n = self.layers[l].n_inputs
+        return self.change if l == 0 else AffineMap(np.ones(n), np.zeros(n))
 
     def _errors(self, majorant: Majorant, points: Array, u: Array) -> tuple[Array, Array, float]:
         """The rounding errors of the first layer and the steps before it."""
@@ -157,14 +176,21 @@ def _errors(majorant: Majorant, a: Array) -> tuple[Array, Array, float]:
     return majorant.share * M, majorant.share * G, majorant.share * majorant.curve
 
 
-def _slopes(layer: Layer, a: Array, back: AffineMap) -> tuple[Array, Array]:
-    """|2 Q_k a + w_k| for each row of a, and |Q_k|, in the coordinates of the steps."""
+def _steepness(layer: Layer, a: Array, back: AffineMap) -> Array:
+    """|2 Q_k a + w_k| for each row of a, in the coordinates of the steps."""
     if not isinstance(layer, Quadratic):
         steep = np.linalg.norm(back.pull_back(layer.W), axis=1)
-        return np.broadcast_to(steep, (len(a), len(steep))), np.zeros(len(steep))
-    slopes = [back.pull_back(2 * (a @ Q) + w) for Q, w in zip(layer.Q, layer.W, strict=True)]
-    curves = [np.linalg.norm(back.pull_back(back.pull_back(Q).T), 2) for Q in layer.Q]
-    return np.stack([np.linalg.norm(one, axis=1) for one in slopes], axis=1), np.array(curves)
+        return np.broadcast_to(steep, (len(a), len(steep)))
+    neurons = zip(layer.Q, layer.W, strict=True)
+    found = [np.linalg.norm(back.pull_back(2 * (a @ Q) + w), axis=1) for Q, w in neurons]
+    return np.stack(found, axis=1)
+
+
+def _curves(layer: Layer, back: AffineMap) -> Array:
+    """|Q_k| for each neuron, in the coordinates of the steps."""
+    if not isinstance(layer, Quadratic):
+        return np.zeros(layer.n_outputs)
+    return np.array([np.linalg.norm(back.pull_back(back.pull_back(Q).T), 2) for Q in layer.Q])
 
 
 def _differences(layer: Layer, c: int) -> Layer:

@@ -161,12 +161,22 @@ def scaler_sizes(inputs: Coordinates) -> Array:
 
 def held_inputs(inputs: Coordinates, fixed: Iterable[Any]) -> Array:
     """Which coordinates cannot move: encoded categories, and those named in `fixed`."""
-    names, held = inputs.names, inputs.held.copy()
-    for one in [fixed] if isinstance(fixed, (str, int, np.integer)) else fixed:
-        if isinstance(one, str) and one in names:
-            held[names.index(one)] = True
-        elif isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
-            held[int(one)] = True
-        else:
-            raise ValueError(f"fixed must name inputs: {', '.join(names)}. Got {one!r} instead.")
+    held = inputs.held.copy()
+    held[input_indices(inputs, "fixed", fixed)] = True
     return held
+
+
+def input_indices(inputs: Coordinates, argument: str, listed: Iterable[Any]) -> list[int]:
+    """The coordinates with the given names or indices; a single one need not be in a list."""
+    single = isinstance(listed, (str, int, np.integer))
+    return [input_index(inputs, argument, one) for one in ([listed] if single else listed)]
+
+
+def input_index(inputs: Coordinates, argument: str, one: Any) -> int:
+    """The coordinate with the given name or index."""
+    names = inputs.names
+    if isinstance(one, str) and one in names:
+        return names.index(one)
+    if isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
+        return int(one) % len(names)
+    raise ValueError(f"{argument} must name inputs: {', '.join(names)}. Got {one!r} instead.")

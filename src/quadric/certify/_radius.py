@@ -111,6 +111,7 @@ def radius(
     """
     checks.check_choice("units", units, ("inputs", "scaled"))
     given = as_classifier(model)
+    X = X.toarray() if hasattr(X, "toarray") else X
     inputs = coordinates_of(given, X)
     points = inputs.space.reach(X)
     if not np.isfinite(points).all():

@@ -158,7 +158,10 @@ def _roundings(layer: Layer) -> int:
 
 def roundoff(X: Any) -> float:
     """The unit roundoff of the least precise floating-point column of X."""
-    found = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
+    if hasattr(X, "dtypes"):  # a table
+        found = list(X.dtypes)
+    else:
+        found = [X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype]
     names = {str(dtype).lower().removeprefix("torch.") for dtype in found}
     for name in ("float16", "float32"):
         if name in names:

@@ -30,8 +30,9 @@ class Row:
 
     def rounded(self, points: Array) -> Array:
         """The points in the precision of x."""
-        dtype = np.dtype(getattr(self.x, "dtype", np.float64))
-        return points.astype(dtype).astype(float) if dtype.kind == "f" else points
+        if hasattr(self.x, "columns") or self.x.dtype.kind != "f":
+            return points
+        return points.astype(self.x.dtype).astype(float)
 
     def at(self, points: Array) -> Any:
         """Copies of the row, one per point, with the values of the point."""
@@ -47,9 +48,12 @@ class Row:
         values = {listed[self.columns[k]]: points[:, k] for k in changed}
         zeros = [0] * len(points)
         if hasattr(self.x, "with_columns"):  # Polars
-            column = type(self.x[listed[0]])
-            return self.x[zeros].with_columns([column(name, v) for name, v in values.items()])
-        return self.x.iloc[zeros].reset_index(drop=True).assign(**values)
+            series = type(self.x[listed[0]])
+            return self.x[zeros].with_columns([series(name, v) for name, v in values.items()])
+        table = self.x.iloc[zeros].reset_index(drop=True)
+        for name, column in values.items():
+            table[name] = column
+        return table
 
     def classes(self, points: Array) -> Array:
         """The index of the class that the model predicts for each point."""
