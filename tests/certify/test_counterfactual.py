@@ -45,17 +45,23 @@ def test_the_nearest_point_of_another_class_agrees_with_the_radius(seed):
 
 def minimized(network, x, k):
     """The distance to class k by a numerical minimizer from many starts."""
-    rng, best = np.random.default_rng(1), np.inf
-
-    def lead(y):
-        z = network.logits(y[None])[0]
-        return z[k] - np.delete(z, k)
-
+    layer, rng, best = network.layers[0], np.random.default_rng(1), np.inf
+    others = np.arange(layer.n_outputs) != k
+    Q, W, b = (part[k] - part[others] for part in (layer.Q, layer.W, layer.b))
+    constraint = {
+        "type": "ineq",
+        "fun": lambda y: (Q @ y + W) @ y + b,
+        "jac": lambda y: 2 * Q @ y + W,
+    }
     for start in x + rng.normal(size=(30, len(x))) * 3:
         solved = minimize(
-            lambda y: (y - x) @ (y - x), start, constraints=[{"type": "ineq", "fun": lead}]
+            lambda y: ((y - x) @ (y - x), 2 * (y - x)),
+            start,
+            jac=True,
+            method="SLSQP",
+            constraints=[constraint],
         )
-        if solved.success and lead(solved.x).min() > -1e-8:
+        if solved.success and constraint["fun"](solved.x).min() > -1e-8:
             best = min(best, np.sqrt(solved.fun))
     return best
 
