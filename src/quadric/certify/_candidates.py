@@ -15,6 +15,7 @@ from quadric.certify._search import Search
 PAST = np.concatenate([[0.0], np.geomspace(1e-15, 1e-2, 40)])  # steps past the boundary
 MOST_INPUTS = 200  # for the numerical minimizer
 MOST_CHOICES = 64  # of integers
+SCALES = (1.0, 2.0, 4.0, 8.0)  # of the random starts of the minimizer
 FARTHER = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 
 
@@ -162,7 +163,8 @@ class Candidates:
         ties = [search.tie(start[None], j, int(k or 0)) for j in others]
         starts = [tie.steps[0] @ tie.V.T for tie in ties if np.isfinite(tie.lengths[0])]
         reach = max([float(np.linalg.norm(one)) for one in starts], default=1.0) or 1.0
-        starts += list(2 * reach * rng.normal(size=(8, len(free))) / np.sqrt(len(free)))
+        random = rng.normal(size=(len(SCALES) * 8, len(free))) / np.sqrt(len(free))
+        starts += list(random * reach * np.repeat(SCALES, 8)[:, None])
         for s in starts:
             solved = minimize(
                 lambda s: (s @ s, 2 * s), s, jac=True, method="SLSQP", constraints=[constraint]
