@@ -15,6 +15,7 @@ from quadric.certify._search import Search
 PAST = np.concatenate([[0.0], np.geomspace(1e-15, 1e-2, 40)])  # steps past the boundary
 MOST_INPUTS = 200  # for the numerical minimizer
 MOST_CHOICES = 64  # of integers
+LEAD = 1e-7  # of the wanted class, relative to the scores at the row
 SCALES = (1.0, 2.0, 4.0, 8.0)  # of the random starts of the minimizer
 FARTHER = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 
@@ -158,7 +159,9 @@ class Candidates:
         def slope(s: Array) -> Array:
             return np.asarray((2 * Q @ (u0 + A @ s) + W) @ A)
 
-        constraint: Any = {"type": "ineq", "fun": lead, "jac": slope}
+        # a small lead, so that the solution is inside the region where several classes meet
+        least = LEAD * float(np.abs(lead(np.zeros(len(free)))).max())
+        constraint: Any = {"type": "ineq", "fun": lambda s: lead(s) - least, "jac": slope}
         rng, found = np.random.default_rng(0), []
         ties = [search.tie(start[None], j, int(k or 0)) for j in others]
         starts = [tie.steps[0] @ tie.V.T for tie in ties if np.isfinite(tie.lengths[0])]
