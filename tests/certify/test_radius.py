@@ -3,18 +3,27 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    StandardScaler,
+)
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import radius
 from quadric.convert import from_polynomial_logistic, from_qda
 from quadric.core import Linear, Quadratic
+from tests.support.attacks import attack
 
 TINY = 1e-7
 
@@ -66,29 +75,75 @@ def test_no_random_attack_succeeds_and_the_nearest_point_flips(seeds):
 
 def numerical(network, x, c):
     """The distance by a local minimizer from many starts."""
-    rng, best = np.random.default_rng(0), np.inf
-    z0 = scores(network, x[None])[0]
-    for k in set(range(len(z0))) - {c}:
+    layer, rng, best = network.layers[0], np.random.default_rng(0), np.inf
+    Q, W, b = layer.Q, layer.W, layer.b
+    if len(b) == 1:
+        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+    for k in set(range(len(b))) - {c}:
+        A, w, e = Q[c] - Q[k], W[c] - W[k], b[c] - b[k]
         constraint = {
             "type": "eq",
-            "fun": lambda y, k=k: scores(network, y[None])[0] @ np.eye(len(z0))[[c, k]].T @ [1, -1],
+            "fun": lambda y, A=A, w=w, e=e: y @ A @ y + w @ y + e,
+            "jac": lambda y, A=A, w=w: 2 * A @ y + w,
         }
         for start in x + rng.normal(size=(12, len(x))) * 2:
-            result = minimize(lambda y: (y - x) @ (y - x), start, constraints=[constraint])
+            result = minimize(
+                lambda y: ((y - x) @ (y - x), 2 * (y - x)),
+                start,
+                jac=True,
+                method="SLSQP",
+                constraints=[constraint],
+            )
             if result.success and abs(constraint["fun"](result.x)) < TINY:
                 best = min(best, np.sqrt(result.fun))
     return best
 
 
+def special(seed):
+    """A random model and input, of which many are special cases."""
+    network, X = draw(seed, 1)
+    layer, case = network.layers[0], seed % 7
+    rng = np.random.default_rng(seed)
+    n = layer.n_inputs
+    if case == 0:  # flat directions
+        layer.Q = layer.Q * np.outer(np.arange(n) < n // 2, np.arange(n) < n // 2)
+        layer.W *= np.arange(n) < n // 2
+    elif case == 1 and layer.n_outputs == 1:  # a center
+        layer.Q = np.diag(rng.choice([-1.0, 1.0, 2.0], n))[None]
+        layer.W, layer.b = np.zeros((1, n)), [-3.0]
+        X[:] = 0.0
+    elif case == 2:  # a tie
+        X = radius(network, X).nearest
+        X = np.where(np.isfinite(X), X, 0.0)
+    elif case == 3 and layer.n_outputs == 1:  # one class everywhere
+        layer.Q, layer.W, layer.b = np.eye(n)[None], np.zeros((1, n)), [1.0]
+    elif case == 4:  # planes
+        layer.Q = np.zeros_like(layer.Q)
+    elif case == 5:  # equal eigenvalues
+        layer.Q = np.eye(n) * rng.normal(size=(layer.n_outputs, 1, 1))
+    return network, X
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(500), marks=pytest.mark.full)])
+@pytest.mark.parametrize("seeds", [range(14), pytest.param(range(500), marks=pytest.mark.full)])
 def test_distances_agree_with_a_numerical_minimizer(seeds):
+    infinite = 0
     for seed in seeds:
-        network, X = draw(seed, 1)
+        network, X = special(seed)
         found = radius(network, X)
         wanted = numerical(network, X[0], found.predicted[0])
-        assert found.radius[0] <= wanted * (1 + TINY)  # the minimizer may miss the nearest point
-        assert np.isclose(found.distance[0], wanted, rtol=1e-5) or found.distance[0] < wanted
+        assert found.radius[0] <= wanted + 1e-6 * min(wanted, 1)  # the minimizer is not exact
+        if found.distance[0] < 1e-6:  # a tie: the minimizer's tolerance is larger
+            assert wanted < 1e-3
+        else:  # the minimizer may miss the nearest point
+            close = np.isclose(found.distance[0], wanted, rtol=1e-5)
+            assert close or found.distance[0] < wanted
+        infinite += np.isinf(found.distance[0])
+        if np.isfinite(found.distance[0]) and found.distance[0] > 1e-6:
+            z = scores(network, found.nearest)[0]
+            size = np.abs(z).max() + np.abs(found.nearest).max() ** 2
+            assert abs(z[found.predicted[0]] - z[found.becomes[0]]) < 1e-9 * size
+    assert infinite > 0
 
 
 def test_a_circle_from_its_center_from_inside_and_from_outside():
@@ -113,6 +168,14 @@ def test_flat_directions_and_infinite_radii():
     assert np.isnan(found.nearest).all()
     plane = Network([Linear([[3.0, 4.0]], [5.0])], ["logistic"])
     np.testing.assert_allclose(radius(plane, [[0.0, 0.0]]).distance, [1.0])
+
+
+def test_a_boundary_that_is_a_single_point():
+    point = Network([Quadratic([[-2.0, 0.0]], [1.0], [np.eye(2)])], ["logistic"])  # (x-1)² + y²
+    found = radius(point, [[4.0, 4.0]])
+    np.testing.assert_allclose(found.distance, [5.0])
+    np.testing.assert_allclose(found.nearest, [[1.0, 0.0]], atol=1e-12)
+    assert 4.99 < found.radius[0] < 5
 
 
 def test_ties_have_no_radius():
@@ -159,6 +222,12 @@ def test_projections_qda_and_polynomial_logistic_regression():
         assert (predict(X + 0.999 * (found.nearest - X)) == found.predicted).all()
 
 
+def test_sparse_inputs():
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier((), random_state=0).fit(csr_matrix(X), y)
+    np.testing.assert_array_equal(radius(model, csr_matrix(X)).radius, radius(model, X).radius)
+
+
 def test_fixed_inputs_do_not_move():
     network, X = draw(3)
     n = X.shape[1]
@@ -190,10 +259,55 @@ def test_categories_are_always_fixed():
     assert (found.nearest[there][:, 2:] == found.nearest[there][:, 2:].round()).all()
 
 
+def test_ordinal_codes_are_fixed():
+    X, y = load_iris(return_X_y=True)
+    X[:, 3] = X[:, 3] > 1
+    encode = make_column_transformer((StandardScaler(), [0, 1, 2]), (OrdinalEncoder(), [3]))
+    model = make_pipeline(encode, QuadraticLogisticRegression()).fit(X, y)
+    found = radius(model, X)
+    there = np.isfinite(found.distance)
+    assert (found.nearest[there, 3] == X[there, 3]).all()
+    assert (model.predict(X + 0.999 * (found.nearest - X))[there] == found.predicted[there]).all()
+    assert (model.predict(X + 1.001 * (found.nearest - X))[there] == found.becomes[there]).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        QuadraticLogisticRegression(loss="one-vs-rest"),
+        QuadraticClassifier((), loss="binary_cross_entropy", random_state=0),
+        QuadraticClassifier((), random_state=0),
+        QuadraticClassifier(
+            (3,), activation="identity", layer_kinds=("linear", "quadratic"), random_state=0
+        ),
+        QuadraticClassifier(
+            (5,), activation="identity", layer_kinds=("reduced", "linear"), random_state=0
+        ),
+    ],
+    ids=["sigmoids", "sigmoid layer", "softmax", "linear before", "linear after"],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_estimators_of_every_output_and_shape(model, classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes], np.array(["a", "b", "c"])[y[y < classes]]
+    whole = make_pipeline(StandardScaler(), clone(model)).fit(X, y)
+    found = radius(whole, X)
+    assert found.exact
+    assert attack(whole.predict, X, found) == 0
+    there = np.isfinite(found.distance)
+    beyond = (X + 1.001 * (found.nearest - X))[there]
+    assert (whole.predict(beyond) == found.becomes[there]).all()
+
+
 def test_models_and_inputs_that_cannot_be_certified():
-    deep = Network.create(2, [("linear", 3, "tanh"), ("quadratic", 2, "softmax")], rng=0)
-    with pytest.raises(ValueError, match="folds to 2 layers, so its distances have no exact"):
-        radius(deep, [[0.0, 0.0]])
+    power = make_pipeline(PowerTransformer(), QuadraticLogisticRegression())
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"must be affine or encode categories.*raises values"):
+        radius(power.fit(X, y), X)
+    branches = [(PowerTransformer(), [0]), (OneHotEncoder(), [3]), (StandardScaler(), [1, 2])]
+    mixed = make_pipeline(make_column_transformer(*branches), QuadraticLogisticRegression())
+    with pytest.raises(ValueError, match=r"A branch of ColumnTransformer does neither .*Power"):
+        radius(mixed.fit(X, y), X)
     values = Network.create(2, [("quadratic", 2, "identity")], rng=0)
     with pytest.raises(ValueError, match="model must choose one of several classes"):
         radius(values, [[0.0, 0.0]])

@@ -1,10 +1,15 @@
 """Certificates: how far an input can move before the predicted class can change.
 
-`_scores.py` writes the class scores of a model as quadratic functions of its inputs.
-`_distances.py` computes distances to their ties with proven bounds, and `_radius.py` finds the
-nearest rival class.
+`_model.py` checks a model, and `_scores.py` writes its class scores as quadratic functions of its
+inputs. `_distances.py` computes distances to their ties with proven bounds, `_rounding.py` bounds
+the rounding errors of the model itself, and `_search.py` finds the nearest rival class.
+`_lower_bounds.py` is for networks that do not fold to one layer. `_radius.py` and
+`_counterfactual.py` are the public functions; `_candidates.py` finds and verifies counterfactuals,
+`_rows.py` writes them into the user's data, and `_wording.py` describes them.
 """
 
+from quadric.certify._counterfactual import Counterfactual, counterfactual
 from quadric.certify._radius import Radii, radius
+from quadric.certify._wording import Change
 
-__all__ = ["Radii", "radius"]
+__all__ = ["Change", "Counterfactual", "Radii", "counterfactual", "radius"]

@@ -25,6 +25,7 @@ from quadric.geometry._nearest import CACHED, steps_to_surface
 
 EPS = float(np.finfo(np.float64).eps)
 FARTHEST = 1e100  # so that squares are finite
+TOUCHES = 1e-12  # share of F; a smaller minimum counts as zero
 SAFETY = 4.0  # factor for the products of bounds, which are themselves rounded
 
 
@@ -95,6 +96,7 @@ def distances(spectrum: Spectrum, F: Array, g: Array, F_error: Array, g_error: A
     """
     n, G = len(spectrum.lam), g @ spectrum.V
     steps = steps_to_surface(spectrum.lam, F, G, touches=False)
+    _touch(spectrum.lam, F, G, steps)
     lengths = np.linalg.norm(steps, axis=1)
     lengths[np.isnan(lengths)] = np.inf
     # g = V G + rest, and the rest is as small as V is orthogonal
@@ -106,6 +108,15 @@ def distances(spectrum: Spectrum, F: Array, g: Array, F_error: Array, g_error: A
         given = (F[rows] - F_error[rows], G[rows], steps[rows], lengths[rows], slope_error[rows])
         radii[rows] = _proven(spectrum, *given)
     return Distances(steps, spectrum.V, lengths, radii)
+
+
+def _touch(lam: Array, F: Array, G: Array, steps: Array) -> None:
+    """Fill in the steps to the minimum of F where it is zero, up to rounding errors."""
+    rows, curved = np.flatnonzero(np.isnan(steps).any(axis=1)), lam > 0
+    down = np.zeros((len(rows), len(lam)))
+    down[:, curved] = -G[rows][:, curved] / (2 * lam[curved])
+    touches = F[rows] + (G[rows] * down).sum(axis=1) / 2 <= TOUCHES * F[rows]
+    steps[rows[touches]] = down[touches]
 
 
 def _proven(
@@ -129,6 +140,10 @@ def _proven(
         best = np.zeros(len(F))
         for shrink in (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
             candidate = np.minimum(nu, end) * (1 - shrink)
+            best = np.fmax(best, _dual(lam, F, G, candidate))
+        touching = ~endless & ~np.isfinite(nu)  # at a minimum of F, nu would be infinite
+        for power in range(1, 12) if touching.any() else ():
+            candidate = np.where(touching, 10.0**power / lam.max(), 0.0)
             best = np.fmax(best, _dual(lam, F, G, candidate))
         bound = np.sqrt(best / (1 + spectrum.skew)) * (1 - SAFETY * EPS)
     bound = np.where(np.isfinite(bound) & (F > 0), bound, 0.0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from joblib import Parallel, delayed
 from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric._utils.blas_threads import blas_threads, one_blas_thread
-from quadric._utils.memory import check_limit
-from quadric.certify._scores import Scores, class_scores
+from quadric.certify._lower_bounds import LowerBounds
+from quadric.certify._model import as_classifier, coordinates_of, held_inputs, scaler_sizes
+from quadric.certify._scores import class_scores
 from quadric.certify._search import Nearest, Search
 
 BLOCK = 2**19  # numbers in a block of rows
@@ -35,6 +37,9 @@ class Radii:
         if no input has another class.
     names : list of str
         The names of the coordinates of `nearest`.
+    exact : bool
+        Whether distances were computed. For a network that does not fold to one layer, `radius` is
+        a lower bound; `distance` and `nearest` are NaN, and `becomes` is `predicted`.
     """
 
     distance: Array
@@ -43,6 +48,27 @@ class Radii:
     predicted: Array
     becomes: Array
     names: list[str]
+    exact: bool = True
+
+    def certified_accuracy(self, y: Any, at: Any = 0.0) -> Array:
+        """Compute the share of rows whose class is right and certified up to a given radius.
+
+        Parameters
+        ----------
+        y : array of shape (n_samples,) or None
+            The true classes. If None, every prediction counts as right.
+        at : float or array
+            The radii.
+
+        Returns
+        -------
+        array
+            One share for each radius. At 0, it is the accuracy of the model.
+        """
+        right = np.ones(len(self.radius), dtype=bool) if y is None else self.predicted == y
+        sorted_radii = np.sort(self.radius[right])
+        lower = np.searchsorted(sorted_radii, np.asarray(at, dtype=float), side="left")
+        return np.asarray((len(sorted_radii) - lower) / len(self.radius))
 
 
 def radius(
@@ -58,8 +84,8 @@ def radius(
     Parameters
     ----------
     model : Network, fitted classifier, or Pipeline that ends with one
-        A model that folds to one quadratic layer with softmax or logistic outputs; see
-        `quadric.convert.fold`.
+        A model with softmax or logistic outputs. If it folds to one quadratic layer (see
+        `quadric.convert.fold`), distances are exact. Otherwise, radii are lower bounds.
     X : array or table of shape (n_samples, n_features)
         The inputs.
     units : {'inputs', 'scaled'}
@@ -79,82 +105,62 @@ def radius(
     -----
     Lengths are Euclidean. Limits of the inputs, such as pixels between 0 and 1, are not considered.
     They could only enlarge the radius, because they exclude inputs. The certificate is for the
-    folded layer. Several layers or steps of a pipeline are folded in float64, and the rounding
-    errors of folding, about 1e-15 of the coefficients, are not part of the bound.
+    labels that ``model.predict`` itself computes for inputs of the dtype of X, with all rounding
+    errors: those of the steps of a pipeline, of the network, of folding, and of computing the
+    distance. A row that is closer to the boundary than these errors has the radius 0.
     """
     checks.check_choice("units", units, ("inputs", "scaled"))
-    scores = class_scores(model)
-    points = scores.space.reach(X)
+    given = as_classifier(model)
+    X = X.toarray() if hasattr(X, "toarray") else X
+    inputs = coordinates_of(given, X)
+    points = inputs.space.reach(X)
     if not np.isfinite(points).all():
         raise ValueError("X must be finite. Got a missing or infinite value; impute it first.")
-    n, K = len(scores.space.names), len(scores.b)
-    sizes = np.ones(n) if units == "inputs" else _scaler_sizes(scores)
-    free = np.flatnonzero(~_held(scores, fixed))
-    check_limit(
-        8 * len(free) ** 2 * (K * (K - 1) // 2 + 4),
-        f"the eigenvectors for all pairs of {K} classes",
-        "Use fewer inputs or hold some of them fixed.",
-    )
-    nearest = Nearest.unknown(len(points), len(free))
-    if len(free):
-        _search(Search(scores, free, sizes), points, nearest, progress)
-    else:
-        nearest.predicted[:] = nearest.becomes[:] = scores.at(points)[2].argmax(axis=1)
+    sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
+    free, predicted = np.flatnonzero(~held_inputs(inputs, fixed)), given.predict(X)
+    exact = len(given.folded.layers) == 1
+    nearest = Nearest.unknown(predicted, len(free))
+    if len(free) and exact:
+        search = Search(class_scores(given, inputs), free, sizes)
+        _run(
+            {
+                "pair of classes": search.prepare(),
+                "block of rows": _blocks(search.run, points, nearest),
+            },
+            progress,
+        )
+    elif len(free):
+        nearest.distance[:] = np.nan
+        bounds = LowerBounds(given, inputs, free, sizes)
+        _run({"block of rows": _blocks(bounds.run, points, nearest)}, progress)
     moved = np.where(np.isfinite(nearest.distance)[:, None], points, np.nan)
     moved[:, free] += nearest.step * sizes[free]
     return Radii(
         nearest.distance,
         nearest.radius,
         moved,
-        scores.labels[nearest.predicted],
-        scores.labels[nearest.becomes],
-        scores.space.names,
+        given.labels[predicted],
+        given.labels[nearest.becomes],
+        inputs.names,
+        exact,
     )
 
 
-def _search(
-    search: Search,
-    points: Array,
-    nearest: Nearest,
-    progress: Callable[[float, float, str], object] | None,
-) -> None:
-    """Search block by block, in as many threads as matrix products would use."""
+Calls = list[Callable[[], object]]
+
+
+def _blocks(run: Callable[[Array, Nearest], None], points: Array, nearest: Nearest) -> Calls:
+    """One call of `run` per block of rows."""
     count = max(1, BLOCK // points.shape[1])
     blocks = [slice(start, start + count) for start in range(0, len(points), count)]
+    return [partial(run, points[rows], nearest.part(rows)) for rows in blocks]
+
+
+def _run(stages: dict[str, Calls], progress: Callable[[float, float, str], object] | None) -> None:
+    """Run the calls of each stage in as many threads as matrix products would use."""
     parallel = Parallel(n_jobs=blas_threads(), prefer="threads", return_as="generator")
-    K = len(search.scores.b)
-    pairs = [(c, k) for c in range(K) for k in range(c + 1, K)]
-    stages = [
-        ("pair of classes", [delayed(search.spectrum)(*pair) for pair in pairs]),
-        (
-            "block of rows",
-            [delayed(search.run)(points[rows], nearest.part(rows)) for rows in blocks],
-        ),
-    ]
     with one_blas_thread():
-        for name, calls in stages:
-            for done, _ in enumerate(parallel(calls), 1):
+        for name, calls in stages.items():
+            for done, _ in enumerate(parallel(delayed(call)() for call in calls), 1):
                 if progress is not None:
                     progress(done, len(calls), f"{name} {done} of {len(calls)}")
-
-
-def _scaler_sizes(scores: Scores) -> Array:
-    if scores.space.typical is None:
-        raise ValueError(
-            "units='scaled' needs a Pipeline whose first step is a scaler. Use units='inputs'."
-        )
-    sizes = scores.space.typical[1]
-    return np.where(sizes > 0, sizes, 1.0)
-
-
-def _held(scores: Scores, fixed: Iterable[Any]) -> Array:
-    names = scores.space.names
-    held = scores.space.encodings > 0
-    for one in [fixed] if isinstance(fixed, (str, int, np.integer)) else fixed:
-        if isinstance(one, str) and one in names:
-            held[names.index(one)] = True
-        elif isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
-            held[int(one)] = True
-        else:
-            raise ValueError(f"fixed must name inputs: {', '.join(names)}. Got {one!r} instead.")
-    return held

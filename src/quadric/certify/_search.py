@@ -1,15 +1,25 @@
 """The nearest change of class: distances to the ties with every rival class."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.certify._distances import EPS, Spectrum, distances, gamma, lower_bounds
+from quadric._utils.memory import check_limit
+from quadric.certify._distances import EPS, Distances, Spectrum, distances, gamma, lower_bounds
+from quadric.certify._rounding import SLACK
 from quadric.certify._scores import Scores
 from quadric.geometry._affine_map import AffineMap
+
+
+def steps_of(change: AffineMap, free: Array, sizes: Array) -> AffineMap:
+    """The linear map from steps in the free coordinates, in their units."""
+    if change.A.ndim == 1 and len(free) == len(sizes):
+        return AffineMap(change.A * sizes, np.zeros(len(change.t)))
+    return AffineMap(change.matrix[:, free] * sizes[free], np.zeros(len(change.t)))
 
 
 @dataclass(frozen=True)
@@ -23,11 +33,11 @@ class Nearest:
     becomes: Array
 
     @classmethod
-    def unknown(cls, count: int, n: int) -> "Nearest":
-        """Nothing is known yet about `count` rows with n free coordinates."""
-        distance, radius = np.full((2, count), np.inf)
-        predicted, becomes = np.zeros((2, count), dtype=int)
-        return cls(distance, radius, np.zeros((count, n)), predicted, becomes)
+    def unknown(cls, predicted: Array, n: int) -> "Nearest":
+        """Only the class of each row is known yet; n coordinates are free."""
+        distance, radius = np.full((2, len(predicted)), np.inf)
+        step = np.zeros((len(predicted), n))
+        return cls(distance, radius, step, predicted, predicted.copy())
 
     def part(self, rows: slice) -> "Nearest":
         """Views of some rows."""
@@ -44,8 +54,11 @@ class _Problems:
     slope_error: Array
 
     def tie(self, c: int, k: int, rows: Array) -> tuple[Array, Array, Array, Array]:
-        """F = z_c - z_k, its gradient, and the bounds of their errors."""
-        F = self.z[rows, c] - self.z[rows, k]
+        """F = z_c - z_k, its gradient, and the bounds of their errors.
+
+        F is not negative, except by rounding errors, because the model predicts class c.
+        """
+        F = np.maximum(self.z[rows, c] - self.z[rows, k], 0.0)
         F_error = (self.z_error[rows, c] + self.z_error[rows, k] + EPS * np.abs(F)) * (1 + 8 * EPS)
         g_error = (self.slope_error[rows, c] + self.slope_error[rows, k]) * (1 + 8 * EPS)
         return F, self.slopes[c][rows] - self.slopes[k][rows], F_error, g_error
@@ -65,20 +78,27 @@ class Search:
     """
 
     def __init__(self, scores: Scores, free: Array, sizes: Array) -> None:
-        n = len(scores.space.names)
-        if scores.change.A.ndim == 1 and len(free) == n:
-            A = scores.change.A * sizes
-        else:
-            A = scores.change.matrix[:, free] * sizes[free]
         # from steps in the free coordinates, in their units, to steps of u
-        self.change = AffineMap(A, np.zeros(len(scores.change.t)))
-        self.scores = scores
+        self.change = steps_of(scores.inputs.change, free, sizes)
+        self.scores, A = scores, self.change.A
         largest = np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2) if A.size else 0.0
         self.stretch = float(largest) * (1 + 1e-6)
+        self.spread = float(np.linalg.norm(steps_of(scores.inputs.sizes, free, sizes).A)) * SLACK
         self.sizes_Q = np.linalg.norm(scores.Q, axis=(1, 2))
         self.sizes_W = np.linalg.norm(scores.W, axis=1)
+        K = len(scores.b)
+        check_limit(
+            8 * len(free) ** 2 * (K * (K - 1) // 2 + 4),
+            f"the eigenvectors for all pairs of {K} classes",
+            "Use fewer inputs or hold some of them fixed.",
+        )
         self._spectra: dict[tuple[int, int], Spectrum] = {}
         self._lock = threading.Lock()
+
+    def prepare(self) -> list[Callable[[], object]]:
+        """The calls that compute the spectra of all pairs of classes."""
+        K = len(self.scores.b)
+        return [partial(self.spectrum, c, k) for c in range(K) for k in range(c + 1, K)]
 
     def spectrum(self, c: int, k: int) -> Spectrum:
         """The spectrum of the second-order part of z_c - z_k, computed once per pair."""
@@ -88,23 +108,34 @@ class Search:
             D = self.scores.Q[c] - self.scores.Q[k]
             A = self.change.pull_back(self.change.pull_back(D).T)
             error = gamma(2 * len(D)) * (self.sizes_Q[c] + self.sizes_Q[k]) * self.stretch**2
-            found = Spectrum.of((A + A.T) / 2, float(error))
+            model = self.scores.rounding.curve(self.stretch, self.spread)
+            found = Spectrum.of((A + A.T) / 2, float(error) + 2 * model)
             with self._lock:
                 self._spectra[c, k] = found
         return self._spectra[c, k]
 
     def run(self, X: Array, nearest: Nearest) -> None:
-        """Find the nearest changes of class for a block of rows."""
-        u, V, z, z_error = self.scores.at(X)
-        slopes = [self.change.pull_back(2 * v + w) for v, w in zip(V, self.scores.W, strict=True)]
-        size = np.linalg.norm(u, axis=1)[:, None]
-        steep = 2 * self.sizes_Q * size + self.sizes_W
-        moved = 2 * self.sizes_Q * self.scores.rounding(X)[:, None]
-        slope_error = (gamma(3 * u.shape[1]) * steep + moved) * self.stretch
-        problems = _Problems(z, z_error, slopes, slope_error)
-        nearest.predicted[:] = nearest.becomes[:] = z.argmax(axis=1)
+        """Find the nearest changes of class for a block of rows, whose class is known."""
+        problems = self._problems(X)
         for c in np.unique(nearest.predicted).tolist():
             self._visit_rivals(c, np.flatnonzero(nearest.predicted == c), problems, nearest)
+
+    def tie(self, X: Array, c: int, k: int) -> Distances:
+        """The distances to the tie of classes c and k; 0 where class k has the higher score."""
+        return distances(self.spectrum(c, k), *self._problems(X).tie(c, k, np.arange(len(X))))
+
+    def _problems(self, X: Array) -> _Problems:
+        """The scores at a block of rows, with the bounds of all errors."""
+        rounding = self.scores.rounding
+        size = rounding.size(X)
+        moved = gamma(X.shape[1]) * size
+        u, V, z, z_error = self.scores.at(X, moved)
+        slopes = [self.change.pull_back(2 * v + w) for v, w in zip(V, self.scores.W, strict=True)]
+        steep = 2 * self.sizes_Q * np.linalg.norm(u, axis=1)[:, None] + self.sizes_W
+        more = 2 * self.sizes_Q * moved[:, None]
+        slope_error = (gamma(3 * u.shape[1]) * steep + more) * self.stretch
+        constant, slope = rounding.growth(u, size, moved, self.stretch, self.spread)
+        return _Problems(z, z_error + constant[:, None], slopes, slope_error + slope[:, None])
 
     def _visit_rivals(self, c: int, rows: Array, problems: _Problems, nearest: Nearest) -> None:
         """Visit the rivals of class c at each row, the most promising first."""

@@ -19,6 +19,7 @@ require("typer", "rich", extra="cli", by="The quadric command")
 import typer
 
 from quadric._utils.text import visible
+from quadric.cli._certify import certify
 from quadric.cli._complexity import complexity
 from quadric.cli._data import data
 from quadric.cli._evaluate import evaluate
@@ -48,7 +49,15 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
         "quadric predict iris.quadric new.csv -o out.csv --proba",
         "quadric predict iris.quadric new.parquet | head",
     ],
-    explain: ["quadric explain iris.quadric", "quadric explain iris.quadric iris.csv --json"],
+    explain: [
+        "quadric explain iris.quadric",
+        "quadric explain iris.quadric iris.csv --json",
+        "quadric explain iris.quadric iris.csv --row 17",
+    ],
+    certify: [
+        "quadric certify iris.quadric test.csv -o radii.csv --plot curve.png",
+        "quadric certify iris.quadric test.csv --units scaled --min-radius 0.1",
+    ],
     plot: [
         "quadric plot iris.quadric iris.csv --inputs petal_length,petal_width",
         "quadric plot iris.quadric iris.csv --what calibration -o calibration.png",

@@ -56,6 +56,14 @@ def explain(
     precision: Annotated[
         int, typer.Option(min=1, max=17, help="Number of significant digits.")
     ] = 3,
+    row: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Explain one row of the table, counted from 1: its class, how far it is from "
+            "another one, and the smallest change that leads to each other class.",
+        ),
+    ] = None,
     encoding: EncodingOption = None,
     decimal: DecimalOption = ".",
     thousands: ThousandsOption = "",
@@ -76,6 +84,11 @@ def explain(
         print_notes(opened.notes)
         if spectrum:
             _print_spectrum(opened.model, None if whole else top or 3, as_json)
+            return
+        if row is not None:
+            from quadric.cli._explain_row import explain_row
+
+            explain_row(opened, row, as_json=as_json)
             return
         X, y = opened.inputs_and_labels()
         if permutation and y is None:

@@ -9,7 +9,7 @@ of a folded layer. `_separation.py` builds a network from the smallest ellipsoid
 """
 
 from quadric.convert._bilinear import fold_bilinear
-from quadric.convert._fold import fold
+from quadric.convert._fold import add_residual, fold
 from quadric.convert._layers import Reduction, to_quadratic, to_reduced
 from quadric.convert._models import (
     from_ellipsoids,
@@ -24,6 +24,7 @@ from quadric.convert._truncate import truncate, truncation_scores
 __all__ = [
     "QuadricSeparation",
     "Reduction",
+    "add_residual",
     "fold",
     "fold_bilinear",
     "from_ellipsoids",

@@ -93,6 +93,39 @@ def _as_model(model: Any) -> Any:
     return model
 
 
+def add_residual(layer: Layer) -> Layer:
+    """Add a residual connection to a layer: the result computes ``layer(x) + x``.
+
+    Use it to write a residual block as a layer of a Network, which `fold` composes with the layers
+    around it.
+
+    Parameters
+    ----------
+    layer : Linear, Quadratic or Reduced
+        A layer with as many neurons as inputs and without an activation.
+
+    Returns
+    -------
+    Linear or Quadratic
+        A layer of the same dtype. A reduced layer becomes a quadratic one.
+
+    Examples
+    --------
+    >>> from quadric.core import Linear
+    >>> add_residual(Linear([[1.0, 2.0], [0.0, 3.0]], [0.0, 0.0])).W
+    array([[2., 2.],
+           [0., 4.]])
+    """
+    if layer.n_inputs != layer.n_outputs:
+        raise ValueError(
+            "a residual connection requires as many neurons as inputs, because they are added. "
+            f"Got {layer!r}."
+        )
+    whole = layer.copy() if isinstance(layer, Linear) else layer_to_quadratic(layer)
+    whole.W += np.eye(layer.n_inputs, dtype=layer.dtype)
+    return whole
+
+
 def _fold(layers: Sequence[Layer], activations: Sequence[str]) -> tuple[list[Layer], list[str]]:
     """Fold every stretch of layers whose composition has degree two at most."""
     folded, kept = [layers[0]], [activations[0]]

@@ -1,7 +1,7 @@
 """Composition of affine steps into one map, and surfaces expressed in the steps' inputs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,36 +54,41 @@ class PartlyAffine:
     origins: list[tuple[str, int]]
 
 
-def affine_map(step: Any, after: Sequence[Any] = ()) -> AffineMap:
+def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: bool = False) -> AffineMap:
     """Return a fitted step as a map z = A u + t.
 
     Raises NotAffineError if the step is not of this form. The map is valid for rows without missing
     values, which an imputer does not change. A scaler returns missing values for a column that had
     no values in `fit`. The map treats such a column as a constant: the value with which the next
-    steps, `after`, replace missing values.
+    steps, `after`, replace missing values. With `absolute`, every number in the step is replaced by
+    its absolute value, which bounds rounding errors.
     """
     try:
         found = operations(step)
-        return _compose(found, _n_inputs(step, found), fill_values(after) if after else None)
+        n, fill = _n_inputs(step, found), fill_values(after) if after else None
+        whole = _compose(found, n, fill)
+        return _absolute(whole, _compose(_sizes(found), n, fill)) if absolute else whole
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
     except NotAffineError as error:
         raise NotAffineError(f"{find(step).name} {error}") from None
 
 
-def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
+def partly_affine(
+    step: Any, after: Sequence[Any] = (), *, absolute: bool = False
+) -> PartlyAffine | None:
     """Return the affine branches of a step; None if the step has no branches.
 
-    The step may also have branches that are not affine. `after` has the same meaning as in
-    `affine_map`.
+    The step may also have branches that are not affine. `after` and `absolute` have the same
+    meaning as in `affine_map`.
     """
     try:
-        found = operations(step)
+        inside = operations(step)
     except UnknownStepError:
         return None
-    if len(found) != 1 or not isinstance(found[0], Beside):
+    if len(inside) != 1 or not isinstance(inside[0], Beside):
         return None
-    whole = found[0]
+    whole = inside[0]
     width = width_after([whole], whole.n)
     fills = fill_values(after) if after else np.full(width, np.nan)
     maps: list[AffineMap] = []
@@ -92,7 +97,9 @@ def partly_affine(step: Any, after: Sequence[Any] = ()) -> PartlyAffine | None:
         whole.split(range(width)), whole.split(fills), strict=True
     ):
         try:
-            maps.append(_compose(branch.operations, len(branch.columns), fill))
+            found, n = branch.operations, len(branch.columns)
+            part = _compose(found, n, fill)
+            maps.append(_absolute(part, _compose(_sizes(found), n, fill)) if absolute else part)
             origins += [("input", int(column)) for column in branch.columns]
         except NotAffineError:
             maps.append(_identity(branch.width))
@@ -158,6 +165,26 @@ def _map_of(operation: Operation, fill: Array) -> AffineMap:
                 np.vstack([part.matrix for part in maps]), np.concatenate([part.t for part in maps])
             )
     raise NotAffineError(NOT_AFFINE[type(operation).__name__])
+
+
+def _sizes(found: Sequence[Operation]) -> list[Operation]:
+    """The operations with the absolute values of their numbers."""
+    sizes: list[Operation] = []
+    for operation in found:
+        match operation:
+            case Affine(A=A, center=center, shift=shift):
+                sizes.append(Affine(np.abs(A), -np.abs(center), np.abs(shift)))
+            case Beside(branches=branches):
+                inner = [replace(b, operations=tuple(_sizes(b.operations))) for b in branches]
+                sizes.append(replace(operation, branches=tuple(inner)))
+            case _:
+                sizes.append(operation)
+    return sizes
+
+
+def _absolute(whole: AffineMap, sizes: AffineMap) -> AffineMap:
+    """The composition of absolute values; constants of columns without values are added."""
+    return AffineMap(np.abs(sizes.A), np.abs(sizes.t) + np.abs(whole.t))
 
 
 def _identity(n: int) -> AffineMap:

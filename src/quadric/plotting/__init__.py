@@ -12,6 +12,7 @@ from quadric._utils.extras import require
 require("matplotlib", extra="plot", by="quadric.plotting")
 
 from quadric.plotting._boundaries import plot_boundaries, plot_prediction
+from quadric.plotting._certificates import plot_certified_accuracy, plot_flips
 from quadric.plotting._classifier import plot_clusters, plot_regions
 from quadric.plotting._dependence import plot_dependence
 from quadric.plotting._eigenvectors import plot_eigenvectors
@@ -27,11 +28,13 @@ __all__ = [
     "animate",
     "plot_boundaries",
     "plot_calibration",
+    "plot_certified_accuracy",
     "plot_clusters",
     "plot_confusion",
     "plot_conic",
     "plot_dependence",
     "plot_eigenvectors",
+    "plot_flips",
     "plot_history",
     "plot_importances",
     "plot_points",

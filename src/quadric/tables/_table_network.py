@@ -100,7 +100,8 @@ class TableNetwork:
     def predict(self, X: Any) -> Array:
         """Return the classes or the outputs; a single output has shape (n_samples,)."""
         if self.classes_ is not None:
-            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+            z = self._outputs(X, logits=True)  # probabilities may be equal by rounding
+            return self.classes_[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
@@ -115,10 +116,10 @@ class TableNetwork:
         """Return the pre-activations of the last layer."""
         return self.network_.logits(np.asarray(X, dtype=np.float64))
 
-    def _outputs(self, X: Any) -> Array:
+    def _outputs(self, X: Any, *, logits: bool = False) -> Array:
         rows = np.nan_to_num(np.asarray(X, dtype=np.float64))  # NaN rows get no prediction
         try:
-            return self.network_.forward(rows)
+            return self.network_.logits(rows) if logits else self.network_.forward(rows)
         except ValueError:
             raise TableError(
                 f"the table contains numbers so large (up to {np.abs(rows).max():g}) that the "

@@ -1,0 +1,203 @@
+"""The smallest change of an input that changes the predicted class."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quadric._utils import checks
+from quadric._utils.arrays import Array
+from quadric._utils.text import rounded, visible
+from quadric.certify._candidates import Candidates
+from quadric.certify._model import (
+    Coordinates,
+    as_classifier,
+    coordinates_of,
+    held_inputs,
+    input_index,
+    input_indices,
+    scaler_sizes,
+)
+from quadric.certify._rows import Row, one_row
+from quadric.certify._scores import class_scores
+from quadric.certify._wording import Change, changes_of, in_words
+
+SAME = 1e-6  # relative difference of a distance and its lower limit
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """The nearest input of another class.
+
+    Parameters
+    ----------
+    point : array of shape (n_coordinates,)
+        The input, with the names in `names`; NaN if none was found.
+    predicted, becomes : object
+        The class of the given row, and the class that the model predicts for `point`.
+    distance : float
+        The distance between the row and `point`; infinite if none was found.
+    lower_bound : float
+        A proven lower bound of the distance to any input of the wanted class.
+    exact : bool
+        Whether `point` is the nearest input, up to a step past the boundary. Otherwise, it is the
+        best that was found, and `distance` is an upper bound.
+    changes : list of Change
+        The inputs that change, with values that are rounded as far as the class allows it. The
+        model predicts `becomes` for these values, too.
+    names : list of str
+        The names of the coordinates of `point`.
+    """
+
+    point: Array
+    predicted: Any
+    becomes: Any
+    distance: float
+    lower_bound: float
+    exact: bool
+    changes: list[Change]
+    names: list[str]
+
+    def text(self) -> str:
+        """Describe the change in words.
+
+        Returns
+        -------
+        str
+            For example ``approved with income 31 200 instead of 29 800``.
+        """
+        if not self.changes:
+            return f"{visible(str(self.predicted))}: no other input with another class was found"
+        words = f"{visible(str(self.becomes))} with {in_words(self.changes)}"
+        if self.exact:
+            return words
+        return (
+            f"{words} (the smallest change found, of length {rounded(self.distance)}; every such "
+            f"change is longer than {rounded(self.lower_bound)})"
+        )
+
+    __str__ = text
+
+
+def counterfactual(
+    model: Any,
+    x: Any,
+    *,
+    to: Any = None,
+    fixed: Iterable[Any] = (),
+    weights: Any = None,
+    bounds: Mapping[Any, tuple[float | None, float | None]] | None = None,
+    integers: Iterable[Any] = (),
+    units: str = "inputs",
+) -> Counterfactual:
+    """Find the nearest input with another class, or with a given class.
+
+    Parameters
+    ----------
+    model : Network, fitted classifier, or Pipeline that ends with one
+        A model that folds to one quadratic layer; see `quadric.convert.fold`.
+    x : array of shape (n_features,) or (1, n_features), or table with one row
+        The input.
+    to : label, optional
+        The wanted class; by default, any class other than the predicted one.
+    fixed : sequence of str or int
+        Names or indices of inputs that are held fixed. Encoded categories always are.
+    weights : dict or array of shape (n_coordinates,), optional
+        Positive factors that multiply the changes of the inputs before the length is computed, by
+        name or index. A change of an input with a large weight is expensive.
+    bounds : dict of (low, high), optional
+        Limits of inputs, by name or index; None for no limit.
+    integers : sequence of str or int
+        Inputs that can only take integer values.
+    units : {'inputs', 'scaled'}
+        As in `radius`.
+
+    Returns
+    -------
+    Counterfactual
+        The input, its class and its distance, and a proven lower bound of the distance.
+
+    Notes
+    -----
+    Without bounds and integers, the point is exact if `to` is not given, or if the nearest tie of
+    the two classes is not in the region of a third one. Otherwise, the point is the best that was
+    found. The model's own prediction verifies every point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quadric import Network
+    >>> from quadric.core import Quadratic
+    >>> circle = Network([Quadratic([[0.0, 0.0]], [4.0], [-np.eye(2)])], ["logistic"])
+    >>> print(counterfactual(circle, [1.0, 0.0]))
+    0 with x1 2 instead of 1
+    """
+    checks.check_choice("units", units, ("inputs", "scaled"))
+    given, x = as_classifier(model), one_row(x)
+    inputs = coordinates_of(given, x)
+    scores, row = class_scores(given, inputs), Row(given, inputs, x)
+    sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
+    sizes = sizes / _weights(inputs, weights)
+    free = np.flatnonzero(~held_inputs(inputs, fixed))
+    low, high = _bounds(inputs, bounds, row.point)
+    whole = [i for i in input_indices(inputs, "integers", integers) if i in free]
+    wanted = None if to is None else _class_index(given.labels, to)
+    candidates = Candidates(scores, row, sizes, wanted)
+    if wanted == candidates.predicted:
+        raise ValueError(f"to must differ from the class of x. The model predicts {to!r} already.")
+    length, lower = candidates.limits(free)
+    if whole:
+        point = candidates.whole(free, whole, low, high)
+    else:
+        point = candidates.bounded(row.point, free, low, high)
+    predicted, names = given.labels[candidates.predicted], inputs.names
+    if point is None:
+        nowhere = np.full(len(names), np.nan)
+        exact = bool(np.isinf(length))
+        return Counterfactual(nowhere, predicted, predicted, np.inf, lower, exact, [], names)
+    becomes, distance = int(row.classes(point[None])[0]), candidates.length(point)
+    exact = distance <= length * (1 + SAME)
+    changes = changes_of(row, point, becomes, sizes, whole)
+    label = given.labels[becomes]
+    return Counterfactual(
+        point, predicted, label, distance, min(lower, distance), exact, changes, names
+    )
+
+
+def _class_index(labels: Array, to: Any) -> int:
+    known = labels.tolist()
+    if to not in known:
+        raise ValueError(f"to must be a class of the model: {known}. Got {to!r} instead.")
+    return int(known.index(to))
+
+
+def _weights(inputs: Coordinates, weights: Any) -> Array:
+    """The weights as an array; 1 for inputs that are not named."""
+    found = np.ones(len(inputs.names))
+    if isinstance(weights, Mapping):
+        for name, value in weights.items():
+            found[input_index(inputs, "weights", name)] = value
+    elif weights is not None:
+        found = np.asarray(weights, dtype=float)
+    if found.shape != (len(inputs.names),) or not (np.isfinite(found) & (found > 0)).all():
+        raise ValueError(
+            f"weights must be {len(inputs.names)} positive numbers. To hold an input, use fixed."
+        )
+    return found
+
+
+def _bounds(
+    inputs: Coordinates, bounds: Mapping[Any, Sequence[float | None]] | None, point: Array
+) -> tuple[Array, Array]:
+    """The lower and upper limits of all inputs."""
+    low, high = np.full((2, len(inputs.names)), [[-np.inf], [np.inf]])
+    for name, (least, most) in (bounds or {}).items():
+        i = input_index(inputs, "bounds", name)
+        low[i], high[i] = -np.inf if least is None else least, np.inf if most is None else most
+        if not low[i] <= point[i] <= high[i]:
+            raise ValueError(
+                f"bounds must contain x. {inputs.names[i]} is {point[i]:g}, which is not between "
+                f"{low[i]:g} and {high[i]:g}."
+            )
+    return low, high

@@ -1,0 +1,205 @@
+"""Certified radii of networks that do not fold to one layer: lower bounds without a distance.
+
+For all inputs x + d with |d| <= r, the pre-activations of a layer stay in a box about those of x.
+The box is propagated from layer to layer. For a quadratic neuron and inputs that deviate by at most
+rho from a,
+
+    |z(a + e) - z(a)| <= |2 Q a + w| rho + |Q| rho^2,
+
+and the bound of a linear neuron is the smaller of |w| rho and the sum of |w_i| times the deviation
+of each input. Activations are monotonic, so that the ends of an interval are mapped to the ends of
+an interval. The rounding errors of the model are added in each layer (see `_rounding`). The radius
+is the largest r, found by bisection, for which no difference between the score of the predicted
+class and another one can vanish.
+"""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+from quadric.certify._distances import gamma
+from quadric.certify._model import Classifier, Coordinates
+from quadric.certify._rounding import SLACK, Majorant, Rounding, absolute_layers, shares
+from quadric.certify._search import Nearest, steps_of
+from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic
+from quadric.geometry._affine_map import AffineMap
+
+BISECTIONS = 50
+LARGEST = 1e12
+ACTIVATION_ERROR = 16  # of logistic and tanh, which are at most 1, in units of roundoff
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One layer of the fold, about the points a (one per row) of its inputs."""
+
+    layer: Layer
+    activation: str
+    z: Array
+    steep: Array  # |2 Q_k a + w_k|
+    curve: Array  # |Q_k|
+    errors: tuple[Array, Array, float]  # of a pre-activation: constant + slope rho + curve rho^2
+
+    def deviations(self, rho: Array, each: Array | None) -> Array:
+        """How far the pre-activations can deviate.
+
+        The inputs deviate by at most rho and, if it is known, each of them by at most `each`.
+        """
+        rho = rho[:, None]
+        found = self.steep * rho + self.curve * rho**2
+        if isinstance(self.layer, Linear) and each is not None:
+            found = np.minimum(found, each @ np.abs(self.layer.W).T)
+        constant, slope, curve = self.errors
+        return (found + constant[:, None] + slope[:, None] * rho + curve * rho**2) * SLACK
+
+    def outputs(self, deviations: Array, eps: float) -> Array:
+        """How far the activations can deviate."""
+        if self.activation == "identity":
+            return deviations
+        if self.activation == "relu":
+            return np.where(self.z + deviations > 0, deviations, 0.0)
+        g = ACTIVATIONS[self.activation].function
+        middle = g(self.z)
+        found = np.maximum(g(self.z + deviations) - middle, middle - g(self.z - deviations))
+        return found * SLACK + ACTIVATION_ERROR * eps
+
+
+@dataclass
+class LowerBounds:
+    """Certified radii of a network whose layers do not fold to one.
+
+    Parameters
+    ----------
+    given, inputs : Classifier and Coordinates
+        The model.
+    free, sizes : arrays
+        The coordinates that may change, and the unit of length along each coordinate.
+    """
+
+    given: Classifier
+    inputs: Coordinates
+    free: Array
+    sizes: Array
+    layers: list[Layer] = field(init=False)
+    majorants: list[Majorant] = field(init=False)
+
+    def __post_init__(self) -> None:
+        network, dtype = self.given.network, self.inputs.dtype
+        folded = self.given.folded
+        self.layers, self.activations = list(folded.layers), folded.activations
+        found = zip(absolute_layers(network, dtype), shares(network, dtype), strict=True)
+        # the second term is for the rounding errors of the points and of the bounds themselves
+        self.majorants = [
+            Majorant.of(layer, share + gamma(2 * layer.n_inputs)) for layer, share in found
+        ]
+        self.change = steps_of(self.inputs.change, self.free, self.sizes)
+        self.spread = steps_of(self.inputs.sizes, self.free, self.sizes)
+        self.eps = float(np.finfo(dtype).eps)
+        self._known: dict[tuple[int, int | None], tuple[Layer, Array]] = {}
+        self._lock = threading.Lock()
+
+    def run(self, points: Array, nearest: Nearest) -> None:
+        """Compute the radii of a block of rows, whose class is known."""
+        for c in np.unique(nearest.predicted).tolist():
+            rows = nearest.predicted == c
+            with np.errstate(all="ignore"):
+                nearest.radius[rows] = self._bisect(self._stages(c, points[rows]))
+
+    def _bisect(self, stages: list[_Stage]) -> Array:
+        """The largest r for which all outputs of the last stage stay positive."""
+
+        def holds(r: Array) -> Array:
+            rho, each = r, None
+            for stage in stages[:-1]:
+                each = stage.outputs(stage.deviations(rho, each), self.eps)
+                rho = np.linalg.norm(each, axis=1) * SLACK
+            left: Array = stages[-1].z - stages[-1].deviations(rho, each)
+            return np.asarray((left > 0).all(axis=1))
+
+        low, high = np.zeros(len(stages[0].z)), np.ones(len(stages[0].z))
+        grows = holds(high)
+        while grows.any():
+            low, high = np.where(grows, high, low), np.where(grows, 2 * high, high)
+            grows &= (high < LARGEST) & holds(high)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            good = holds(middle)
+            low, high = np.where(good, middle, low), np.where(good, high, middle)
+        return low
+
+    def _stages(self, c: int, points: Array) -> list[_Stage]:
+        """The layers about the points; the last one computes differences from the score of c."""
+        stages: list[_Stage] = []
+        a, count = self.inputs.change.apply(points), len(self.layers)
+        for l, (activation, majorant) in enumerate(
+            zip(self.activations, self.majorants, strict=True)
+        ):
+            first, last = l == 0, l == count - 1
+            layer, curve = self._layer(l, c if last else None)
+            errors = self._errors(majorant, points, a) if first else _errors(majorant, a)
+            if last:  # a difference of two scores
+                errors = 2 * errors[0], 2 * errors[1], 2 * errors[2]
+            z, steep = layer.forward(a)[0], _steepness(layer, a, self._back(l))
+            stages.append(_Stage(layer, activation, z, steep, curve, errors))
+            a = a if last else ACTIVATIONS[activation].function(z)
+        return stages
+
+    def _layer(self, l: int, c: int | None) -> tuple[Layer, Array]:
+        """A layer, or its differences from class c, and |Q_k| for each neuron."""
+        with self._lock:
+            if (l, c) not in self._known:
+                layer = self.layers[l] if c is None else _differences(self.layers[l], c)
+                self._known[l, c] = layer, _curves(layer, self._back(l))
+            return self._known[l, c]
+
+    def _back(self, l: int) -> AffineMap:
+        """The map from steps to the inputs of a layer, if it is known."""
+        n = self.layers[l].n_inputs
+        return self.change if l == 0 else AffineMap(np.ones(n), np.zeros(n))
+
+    def _errors(self, majorant: Majorant, points: Array, u: Array) -> tuple[Array, Array, float]:
+        """The rounding errors of the first layer and the steps before it."""
+        rounding, A = Rounding(majorant, self.inputs.sizes, self.inputs.share), self.change.A
+        stretch = float(np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2)) * SLACK
+        spread, size = float(np.linalg.norm(self.spread.A)) * SLACK, rounding.size(points)
+        moved = gamma(points.shape[1]) * size
+        found = rounding.growth(u, size, moved, stretch, spread)
+        return *found, rounding.curve(stretch, spread)
+
+
+def _errors(majorant: Majorant, a: Array) -> tuple[Array, Array, float]:
+    """The rounding errors of a layer about its inputs a."""
+    M, G = majorant.at(np.abs(a))
+    return majorant.share * M, majorant.share * G, majorant.share * majorant.curve
+
+
+def _steepness(layer: Layer, a: Array, back: AffineMap) -> Array:
+    """|2 Q_k a + w_k| for each row of a, in the coordinates of the steps."""
+    if not isinstance(layer, Quadratic):
+        steep = np.linalg.norm(back.pull_back(layer.W), axis=1)
+        return np.broadcast_to(steep, (len(a), len(steep)))
+    neurons = zip(layer.Q, layer.W, strict=True)
+    found = [np.linalg.norm(back.pull_back(2 * (a @ Q) + w), axis=1) for Q, w in neurons]
+    return np.stack(found, axis=1)
+
+
+def _curves(layer: Layer, back: AffineMap) -> Array:
+    """|Q_k| for each neuron, in the coordinates of the steps."""
+    if not isinstance(layer, Quadratic):
+        return np.zeros(layer.n_outputs)
+    return np.array([np.linalg.norm(back.pull_back(back.pull_back(Q).T), 2) for Q in layer.Q])
+
+
+def _differences(layer: Layer, c: int) -> Layer:
+    """The layer of the differences between the score of class c and those of the other classes."""
+    arrays: dict[str, Any] = layer.arrays()
+    if layer.n_outputs == 1:  # the scores are 0 and z
+        return type(layer).of(**{name: array if c else -array for name, array in arrays.items()})
+    others = np.arange(layer.n_outputs) != c
+    found = {name: array[[c]] - array[others] for name, array in arrays.items() if name != "packed"}
+    if "packed" in arrays:
+        found["packed"] = arrays["packed"][:, [c]] - arrays["packed"][:, others]
+    return type(layer).of(**found)

@@ -1,0 +1,182 @@
+"""The parts of a model that certificates need: its classes, its network and its coordinates."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from quadric._utils.arrays import Array
+from quadric.certify._rounding import U64, roundoff
+from quadric.convert._fold import fold
+from quadric.explain._coordinates import Space, affine_space
+from quadric.geometry._affine_map import AffineMap
+from quadric.network import Network
+from quadric.pipelines._affine import NotAffineError, PartlyAffine, affine_map, partly_affine
+from quadric.pipelines._operations import (
+    Affine,
+    Beside,
+    Impute,
+    OneHot,
+    Ordinal,
+    Select,
+    width_after,
+)
+from quadric.pipelines._table import operations, split_network
+
+ACCEPTED = (
+    "a Network, a fitted quadric classifier or a Pipeline that ends with one (for a torch module, "
+    "pass quadric.torch.to_network(module, activation='softmax'))"
+)
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A model that chooses one of several classes: the one with the largest score.
+
+    A network with one output has the scores 0 and z.
+    """
+
+    model: Any
+    steps: Sequence[Any]
+    estimator: Any
+    network: Network
+    labels: Array
+
+    @cached_property
+    def folded(self) -> Network:
+        """The network with as few layers as possible, in float64."""
+        return fold(self.network)
+
+    def predict(self, X: Any) -> Array:
+        """The index of the class that the model itself predicts for each row."""
+        if isinstance(self.model, Network):
+            z = self.network.logits(X)
+            return (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+        index = {label: k for k, label in enumerate(self.labels.tolist())}
+        return np.array([index[label] for label in self.model.predict(X).tolist()], dtype=int)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The inputs of a model, and the affine map from them to the inputs of its network.
+
+    `sizes` is the map with absolute values, `share` the relative rounding error of evaluating it,
+    and `dtype` that of the network's computations. `held` marks encoded categories.
+    """
+
+    space: Space
+    change: AffineMap
+    sizes: AffineMap
+    share: float
+    dtype: Any
+    held: Array
+
+    @property
+    def names(self) -> list[str]:
+        return self.space.names
+
+
+def as_classifier(model: Any) -> Classifier:
+    """Check that the model chooses one of at least two classes."""
+    named_steps, estimator, network = split_network(model, ACCEPTED)
+    last = network.activations[-1]
+    if last not in ("logistic", "softmax") or getattr(estimator, "_is_multilabel", False):
+        raise ValueError(
+            f"model must choose one of several classes. This {type(estimator).__name__} has "
+            f"{last!r} outputs that are not mutually exclusive classes."
+        )
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None and len(classes) < 2:
+        raise ValueError("model must know at least two classes. It was fitted to one class only.")
+    count = 2 if network.n_outputs == 1 else network.n_outputs
+    labels = np.arange(count) if classes is None else np.asarray(classes)
+    return Classifier(model, [step for _, step in named_steps], estimator, network, labels)
+
+
+def coordinates_of(given: Classifier, X: Any) -> Coordinates:
+    """The coordinates of a model; an error explains which step is not affine."""
+    names, network = getattr(given.model, "feature_names_in_", None), given.network
+    space = affine_space(given.steps, (), network.n_inputs, None, names)
+    change = sizes = AffineMap(np.ones(len(space.names)), np.zeros(len(space.names)))
+    if len(space.maps) < len(given.steps):
+        raise ValueError(
+            f"the steps before the model must be affine or encode categories. {space.note}"
+        )
+    held = np.zeros(len(space.names), dtype=bool)
+    for k, (step, found) in enumerate(zip(given.steps, space.maps, strict=True)):
+        change = found.after(change)
+        try:
+            absolute = affine_map(step, given.steps[k + 1 :], absolute=True)
+        except NotAffineError:
+            parts = partly_affine(step, given.steps[k + 1 :], absolute=True)
+            assert parts is not None  # because the map was found
+            _check_encodes(step, parts, space)
+            absolute = parts.map
+            held = np.array([source == "output" for source, _ in parts.origins])
+        sizes = absolute.after(sizes)
+    dtype, u = _precision(given, X)
+    widths = [step.A.shape[-1] + 8 for step in space.maps]
+    share = sum(widths) * (u + 2 * U64)
+    if not hasattr(given.estimator, "get_params"):  # a network converts its inputs
+        share += float(np.finfo(dtype).eps) / 2 if dtype == np.float32 else 0.0
+    return Coordinates(space, change, sizes, share, dtype, held)
+
+
+def _precision(given: Classifier, X: Any) -> tuple[Any, float]:
+    """The dtype of the network's computations, and the unit roundoff of the steps before it."""
+    u, own = roundoff(X), given.network.dtype
+    if not hasattr(given.estimator, "get_params"):
+        return own, u
+    single = own == np.float32 and u == float(np.finfo(np.float32).eps) / 2
+    return np.dtype(np.float32 if single else np.float64), u
+
+
+def _check_encodes(step: Any, parts: PartlyAffine, space: Space) -> None:
+    """Raise ValueError unless the branches of a step that are not affine encode categories."""
+    (whole,) = operations(step)
+    assert isinstance(whole, Beside)
+    kept = {column for source, column in parts.origins if source == "output"}
+    for branch, columns in whole.split(range(width_after([whole], whole.n))):
+        kinds = {type(one) for one in branch.operations}
+        encodes = kinds & {OneHot, Ordinal} and kinds <= {OneHot, Ordinal, Impute, Select, Affine}
+        if kept & set(columns) and not encodes:
+            shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(
+                "the steps before the model must be affine or encode categories. A branch of "
+                f"{type(step).__name__} does neither ({shown}). {space.note}"
+            )
+
+
+def scaler_sizes(inputs: Coordinates) -> Array:
+    """The standard deviations that the scaler of a pipeline has learned."""
+    if inputs.space.typical is None:
+        raise ValueError(
+            "units='scaled' needs a Pipeline whose first step is a scaler. Use units='inputs'."
+        )
+    sizes = inputs.space.typical[1]
+    return np.where(sizes > 0, sizes, 1.0)
+
+
+def held_inputs(inputs: Coordinates, fixed: Iterable[Any]) -> Array:
+    """Which coordinates cannot move: encoded categories, and those named in `fixed`."""
+    held = inputs.held.copy()
+    held[input_indices(inputs, "fixed", fixed)] = True
+    return held
+
+
+def input_indices(inputs: Coordinates, argument: str, listed: Iterable[Any]) -> list[int]:
+    """The coordinates with the given names or indices; a single one need not be in a list."""
+    single = isinstance(listed, (str, int, np.integer))
+    return [input_index(inputs, argument, one) for one in ([listed] if single else listed)]
+
+
+def input_index(inputs: Coordinates, argument: str, one: Any) -> int:
+    """The coordinate with the given name or index."""
+    names = inputs.names
+    if isinstance(one, str) and one in names:
+        return names.index(one)
+    if isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
+        return int(one) % len(names)
+    raise ValueError(f"{argument} must name inputs: {', '.join(names)}. Got {one!r} instead.")

@@ -1,0 +1,169 @@
+"""Bounds of the difference between the scores that a model computes and those of its fold.
+
+Both are the same polynomial of the inputs, evaluated with rounding errors: the model rounds in
+every layer and step, and folding rounds the coefficients. If no value passes through more than N
+roundings with unit roundoff u, then in either case (N. Higham, Accuracy and Stability of Numerical
+Algorithms, section 3.1)
+
+    |computed - exact| <= N u / (1 - N u) M(|s|),
+
+where M is the same polynomial with the absolute values of all parameters: the fold of the network
+of absolute values. Here s are the inputs of the network. They are the outputs of the steps of a
+pipeline, which are rounded, too. By the same rule, the length of their error is at most sigma, a
+small multiple of the length of ``|A||x| + |t|``, and their error changes the scores by at most
+M(|s| + sigma) - M(|s|). Because M has no negative coefficient,
+
+    M(a + e) <= M(a) + G |e| + H |e|^2,   G = |2 Q a + w|,  H = |Q|,
+
+for every e of the given length, so that the whole difference, for all inputs at a distance of at
+most r from x, is at most ``constant + slope r + curve r^2``. Products that underflow are covered by
+adding a small number tau to the inputs and biases of every layer. A score that overflows is no
+problem, because `predict` then raises an error instead of returning a class.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from quadric._utils.arrays import FLOAT64, Array
+from quadric.convert._fold import fold
+from quadric.convert._layers import layer_to_quadratic
+from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.geometry._affine_map import AffineMap
+from quadric.network import Network
+
+U64 = float(np.finfo(np.float64).eps) / 2
+SLACK = 1.001  # for the rounding errors of the bounds, which are sums of positive numbers
+
+
+@dataclass(frozen=True)
+class Majorant:
+    """The largest of the polynomials of absolute values: M(a) = a'Q a + w'a + b for a >= 0."""
+
+    Q: Array
+    w: Array
+    b: float
+    share: float  # the bound of the relative rounding error
+
+    @classmethod
+    def of(cls, layer: Layer, share: float) -> "Majorant":
+        """The maximum over the neurons of a layer of absolute values."""
+        whole = layer_to_quadratic(layer)
+        return cls(whole.Q.max(axis=0), whole.W.max(axis=0), float(whole.b.max()), share)
+
+    @cached_property
+    def curve(self) -> float:
+        """H, a bound of the spectral norm of Q."""
+        rows = self.Q.sum(axis=1).max(initial=0.0)
+        return float(min(rows, np.linalg.norm(self.Q))) * SLACK
+
+    def at(self, a: Array) -> tuple[Array, Array]:
+        """M and G at each row of a."""
+        slope = 2 * (a @ self.Q) + self.w
+        value = ((slope + self.w) * a).sum(axis=1) / 2 + self.b
+        return value * SLACK, np.linalg.norm(slope, axis=1) * SLACK
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The rounding errors of a model that folds to one layer.
+
+    `change` is the affine map of the pipeline with absolute values, and `share` the relative
+    rounding error of evaluating it.
+    """
+
+    majorant: Majorant
+    change: AffineMap
+    share: float
+
+    def size(self, X: Array) -> Array:
+        """The length of |A||x| + |t| for each row of X."""
+        return np.linalg.norm(self.change.apply(np.abs(X)), axis=1) * SLACK
+
+    def growth(
+        self, u: Array, size: Array, moved: Array, stretch: float, spread: float
+    ) -> tuple[Array, Array]:
+        """`constant` and `slope` of the bound for one score, for each row of u.
+
+        u are the computed inputs of the network, with errors of at most `moved`. A step of length r
+        changes u by at most `stretch` r, and |A||x| by at most `spread` r.
+        """
+        (M, G), H, share = self.majorant.at(np.abs(u)), self.majorant.curve, self.majorant.share
+        error, more = self.share * size + moved, self.share * spread
+        again = (1 + share) * SLACK
+        return (
+            share * M + again * (G + H * error) * error,
+            share * G * stretch + again * (G * more + 2 * H * (stretch + more) * error),
+        )
+
+    def curve(self, stretch: float, spread: float) -> float:
+        """`curve` of the bound for one score."""
+        share, more = self.majorant.share, self.share * spread
+        factor = share * stretch**2 + (1 + share) * (2 * stretch + more) * more
+        return factor * self.majorant.curve * SLACK
+
+
+def rounding_of(network: Network, dtype: Any, change: AffineMap, share: float) -> Rounding:
+    """The rounding errors of a network that folds to one layer, evaluated in the given dtype."""
+    (layer,), (error,) = absolute_layers(network, dtype), shares(network, dtype)
+    return Rounding(Majorant.of(layer, error), change, share)
+
+
+def absolute_layers(network: Network, dtype: Any) -> tuple[Layer, ...]:
+    """The fold of a network with the absolute values of all parameters."""
+    limits, widest = np.finfo(dtype), max(layer.n_inputs for layer in network.layers)
+    tau = float(limits.tiny) / float(limits.eps) * (widest + 1) ** 2
+    layers = []
+    for layer in network.layers:
+        arrays = {name: np.abs(array.astype(FLOAT64)) for name, array in layer.arrays().items()}
+        for name in {"b", "c"} & set(arrays):
+            arrays[name] += tau
+        layers.append(type(layer).of(**arrays).shifted(np.full(layer.n_inputs, tau)))
+    return fold(Network(layers, network.activations)).layers
+
+
+def shares(network: Network, dtype: Any) -> list[float]:
+    """The relative rounding error of each layer of the fold: gamma(N) of the layers it replaces."""
+    found, u = [0.0], float(np.finfo(dtype).eps) / 2
+    degree = 1
+    for layer, activation in zip(network.layers, network.activations, strict=True):
+        linear = isinstance(layer, Linear)
+        if degree * (1 if linear else 2) > 2:
+            found.append(0.0)
+            degree = 1
+        degree *= 1 if linear else 2
+        # a value before the quadratic layer occurs twice in each product
+        folded = 2 * (layer.n_inputs + layer.n_outputs) + 16
+        found[-1] += 2 * (_roundings(layer) * u + folded * U64)
+        if activation != "identity":
+            found.append(0.0)
+            degree = 1
+    if network.activations[-1] != "identity":
+        found.pop()
+    return [gamma / (1 - gamma) if gamma < 0.5 else np.inf for gamma in found]
+
+
+def _roundings(layer: Layer) -> int:
+    """The largest number of roundings between an input and an output of a layer."""
+    n = layer.n_inputs
+    if isinstance(layer, Quadratic):
+        from quadric.kernels._quadratic_form_loops import J_BLOCK  # imports numba
+
+        # sums over at most J_BLOCK inputs j, each of which is added to z
+        return n * -(-n // J_BLOCK) + min(n, J_BLOCK) + 6
+    return 2 * n + 5 if isinstance(layer, Reduced) else n + 2
+
+
+def roundoff(X: Any) -> float:
+    """The unit roundoff of the least precise floating-point column of X."""
+    if hasattr(X, "dtypes"):  # a table
+        found = list(X.dtypes)
+    else:
+        found = [X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype]
+    names = {str(dtype).lower().removeprefix("torch.") for dtype in found}
+    for name in ("float16", "float32"):
+        if name in names:
+            return float(np.finfo(name).eps) / 2
+    return U64

@@ -1,0 +1,204 @@
+"""`quadric certify`: how far each row of a table is from another class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Column, Table
+
+from quadric._utils.table_names import check_columns
+from quadric._utils.text import counted, rounded, visible
+from quadric._utils.whole_files import write_whole
+from quadric.cli._console import (
+    errors_as_one_line,
+    output_path,
+    print_json,
+    print_line,
+    print_notes,
+    print_table,
+    progress_bar,
+)
+from quadric.cli._model_loading import open_model
+from quadric.cli._table_options import (
+    TABLE_HELP,
+    DecimalOption,
+    EncodingOption,
+    ModelArgument,
+    ThousandsOption,
+    check_exists,
+    check_written,
+    column_names,
+    table_format,
+)
+
+if TYPE_CHECKING:
+    from quadric.tables._certificates import CertifiedTable
+
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
+
+
+def certify(
+    model: ModelArgument,
+    data: Annotated[
+        Path,
+        typer.Argument(readable=False, help=f"A table with the model's columns: {TABLE_HELP}."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write predictions and radii: .csv, .tsv or .parquet."),
+    ] = None,
+    min_radius: Annotated[
+        float,
+        typer.Option(
+            "--min-radius", min=0.0, help="Abstain (leave the prediction empty) below this radius."
+        ),
+    ] = 0.0,
+    units: Annotated[
+        str,
+        typer.Option(
+            help="Measure lengths in the units of the 'inputs', or 'scaled' by their standard "
+            "deviations in training."
+        ),
+    ] = "inputs",
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option(help="Inputs that cannot change; may be repeated. Categories never change."),
+    ] = None,
+    fragile: Annotated[
+        int, typer.Option(min=0, help="Number of rows with the smallest radii to print.")
+    ] = 5,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of the table to copy to the output; may be repeated."),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Draw the certified accuracy: .png, .svg or .pdf."),
+    ] = None,
+    raw_csv: Annotated[
+        bool,
+        typer.Option("--raw-csv", help="Write text that looks like a formula unchanged."),
+    ] = False,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Certify predictions: how far each row can move before its predicted class can change.
+
+    The radius of a row is proven: no input that is closer has another predicted class, rounding
+    errors included. If the table contains the target, the certified accuracy is the share of rows
+    that are predicted correctly and have at least the given radius.
+    """
+    if units not in ("inputs", "scaled"):
+        raise typer.BadParameter(f"--units must be 'inputs' or 'scaled'. Got {units!r}.")
+    path = None if output is None else output_path(output, inputs=[model, data])
+    if path is not None:
+        check_written(path)
+    if picture is not None:
+        output_path(picture, "--plot", [model, data])
+    check_exists(model, data)
+    with errors_as_one_line(ValueError):
+        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+
+        from quadric.tables._certificates import certify_table, notes_of
+
+        schema, source = opened.schema, opened.source
+        assert schema is not None
+        assert source is not None
+        categories = {column.name for column in schema.columns if column.kind == "category"}
+        names = [name for name in column_names(fixed, schema.names) if name not in categories]
+        kept = column_names(keep, source.columns)
+        check_columns(kept, source.columns)
+        with progress_bar("Certifying") as report:
+            found = certify_table(
+                opened.model,
+                schema,
+                source,
+                units=units,
+                fixed=names,
+                labeled=opened.labeled,
+                progress=report,
+            )
+        if path is not None:
+            found.write(path, source.read().select(kept), min_radius, raw_csv=raw_csv)
+        if picture is not None:
+            _draw(found, picture)
+    notes = opened.notes + notes_of(found)
+    summary = _summary(found, min_radius, fragile)
+    if as_json:
+        print_json(summary | {"output": None if path is None else str(path), "notes": notes})
+        return
+    print_notes(notes)
+    _print(found, summary, units)
+    for name, file in {"Radii": path, "Curve": picture}.items():
+        if file is not None:
+            print_line(f"{name}: {file}")
+
+
+def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any]:
+    """The certified accuracy, the rows above the smallest radius, and the most fragile rows."""
+    radii = found.radii
+    at = np.unique([float(f"{one:.3g}") for one in np.quantile(radii.radius, SHARES)])
+    at = np.unique(np.concatenate([[0.0], at]))
+    sure = radii.radius >= least
+    known, y = found.labeled
+    right = None if y is None else known.predicted == y
+    confident = known.radius >= least
+    order = np.argsort(radii.radius, kind="stable")[:fragile]
+    return {
+        "rows": len(radii.radius),
+        "exact": radii.exact,
+        "median_radius": float(np.median(radii.radius)),
+        "certified_accuracy" if y is not None else "certified_share": [
+            {"radius": float(one), "share": float(share)}
+            for one, share in zip(at, found.accuracy(at), strict=True)
+        ],
+        "min_radius": least,
+        "answered": int(sure.sum()),
+        "accuracy_of_answered": None
+        if right is None or not confident.any()
+        else float(right[confident].mean()),
+        "fragile": [
+            {
+                "row": int(found.numbers[i]),
+                "predicted": radii.predicted[i].item(),
+                "becomes": radii.becomes[i].item() if radii.exact else None,
+                "radius": float(radii.radius[i]),
+            }
+            for i in order
+        ],
+    }
+
+
+def _print(found: CertifiedTable, summary: dict[str, Any], units: str) -> None:
+    unit = "standard deviations" if units == "scaled" else "the units of the inputs"
+    print_line(f"{counted(summary['rows'], 'row')}; radii in {unit}.")
+    name = "certified accuracy" if "certified_accuracy" in summary else "certified share"
+    curve = summary[name.replace(" ", "_")]
+    table = Table(Column("radius", justify="right"), Column(name, justify="right"), box=None)
+    print_table(table, [(rounded(c["radius"]), f"{100 * c['share']:.1f} %") for c in curve])
+    if summary["min_radius"] > 0:
+        rest = summary["rows"] - summary["answered"]
+        share = summary["accuracy_of_answered"]
+        accuracy = "" if share is None else f"; accuracy of the others {100 * share:.1f} %"
+        least = rounded(summary["min_radius"])
+        print_line(f"Abstained for {counted(rest, 'row')} with a radius below {least}{accuracy}.")
+    if summary["fragile"]:
+        print_line("Most fragile rows (quadric explain MODEL DATA --row N explains one):")
+    for one in summary["fragile"]:
+        change = "" if one["becomes"] is None else f", becomes {visible(str(one['becomes']))}"
+        print_line(
+            f"  row {one['row']}: {visible(str(one['predicted']))}, radius "
+            f"{rounded(one['radius'])}{change}"
+        )
+
+
+def _draw(found: CertifiedTable, path: Path) -> None:
+    from quadric.plotting._certificates import curve_figure
+    from quadric.plotting._figures import figure_bytes
+
+    write_whole(path, figure_bytes(curve_figure(*found.labeled), path.suffix))

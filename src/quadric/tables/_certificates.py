@@ -1,0 +1,155 @@
+"""Certified radii of the rows of a table."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from quadric._utils.arrays import Array
+from quadric._utils.text import counted
+from quadric.certify import Radii, radius
+from quadric.errors import TableError
+from quadric.tables._features import complete_rows, empty_rows, features, labels, unused_columns
+from quadric.tables._schema import Schema
+from quadric.tables._source import Source
+from quadric.tables._table_network import TableNetwork
+from quadric.tables._writing import write_batches
+
+
+@dataclass(frozen=True)
+class CertifiedTable:
+    """The certified radii of a table.
+
+    Attributes
+    ----------
+    radii : Radii
+        The radii of the rows that have a prediction.
+    numbers : array
+        The numbers of these rows, counted from 1.
+    count : int
+        The number of rows of the table.
+    truth : array or None
+        The true classes of these rows, None where unknown; None if there are none at all.
+    target : str
+        The name of the column of predictions.
+    """
+
+    radii: Radii
+    numbers: Array
+    count: int
+    truth: Array | None
+    target: str
+
+    @property
+    def labeled(self) -> tuple[Radii, Array | None]:
+        """The radii and classes of the rows whose class is known; all rows if none is."""
+        if self.truth is None:
+            return self.radii, None
+        known = np.array([value is not None for value in self.truth])
+        parts = ("distance", "radius", "nearest", "predicted", "becomes")
+        some = replace(self.radii, **{name: getattr(self.radii, name)[known] for name in parts})
+        return some, self.truth[known].astype(self.radii.predicted.dtype)
+
+    def accuracy(self, at: Array) -> Array:
+        """The certified accuracy at each radius, or the certified share of rows without labels."""
+        found, y = self.labeled
+        return found.certified_accuracy(y, at)
+
+    def write(self, path: Path | None, kept: pl.DataFrame, least: float, *, raw_csv: bool) -> None:
+        """Write predictions and radii; a prediction with a smaller radius than `least` is empty."""
+        found, columns = self.radii, {}
+        labels = zip(found.predicted.tolist(), found.radius >= least, strict=True)
+        values = {
+            self.target: [label if is_sure else None for label, is_sure in labels],
+            "radius": found.radius.tolist(),
+            "distance": [None if np.isnan(d) else d for d in found.distance.tolist()],
+            "becomes": found.becomes.tolist(),
+        }
+        for name, given in values.items():
+            column: list[Any] = [None] * self.count
+            for number, value in zip(self.numbers.tolist(), given, strict=True):
+                column[number - 1] = value
+            columns[name] = column
+        if clash := [name for name in kept.columns if name in columns]:
+            raise TableError(
+                f"--keep {clash[0]!r} has the same name as a column of results. Rename it in the "
+                "table."
+            )
+        write_batches(
+            path,
+            iter([pl.concat([kept, pl.DataFrame(columns)], how="horizontal")]),
+            raw_csv=raw_csv,
+        )
+
+
+def certify_table(
+    model: Any,
+    schema: Schema,
+    source: Source,
+    *,
+    units: str = "inputs",
+    fixed: Iterable[Any] = (),
+    labeled: bool = True,
+    progress: Callable[[float, float, str], object] | None = None,
+) -> CertifiedTable:
+    """Compute the certified radius of every row for which the model makes a prediction.
+
+    Parameters
+    ----------
+    model : estimator
+        A pipeline or a `TableNetwork`.
+    schema : Schema
+        The columns that the model uses.
+    source : Source
+        The table; see `open_table`.
+    units, fixed, progress : str, sequence and callable
+        As in `quadric.certify.radius`.
+    labeled : bool
+        Whether a column with the target's name contains the true classes.
+
+    Returns
+    -------
+    CertifiedTable
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read or lacks a column, or the model has no certificates.
+    """
+    if schema.task != "classification":
+        raise TableError("certificates need a classifier, but this model predicts numbers.")
+    unused_columns(schema, source.columns)
+    frame = source.read()
+    X = features(schema, frame)
+    kept = complete_rows(X) if isinstance(model, TableNetwork) else ~empty_rows(X)
+    if not kept.any():
+        raise TableError(f"no row of {source.path} has a prediction, because values are missing.")
+    truth = None
+    if labeled and schema.target in source.columns:
+        y, present = labels(schema, frame)
+        truth = np.full(len(frame), None, dtype=object)
+        truth[present] = y.tolist()
+        truth = truth[kept] if present[kept].any() else None
+    try:
+        found = radius(model, X.filter(kept), units=units, fixed=fixed, progress=progress)
+    except (ValueError, TypeError) as error:
+        raise TableError(" ".join(str(error).split())) from None
+    numbers = 1 + np.flatnonzero(kept)
+    return CertifiedTable(found, numbers, len(frame), truth, schema.target)
+
+
+def notes_of(found: CertifiedTable) -> list[str]:
+    """What the user should know about the rows."""
+    missing = found.count - len(found.numbers)
+    notes = [f"Certified nothing for {counted(missing, 'row')} without a prediction."] * bool(
+        missing
+    )
+    if not found.radii.exact:
+        notes.append(
+            "The network has several layers that do not fold to one. The radii are lower bounds, "
+            "and there are no distances."
+        )
+    return notes

@@ -1,0 +1,148 @@
+"""`quadric certify` and `quadric explain --row`."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import quadric
+from quadric.certify import radius
+from tests.support.commands import command
+
+
+@pytest.fixture(scope="module")
+def loans(place):
+    """A table with integers and a category, and the model trained on it."""
+    rng = np.random.default_rng(0)
+    income, years = rng.integers(10, 60, 300) * 1000, rng.integers(0, 10, 300)
+    city = rng.choice(["north", "south"], 300)
+    good = income / 1000 + 2 * years + 5 * (city == "north") + rng.normal(size=300) > 45
+    table = pl.DataFrame(
+        {
+            "income": income,
+            "years": years,
+            "city": city,
+            "loan": np.where(good, "approved", "refused"),
+        }
+    )
+    table.write_csv(place / "loans.csv")
+    options = ["-t", "loan", "--hidden", "none", "-o", "loans.quadric"]
+    result = command("train", "loans.csv", *options, cwd=place)
+    assert result.returncode == 0, result.stderr
+    return table
+
+
+def test_radii_are_written_beside_the_predictions(place):
+    options = ["-o", "radii.csv", "--min-radius", "0.05", "--keep", "petal_width"]
+    result = command("certify", "iris.quadric", "iris.csv", *options, cwd=place)
+    assert result.returncode == 0, result.stderr
+    written, table = pl.read_csv(place / "radii.csv"), pl.read_csv(place / "iris.csv")
+    model = quadric.load(place / "iris.quadric")
+    found = radius(model, table.select(model.feature_names_in_.tolist()).cast(pl.Float64))
+    assert written.columns == ["petal_width", "species", "radius", "distance", "becomes"]
+    np.testing.assert_allclose(written["radius"].to_numpy(), found.radius, rtol=1e-12)
+    abstained = found.radius < 0.05
+    assert 0 < abstained.sum() < 20
+    assert (written["species"].is_null().to_numpy() == abstained).all()
+    kept = written.filter(~abstained)["species"].to_list()
+    assert kept == found.predicted[~abstained].tolist()
+    assert f"Abstained for {abstained.sum()} rows with a radius below 0.05" in result.stdout
+    weakest = int(found.radius.argmin())
+    assert f"row {weakest + 1}: {found.predicted[weakest]}, radius" in result.stdout
+
+
+def test_the_summary_as_json(place):
+    result = command("certify", "iris.quadric", "iris.csv", "--json", "--fragile", "3", cwd=place)
+    found = json.loads(result.stdout)
+    curve = found["certified_accuracy"]
+    assert curve[0]["radius"] == 0
+    shares = [one["share"] for one in curve]
+    assert 0.9 < shares[0] <= 1
+    assert shares == sorted(shares, reverse=True)
+    assert found["exact"]
+    assert len(found["fragile"]) == 3
+    scaled = command(
+        "certify", "iris.quadric", "iris.csv", "--json", "--units", "scaled", cwd=place
+    )
+    assert json.loads(scaled.stdout)["median_radius"] != found["median_radius"]
+
+
+def test_the_curve_is_drawn(place):
+    result = command("certify", "iris.quadric", "iris.csv", "--plot", "curve.png", cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert (place / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_fixed_inputs_and_a_table_without_labels(place):
+    table = pl.read_csv(place / "iris.csv").drop("species")
+    table.write_csv(place / "unlabeled.csv")
+    free, held = (
+        json.loads(
+            command("certify", "iris.quadric", "unlabeled.csv", "--json", *more, cwd=place).stdout
+        )
+        for more in ([], ["--fixed", "petal_length,petal_width"])
+    )
+    assert held["median_radius"] > free["median_radius"]
+    assert free["certified_share"][0]["share"] == 1
+    assert free["accuracy_of_answered"] is None
+
+
+def test_a_row_with_a_missing_value_is_imputed_and_an_empty_row_has_no_radius(place):
+    text = (place / "iris.csv").read_text().splitlines()
+    names = text[0].split(",")
+    (place / "holes.csv").write_text(
+        "\n".join([text[0], "," + text[1].split(",", 1)[1], "," * (len(names) - 1), text[2]])
+    )
+    result = command("certify", "iris.quadric", "holes.csv", "-o", "holes_out.csv", cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert "Certified nothing for 1 row without a prediction" in result.stderr
+    written = pl.read_csv(place / "holes_out.csv")
+    assert written["radius"].is_null().to_list() == [False, True, False]
+
+
+def test_errors_are_one_line(place):
+    for arguments, message in [
+        (["iris.quadric", "iris.csv", "--fixed", "age"], "fixed must name inputs: sepal_length"),
+        (["iris.quadric", "nothing.csv"], "cannot read nothing.csv"),
+        (["iris.quadric", "iris.csv", "--keep", "age"], "age"),
+    ]:
+        result = command("certify", *arguments, "-o", "x.csv", cwd=place)
+        assert result.returncode == 1
+        assert message in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
+    result = command("certify", "iris.quadric", "iris.csv", "--units", "meters", cwd=place)
+    assert result.returncode == 2
+    assert "--units must be" in result.stderr
+
+
+def test_a_row_is_explained_in_words_with_integers_and_fixed_categories(place, loans):
+    model = quadric.load(place / "loans.quadric")
+    refused = model.predict(loans.select("income", "years", "city")) == "refused"
+    number = int(np.flatnonzero(refused)[0]) + 1
+    arguments = ["explain", "loans.quadric", "loans.csv", "--row", str(number)]
+    result = command(*arguments, cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert f"Row {number}: refused (probability" in result.stdout
+    assert "approved with " in result.stdout
+    (one,) = json.loads(command(*arguments, "--json", cwd=place).stdout)["counterfactuals"]
+    changed = loans.row(number - 1, named=True)
+    for change in one["changes"]:
+        assert change["name"] in ("income", "years")
+        assert change["before"] == changed[change["name"]]
+        assert change["after"] == round(change["after"])
+        changed[change["name"]] = change["after"]
+    row = pl.DataFrame([changed]).select(pl.col("income", "years").cast(pl.Float64), pl.col("city"))
+    assert model.predict(row)[0] == "approved"
+    assert one["lower_bound"] <= one["distance"]
+
+
+def test_wrong_rows_are_one_line(place):
+    for arguments, message in [
+        (["iris.csv", "--row", "151"], "--row must be at most 150"),
+        (["--row", "3"], "--row needs a table"),
+    ]:
+        result = command("explain", "iris.quadric", *arguments, cwd=place)
+        assert result.returncode == 1
+        assert message in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
