@@ -80,10 +80,10 @@ def test_a_given_class_beats_all_others(seeds):
                 assert np.isinf(wanted)
                 continue
             assert labels(network)(found.point[None])[0] == k == found.becomes
-            assert found.lower_bound <= wanted * (1 + 1e-7)
-            assert found.distance <= wanted * (1 + 1e-5)
+            assert found.lower_bound <= wanted * (1 + 1e-7) + 1e-7  # the minimizer is not exact
+            assert found.distance <= wanted * (1 + 1e-5) + 1e-7
             if found.exact:
-                np.testing.assert_allclose(found.distance, wanted, rtol=1e-5)
+                np.testing.assert_allclose(found.distance, wanted, rtol=1e-5, atol=1e-7)
             exact.append(found.exact)
     assert 0.3 < np.mean(exact) < 1  # both cases occur
 
