@@ -148,7 +148,7 @@ def test_plot(place, tmp_path):
     )
     is_one_line(
         command("plot", place / "iris.quadric", "--what", "residuals", cwd=tmp_path),
-        "does not suit a classifier. Use boundaries, dependence, calibration, confusion.",
+        "does not suit a classifier. Use boundaries, dependence, calibration, confusion, spectrum, similarity, truncation.",
     )
     is_one_line(
         command("plot", place / "iris.quadric", "--what", "confusion", cwd=tmp_path),
@@ -179,7 +179,7 @@ def test_plots_of_hidden_layers_and_regressors(place, tmp_path):
         assert result.returncode == 0, result.stderr
     is_one_line(
         command("plot", model, place / "iris.csv", "--what", "boundaries", cwd=tmp_path),
-        "does not suit a regressor. Use surface, dependence, residuals.",
+        "does not suit a regressor. Use surface, dependence, residuals, spectrum, truncation.",
     )
 
 

@@ -62,8 +62,7 @@ def test_links_lead_to_existing_pages(path):
         assert page.exists() or page.with_suffix(".ipynb") in NOTEBOOKS, target
 
 
-@pytest.mark.slow
-@pytest.mark.sample(1)
+@pytest.mark.full  # the build of the site runs them, too
 @every_notebook
 def test_a_notebook_runs(path, tmp_path):
     nbclient = pytest.importorskip("nbclient")

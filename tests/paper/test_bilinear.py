@@ -243,7 +243,7 @@ def test_the_networks_of_all_runs_are_kept_as_model_files(store, small):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, small, jobs):
     psutil = pytest.importorskip("psutil")
     path, data = tmp_path / "killed" / "runs.sqlite", images()[0]

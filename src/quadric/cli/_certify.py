@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Column, Table
 
@@ -141,6 +140,8 @@ def certify(
 
 def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any]:
     """The certified accuracy, the rows above the smallest radius, and the most fragile rows."""
+    import numpy as np
+
     radii = found.radii
     at = np.unique([float(f"{one:.3g}") for one in np.quantile(radii.radius, SHARES)])
     at = np.unique(np.concatenate([[0.0], at]))
