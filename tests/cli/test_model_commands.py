@@ -148,7 +148,8 @@ def test_plot(place, tmp_path):
     )
     is_one_line(
         command("plot", place / "iris.quadric", "--what", "residuals", cwd=tmp_path),
-        "does not suit a classifier. Use boundaries, dependence, calibration, confusion, spectrum, similarity, truncation.",
+        "does not suit a classifier. Use boundaries, dependence, calibration, confusion, spectrum, "
+        "similarity, truncation.",
     )
     is_one_line(
         command("plot", place / "iris.quadric", "--what", "confusion", cwd=tmp_path),
