@@ -171,17 +171,15 @@ def spectrum(
     -----
     The effective rank is the participation ratio of the magnitudes, (sum |lambda|)² / sum lambda²:
     the squared ratio of the 1-norm and the 2-norm. It is 1 for a single eigenvalue, and r for r
-    eigenvalues of the same magnitude. This definition, and not the exponential of an entropy, is
-    used in a reproduction [2]_ of the published spectra of bilinear MLPs [1]_. There, it applies to
-    the Q of a block without its embedding, and without centering:
+    eigenvalues of the same magnitude. Effective ranks of bilinear MLPs [1]_ are published without
+    their definition. This one agrees with them within 0.7 (`quadric reproduce bilinear`) if it is
+    applied to the Q of a block without its embedding, and without centering:
     ``spectrum(fold_bilinear(W, V, out)).effective_rank``.
 
     References
     ----------
     .. [1] M. Pearce et al., "Bilinear MLPs enable weight-based mechanistic interpretability", ICLR
        2025, arXiv:2410.08417.
-    .. [2] "A Reproduction Study of Weight-Based Mechanistic Interpretability in Bilinear MLPs",
-       OpenReview 6k7qRdz7rD, 2026.
 
     Examples
     --------
