@@ -55,7 +55,7 @@ def test_a_copy_in_a_subfolder_works_in_an_iframe(browser, site, width):
         inside.locator("#picture canvas").first.wait_for()
         inside.locator(".picture[data-painted='210']").wait_for()
         (frame,) = page.frames[1:]
-        assert "data=moons" in frame.evaluate("location.hash")
+        frame.wait_for_function("location.hash.includes('data=moons')")  # written after a pause
         assert frame.evaluate("document.documentElement.scrollWidth") <= width
     assert complaints == []
     own = {url for url in requests if url.startswith(site + PATH)}
