@@ -1,6 +1,5 @@
 """The playground for everyone: keyboard, screen readers, small screens, dark mode, lessons."""
 
-import statistics
 
 import pytest
 
@@ -141,22 +140,3 @@ def test_every_goal_of_the_lessons_can_be_reached(open_page):
     assert [title.split(":")[0] for title in dict.fromkeys(titles)] == [
         f"Lesson {number}" for number in range(1, 6)
     ]
-
-
-def test_frames_are_cheap(open_page):
-    """Print the work per frame; a bound on it would depend on the machine."""
-    page = open_page("#data=clusters&size=600&layers=q12&speed=0")
-    page.page.evaluate(
-        """() => {
-            window.durations = [];
-            new PerformanceObserver((list) => {
-                for (const { duration } of list.getEntries()) durations.push(duration);
-            }).observe({ entryTypes: ['measure'] });
-        }"""
-    )
-    page.page.click("#run")
-    page.page.wait_for_timeout(2000)
-    page.pause()
-    durations = page.page.evaluate("durations")
-    assert durations
-    print(f"{len(durations)} frames, median {statistics.median(durations):.2f} ms of work")

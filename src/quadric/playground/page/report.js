@@ -6,7 +6,8 @@ import { KIND_COLORS, swatch } from "./palette.js";
 import { summarize } from "./summary.js";
 import { number } from "./view.js";
 
-const TEXT_PAUSE = 200; // milliseconds between changes of texts while training, to stay readable
+const TEXT_PAUSE = 200; // ms between changes of texts while training, to stay readable
+const COUNT_PAUSE = 100; // for counters: each change costs a layout
 
 /** @param {string} id @param {number} value */
 const count = (id, value = 0) => {
@@ -18,7 +19,7 @@ export class Report {
 	constructor(app) {
 		this.app = app;
 		this.charts = [new Chart("Loss"), new Chart("Accuracy")];
-		this.lastTexts = 0;
+		this.lastTexts = this.lastCounts = 0;
 		this.legend = "";
 		/** @type {State["diverged"]} what is shown */
 		this.diverged = null;
@@ -28,11 +29,14 @@ export class Report {
 	update() {
 		const { stage, selected } = this.app;
 		const { run } = stage.main;
-		count("epoch-count", run.state?.epoch);
-		count("sample-count", run.state?.samples);
 		this.showDivergence();
 		const now = performance.now();
-		if (run.state?.running && now - this.lastTexts < TEXT_PAUSE) return;
+		const { running } = run.state ?? {};
+		if (running && now - this.lastCounts < COUNT_PAUSE) return;
+		this.lastCounts = now;
+		count("epoch-count", run.state?.epoch);
+		count("sample-count", run.state?.samples);
+		if (running && now - this.lastTexts < TEXT_PAUSE) return;
 		this.lastTexts = now;
 		count("parameter-count", run.net.theta.length);
 		setText(byId("summary"), this.summary());

@@ -13,6 +13,7 @@ import { drawingView, makeView } from "./view.js";
 const LIVE = 97;
 const LIVE_OF_THREE = 61;
 const STILL = 361;
+const THUMBS_PAUSE = 100; // ms between pictures of neurons
 
 export class Stage {
 	/** @param {App} app */
@@ -28,7 +29,9 @@ export class Stage {
 		/** @type {Panel | null} that is being painted */
 		this.sitter = null;
 		this.painter = new Worker(new URL("./painter.js", import.meta.url), { type: "module" });
+		this.lastThumbs = 0;
 		this.painter.onmessage = ({ data: painting }) => {
+			if (painting.thumbs) this.lastThumbs = performance.now();
 			if (this.sitter) this.sitter.painting = painting;
 			this.sitter = null;
 			this.paintNext();
@@ -132,10 +135,7 @@ export class Stage {
 		this.asked = true;
 		requestAnimationFrame(() => {
 			this.asked = false;
-			const start = performance.now();
 			this.frame();
-			performance.measure("frame", { start });
-			performance.clearMeasures("frame"); // observers have it; the buffer must not grow
 		});
 	}
 
@@ -164,13 +164,14 @@ export class Stage {
 		const still = !state?.running;
 		const most = still ? STILL : this.panels.length > 1 ? LIVE_OF_THREE : LIVE;
 		const main = panel === this.main;
+		const due = still || performance.now() - this.lastThumbs > THUMBS_PAUSE;
 		panel.job = {
 			stamp: { run: run.number, samples: state?.samples ?? 0, still },
 			shapes: net.layers.map(({ kind, outputs, activation }) => ({ kind, outputs, activation })),
 			...{ theta: net.theta.slice(), scaler, view },
 			nx: Math.max(2, Math.round((most * width) / longer)),
 			ny: Math.max(2, Math.round((most * height) / longer)),
-			...{ selected: main ? this.selected : null, thumbs: main },
+			...{ selected: main ? this.selected : null, thumbs: main && due },
 		};
 		if (!this.queue.includes(panel)) this.queue.push(panel);
 		this.paintNext();
