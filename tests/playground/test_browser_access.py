@@ -1,6 +1,5 @@
 """The playground for everyone: keyboard, screen readers, small screens, dark mode, lessons."""
 
-
 import pytest
 
 pytestmark = pytest.mark.slow
