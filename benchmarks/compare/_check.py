@@ -1,0 +1,74 @@
+"""Compare the ratios with the committed ones: `python -m benchmarks check`.
+
+A peer's ratio is its time divided by that of quadric in the same run, so it does not depend on how
+fast the machine is. The command measures again and exits with 1 if a ratio has fallen by more than
+25 %, that is, if quadric has become slower in comparison. It is not part of the tests, because the
+ratios of a busy machine vary.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from benchmarks.compare._command import COMMITTED, compare, file_name, read
+from benchmarks.compare._result import OURS, from_json
+from benchmarks.compare._tables import Table
+
+ALLOWED = 0.25
+TIMED = ("sgd", "layers", "layers, 2 threads", "fits", "deployment")
+
+
+class Change(NamedTuple):
+    """The ratio of one contender, committed and measured now."""
+
+    where: str
+    before: float
+    now: float
+
+    @property
+    def loss(self) -> float:
+        """How much slower quadric has become in comparison: 0.25 means a quarter."""
+        return self.before / self.now - 1
+
+
+def ratios(sections: dict[str, Any]) -> dict[str, float]:
+    """Return the ratio of every contender in every case."""
+    return {
+        f"{name}: {case.name}: {timing.contender}": timing.ratio
+        for name, found in sections.items()
+        if "cases" in found
+        for case in from_json(found["cases"])
+        for timing in case.timings
+        if timing.contender != OURS
+    }
+
+
+def changes(before: dict[str, Any], now: dict[str, Any]) -> list[Change]:
+    """Compare the contenders that both runs have, the largest loss first."""
+    old, new = ratios(before), ratios(now)
+    both = [Change(where, old[where], new[where]) for where in old if where in new]
+    return sorted(both, key=lambda change: -change.loss)
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks check", description=__doc__)
+    parser.add_argument("sections", nargs="*", default=TIMED, metavar="section", help=str(TIMED))
+    parser.add_argument("--committed", type=Path, default=COMMITTED / file_name(quick=True))
+    options = parser.parse_args(arguments)
+    console = Console()
+    now = compare(options.sections, quick=True, console=console)
+    found = changes(read(options.committed), now)
+    if not found:
+        raise SystemExit(f"{options.committed} has no ratio that was measured now")
+    rows = [[c.where, f"{c.before:.3g}", f"{c.now:.3g}", f"{c.loss:+.0%}"] for c in found]
+    columns = ["contender", "committed", "now", "quadric slower by"]
+    console.print(Table("Time of others / quadric", columns, rows).rich())
+    slower = [change for change in found if change.loss > ALLOWED]
+    if slower:
+        raise SystemExit(f"{len(slower)} of {len(found)} ratios fell by more than {ALLOWED:.0%}")
+    console.print(f"none of {len(found)} ratios fell by more than {ALLOWED:.0%}")

@@ -1,0 +1,130 @@
+"""The figures of the comparison for the site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.compare._accuracy_tables import Scores
+from benchmarks.compare._ranks import Ranking
+from benchmarks.compare._result import OURS, Case, from_json
+from quadric.plotting._style import COLORS, marker_of
+
+SETTINGS = {"svg.hashsalt": "quadric", "svg.fonttype": "path", "font.size": 9}
+
+
+def ratios(cases: Sequence[Case], title: str) -> Figure:
+    """The times of all contenders relative to quadric, one group of points per case."""
+    names = list(dict.fromkeys(t.contender for case in cases for t in case.timings))
+    figure = Figure(figsize=(8, 0.8 + 0.42 * len(names)), layout="constrained")
+    ax = figure.add_subplot()
+    for k, case in enumerate(cases):
+        found = {timing.contender: timing.ratio for timing in case.timings}
+        rows = [len(names) - 1 - i for i, name in enumerate(names) if name in found]
+        values = [found[name] for name in names if name in found]
+        ax.plot(values, rows, marker_of(k), color=COLORS[k % len(COLORS)], label=case.name)
+    ax.axvline(1, color="#222222", linewidth=1)
+    ax.set_xscale("log")
+    ax.set_xlabel("time / time of quadric (logarithmic; to the right of the line, quadric is faster)")
+    ax.set_yticks(range(len(names)), names[::-1])
+    ax.grid(axis="x", alpha=0.3)
+    ax.set_title(title, loc="left")
+    figure.legend(loc="outside lower left", ncols=3, frameon=False)
+    return figure
+
+
+def critical_difference(ranking: Ranking) -> Figure:
+    """Mean ranks on a line; a bar joins models that do not differ by Nemenyi's test."""
+    order = np.argsort(ranking.mean_ranks)
+    count, groups = len(order), ranking.groups()
+    half = (count + 1) // 2
+    figure = Figure(figsize=(8, 1.4 + 0.24 * half + 0.12 * len(groups)), layout="constrained")
+    ax = figure.add_subplot()
+    top = 0.5 + 0.5 * len(groups)
+    for place, model in enumerate(order):
+        rank, left = ranking.mean_ranks[model], place < half
+        height = -(place if left else count - 1 - place) - 1.0
+        end = 0.6 if left else count + 0.4
+        color = COLORS[0] if ranking.models[model].startswith(OURS) else "#222222"
+        ax.plot([rank, rank, end], [top, height, height], color=color, linewidth=1)
+        text = f"{ranking.models[model]}  {rank:.2f}"
+        if not left:
+            text = f"{rank:.2f}  {ranking.models[model]}"
+        ax.text(end, height, f" {text} ", ha="right" if left else "left", va="center", color=color)
+    for level, (first, last) in enumerate(groups):
+        low, high = ranking.mean_ranks[order[first]], ranking.mean_ranks[order[last]]
+        height = top - 0.4 - 0.5 * level
+        ax.plot([low - 0.05, high + 0.05], [height] * 2, color=COLORS[1], linewidth=3)
+    ax.plot([1, count], [top] * 2, color="#222222", linewidth=1)
+    for rank in range(1, count + 1):
+        ax.plot([rank] * 2, [top, top + 0.25], color="#222222", linewidth=1)
+        ax.text(rank, top + 0.4, str(rank), ha="center", va="bottom")
+    width = ranking.critical_difference
+    ax.plot([1, 1 + width], [top + 2.0] * 2, color=COLORS[1], linewidth=3)
+    ax.text(1 + width / 2, top + 2.2, "critical difference", ha="center", va="bottom")
+    ax.set_xlim(-6.5, count + 7.5)
+    ax.axis("off")
+    return figure
+
+
+def cost(scores: Scores) -> Figure:
+    """The mean rank of each model against the median time of a fit."""
+    ranking = scores.ranking("accuracy", best=1)
+    figure = Figure(figsize=(8, 4.4), layout="constrained")
+    ax = figure.add_subplot()
+    for model, rank in zip(ranking.models, ranking.mean_ranks, strict=True):
+        seconds = np.nanmedian(scores.matrix("fit_seconds", [model]))
+        own = model.startswith(OURS)
+        ax.plot(seconds, rank, "o" if own else "s", color=COLORS[0] if own else COLORS[1])
+        ax.annotate(f" {model}", (seconds, rank), fontsize=8, va="center")
+    ax.set_xscale("log")
+    ax.invert_yaxis()
+    ax.set_xlabel("median time of a fit, s (logarithmic)")
+    ax.set_ylabel("mean rank by accuracy (up is better)")
+    ax.margins(x=0.25)
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def growth(found: dict[str, Any]) -> Figure:
+    """Time against each size, on logarithmic axes, with a line of the slope in theory."""
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    axes = figure.subplots(2, 3).ravel()
+    for ax, series in zip(axes, found["series"], strict=True):
+        x = np.array([point["value"] for point in series["points"]], float)
+        y = np.array([1e3 * point["seconds"] for point in series["points"]])
+        slope = series["theory"]["time"]
+        ax.plot(x, y[-1] * (x / x[-1]) ** slope, "--", color="#888888", label=f"slope {slope}")
+        ax.plot(x, y, "o-", color=COLORS[0], markersize=4)
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_title(series["name"].replace(" (quadratic output)", ""), fontsize=8)
+        ax.set_ylabel("ms", fontsize=8)
+        ax.legend(frameon=False, fontsize=7)
+        ax.grid(alpha=0.3)
+    return figure
+
+
+def draw(found: dict[str, Any], full: dict[str, Any], directory: Path) -> list[Path]:
+    """Write all figures as SVG, and return their paths."""
+    scores = Scores(full["accuracy"])
+    with mpl.rc_context(SETTINGS):
+        figures = {
+            "sgd": ratios(from_json(found["sgd"]["cases"]), "One step of per-sample SGD"),
+            "layers": ratios(
+                from_json(found["layers"]["cases"]), "Quadratic layers, forward and backward"
+            ),
+            "ranks": critical_difference(scores.ranking("accuracy", best=1)),
+            "cost": cost(scores),
+            "growth": growth(found["growth"]),
+        }
+        paths = []
+        for name, figure in figures.items():
+            paths.append(directory / f"comparison_{name}.svg")
+            figure.savefig(paths[-1], metadata={"Date": None})
+    return paths

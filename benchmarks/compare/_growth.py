@@ -1,0 +1,168 @@
+"""Growth: time and memory against the sizes of the problem, and what more threads bring."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.compare._tables import Table, number
+from benchmarks.timing import best_seconds
+from quadric import Network
+from quadric.datasets import ImageData
+from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
+
+TITLE = "Growth: exponents of time and memory"
+NOTES = (
+    "An exponent is the slope of a line through the logarithms of the larger half of the points. "
+    "Theory counts multiply-adds; a smaller exponent means that fixed costs are not yet negligible. "
+    "Memory is the peak of NumPy's allocations beyond inputs and parameters.",
+)
+
+
+class Series(NamedTuple):
+    """What grows, its values, how to prepare a call for each value, and the exponents in theory."""
+
+    name: str
+    values: tuple[int, ...]
+    prepare: Callable[[int], Callable[[], object]]
+    time: float
+    memory: float | None = None
+
+
+def gradients(*, n: int = 64, m: int = 10, samples: int = 512) -> Callable[[], object]:
+    """Prepare the loss and gradients of one quadratic layer."""
+    rng = np.random.default_rng(0)
+    net = Network.create(n, [("quadratic", m, "softmax")], init="normal", scale=0.01, rng=0)
+    X, Y = rng.normal(size=(samples, n)), np.eye(m)[rng.integers(m, size=samples)]
+    return lambda: net.gradients(X, Y)
+
+
+def epoch(*, n: int = 64, hidden: int = 30, samples: int = 1000) -> Callable[[], object]:
+    """Prepare an epoch of per-sample SGD for n - hidden - 10 with a quadratic output."""
+    rng = np.random.default_rng(0)
+    layers = [("linear", hidden, "logistic"), ("quadratic", 10, "logistic")]
+    net = Network.create(n, layers, init="normal", scale=0.01, rng=0, dtype="float32")
+    X = rng.normal(size=(samples, n)).astype(np.float32)
+    Y = np.eye(10, dtype=np.float32)[rng.integers(10, size=samples)]
+    return lambda: net.fit(X, Y, learning_rate=1e-6, epochs=1)
+
+
+SERIES = (
+    Series("batch gradients, inputs n", (32, 64, 128, 256, 512), lambda n: gradients(n=n), 2, 2),
+    Series("batch gradients, neurons m", (8, 16, 32, 64, 128), lambda m: gradients(m=m), 1, 1),
+    Series(
+        "batch gradients, samples",
+        (1024, 2048, 4096, 8192, 16_384),
+        lambda samples: gradients(samples=samples),
+        1,
+        1,
+    ),
+    Series("SGD epoch, inputs n", (128, 256, 512, 1024, 2048), lambda n: epoch(n=n), 1),
+    Series(
+        "SGD epoch, hidden neurons h (quadratic output)",
+        (32, 64, 128, 256),
+        lambda hidden: epoch(hidden=hidden, n=8),
+        2,
+    ),
+    Series(
+        "SGD epoch, samples", (1000, 4000, 16_000, 64_000), lambda samples: epoch(samples=samples), 1
+    ),
+)
+
+
+def run(*, quick: bool) -> dict[str, Any]:
+    found = []
+    with threadpool_limits(1):
+        for series in SERIES:
+            points = [point(series, value, quick) for value in series.values]
+            larger = points[len(points) // 2 :]
+            exponents = {"time": slope((p["value"], p["seconds"]) for p in larger)}
+            if series.memory is not None:
+                exponents["memory"] = slope((p["value"], p["bytes"]) for p in larger)
+            theory = {"time": series.time, "memory": series.memory}
+            row = {"name": series.name, "points": points, "exponents": exponents, "theory": theory}
+            found.append(row)
+    return {"series": found, "scaling": [threads(quick), workers(quick)]}
+
+
+def point(series: Series, value: int, quick: bool) -> dict[str, float]:
+    call = series.prepare(value)
+    seconds = best_seconds({"": call}, rounds=3 if quick else 9)[""]
+    tracemalloc.start()
+    call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return {"value": value, "seconds": seconds, "bytes": peak}
+
+
+def slope(points: Iterable[tuple[float, float]]) -> float:
+    """The exponent e of y ~ x^e, by least squares on the logarithms."""
+    x, y = np.log(np.array(list(points))).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def threads(quick: bool) -> dict[str, Any]:
+    """Batch gradients with one and two threads."""
+    call = gradients(n=128, m=64, samples=2048)
+    seconds = {}
+    for count in (1, 2):
+        with threadpool_limits(count):
+            seconds[count] = best_seconds({"": call}, rounds=3 if quick else 9)[""]
+    return {"what": "batch gradients (2048, 128, 64), threads", "seconds": seconds}
+
+
+def workers(quick: bool) -> dict[str, Any]:
+    """A sweep of the paper's networks with one and two workers, on random images."""
+    rng = np.random.default_rng(0)
+    images = (rng.random((6000, 784)) * (rng.random((6000, 784)) < 0.19) * 255).astype(np.uint8)
+    labels = rng.integers(10, size=6000)
+    data = ImageData("random", images, labels, images[:100], labels[:100], 255, (28, 28), "here")
+    tasks = table_tasks(range(2 if quick else 6), sizes=[6000])
+    seconds = {}
+    with tempfile.TemporaryDirectory() as directory:
+        for count in (1, 2):
+            store = Store(Path(directory) / f"{count}.sqlite")
+            start = time.perf_counter()
+            run_sweep(tasks, Recipe(), data, store, jobs=count)
+            seconds[count] = time.perf_counter() - start
+    return {"what": f"a sweep of {len(tasks)} networks, workers", "seconds": seconds}
+
+
+def tables(found: dict[str, Any]) -> list[Table]:
+    rows = []
+    for series in found["series"]:
+        first, last = series["points"][0], series["points"][-1]
+        exponents, theory = series["exponents"], series["theory"]
+        memory = "–"
+        if "memory" in exponents:
+            memory = f"{exponents['memory']:.2f} ({theory['memory']})"
+        rows.append(
+            [
+                series["name"],
+                f"{first['value']} to {last['value']}",
+                f"{number(first['seconds'] * 1e3)} to {number(last['seconds'] * 1e3)}",
+                f"{exponents['time']:.2f} ({theory['time']})",
+                memory,
+            ]
+        )
+    columns = ["series", "range", "ms", "exponent of time (theory)", "of memory (theory)"]
+    speedups = [
+        [row["what"], *(number(s) for s in row["seconds"].values()), f"{_speedup(row):.2f}"]
+        for row in found["scaling"]
+    ]
+    return [
+        Table(TITLE, columns, rows),
+        Table("Threads and workers", ["work", "one, s", "two, s", "speed-up (2 cores)"], speedups),
+    ]
+
+
+def _speedup(row: dict[str, Any]) -> float:
+    one, two = row["seconds"].values()
+    return one / two

@@ -1,0 +1,127 @@
+"""Quadratic layers for a batch: forward and backward, without a linear part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.compare._peers import is_installed, skipped
+from benchmarks.compare._result import OURS, case_of, to_json
+from benchmarks.timing import seconds_by_round
+from benchmarks.torch_layers import BILINEAR_LIMIT, SHAPES
+from quadric.core import _quadratic_form as quadratic_form
+
+TITLE = "Quadratic layers: forward and backward of a batch"
+UNIT, PER_SECOND = "ms per pass", 1e3
+TOLERANCE = 1e-4  # relative to the largest number
+NOTES = (
+    "Each pass computes z_k = x'Q_k x and the gradients of x and Q, in float32, for a batch of B "
+    "samples, n inputs and m neurons. Values and gradients agree up to 1e-4 of the largest number.",
+    "quadric is `quadric.torch.Quadratic`; quadric, NumPy is the same for NumPy arrays, as the layers of `Network` use it. "
+    "Both store and differentiate the triangle of Q, the others the full matrix.",
+    "nn.Bilinear is left out where it takes more than a second per pass.",
+)
+Pass = Callable[[], tuple[Any, Any, Any]]  # returns z, dx and the gradient of the full matrices
+
+
+def run(*, quick: bool) -> dict[str, Any]:
+    cases = []
+    for shape in SHAPES:
+        B, n, m = shape
+        left_out = {}
+        passes = contenders(*shape)
+        if B * n * n * m > BILINEAR_LIMIT and passes.pop("torch, nn.Bilinear", None):
+            left_out["torch, nn.Bilinear"] = "more than a second per pass"
+        check_equal({name: one() for name, one in passes.items()})
+        rounds, budget = (11, 6.0) if quick else (41, 40.0)
+        found = seconds_by_round(passes, rounds=rounds, at_least=5e-3, budget=budget)
+        cases.append(case_of(f"B={B}, n={n}, m={m}", found, left_out=left_out))
+    return {"cases": to_json(cases), "skipped": skipped(["torch", "JAX"])}
+
+
+def contenders(B: int, n: int, m: int) -> dict[str, Pass]:
+    rng = np.random.default_rng(0)
+    x, dz = (rng.normal(size=shape).astype(np.float32) for shape in ((B, n), (B, m)))
+    Q = rng.normal(size=(m, n, n)).astype(np.float32) / n
+    Q = (Q + Q.transpose(0, 2, 1)) / 2
+    passes: dict[str, Pass] = {}
+    if is_installed("torch"):
+        passes |= torch_passes(x, dz, Q)
+    passes["quadric, NumPy"] = numpy_pass(x, dz, Q)
+    if is_installed("JAX"):
+        passes["JAX, einsum"] = jax_pass(x, dz, Q)
+    return passes
+
+
+def torch_passes(x: np.ndarray, dz: np.ndarray, Q: np.ndarray) -> dict[str, Pass]:
+    import torch
+
+    from quadric.torch import Quadratic as TorchQuadratic
+
+    m, n, _ = Q.shape
+    inputs, outer = torch.tensor(x).requires_grad_(), torch.tensor(dz)
+    layer = TorchQuadratic(n, m, bias=False, linear=False)
+    layer.load_state_dict({"packed": torch.tensor(quadratic_form.pack(Q))})
+    bilinear = torch.nn.Bilinear(n, n, m, bias=False)
+    bilinear.load_state_dict({"weight": torch.tensor(Q)})
+    matrix = torch.tensor(Q).requires_grad_()
+    forms = {
+        OURS: (layer, layer.packed),
+        "torch, einsum": (lambda x: torch.einsum("bi,kij,bj->bk", x, matrix, x), matrix),
+        "torch, nn.Bilinear": (lambda x: bilinear(x, x), bilinear.weight),
+    }
+
+    def one_pass(form: Any, parameter: Any) -> Pass:
+        def run() -> tuple[Any, Any, Any]:
+            inputs.grad = parameter.grad = None
+            z = form(inputs)
+            z.backward(outer)
+            return z, inputs.grad, parameter.grad
+
+        return run
+
+    return {name: one_pass(*form) for name, form in forms.items()}
+
+
+def numpy_pass(x: np.ndarray, dz: np.ndarray, Q: np.ndarray) -> Pass:
+    P = quadratic_form.pack(Q)
+    return lambda: (
+        quadratic_form.values(x, P),
+        quadratic_form.input_gradient(x, P, dz),
+        quadratic_form.packed_gradient(x, dz),
+    )
+
+
+def jax_pass(x: np.ndarray, dz: np.ndarray, Q: np.ndarray) -> Pass:
+    import jax
+    from jax import numpy as jnp
+
+    @jax.jit
+    def both(x: Any, Q: Any, dz: Any) -> Any:
+        z, back = jax.vjp(lambda x, Q: jnp.einsum("bi,kij,bj->bk", x, Q, x), x, Q)
+        return z, *back(dz)
+
+    given = [jnp.asarray(array) for array in (x, Q, dz)]
+    return lambda: jax.block_until_ready(both(*given))
+
+
+def check_equal(found: dict[str, tuple[Any, Any, Any]]) -> None:
+    """Raise AssertionError unless all contenders computed the same z and gradients."""
+    results = {name: [as_array(one) for one in all_three] for name, all_three in found.items()}
+    ours = results[OURS]
+    for name, theirs in results.items():
+        z, dx, dQ = theirs
+        if dQ.ndim == 3:  # the triangle has q_ij and q_ji as one parameter
+            dQ = quadratic_form.pack(dQ + dQ.transpose(0, 2, 1))
+            n = dx.shape[1]
+            dQ[[i * (2 * n - i + 1) // 2 for i in range(n)]] /= 2
+        for what, one, other in zip(("z", "dx", "dQ"), ours, (z, dx, dQ), strict=True):
+            np.testing.assert_allclose(
+                other, one, atol=TOLERANCE * abs(one).max(), err_msg=f"{what} of {name}"
+            )
+
+
+def as_array(tensor: Any) -> np.ndarray:
+    return np.asarray(tensor.detach() if hasattr(tensor, "detach") else tensor)

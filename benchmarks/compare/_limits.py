@@ -1,0 +1,112 @@
+"""Distance from the limit: the share of the machine's peaks that the kernels reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.compare._layers import numpy_pass, torch_passes
+from benchmarks.compare._peaks import peaks
+from benchmarks.compare._peers import is_installed, skipped
+from benchmarks.compare._result import OURS
+from benchmarks.compare._tables import Table, number
+from benchmarks.sgd_step import KINDS, RATE, SAMPLES, make_data, stepper
+from benchmarks.timing import best_seconds
+from benchmarks.torch_layers import SHAPES
+from quadric.core import _quadratic_form as quadratic_form
+
+TITLE = "Distance from the limit: shares of one core's peaks"
+HIDDEN, OUTPUTS, PAD = 30, 10, 16  # neurons are stored in blocks of 16 float32 numbers
+NOTES = (
+    "Peaks are measured in the same run: multiply-adds in registers, and reading or updating "
+    "160 KiB, which fit into the L2 cache. A multiply-add counts as two operations.",
+    "A step of the engine reads the rows of W of the inputs that are not zero in the forward pass "
+    "and updates them afterwards; W (98 KB) does not fit into the L1 cache, so these bytes come "
+    "from L2. Its share is the time that they need at the measured rate of L2, divided by the time "
+    "of the step. Q (30 KB) and the outputs stay in L1.",
+    "The layers count n(n+1)/2 multiply-adds per sample, neuron and result.",
+)
+
+
+def run(*, quick: bool) -> dict[str, Any]:
+    measured = peaks()
+    rows = [*engine_rows(measured, quick), *form_rows(measured, quick)]
+    return {"peaks": measured, "rows": rows, "skipped": skipped(["torch"])}
+
+
+def engine_rows(measured: dict[str, float], quick: bool) -> list[dict[str, Any]]:
+    """The compiled loop of per-sample SGD, on compressed rows."""
+    X, Y = make_data()
+    order = np.arange(SAMPLES)
+    steppers = {kind: stepper(kind, X, Y) for kind in KINDS}
+    runs = {kind: (lambda s=s: s.run_epoch(order, RATE)) for kind, s in steppers.items()}
+    best = best_seconds(runs, rounds=9 if quick else 25)
+    listed = X.nnz / SAMPLES
+    pairs = HIDDEN * (HIDDEN + 1) // 2
+    # multiply-adds of the output layer: forward, delta of the hidden layer, update
+    output = {
+        "linear": 3 * HIDDEN * OUTPUTS,
+        "quadratic": (HIDDEN**2 + pairs + 4 * HIDDEN) * OUTPUTS,
+        "reduced": 6 * HIDDEN * OUTPUTS,
+    }
+    rows = []
+    for kind in KINDS:
+        seconds = best[kind] / SAMPLES
+        flop = 2 * (2 * listed * HIDDEN + output[kind]) / seconds / measured["FLOP/s"]
+        row_bytes = listed * 2 * PAD * 4  # 30 neurons in 32 places
+        least = row_bytes / measured["L2, read"] + 2 * row_bytes / measured["L2, update"]
+        rows.append(
+            {
+                "what": f"engine, {kind} output, one step",
+                "seconds": seconds,
+                "flop_share": flop,
+                "bandwidth_share": least / seconds,
+            }
+        )
+    return rows
+
+
+def form_rows(measured: dict[str, float], quick: bool) -> list[dict[str, Any]]:
+    """The quadratic form of a batch: each result in NumPy, and the torch operator."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for B, n, m in SHAPES:
+        x, dz = (rng.normal(size=shape).astype(np.float32) for shape in ((B, n), (B, m)))
+        Q = rng.normal(size=(m, n, n)).astype(np.float32) / n
+        Q = Q + Q.transpose(0, 2, 1)
+        P = quadratic_form.pack(Q)
+        runs = {
+            "z": lambda x=x, P=P: quadratic_form.values(x, P),
+            "dx": lambda x=x, P=P, dz=dz: quadratic_form.input_gradient(x, P, dz),
+            "dQ": lambda x=x, dz=dz: quadratic_form.packed_gradient(x, dz),
+            "all three": numpy_pass(x, dz, Q),
+        }
+        if is_installed("torch"):
+            runs["torch, all three"] = torch_passes(x, dz, Q)[OURS]
+        best = best_seconds(runs, rounds=15 if quick else 41)
+        each = B * m * n * (n + 1)  # operations of one result
+        for what, seconds in best.items():
+            done = each * (3 if "three" in what else 1)
+            share = done / seconds / measured["FLOP/s"]
+            name = f"B={B}, n={n}, m={m}: {what}"
+            rows.append({"what": name, "seconds": seconds, "flop_share": share})
+    return rows
+
+
+def tables(found: dict[str, Any]) -> list[Table]:
+    rates = [[name, number(rate / 1e9) + " · 10⁹"] for name, rate in found["peaks"].items()]
+    rows = [
+        [
+            row["what"],
+            number(row["seconds"] * 1e6),
+            f"{row['flop_share']:.0%}",
+            f"{row['bandwidth_share']:.0%}" if "bandwidth_share" in row else "–",
+        ]
+        for row in found["rows"]
+    ]
+    columns = ["kernel", "µs", "share of FLOP peak", "share of L2 bandwidth"]
+    return [
+        Table("Measured peaks of one core", ["peak", "per second"], rates),
+        Table(TITLE, columns, rows),
+    ]

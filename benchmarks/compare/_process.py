@@ -1,0 +1,42 @@
+"""Run one section in a process of its own: `python -m benchmarks.compare._process NAME FILE`.
+
+The environment limits the threads of every library before it is imported. With one thread, the
+process also keeps to one core, because JAX has no setting for the number of its threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compare._sections import SECTIONS
+from benchmarks.two_checkouts import HERE, THREAD_VARIABLES
+
+
+def measure(name: str, *, quick: bool) -> dict[str, Any]:
+    """Start the process, wait for it and return what it found."""
+    threads = str(SECTIONS[name].threads)
+    environment = os.environ | dict.fromkeys(THREAD_VARIABLES, threads)
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "found.json"
+        command = [sys.executable, "-m", "benchmarks.compare._process", name, str(file)]
+        command += ["--quick"] if quick else []
+        subprocess.run(command, env=environment, cwd=HERE, check=True)
+        return json.loads(file.read_text(encoding="utf-8"))
+
+
+def main(name: str, file: str, *options: str) -> None:
+    section = SECTIONS[name]
+    if section.threads == 1 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    found = section.load().run(quick="--quick" in options)
+    Path(file).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

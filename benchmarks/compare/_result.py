@@ -1,0 +1,87 @@
+"""What a section finds: timings of contenders in cases, as plain data that JSON can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median, quantiles
+from typing import Any
+
+OURS = "quadric"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The time of one contender in one case: the median over the rounds, and the quartiles.
+
+    `ratio` is the median, over the rounds that both ran in, of this time / the time of quadric.
+    """
+
+    contender: str
+    seconds: float
+    low: float
+    high: float
+    ratio: float
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One task, the timings of all contenders, and who was left out for which reason."""
+
+    name: str
+    timings: list[Timing]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> int:
+        """The place of quadric; variants of quadric do not count as others."""
+        return 1 + len(self.faster())
+
+    def faster(self) -> list[Timing]:
+        """The peers that are faster than quadric, the fastest first."""
+        ahead = [t for t in self.timings if t.ratio < 1 and not t.contender.startswith(OURS)]
+        return sorted(ahead, key=lambda timing: timing.ratio)
+
+    def verdict(self) -> str:
+        """Say in words whether quadric is first."""
+        others = [t for t in self.timings if not t.contender.startswith(OURS)]
+        if not others:
+            return "no peer"
+        if self.place == 1:
+            nearest = min(others, key=lambda timing: timing.ratio)
+            return f"first; next: {nearest.contender}, {nearest.ratio:.3g} times as long"
+        ahead = ", ".join(f"{t.contender} ({t.ratio:.2f} of our time)" for t in self.faster())
+        return f"not first, but {self.place} of {len(others) + 1}; faster: {ahead}"
+
+
+def case_of(
+    name: str,
+    rounds: Mapping[str, Sequence[float]],
+    *,
+    units: Mapping[str, int] | None = None,
+    remarks: Mapping[str, str] | None = None,
+    left_out: Mapping[str, str] | None = None,
+) -> Case:
+    """Summarize the seconds per call in every round; `units` is the number of steps of a call."""
+    each = {
+        who: [s / (units[who] if units else 1) for s in seconds] for who, seconds in rounds.items()
+    }
+    timings = []
+    for who, seconds in each.items():
+        low, _, high = quantiles(seconds, n=4, method="inclusive")
+        ratio = median(s / o for s, o in zip(seconds, each[OURS], strict=False))
+        remark = (remarks or {}).get(who, "")
+        timings.append(Timing(who, median(seconds), low, high, ratio, remark))
+    return Case(name, timings, dict(left_out or {}))
+
+
+def to_json(cases: Sequence[Case]) -> list[dict[str, Any]]:
+    return [asdict(case) for case in cases]
+
+
+def from_json(cases: Sequence[Mapping[str, Any]]) -> list[Case]:
+    return [
+        Case(case["name"], [Timing(**t) for t in case["timings"]], case["left_out"])
+        for case in cases
+    ]

@@ -1,0 +1,75 @@
+"""Tables of text, shown in the terminal by Rich and on the site as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.compare._result import OURS, Case, Timing, from_json
+
+
+class Table(NamedTuple):
+    """A title, the names of the columns, and rows of text."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def rich(self) -> Any:
+        from rich.table import Table as RichTable
+
+        table = RichTable(*self.columns, title=self.title, title_justify="left")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+
+def timing_table(title: str, unit: str, per_second: float, cases: Sequence[Case]) -> Table:
+    """One row per case, one column per contender: the median, the quartiles, the ratio."""
+    names = list(dict.fromkeys(t.contender for case in cases for t in case.timings))
+    rows = []
+    for case in cases:
+        cells = dict.fromkeys(names, "–") | case.left_out
+        cells |= {t.contender: _cell(t, per_second) for t in case.timings}
+        rows.append([case.name, *(cells[name] for name in names), case.verdict()])
+    return Table(f"{title}, {unit}", ["case", *names, "place of quadric"], rows)
+
+
+def _cell(timing: Timing, per_second: float) -> str:
+    """The median, the quartiles in brackets, how many times as long as quadric, and the remark."""
+    middle, low, high = (
+        number(per_second * t) for t in (timing.seconds, timing.low, timing.high)
+    )
+    ratio = "" if timing.contender == OURS else f", {timing.ratio:.3g}×"
+    return f"{middle} ({low} to {high}){ratio}" + (f"; {timing.remark}" if timing.remark else "")
+
+
+def section_tables(module: Any, found: dict[str, Any]) -> list[Table]:
+    """Return the tables of a section, and one with the peers that are missing."""
+    if "cases" in found:
+        cases = from_json(found["cases"])
+        tables = [timing_table(module.TITLE, module.UNIT, module.PER_SECOND, cases)]
+    else:
+        tables = module.tables(found)
+    if found.get("skipped"):
+        rows = [[who, line] for who, line in found["skipped"].items()]
+        tables.append(Table("Skipped: not installed", ["peer", "install it with"], rows))
+    return tables
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent.
+
+    >>> number(0.01234), number(1.5), number(123456.0)
+    ('0.0123', '1.50', '123 456')
+    """
+    if value == 0 or value >= 100:
+        return f"{value:,.0f}".replace(",", " ")
+    digits = 2
+    while value < 10 ** (2 - digits) and digits < 6:
+        digits += 1
+    return f"{value:.{digits if value < 10 else 1}f}"
