@@ -10,6 +10,7 @@ from typing import Any
 Setting = tuple[Any, int]  # a BLAS library and its number of threads
 
 _lock = threading.Lock()
+_given = threading.local()  # has `count` within `threads_for_loops`
 _saved: list[list[Setting]] = []  # one entry per active context; the first is the original setting
 
 
@@ -30,6 +31,30 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             # pop the latest entry, whichever context ends, so that the original setting comes last
             _set(_saved.pop())
+
+
+@contextmanager
+def threads_for_loops() -> Iterator[None]:
+    """Give the threads of BLAS to the compiled loops of this thread, and limit BLAS to one.
+
+    BLAS keeps its threads busy for some milliseconds after a product, during which the loops would
+    share a core with them.
+    """
+    count = loop_threads()
+    if count == 1 or hasattr(_given, "count"):
+        yield
+        return
+    _given.count = count
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        del _given.count
+
+
+def loop_threads() -> int:
+    """Return the number of threads that compiled loops use: by default, as many as BLAS."""
+    return getattr(_given, "count", 0) or blas_threads()
 
 
 def blas_threads() -> int:

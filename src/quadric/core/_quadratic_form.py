@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric._utils.blas_threads import blas_threads
+from quadric._utils.blas_threads import loop_threads
 
 
 def n_inputs(pairs: int) -> int:
@@ -118,11 +118,11 @@ def _loops() -> Any:
 class PythonThreads:
     """A team of up to `count()` Python threads.
 
-    New threads are started for each call, which takes about 50 µs. No thread outlives a call, so
+    New threads are started for each call, which takes 50 to 250 µs. No thread outlives a call, so
     forking is safe.
     """
 
-    worth = 2**22  # multiplications per thread, which take about 200 µs
+    worth = 3 * 2**22  # multiplications per thread, which take about 500 µs
 
     def __init__(self, count: Callable[[], int]) -> None:
         self.count = count
@@ -143,4 +143,4 @@ class PythonThreads:
             thread.join()
 
 
-_TEAM = PythonThreads(blas_threads)
+_TEAM = PythonThreads(loop_threads)

@@ -5,6 +5,7 @@ a block limits the memory needed, and the result does not depend on where a bloc
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -12,12 +13,14 @@ import numpy as np
 from scipy import sparse
 
 from quadric._utils.arrays import Array, Matrix
+from quadric._utils.blas_threads import threads_for_loops
 from quadric.core._activations import ACTIVATIONS
-from quadric.core._layers import Layer, parameters
+from quadric.core._layers import Layer, Quadratic, parameters
 from quadric.core._losses import LOSSES, Loss, infer_loss
 
 BLOCK_ROWS = 1536
 BLOCK_NUMBERS = 2**21  # per array of a block, so that wide layers process fewer rows at once
+WORTH_THREADS = 2**25  # multiplications of a pass, so that setting the number of threads pays
 
 
 def block_rows(width: int) -> int:
@@ -62,8 +65,9 @@ class Stack:
         later layer could turn it into NaN or into a plausible probability.
         """
         for rows in self._blocks(X.shape[0]):
-            with np.errstate(over="ignore", invalid="ignore"):
-                a = block = X[rows]
+            block = X[rows]
+            with self.threads(block.shape[0]), np.errstate(over="ignore", invalid="ignore"):
+                a = block
                 if not sparse.issparse(X):
                     a = np.ascontiguousarray(block, dtype=self.layers[0].dtype)
                 for l, layer in enumerate(self.layers):
@@ -101,15 +105,16 @@ class Stack:
         """
         total = 0.0
         sums: list[Layer] = []
-        for rows in self._blocks(X.shape[0]):
-            some = None if weight is None else weight[rows]
-            value, grads = self._block_gradients(X[rows], Y[rows], some, X.shape[0], finite)
-            total += value
-            if sums:
-                for into, part in zip(parameters(sums), parameters(grads), strict=True):
-                    into += part
-            else:
-                sums = grads
+        with self.threads(X.shape[0]):
+            for rows in self._blocks(X.shape[0]):
+                some = None if weight is None else weight[rows]
+                value, grads = self._block_gradients(X[rows], Y[rows], some, X.shape[0], finite)
+                total += value
+                if sums:
+                    for into, part in zip(parameters(sums), parameters(grads), strict=True):
+                        into += part
+                else:
+                    sums = grads
         return total, sums
 
     def _block_gradients(
@@ -140,6 +145,15 @@ class Stack:
                 delta = d_input
                 delta *= slope(outputs.pop())
         return float(values.sum(dtype=np.float64)) / n_rows, grads[::-1]
+
+    def threads(self, n_rows: int) -> AbstractContextManager[None]:
+        """Return a context that gives the threads to the loops if they do most of the work."""
+        in_loops = sum(
+            layer.packed.size for layer in self.layers if isinstance(layer, Quadratic)
+        )
+        others = sum(array.size for array in parameters(self.layers)) - in_loops
+        worth = in_loops > others and n_rows * in_loops > WORTH_THREADS
+        return threads_for_loops() if worth else nullcontext()
 
     def shifted(self, offset: Array | None) -> Self:
         """Return a stack whose output for X is the output of this stack for X + offset."""

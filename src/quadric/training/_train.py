@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
@@ -99,13 +99,15 @@ def train(
 def _suitable_threads(stack: Stack, batch: int) -> AbstractContextManager[None]:
     """Return a context that limits BLAS to one thread, unless a pass over a batch is expensive.
 
+    An expensive pass gets all threads, in BLAS or in the compiled loops.
+
     NumPy and SciPy each ship their own BLAS. In a loop that calls both for a few milliseconds at a
     time, their threads compete for the processor. On two cores, this makes the loop six times
     slower.
     """
     numbers = sum(array.size for array in parameters(stack.layers))
     several = batch == 0 or batch * numbers > WORTH_SEVERAL_THREADS
-    return nullcontext() if several else one_blas_thread()
+    return stack.threads(batch) if several else one_blas_thread()
 
 
 def run_epochs(
