@@ -12,7 +12,10 @@ from benchmarks.compare._result import OURS
 from benchmarks.compare._tables import Table, number
 
 TEST_SHARE = 0.2
+NEAR = 0.005  # accuracies that differ less count as equal
 TREES = ("boosted trees", "explainable boosting")
+SMOOTH = ("MLP", "SVC, RBF", "SVC, poly 2")
+POLYNOMIAL = ("QDA", "poly-2 logistic", "SVC, poly 2")
 
 LOCAL = ("k-NN", "SVC, RBF")
 
@@ -46,7 +49,9 @@ class Scores:
         """Rank the models that have this score on some data set."""
         sets = self.complete_sets()
         whole = self.matrix(key, self.models, sets)
-        models = [m for m, has in zip(self.models, np.isfinite(whole).any(axis=0), strict=True) if has]
+        models = [
+            m for m, has in zip(self.models, np.isfinite(whole).any(axis=0), strict=True) if has
+        ]
         return ranking(models, best * self.matrix(key, models, sets))
 
 
@@ -101,10 +106,14 @@ def all_sets(scores: Scores) -> Table:
             if np.isnan(value):
                 cells.append("failed" if "failed" in scores.rows[data, model] else "left out")
             else:
-                cells.append(f"**{value:.1f}**" if value >= np.nanmax(line) - 1e-9 else f"{value:.1f}")
+                cells.append(
+                    f"**{value:.1f}**" if value >= np.nanmax(line) - 1e-9 else f"{value:.1f}"
+                )
         shape = scores.rows[data, scores.models[0]]
         rows.append([f"{data} ({shape['rows']} × {shape['inputs']}, {shape['classes']})", *cells])
-    return Table("Accuracy in percent (rows × inputs, classes)", ["data set", *scores.models], rows)
+    return Table(
+        "Accuracy in percent (rows × inputs, classes)", ["data set", *scores.models], rows, True
+    )
 
 
 def losses(scores: Scores) -> Table:
@@ -129,32 +138,30 @@ def losses(scores: Scores) -> Table:
                 f"{100 * line[kind]:.1f}, {kind.removeprefix('quadric: ')}",
                 f"{100 * (line[best] - line[OURS]):.1f}",
                 f"{p:.2f}",
-                reason(line, best),
+                reason(line, best, kind),
             ]
         )
-    rows.sort(key=lambda row: -float(row[4]))
+    rows.sort(key=lambda row: -float(row[4]))  # the largest loss first
     columns = ["data set", "quadric", "best other", "our best kind", "points", "p", "likely reason"]
     return Table("Where another model is more accurate than the default", columns, rows)
 
 
-def reason(line: dict[str, float], best: str) -> str:
+def reason(line: dict[str, float], best: str, kind: str) -> str:
     """A likely reason, from which other models do well: an interpretation, not a proof."""
-    smooth = np.nanmax([line[m] for m in ("MLP", "SVC, RBF", "SVC, poly 2") if m in line])
-    if line["logistic"] >= line[best] - 0.005:
-        return "a hyperplane is enough: logistic regression is as good, and more freedom adds noise"
+    smooth = np.nanmax([line[model] for model in SMOOTH])
+    if line[kind] >= line[best] - NEAR:
+        return f"the choice of a shape, not the neuron: {kind.removeprefix('quadric: ')} is as good"
+    if line["logistic"] >= line[best] - NEAR:
+        return "a hyperplane is enough: logistic regression is as good"
     if best in TREES and line[best] > smooth:
         return "steps parallel to the axes: trees are ahead of every smooth model"
     if best in LOCAL:
-        return "local structure: neighborhoods tell more than any surface of low degree"
-    if best in ("QDA", "poly-2 logistic", "SVC, poly 2"):
-        return "quadrics suit these data, but another penalty or estimate of them is better"
-    if best == "MLP":
-        return "many inputs and few rows: early noise in the choice of a shape costs more than it gains"
+        return "local structure: a model of neighborhoods is ahead of every polynomial"
+    if best in POLYNOMIAL:
+        return "the same functions with another penalty or another estimate"
     return "no clear reason"
 
 
 def tables(found: dict[str, Any]) -> list[Table]:
     scores = Scores(found)
     return [summary(scores), losses(scores), all_sets(scores)]
-
-

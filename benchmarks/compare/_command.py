@@ -1,7 +1,7 @@
 """Run the sections, print their tables, and write everything to a JSON file.
 
-    python -m benchmarks compare --quick
-    python -m benchmarks compare sgd layers --out results/comparison
+python -m benchmarks compare --quick
+python -m benchmarks compare sgd layers --out results/comparison
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def compare(names: Sequence[str], *, quick: bool, console: Console) -> dict[str,
         found[name] = measure(name, quick=quick)
         found[name] |= {"about": about, "seconds": time.perf_counter() - start}
         for table in section_tables(SECTIONS[name].load(), found[name]):
-            console.print(table.rich())
+            console.print(f"{table.title}: see the page" if table.wide else table.rich())
         console.print(f"{found[name]['seconds']:.0f} s\n")
     total = sum(section["seconds"] for section in found.values())
     console.print(f"{len(found)} sections in {total:.0f} s")

@@ -30,7 +30,9 @@ def ratios(cases: Sequence[Case], title: str) -> Figure:
         ax.plot(values, rows, marker_of(k), color=COLORS[k % len(COLORS)], label=case.name)
     ax.axvline(1, color="#222222", linewidth=1)
     ax.set_xscale("log")
-    ax.set_xlabel("time / time of quadric (logarithmic; to the right of the line, quadric is faster)")
+    ax.set_xlabel(
+        "time / time of quadric (logarithmic; to the right of the line, quadric is faster)"
+    )
     ax.set_yticks(range(len(names)), names[::-1])
     ax.grid(axis="x", alpha=0.3)
     ax.set_title(title, loc="left")

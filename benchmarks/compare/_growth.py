@@ -22,7 +22,10 @@ TITLE = "Growth: exponents of time and memory"
 NOTES = (
     "An exponent is the slope of a line through the logarithms of the larger half of the points. "
     "Theory counts multiply-adds; a smaller exponent means that fixed costs are not yet negligible. "
-    "Memory is the peak of NumPy's allocations beyond inputs and parameters.",
+    "Memory is the peak of NumPy's allocations beyond inputs and parameters. It does not grow with "
+    "the samples, because gradients are sums over blocks of rows.",
+    "Threads share the compiled loops of one call, and workers train different networks. Two cores "
+    "of a virtual machine are less than twice one.",
 )
 
 
@@ -44,10 +47,12 @@ def gradients(*, n: int = 64, m: int = 10, samples: int = 512) -> Callable[[], o
     return lambda: net.gradients(X, Y)
 
 
-def epoch(*, n: int = 64, hidden: int = 30, samples: int = 1000) -> Callable[[], object]:
-    """Prepare an epoch of per-sample SGD for n - hidden - 10 with a quadratic output."""
+def epoch(
+    *, n: int = 64, hidden: int = 30, samples: int = 1000, kind: str = "quadratic"
+) -> Callable[[], object]:
+    """Prepare an epoch of per-sample SGD for a network n - hidden - 10."""
     rng = np.random.default_rng(0)
-    layers = [("linear", hidden, "logistic"), ("quadratic", 10, "logistic")]
+    layers = [("linear", hidden, "logistic"), (kind, 10, "logistic")]
     net = Network.create(n, layers, init="normal", scale=0.01, rng=0, dtype="float32")
     X = rng.normal(size=(samples, n)).astype(np.float32)
     Y = np.eye(10, dtype=np.float32)[rng.integers(10, size=samples)]
@@ -55,24 +60,40 @@ def epoch(*, n: int = 64, hidden: int = 30, samples: int = 1000) -> Callable[[],
 
 
 SERIES = (
-    Series("batch gradients, inputs n", (32, 64, 128, 256, 512), lambda n: gradients(n=n), 2, 2),
-    Series("batch gradients, neurons m", (8, 16, 32, 64, 128), lambda m: gradients(m=m), 1, 1),
+    Series(
+        "batch gradients, inputs n",
+        (64, 128, 256, 512, 1024),
+        lambda n: gradients(n=n, samples=128),
+        2,
+        2,
+    ),
+    Series(
+        "batch gradients, neurons m", (8, 16, 32, 64, 128), lambda m: gradients(m=m, n=128), 1, 1
+    ),
     Series(
         "batch gradients, samples",
-        (1024, 2048, 4096, 8192, 16_384),
+        (2048, 4096, 8192, 16_384),
         lambda samples: gradients(samples=samples),
         1,
+        0,  # blocks of rows
+    ),
+    Series(
+        "SGD epoch, inputs n",
+        (512, 1024, 2048, 4096, 8192),
+        lambda n: epoch(n=n, samples=300, kind="linear"),
         1,
     ),
-    Series("SGD epoch, inputs n", (128, 256, 512, 1024, 2048), lambda n: epoch(n=n), 1),
     Series(
-        "SGD epoch, hidden neurons h (quadratic output)",
+        "SGD epoch, hidden neurons h",
         (32, 64, 128, 256),
         lambda hidden: epoch(hidden=hidden, n=8),
         2,
     ),
     Series(
-        "SGD epoch, samples", (1000, 4000, 16_000, 64_000), lambda samples: epoch(samples=samples), 1
+        "SGD epoch, samples",
+        (1000, 4000, 16_000, 64_000),
+        lambda samples: epoch(samples=samples),
+        1,
     ),
 )
 

@@ -49,10 +49,9 @@ class Case:
         if not others:
             return "no peer"
         if self.place == 1:
-            nearest = min(others, key=lambda timing: timing.ratio)
-            return f"first; next: {nearest.contender}, {nearest.ratio:.3g} times as long"
-        ahead = ", ".join(f"{t.contender} ({t.ratio:.2f} of our time)" for t in self.faster())
-        return f"not first, but {self.place} of {len(others) + 1}; faster: {ahead}"
+            return "first"
+        ahead = ", ".join(f"{t.contender} takes {t.ratio:.2f}×" for t in self.faster())
+        return f"{self.place} of {len(others) + 1}: {ahead}"
 
 
 def case_of(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from quadric import Network
 from quadric.reference import train_qnn, train_rpqnn
@@ -35,6 +36,11 @@ def quadric(start: Network, X: Array, Y: Array) -> Training:
     return Training(
         lambda: net.fit(X, Y, learning_rate=RATE, epochs=1, shuffle=False), lambda: full(net)
     )
+
+
+def quadric_sparse(start: Network, X: Array, Y: Array) -> Training:
+    """Return the same, for rows that are compressed already."""
+    return quadric(start, sparse.csr_array(X), Y)
 
 
 def reference(start: Network, X: Array, Y: Array) -> Training:
@@ -158,10 +164,10 @@ def vowpal_wabbit(start: Network, X: Array, Y: Array) -> Training:
 
     options = f"--oaa {Y.shape[1]} -q :: --loss_function logistic --sgd -l {RATE} -b 22 --quiet"
     model = Workspace(options)
-    examples = [
-        model.example(f"{np.argmax(y) + 1} | " + " ".join(f"{i}:{x[i]:g}" for i in np.flatnonzero(x)))
-        for x, y in zip(X, Y, strict=True)
-    ]
+    examples = []
+    for x, y in zip(X, Y, strict=True):
+        features = " ".join(f"{i}:{x[i]:g}" for i in np.flatnonzero(x))
+        examples.append(model.example(f"{np.argmax(y) + 1} | {features}"))
     return Training(lambda: [model.learn(example) for example in examples])
 
 

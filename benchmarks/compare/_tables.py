@@ -9,11 +9,12 @@ from benchmarks.compare._result import OURS, Case, Timing, from_json
 
 
 class Table(NamedTuple):
-    """A title, the names of the columns, and rows of text."""
+    """A title, the names of the columns, and rows of text; `wide` ones are not for a terminal."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    wide: bool = False
 
     def markdown(self) -> str:
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
@@ -29,23 +30,24 @@ class Table(NamedTuple):
 
 
 def timing_table(title: str, unit: str, per_second: float, cases: Sequence[Case]) -> Table:
-    """One row per case, one column per contender: the median, the quartiles, the ratio."""
+    """Cases and contenders; the longer list is the one with the rows."""
     names = list(dict.fromkeys(t.contender for case in cases for t in case.timings))
-    rows = []
+    grid = [["", *names, "place of quadric"]]
     for case in cases:
         cells = dict.fromkeys(names, "–") | case.left_out
         cells |= {t.contender: _cell(t, per_second) for t in case.timings}
-        rows.append([case.name, *(cells[name] for name in names), case.verdict()])
-    return Table(f"{title}, {unit}", ["case", *names, "place of quadric"], rows)
+        grid.append([case.name, *(cells[name] for name in names), case.verdict()])
+    if len(grid[0]) > len(grid):
+        grid = [list(column) for column in zip(*grid, strict=True)]
+    return Table(f"{title}, {unit}", grid[0], grid[1:])
 
 
 def _cell(timing: Timing, per_second: float) -> str:
-    """The median, the quartiles in brackets, how many times as long as quadric, and the remark."""
-    middle, low, high = (
-        number(per_second * t) for t in (timing.seconds, timing.low, timing.high)
-    )
+    """The median, half the distance of the quartiles, the ratio to quadric, and the remark."""
+    spread = (timing.high - timing.low) / (2 * timing.seconds)
     ratio = "" if timing.contender == OURS else f", {timing.ratio:.3g}×"
-    return f"{middle} ({low} to {high}){ratio}" + (f"; {timing.remark}" if timing.remark else "")
+    remark = f"; {timing.remark}" if timing.remark else ""
+    return f"{number(per_second * timing.seconds)} ± {spread:.0%}{ratio}{remark}"
 
 
 def section_tables(module: Any, found: dict[str, Any]) -> list[Table]:

@@ -148,9 +148,7 @@ class Stack:
 
     def threads(self, n_rows: int) -> AbstractContextManager[None]:
         """Return a context that gives the threads to the loops if they do most of the work."""
-        in_loops = sum(
-            layer.packed.size for layer in self.layers if isinstance(layer, Quadratic)
-        )
+        in_loops = sum(layer.packed.size for layer in self.layers if isinstance(layer, Quadratic))
         others = sum(array.size for array in parameters(self.layers)) - in_loops
         worth = in_loops > others and n_rows * in_loops > WORTH_THREADS
         return threads_for_loops() if worth else nullcontext()
