@@ -8,6 +8,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,12 @@ N, HIDDEN, CLASSES, TRAINED = 784, 30, 10, 500
 TOLERANCE = 1e-5  # of the probabilities
 NOTES = (
     "One linear hidden layer and a quadratic output with softmax, float32, one thread. quadric is "
-    "`QuadraticClassifier.predict_proba`, with its checks of the input; the other columns that "
-    "begin with quadric are other ways to run the same model. Their probabilities agree up to 1e-5.",
-    "The command line is a whole process that reads a CSV file and writes another one: for one row, "
-    "its time is that of starting Python and loading the model.",
-    "MLPClassifier is a network of the same size with a linear output. Its probabilities differ.",
+    "`QuadraticClassifier.predict_proba`, with its checks of the input; the names that begin with "
+    "quadric are other ways to run the same model. Their probabilities agree up to 1e-5.",
+    "The command line is a whole process that reads a CSV file and writes another one: for one "
+    "row, its time is that of starting Python and loading the model.",
+    "MLPClassifier is a network of the same size with a linear output, so its probabilities "
+    "differ. For one row, both are checks of the input rather than arithmetic.",
 )
 Predict = Callable[[np.ndarray], np.ndarray]
 
@@ -54,7 +56,7 @@ def run(*, quick: bool) -> dict[str, Any]:
         mlp = MLPClassifier((HIDDEN,), solver="lbfgs", **options).fit(X[:TRAINED], y)
         predictors["MLPClassifier"] = mlp.predict_proba
         for rows in (1, 10_000):
-            calls = {who: (lambda f=f: f(X[:rows])) for who, f in predictors.items()}
+            calls = {who: partial(predict, X[:rows]) for who, predict in predictors.items()}
             timed = seconds_by_round(calls, rounds=15 if quick else 41, at_least=2e-3)
             in_shell.write(X[:rows])
             timed["quadric, command line"] = [in_shell.seconds() for _ in range(2 if quick else 5)]

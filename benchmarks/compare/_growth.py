@@ -21,7 +21,7 @@ from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
 TITLE = "Growth: exponents of time and memory"
 NOTES = (
     "An exponent is the slope of a line through the logarithms of the larger half of the points. "
-    "Theory counts multiply-adds; a smaller exponent means that fixed costs are not yet negligible. "
+    "Theory counts multiply-adds; a smaller exponent means that fixed costs still matter. "
     "Memory is the peak of NumPy's allocations beyond inputs and parameters. It does not grow with "
     "the samples, because gradients are sums over blocks of rows.",
     "Threads share the compiled loops of one call, and workers train different networks. Two cores "

@@ -22,8 +22,8 @@ NOTES = (
     "For torch tensors, quadric is `quadric.torch.Quadratic`, and all contenders pay for torch's "
     "autograd. For arrays, quadric is the same form for NumPy arrays, as the layers of `Network` "
     "use it. quadric stores and differentiates the triangle of Q, the others the full matrix.",
-    "At (128, 32, 10), a pass in torch is mostly autograd and Python, so JAX's pass is shorter than "
-    "that of the torch layer, but not than that of the form for arrays.",
+    "At (128, 32, 10), a pass in torch is mostly autograd and Python, so a pass of JAX can take "
+    "less time than one of the torch layer, but not than one for arrays.",
     "nn.Bilinear is left out where it takes more than a second per pass.",
 )
 Pass = Callable[[], tuple[Any, Any, Any]]  # returns z, dx and the gradient of Q

@@ -30,10 +30,10 @@ NOTES = (
     "high. Ten neurons fill 10 of 16 places of a register; the bytes include all 16.",
     "Beyond these bytes, a step lists the inputs, computes 40 exponentials, and adds up 30 sums "
     "across registers for the delta of the hidden layer.",
-    "The layers count n(n+1)/2 multiply-adds per sample, neuron and result. At (128, 32, 10), a "
-    "result takes 15 µs of Python and 35 µs of loops, in which sums over 32 inputs are too short to "
-    "hide the start and the end of each sum; torch adds the time of its autograd, about 70 µs for a "
-    "function that computes nothing.",
+    "The layers count n(n+1)/2 multiply-adds per sample, neuron and result. At (128, 32, 10), "
+    "Python takes 15 of the 50 µs of a result, and sums over 32 inputs are too short to hide the "
+    "start and the end of each sum; torch adds the time of its autograd, about 70 µs for a function "
+    "that computes nothing.",
 )
 
 

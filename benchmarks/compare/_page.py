@@ -15,10 +15,10 @@ from benchmarks.compare._tables import Table, section_tables
 PAGE, FIGURES = Path("docs") / "comparison.md", Path("docs") / "figures"
 INTRODUCTION = """# Side by side
 
-quadric and the libraries that people use instead, in one run on one machine. Contenders take turns, and a time is the
-median over the rounds, with the quartiles in brackets. "3.2×" means 3.2 times as long as quadric. Before anything is
-timed, the contenders must compute the same numbers, or the difference in the work is stated. Where quadric is not
-first, the last column says so.
+quadric and the libraries that people use instead, in one run on one machine. Contenders take turns.
+A time is the median over the rounds, ± half the distance of the quartiles, and "3.2×" means 3.2
+times as long as quadric. Before anything is timed, the contenders must compute the same numbers;
+otherwise the difference is stated. Where quadric is not first, the table says so.
 """
 REPEAT = """## Repeat it
 
@@ -31,7 +31,8 @@ python -m benchmarks compare           # all rounds and data sets
 python -m benchmarks check             # the ratios against the committed ones
 ```
 
-A peer that is not installed is skipped, with the line that installs it. The results are in `results/comparison/`.
+A peer that is not installed is skipped, and the line that installs it is printed. The results are
+in `results/comparison/`.
 """
 CAPTIONS = {
     "sgd": "Time of one step, relative to quadric, for each kind of output.",
