@@ -126,8 +126,8 @@ def losses(scores: Scores) -> Table:
         best = max(peers, key=lambda model: np.nan_to_num(line[model], nan=-1))
         if not line[best] > line[OURS]:
             continue
-        pairs = (scores.rows[data, model]["accuracies"] for model in (OURS, best))
-        difference = np.subtract(*(np.array(values) for values in pairs))
+        ours, theirs = (scores.rows[data, model]["accuracies"] for model in (OURS, best))
+        difference = np.subtract(ours[: len(theirs)], theirs)
         p = worse_by_chance(difference, TEST_SHARE)
         kind = max(kinds, key=lambda model: np.nan_to_num(line[model], nan=-1))
         rows.append(

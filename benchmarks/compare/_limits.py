@@ -32,8 +32,8 @@ NOTES = (
     "across registers for the delta of the hidden layer.",
     "The layers count n(n+1)/2 multiply-adds per sample, neuron and result. At (128, 32, 10), "
     "Python takes 15 of the 50 µs of a result, and sums over 32 inputs are too short to hide the "
-    "start and the end of each sum; torch adds the time of its autograd, about 70 µs for a function "
-    "that computes nothing.",
+    "start and the end of each sum; torch adds the time of its autograd, about 70 µs for a "
+    "function that computes nothing.",
 )
 
 
