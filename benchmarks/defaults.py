@@ -12,6 +12,7 @@ import time
 import warnings
 
 import numpy as np
+from scipy import stats
 from sklearn.base import clone
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -71,10 +72,7 @@ def score(model, X, y, splits) -> tuple[float, float, float]:
 def ranks(scores: np.ndarray) -> np.ndarray:
     """Rank scores: 1 is best, ties share their mean rank, and a model that failed is last."""
     filled = np.where(np.isnan(scores), -np.inf, scores)
-    above = (filled[None, :] > filled[:, None] + 1e-12).sum(axis=1)
-    equal = (np.abs(filled[None, :] - filled[:, None]) <= 1e-12).sum(axis=1)
-    equal = np.where(np.isinf(filled), np.isinf(filled).sum(), equal)
-    return above + (equal + 1) / 2
+    return stats.rankdata(-np.round(filled, 12))
 
 
 def table(models, sets, folds, which) -> None:

@@ -128,7 +128,7 @@ def losses(scores: Scores) -> Table:
             continue
         ours, theirs = (scores.rows[data, model]["accuracies"] for model in (OURS, best))
         difference = np.subtract(ours[: len(theirs)], theirs)
-        p = worse_by_chance(difference, TEST_SHARE)
+        p = worse_by_chance(difference, TEST_SHARE) if len(difference) > 1 else np.nan
         kind = max(kinds, key=lambda model: np.nan_to_num(line[model], nan=-1))
         rows.append(
             [
@@ -137,7 +137,7 @@ def losses(scores: Scores) -> Table:
                 f"{100 * line[best]:.1f}, {best}",
                 f"{100 * line[kind]:.1f}, {kind.removeprefix('quadric: ')}",
                 f"{100 * (line[best] - line[OURS]):.1f}",
-                f"{p:.2f}",
+                "one fold" if np.isnan(p) else f"{p:.2f}",
                 reason(line, best, kind),
             ]
         )

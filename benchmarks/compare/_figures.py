@@ -13,30 +13,35 @@ from matplotlib.figure import Figure
 from benchmarks.compare._accuracy_tables import Scores
 from benchmarks.compare._ranks import Ranking
 from benchmarks.compare._result import OURS, Case, from_json
-from quadric.plotting._style import COLORS, marker_of
+from quadric.plotting._style import COLORS, color_of, marker_of
 
 SETTINGS = {"svg.hashsalt": "quadric", "svg.fonttype": "path", "font.size": 9}
 
 
 def ratios(cases: Sequence[Case], title: str) -> Figure:
-    """The times of all contenders relative to quadric, one group of points per case."""
-    names = list(dict.fromkeys(t.contender for case in cases for t in case.timings))
-    figure = Figure(figsize=(8, 0.8 + 0.42 * len(names)), layout="constrained")
+    """The times of all contenders relative to quadric; the longer list is the one with the rows."""
+    names = [t.contender for case in cases for t in case.timings if t.contender != OURS]
+    found = {(t.contender, case.name): t.ratio for case in cases for t in case.timings}
+    rows, marks = list(dict.fromkeys(names)), [case.name for case in cases]
+    if len(marks) > len(rows):
+        rows, marks = marks, rows
+        found = {(case, contender): ratio for (contender, case), ratio in found.items()}
+    figure = Figure(figsize=(8, 1.3 + 0.26 * len(rows)), layout="constrained")
     ax = figure.add_subplot()
-    for k, case in enumerate(cases):
-        found = {timing.contender: timing.ratio for timing in case.timings}
-        rows = [len(names) - 1 - i for i, name in enumerate(names) if name in found]
-        values = [found[name] for name in names if name in found]
-        ax.plot(values, rows, marker_of(k), color=COLORS[k % len(COLORS)], label=case.name)
+    for k, mark in enumerate(marks):
+        places = [i for i, row in enumerate(rows) if (row, mark) in found]
+        values = [found[rows[i], mark] for i in places]
+        ax.plot(values, places, marker_of(k), color=color_of(k), label=mark)
     ax.axvline(1, color="#222222", linewidth=1)
     ax.set_xscale("log")
-    ax.set_xlabel(
-        "time / time of quadric (logarithmic; to the right of the line, quadric is faster)"
-    )
-    ax.set_yticks(range(len(names)), names[::-1])
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
+    ax.xaxis.set_minor_formatter("")
+    ax.set_xlabel("time relative to quadric; to the right of the line, quadric is faster")
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.grid(axis="x", alpha=0.3)
     ax.set_title(title, loc="left")
-    figure.legend(loc="outside lower left", ncols=3, frameon=False)
+    figure.legend(loc="outside lower left", ncols=4, frameon=False)
     return figure
 
 
@@ -77,18 +82,30 @@ def critical_difference(ranking: Ranking) -> Figure:
 def cost(scores: Scores) -> Figure:
     """The mean rank of each model against the median time of a fit."""
     ranking = scores.ranking("accuracy", best=1)
+    order = np.argsort(ranking.mean_ranks)
     figure = Figure(figsize=(8, 4.4), layout="constrained")
     ax = figure.add_subplot()
-    for model, rank in zip(ranking.models, ranking.mean_ranks, strict=True):
-        seconds = np.nanmedian(scores.matrix("fit_seconds", [model]))
-        own = model.startswith(OURS)
-        ax.plot(seconds, rank, "o" if own else "s", color=COLORS[0] if own else COLORS[1])
-        ax.annotate(f" {model}", (seconds, rank), fontsize=8, va="center")
+    seconds = np.nanmedian(scores.matrix("fit_seconds", ranking.models), axis=0)
+    ranks = ranking.mean_ranks[order]
+    labels = np.linspace(ranks[0], ranks[-1], len(order))  # so that they do not overlap
+    for model, label in zip(order, labels, strict=True):
+        name, rank = ranking.models[model], ranking.mean_ranks[model]
+        color = COLORS[0] if name.startswith(OURS) else COLORS[1]
+        ax.plot(seconds[model], rank, "o" if name.startswith(OURS) else "s", color=color)
+        ax.annotate(
+            name,
+            (seconds[model], rank),
+            xytext=(1.02, label),
+            textcoords=ax.get_yaxis_transform(),
+            va="center",
+            fontsize=8,
+            color=color,
+            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.35, "linewidth": 0.7},
+        )
     ax.set_xscale("log")
     ax.invert_yaxis()
     ax.set_xlabel("median time of a fit, s (logarithmic)")
     ax.set_ylabel("mean rank by accuracy (up is better)")
-    ax.margins(x=0.25)
     ax.grid(alpha=0.3)
     return figure
 
@@ -119,7 +136,8 @@ def draw(found: dict[str, Any], full: dict[str, Any], directory: Path) -> list[P
         figures = {
             "sgd": ratios(from_json(found["sgd"]["cases"]), "One step of per-sample SGD"),
             "layers": ratios(
-                from_json(found["layers"]["cases"]), "Quadratic layers, forward and backward"
+                from_json(found["layers"]["cases"]),
+                "Quadratic layers (B, n, m), forward and backward, one thread",
             ),
             "ranks": critical_difference(scores.ranking("accuracy", best=1)),
             "cost": cost(scores),

