@@ -12,14 +12,17 @@ from quadric._utils.arrays import Array
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation g, and its slope g'(z) written as a function of a = g(z)."""
+    """An activation g, and its slope g'(z) written as a function of a = g(z).
+
+    The slope is None if only the last layer can use the activation.
+    """
 
     function: Callable[[Array], Array]
     slope: Callable[[Array], Array] | None
 
 
 def exp(z: Array) -> Array:
-    """Return exp(z) for finite z."""
+    """Return exp(z); where it would overflow, the compiled loop returns a large finite number."""
     return _apply("exp", z)
 
 

@@ -41,7 +41,7 @@ def glorot_variances(kind: str, n: int, m: int) -> dict[str, float]:
 
     - linear: E z^2 = n var(w). Glorot's compromise between the forward and the backward
       pass is var(w) = 2/(n + m).
-    - quadratic: the linear part contributes n var(w). In a'Q a = sum_i q_ii a_i^2 +
+    - quadratic: the linear part contributes n var(w). In a'Qa = sum_i q_ii a_i^2 +
       sum_{i<j} 2 q_ij a_i a_j, all terms are uncorrelated. Because E a_i^4 = 3 and
       E a_i^2 a_j^2 = 1, the quadratic part contributes var(q) (3 n + 4 n(n-1)/2) =
       var(q) n (2n + 1). With var(w) = 1/(2n) and var(q) = 1/(2n(2n + 1)), each part contributes

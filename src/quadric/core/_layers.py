@@ -71,12 +71,12 @@ class Layer(ABC):
         return int(self.W.shape[1])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.W.dtype
-
-    @property
     def n_outputs(self) -> int:
         return int(self.W.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.W.dtype
 
     @property
     def n_parameters(self) -> int:
@@ -196,7 +196,7 @@ class Linear(Layer):
 
 
 class Quadratic(Layer):
-    """Quadratic neurons (QNN), z = a'Q a + W a + b with symmetric Q.
+    """Quadratic neurons (QNN), z = a'Qa + W a + b with symmetric Q.
 
     Parameters
     ----------

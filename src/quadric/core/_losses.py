@@ -1,7 +1,7 @@
 """Losses by name, and the accuracy.
 
-Losses are computed from the logits z, so that they are finite and exact even for |z| = 1e4. Each
-loss is summed over the outputs, and the caller averages it over the samples.
+Losses are computed from the logits z, so that the cross-entropies are finite and exact even for
+|z| = 1e4. Each loss is summed over the outputs, and the caller averages it over the samples.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def _cross_entropy(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
 def _squared_error(activation: str, z: Array, y: Array) -> tuple[Array, Array]:
     """1/2 sum_p (yhat - y)^2."""
     g = ACTIVATIONS[activation]
-    assert g.slope is not None  # this loss does not support softmax
+    assert g.slope is not None  # true for all activations that this loss supports
     a = g.function(z)
     residual = a - y
     return 0.5 * np.einsum("bp,bp->b", residual, residual), residual * g.slope(a)

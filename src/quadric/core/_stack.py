@@ -20,7 +20,7 @@ from quadric.core._losses import LOSSES, Loss, infer_loss
 
 BLOCK_ROWS = 1536
 BLOCK_NUMBERS = 2**21  # per array of a block, so that wide layers process fewer rows at once
-WORTH_THREADS = 2**25  # multiplications of a pass, so that setting the number of threads pays
+WORTH_THREADS = 2**25  # multiplications of a pass above which it pays to set the number of threads
 
 
 def block_rows(width: int) -> int:
@@ -141,13 +141,13 @@ class Stack:
             grads.append(grad)
             if d_input is not None:
                 slope = ACTIVATIONS[self.activations[l - 1]].slope
-                assert slope is not None  # only the last layer can have softmax
+                assert slope is not None  # only the last activation may lack a slope
                 delta = d_input
                 delta *= slope(outputs.pop())
         return float(values.sum(dtype=np.float64)) / n_rows, grads[::-1]
 
     def threads(self, n_rows: int) -> AbstractContextManager[None]:
-        """Return a context that gives the threads to the loops if they do most of the work."""
+        """Return a context that gives the threads to compiled loops if they do most of the work."""
         in_loops = sum(layer.packed.size for layer in self.layers if isinstance(layer, Quadratic))
         others = sum(array.size for array in parameters(self.layers)) - in_loops
         worth = in_loops > others and n_rows * in_loops > WORTH_THREADS
