@@ -92,7 +92,7 @@ def softmax(z, a, m, pad, zero):
     for k in range(1, m):
         peak = max(peak, z[k])
     for k in range(m, pad):
-        z[k] = -math.inf  # padding gets probability 0
+        z[k] = -math.inf  # padding adds nothing to the sum
     s = zero
     for col in range(0, pad, lane_count(zero)):
         e = exp(load(z, col, zero) - splat(peak, zero))

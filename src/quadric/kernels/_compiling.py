@@ -51,8 +51,9 @@ def for_cache(function: FunctionType, signature: str) -> FunctionType:
     """Return a copy of the function whose name in numba's cache is unique to this version.
 
     On its own, numba stores all signatures of a function, for all processors, in files that
-    processes write without a lock, so one process may load code that another has written. It also
-    detects changes only in the function's own file, by modification time and size.
+    processes write without a lock. A process may then load code that another has written for a
+    different signature or processor. Moreover, numba detects changes only in the function's own
+    file, by modification time and size.
     """
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     digest = hashlib.sha256(repr((_sources(), machine, signature)).encode()).hexdigest()
@@ -114,8 +115,8 @@ class SharedLoop:
         self.function = function
         self.compiled = {}  # functions by dtype
 
-    def __call__(self, dtype, team, tickets, *numbers):
-        """Run the loop; `team(function, arguments)` makes several threads call the function."""
+    def __call__(self, dtype, run, tickets, *numbers):
+        """Run the loop; `run(function, arguments)` makes several threads call the function."""
         if dtype not in self.compiled:
             self.compiled[dtype] = self._compile(dtype)
         call, address = self.compiled[dtype]
@@ -123,7 +124,7 @@ class SharedLoop:
         if tickets == 1:
             call(arguments)
         else:
-            team(address, arguments)
+            run(address, arguments)
 
     def _compile(self, dtype):
         signature = types.void(types.CPointer(numba.from_dtype(dtype)))

@@ -182,10 +182,8 @@ def write_monomials(work, layer, x, zero):
 def update_all_pairs(memory, layer, col, step):
     """q_ij += M(x)_ij step, in one pass along the triangle."""
     n, pad = layer.n_in, layer.pad
-    rows, monomials = (
-        advance(memory.theta, layer.packed + col),
-        advance(memory.work, layer.monomials),
-    )
+    rows = advance(memory.theta, layer.packed + col)
+    monomials = advance(memory.work, layer.monomials)
     for p in range(n * (n + 1) // 2):
         q = load(rows, p * pad, step)
         store(rows, p * pad, multiply_add(splat(monomials[p], step), step, q))

@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-UNIT_BYTES = 64  # size of one register, in which blocks and padding are measured
+UNIT_BYTES = 64  # size of an AVX-512 register; "register" means this size on every processor
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 

@@ -9,21 +9,20 @@ each one block of lanes, stay in registers while a number from Q (or D) multipli
                        u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
 `input_gradient`   columns are pairs (i, j), lanes are samples:
                        a_ij = sum_k q_ijk dz_k,    dx_i = 2 sum_j a_ij x_j
-                   for up to three neurons: u_c as above, dx_i += dz_k u_c, dx_j += q_ijk x_i dz_k
+                   up to three neurons: dx_i += 2 dz_k u_c, dx_j += 2 q_ijk x_i dz_k, u_c as above
 `packed_gradient`  columns c = (i, k), lanes are inputs j, sums over samples:
                        D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
 
-How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of columns j:
+How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of inputs j:
 
         j  ->
-    i   \####|........|........|      #  a group's own rows: q_ii halved, zeros below it
-    |     \##|........|........|      .  the rest of its rows; six columns are copied at a time
+    i   \####|........|........|      #  near the diagonal: q_ii is halved, entries below are 0
+    |     \##|........|........|      .  the rest of the rows; six columns are copied at a time
     v       \|........|........|
 
 Inputs are first copied into tiles: [tile][input][lane] for `values` and `input_gradient`, where a
-lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. The
-blocks of columns, WIDTH and CHUNK are small enough that data stays in the caches until it is used
-again.
+lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. WIDTH,
+CHUNK and J_BLOCK are small enough that data stays in the caches until it is used again.
 
 Threads share the work by tickets. The results do not depend on the number of threads, because every
 entry is computed within one ticket, in the same order.
@@ -431,9 +430,9 @@ def _to_columns(rows, stride, count, n, columns):
 
 
 @inline
-def _store_row(found, o, row, start, ends, is_first):
+def _store_row(found, o, row, start, place, is_first):
     """Store dq_ijk for the j of one panel, from block o of `found`; `row` belongs to (i, k)."""
-    i, n, m, lanes = ends
+    i, n, m, lanes = place
     what, to = advance(found, o * lanes), advance(row, start * m)
     if start > i and start + lanes <= n:
         for j in range(lanes):

@@ -20,8 +20,8 @@ class EpochResult(NamedTuple):
     """The result of an epoch."""
 
     loss_sum: Any
-    position: Any  # position in `order` of the sample with the first non-finite z, or -1
-    layer: Any  # layer with the first non-finite z, or -1
+    position: Any  # position in `order` of the first sample with a non-finite z or loss, or -1
+    layer: Any  # first layer with a non-finite z, the last layer for a non-finite loss, or -1
 
 
 @inline
@@ -53,7 +53,7 @@ def _gradient_norm(memory, table, sample):
 
 @EntryPoint
 def sgd_epoch(memory, table, samples, order, step):
-    """Take one SGD step for each of the samples in `order`; stop at the first non-finite z.
+    """Take one SGD step for each of the samples in `order`; stop at the first non-finite z or loss.
 
     memory   `Memory`, updated in place. scale[0] is not reset at the end of an epoch, so that two
              half epochs and one whole epoch give bit-identical results
@@ -71,7 +71,7 @@ def sgd_epoch(memory, table, samples, order, step):
 
     for position in range(order.size):
         i = order[position]
-        weight = samples.weights[i] * 1.0
+        weight = samples.weights[i] * 1.0  # float64, whatever the dtype
         if weight == 0.0:
             continue
         sample = list_sample(samples, i, memory, first, offset_square)
