@@ -8,9 +8,9 @@ from quadric._utils.arrays import Array
 def term_variances(slopes: Array, products: Array, std: Array) -> tuple[Array, Array]:
     """Variances of slopes_i d_i and of products_ij d_i d_j for independent normal d.
 
-    The d_i have mean 0 and standard deviation std_i, so that d_i² has variance 2 std_i⁴ and d_i d_j
-    has variance std_i² std_j². All these terms are uncorrelated, so the variance of their sum is
-    the sum of their variances. `products` is upper triangular.
+    The d_i have mean 0 and standard deviation std_i, so that d_i^2 has variance 2 std_i^4 and
+    d_i d_j has variance std_i^2 std_j^2. All these terms are uncorrelated, so the variance of their
+    sum is the sum of their variances. `products` is upper triangular.
     """
     squares = std**2
     factors = np.outer(squares, squares)
