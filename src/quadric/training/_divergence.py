@@ -92,7 +92,7 @@ class Watch:
         self.in_a_row = 0
 
     def end_call(self) -> None:
-        """Double a lowered rate after some calls: one after the first failure, then 2, 4, 8, ..."""
+        """Double a lowered rate after 2**(failed_calls - 1) good calls, at most LONGEST_WAIT."""
         state = self.state
         if state.recoveries:
             state.failed_calls, state.good_calls = state.failed_calls + 1, 0

@@ -111,7 +111,8 @@ def run_lbfgs(
     finally:
         if not history.stopped:
             _from_vector(layers, finished_at)
-    if not state.epochs:  # the start is an optimum, or no step reduced the objective
+    if not state.epochs:
+        # the start is an optimum, no step reduced the objective, or the evaluations ran out
         seconds = time.perf_counter() - start
         state.add(Epoch(0, value, None, seconds), stack, options)
 

@@ -1,7 +1,7 @@
 """Estimates of the memory that training needs, computed from shapes before allocating anything.
 
 The estimates are upper bounds on the memory that `tests/support/memory_process.py` measures, and
-exceed it by at most 20%.
+exceed it by at most 20 %.
 """
 
 from collections.abc import Sequence
@@ -185,12 +185,12 @@ def check_training(network: Architecture, samples: SampleSizes, needed: int) -> 
 def _check_network(network: Architecture, needed: int, purpose: str) -> None:
     """Check the limit; the error names the largest layer and suggests how to make it smaller."""
     l, (kind, n, m) = max(enumerate(network.sizes), key=lambda item: _n_parameters(*item[1]))
-    remedy = "Make this layer smaller (hidden_layer_sizes), or select features first."
+    ways = "Make this layer smaller (hidden_layer_sizes), or select features first."
     if kind == "quadratic":
-        remedy = (
-            "Either make this layer 'reduced' (layer_kinds; 2n + 2 parameters per neuron "
-            "instead of n(n+1)/2), or put a smaller layer in front of it (hidden_layer_sizes)."
+        ways = (
+            "Either make this layer 'reduced' (layer_kinds; 2n + 2 parameters per neuron instead "
+            "of n(n+1)/2 + n + 1), or put a smaller layer in front of it (hidden_layer_sizes)."
         )
     numbers = _n_parameters(kind, n, m)
     layer = f"layer {l} ({kind}, {n:,} inputs, {m:,} neurons) has {numbers:,} parameters"
-    check_limit(needed, f"{layer}; {purpose}", remedy)
+    check_limit(needed, f"{layer}; {purpose}", ways)

@@ -58,7 +58,7 @@ class _Space:
 
 
 class PackedLayers:
-    """The parameters of a stack of layers in one buffer, with a table of their offsets.
+    """The parameters of a stack of layers in one buffer, with a table of their positions.
 
     Attributes
     ----------

@@ -99,7 +99,8 @@ def train(
 def _suitable_threads(stack: Stack, batch: int) -> AbstractContextManager[None]:
     """Return a context that limits BLAS to one thread, unless a pass over a batch is expensive.
 
-    An expensive pass gets all threads, in BLAS or in the compiled loops.
+    An expensive pass gets all threads, in BLAS or in the compiled loops. A `batch` of 0 stands for
+    the per-sample loop, which does not use BLAS; the setting is then left unchanged.
 
     NumPy and SciPy each ship their own BLAS. In a loop that calls both for a few milliseconds at a
     time, their threads compete for the processor. On two cores, this makes the loop six times
