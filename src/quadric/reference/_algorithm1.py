@@ -26,7 +26,7 @@ from quadric.reference._pieces import (
 
 
 class QNNCache(NamedTuple):
-    """a^0 ... a^L, and z^l and V^l for l = 1 ... L (None for a linear layer)."""
+    """a^0 ... a^L, and z^l and V^l for l = 1 ... L (V is None for a linear layer)."""
 
     a: list[Array]
     z: list[Array]
@@ -63,7 +63,7 @@ def backward(
 
 
 def update(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
-    """b <- b - eta delta;  W <- W - eta delta (x) a;  Q <- Q - eta delta (*) M(a)."""
+    """b <- b - eta delta;  W <- W - eta delta a';  Q <- Q - eta kron(delta, M(a))."""
     layer["b"] = layer["b"] - eta * delta
     scaled = eta * delta  # eta scales the vector, not a matrix
     layer["W"] = layer["W"] - np.outer(scaled, a)

@@ -30,17 +30,17 @@ def update_rpqnn(
 
 
 def update_with_aa(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
-    """The derivative by all n² entries of Q, as section II defines it: aa' instead of M(a)."""
+    """Section II: the derivative with respect to all n^2 entries of Q, aa' instead of M(a)."""
     _update_qnn(layer, delta, a, eta, lambda a: np.outer(a, a))
 
 
 def update_with_2aa(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
-    """2aa' instead of M(a), which has half of its diagonal."""
+    """2aa' instead of M(a), whose diagonal is half as large."""
     _update_qnn(layer, delta, a, eta, lambda a: 2 * np.outer(a, a))
 
 
 def update_upper_triangular_Q(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
-    """Section V: Q is upper triangular, and takes the upper triangle of M(a)."""
+    """Section V: Q is upper triangular and is updated with the upper triangle of M(a)."""
     _update_qnn(layer, delta, a, eta, lambda a: np.triu(M(a)))
 
 

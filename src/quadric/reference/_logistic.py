@@ -55,7 +55,7 @@ def train_logistic(
     Notes
     -----
     The paper prints the vector form of the w update with a minus sign and its component form with a
-    plus sign.
+    plus sign. The plus sign is correct.
     """
     for _ in range(epochs):
         for x, target in in_turn(X, y, order):

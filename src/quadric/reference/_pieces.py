@@ -70,7 +70,7 @@ def M(a: Array) -> Array:
 
 
 def kronecker(delta: Array, symmetric: Array) -> Array:
-    """delta (x) M for a symmetric M, with each product computed once; shape (m n, n)."""
+    """kron(delta, M) for a symmetric M, with each product computed once; shape (m n, n)."""
     n = len(symmetric)
     rows, columns = np.triu_indices(n)
     triangles = np.kron(delta, symmetric[rows, columns]).reshape(len(delta), -1)
