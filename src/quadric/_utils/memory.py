@@ -54,7 +54,7 @@ def available_bytes() -> int:
 def _system_bytes() -> int | None:
     """Return the system's available memory; on macOS its installed memory; None if unknown."""
     if sys.platform == "win32":
-        # MEMORYSTATUSEX: two numbers of 32 bits, of which the first is its length, seven of 64 bits
+        # MEMORYSTATUSEX: two 32-bit numbers, the first of which is its size, then seven of 64 bits
         status = (ctypes.c_uint64 * 8)(ctypes.sizeof(ctypes.c_uint64 * 8))
         known = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
         return status[2] if known else None

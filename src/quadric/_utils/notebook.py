@@ -1,7 +1,7 @@
 """Small pieces of HTML for notebooks: tables, bars, curves, and a progress bar.
 
-All styles are inline and nothing is loaded. Text and lines have the notebook's own color, so that
-they can be read on light and dark backgrounds.
+All styles are inline and nothing is loaded. Text has the notebook's own color, and the colors of
+lines and bars are visible on light and dark backgrounds.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from html import escape
 
 from quadric._utils.text import visible
 
-BLUE = "#3d85c6"  # distinct from white and from black
+BLUE = "#3d85c6"
 GRAY = "rgba(128,128,128,.4)"
 SECONDS_BETWEEN = 0.1  # updates of a progress bar
 
@@ -63,9 +63,9 @@ def _bar(share: float, width: int = 120) -> str:
 
 
 def curve(values: Sequence[float], name: str) -> str:
-    """Return a curve of numbers with the first, the last and the range; nothing for fewer than two.
+    """Return a curve labeled with its range; nothing for fewer than two or non-finite numbers.
 
-    Of long curves, about 300 points are drawn.
+    Of a long curve, 300 to 600 points are drawn.
     """
     points = list(values)[:: max(1, len(values) // 300)]
     if len(points) < 2 or not all(map(math.isfinite, points)):

@@ -46,7 +46,7 @@ def close_locked(handle: int, byte: int) -> None:
     if sys.platform == "win32":
         import msvcrt
 
-        # Windows does not say when it releases the locks of a handle that is closed
+        # Windows does not specify when it releases the locks of a handle that is closed
         os.lseek(handle, byte, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
     os.close(handle)
@@ -55,8 +55,8 @@ def close_locked(handle: int, byte: int) -> None:
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Rename a file or directory as `os.replace` does.
 
-    Windows refuses this while another program has one of the two open. It is then tried again for
-    two seconds.
+    Windows refuses this while another program has one of the two open. The call is then repeated
+    for up to two seconds.
     """
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -15,7 +15,7 @@ WRITTEN = ("", ".csv", ".txt", *TAB_SEPARATED, *PARQUET)
 
 
 def is_stdin(path: Path) -> bool:
-    """Whether the table is read from standard input; a file can be named "-" as "./-"."""
+    """Whether the table is read from standard input, which "-" and "/dev/stdin" stand for."""
     return str(path) in STDIN
 
 
