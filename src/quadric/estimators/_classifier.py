@@ -36,10 +36,11 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     Parameters
     ----------
     hidden_layer_sizes : sequence of int, int or 'auto', default='auto'
-        The widths of the hidden layers; () means a single layer. 'auto' chooses among a linear
-        layer, a quadratic layer and 32 or 64 hidden neurons with a quadratic or linear output, on
-        held-out samples, if the solver is 'lbfgs'; otherwise it means 32 hidden neurons. The
-        attribute `selection_` lists the candidates.
+        The widths of the hidden layers; () means a single layer. If the solver is 'lbfgs' and
+        `layer_kinds` is 'auto', 'auto' chooses on held-out samples among a linear layer, a
+        quadratic layer, a reduced layer (for more than 64 inputs), and 32 or 64 hidden neurons with
+        a quadratic or linear output; `selection_` lists the candidates. Otherwise, it means 32
+        hidden neurons.
     activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
         The activation of the hidden layers.
     layer_kinds : 'auto', a kind, or a sequence of kinds, default='auto'
@@ -79,10 +80,11 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     random_state : int, RandomState or None, default=None
         Determines the initial values, the held-out samples and the order of the samples.
     tol : float, default=1e-4
-        Training stops when the loss or the validation score no longer improves by at least `tol`.
+        'lbfgs' stops when no entry of the gradient, in rescaled parameters, is larger than `tol`.
+        For 'sgd' and 'adam', see `n_iter_no_change`.
     verbose : bool, default=False
-        Whether to report progress on stderr: rich's progress bar on a terminal if rich is
-        installed, plain lines otherwise.
+        Whether to report progress: a bar in a notebook, or on a terminal if rich is installed, and
+        plain lines on stderr otherwise.
     warm_start : bool, default=False
         Whether `fit` continues with the network of the last call.
     momentum : float, default=0.9
@@ -95,7 +97,8 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     beta_1, beta_2, epsilon : float
         The parameters of 'adam'; by default 0.9, 0.999 and 1e-8.
     n_iter_no_change : int, default=10
-        The number of epochs without an improvement of at least `tol` after which training stops.
+        'sgd' and 'adam' stop if the loss, or the validation score with `early_stopping`, has not
+        improved by at least `tol` for this number of epochs.
     max_fun : int, default=15000
         The maximum number of evaluations of the loss by 'lbfgs'.
     on_divergence : {'recover', 'raise'}, default='recover'
@@ -113,20 +116,20 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         The trained network.
     feature_importances_ : array of shape (n_features,)
         For a single layer: the share of the variance of z that comes from each feature, if the
-        features are independent with mean 0 and variance 1.
+        features are independent and normal with mean 0 and variance 1.
     classes_ : array of shape (n_classes,)
         The classes.
     coefs_, intercepts_ : lists of arrays
         W (transposed) and b of each layer; `network_` has the other parameters.
     loss_, best_loss_ : float
-        The last and the smallest loss.
+        The last and the smallest loss; `best_loss_` is None if `early_stopping` is set.
     loss_curve_ : list of float
         The loss of each epoch. `partial_fit` keeps at least the last 10 000.
-    validation_scores_ : list of float or None
-        The score of each epoch if `early_stopping` is set.
+    validation_scores_, best_validation_score_ : list of float and float, or None
+        The score of each epoch and the best of them, if `early_stopping` is set.
     selection_ : list of dict
         The candidates that were compared, by their loss on held-out samples, and those that were
-        skipped because they would need too much time or memory. Only set by `fit`.
+        skipped because they would need too much time or memory. Only set by 'lbfgs'.
     n_iter_, t_, n_layers_, n_outputs_, n_features_in_ : int
         As in `MLPClassifier`.
     out_activation_ : str
@@ -178,7 +181,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         return self._fit(X, y, sample_weight, incremental=True)
 
     def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
-        """Encode y as one column for one or two classes, otherwise as one per class or label."""
+        """Encode y with one column per class or label; two classes share one, except with softmax."""
         y = data.y
         check_classification_targets(y)
         self._check_classes(y, anew=anew, incremental=incremental)

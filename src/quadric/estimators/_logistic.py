@@ -70,8 +70,8 @@ class QuadraticLogisticRegression(
         'lbfgs' finds the optimum. 'sgd' performs the paper's updates, one sample at a time; it
         penalizes q_ij instead of 2 q_ij, and stops near the optimum.
     tol : float, default=1e-4
-        'lbfgs' stops when no entry of the gradient of the mean loss is larger than `tol`. 'sgd'
-        stops when the loss has not improved by at least `tol` for ten epochs.
+        'lbfgs' stops when no entry of the gradient, in rescaled parameters, is larger than `tol`.
+        'sgd' stops when the loss has not improved by at least `tol` for ten epochs.
     max_iter : int, default=1000
         The maximum number of iterations of 'lbfgs', or of epochs of 'sgd'. With 0, the parameters
         keep their initial values.
@@ -107,7 +107,7 @@ class QuadraticLogisticRegression(
         The same model as a network of one layer.
     feature_importances_ : array of shape (n_features,)
         Share of the variance of z that comes from each feature, if the features are independent
-        with mean 0 and variance 1.
+        and normal with mean 0 and variance 1.
     n_iter_ : array of shape (1,)
         Number of iterations or epochs.
     n_features_in_ : int
@@ -220,11 +220,11 @@ class QuadraticLogisticRegression(
 
     @property
     def _l2(self) -> float:
-        """The coefficient of the penalty |v|^2 / 2 for the sum of the losses."""
+        """The coefficient of the penalty |v|² / 2 for the sum of the losses."""
         return 0.0 if self.penalty is None else 1 / self.C
 
     def _fit_lbfgs(self, data: FitData, Y: Array) -> None:
-        """Minimize mean loss + |v|^2 / (2 C total weight); v holds the monomials' coefficients."""
+        """Minimize mean loss + |v|² / (2 C total weight); v holds the monomials' coefficients."""
         (_, n), m = data.X.shape, Y.shape[1]
         loss = "binary_cross_entropy" if m == 1 else LOSS_NAMES[self.loss]
         last = "softmax" if loss == "cross_entropy" else "logistic"

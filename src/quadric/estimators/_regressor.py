@@ -41,9 +41,10 @@ on_divergence : see `QuadraticClassifier`
         The trained network.
     feature_importances_ : array of shape (n_features,)
         For a single layer: the share of the variance of z that comes from each feature, if the
-        features are independent with mean 0 and variance 1.
-    coefs_, intercepts_, loss_, best_loss_, loss_curve_, validation_scores_, n_iter_, t_, \
-selection_, n_layers_, n_outputs_, n_features_in_, out_activation_
+        features are independent and normal with mean 0 and variance 1.
+    coefs_, intercepts_, loss_, best_loss_, loss_curve_, validation_scores_, \
+best_validation_score_, n_iter_, t_, selection_, n_layers_, n_outputs_, n_features_in_, \
+out_activation_
         As in `QuadraticClassifier`.
 
     Examples
