@@ -106,7 +106,7 @@ class FittedAttributes(_Fitted):
 
     @property
     def _no_improvement_count(self) -> int:
-        """Number of epochs since the last improvement, also a name of scikit-learn's networks."""
+        """The number of epochs since the last improvement, also under scikit-learn's name."""
         return self._state.no_improvement
 
     def _set_attributes(self) -> None:
@@ -122,10 +122,10 @@ class FittedAttributes(_Fitted):
 
 
 def _refused(name: str) -> property:
-    """Return an attribute that does not exist, whose error names the existing ones.
+    """Return a property that raises AttributeError and names the attributes to use instead.
 
-    Tools take a model with `coef_` for a linear one: shap would explain it as such, and RFE and
-    SelectFromModel would ignore its squares and products.
+    Other tools take a model with `coef_` for a linear one: shap would explain it as such, and RFE
+    and SelectFromModel would ignore its squares and products.
     """
 
     def refuse(self: Any, *_: Any) -> None:

@@ -51,7 +51,7 @@ from quadric.training import (
 )
 
 FEWEST_EVALUATIONS = 10
-MERGED = 0.25  # with fewer distinct samples than this share, repeated ones are held out one by one
+MERGED = 0.25  # if a smaller share of the samples is distinct, equal ones are held out separately
 KEPT_LOSSES = 10_000  # by `partial_fit`, which may be called any number of times
 
 
@@ -132,7 +132,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
 
     @abstractmethod
     def _problem(self, data: _data.FitData, *, anew: bool, incremental: bool) -> Problem:
-        """Encode the targets; `anew` is true if the call starts with a new network."""
+        """Return what the network learns; `anew` is true if the call starts with a new network."""
 
     def _plan(self, X: Matrix, problem: Problem, *, anew: bool, incremental: bool) -> _Plan:
         """Choose a solver and candidates, or check that the last network can be trained further."""

@@ -83,8 +83,8 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         'lbfgs' stops when no entry of the gradient, in rescaled parameters, is larger than `tol`.
         For 'sgd' and 'adam', see `n_iter_no_change`.
     verbose : bool, default=False
-        Whether to report progress: a bar in a notebook, or on a terminal if rich is installed, and
-        plain lines on stderr otherwise.
+        Whether to report progress on stderr: a progress bar on a terminal if rich is installed,
+        plain lines otherwise. A notebook displays a bar in any case.
     warm_start : bool, default=False
         Whether `fit` continues with the network of the last call.
     momentum : float, default=0.9
@@ -181,7 +181,7 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         return self._fit(X, y, sample_weight, incremental=True)
 
     def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
-        """Encode y with one column per class or label; two classes share one, except with softmax."""
+        """Encode y: one column per class or label, but only one for two classes without softmax."""
         y = data.y
         check_classification_targets(y)
         self._check_classes(y, anew=anew, incremental=incremental)

@@ -15,13 +15,7 @@ from quadric._utils.arrays import Array, Matrix, as_csr, check_indices, unmasked
 from quadric._utils.memory import check_limit
 from quadric.core import Layer
 from quadric.estimators._messages import warn_user
-from quadric.training import (
-    Architecture,
-    Samples,
-    SampleSizes,
-    check_training,
-    converted_bytes,
-)
+from quadric.training import Architecture, Samples, SampleSizes, check_training, converted_bytes
 
 # For `validate_data`: any sparse format becomes CSR, and integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
@@ -59,9 +53,9 @@ def check_fit_data(
 
 
 def check_inputs(X: Any) -> Any:
-    """Return X; raise an error if it is a masked array or has sparse indices out of range.
+    """Return X; raise an error if it is masked, too large, or has sparse indices out of range.
 
-    Call it before scikit-learn's validation, which may convert X.
+    This function is called before scikit-learn's validation, which may convert X.
     """
     unmasked("X", X)
     if sparse.issparse(X):

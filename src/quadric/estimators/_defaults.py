@@ -21,7 +21,7 @@ from quadric.training import Options
 HIDDEN = (32,)
 BATCH_SIZE = 200
 LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
-CHOSEN_ON = 10_000  # if there are more than `LBFGS_SAMPLES`, the shape is chosen on some of them
+CHOSEN_ON = 10_000  # samples on which the shape is chosen if there are more than `LBFGS_SAMPLES`
 MOST_EVALUATED = 2e10  # parameters times samples, in all evaluations on more than `LBFGS_SAMPLES`
 STOCHASTIC_ALPHA = 1e-4
 GROWTH = 10.0  # an epoch diverges if its loss exceeds this many times the loss at the start

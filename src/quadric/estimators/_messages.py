@@ -57,7 +57,8 @@ def warn_about_training(options: Options, state: TrainingState, *, incremental: 
 def progress(title: str, total: int, *, verbose: bool) -> AbstractContextManager[Report | None]:
     """Return a context with a callback for `train`.
 
-    The progress is a bar in a notebook or on a terminal, and plain lines elsewhere.
+    The progress is a bar in a notebook, or on a terminal if rich is installed, and plain lines
+    otherwise.
     """
     if not verbose:
         return nullcontext()

@@ -1,4 +1,4 @@
-"""What a network of an estimator learns."""
+"""The problem that the network of an estimator solves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from quadric._utils.arrays import Array
 
 @dataclass(frozen=True)
 class Problem:
-    """What a network learns: targets and their weights, loss, last activation and score.
+    """What the network learns: targets and their weights, loss, last activation and score.
 
     `encode(dtype)` returns the targets, shape (n_samples, n_outputs). They may be much larger than
     y, so memory is checked before it is called. `score(logits, targets, weights)` is used for early

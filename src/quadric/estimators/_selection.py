@@ -1,4 +1,4 @@
-"""What 'auto' stands for in the shape of a network and the penalty: a choice on held-out samples.
+"""The choice of a network's shape and penalty on held-out samples, which 'auto' stands for.
 
 The candidates and the constants were chosen by `python -m benchmarks.defaults`.
 """
@@ -27,7 +27,7 @@ FEWEST_INPUTS = 4  # with fewer, no input is likely to be irrelevant
 # rule; it costs a mean rank of 0.3 on the data sets of the benchmark.
 STANDARD_ERRORS = 0.25
 WORSE = 1.05  # smaller penalties are not tried once the loss has grown by this factor
-HOPELESS = 1.25  # a split is not repeated if its loss is this many times the best so far
+HOPELESS = 1.25  # the second split is skipped if the loss is this many times the best so far
 
 
 class Candidate(NamedTuple):
@@ -144,7 +144,7 @@ class _Contest:
         self.weight = np.concatenate(weights) if weights else None
 
     def iterations(self, wanted: int) -> int:
-        """Return at most a quarter of the iterations that all of the training may take."""
+        """Return the number of iterations: `wanted`, but at most a quarter of `max_iter`."""
         return max(1, min(wanted, self.options.epochs // 4))
 
     def train(self, trial: Trial, iterations: int, rival: Trial | None = None) -> bool:
@@ -288,7 +288,7 @@ def _splits(samples: Samples, rng: np.random.RandomState) -> Iterator[tuple[Samp
 
 
 def _start_from(solved: Sequence[Trial], start: Sequence[Network]) -> None:
-    """Copy the parameters of the last solution of a single layer that the networks also have."""
+    """Copy the last solution of a single layer, for the parameters that the networks share."""
     single = [trial for trial in solved if trial.candidate.is_convex]
     for network, other in zip(start, single[-1].networks if single else (), strict=False):
         for name, array in network.layers[0].arrays().items():
