@@ -14,13 +14,7 @@ from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression,
 from quadric.estimators._defaults import hidden_sizes
 from quadric.estimators._regressor import LINKS
 from quadric.network import Network
-from quadric.pipelines._known_steps import (
-    Facts,
-    Known,
-    Rules,
-    are_numbers,
-    is_vector,
-)
+from quadric.pipelines._known_steps import Facts, Known, Rules, are_numbers, is_vector
 from quadric.pipelines._selectors import SELECTED
 from quadric.pipelines._table import STEPS
 
@@ -91,7 +85,7 @@ def _restore_records(model: Any, facts: Facts) -> None:
 
 
 def _expect_outputs(facts: Facts, network: Network, classes: Array, *, multilabel: bool) -> None:
-    """Expect one output for one or two classes, and otherwise one output per class."""
+    """Expect one output per class, or a single output for one or two classes."""
     m, last = network.n_outputs, network.activations[-1]
     counts = (1, 2) if m == 1 and not multilabel else (m,)
     facts.expect("the number of classes_", len(classes) in counts, " or ".join(map(str, counts)))

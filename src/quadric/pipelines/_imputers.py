@@ -5,13 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.impute import MissingIndicator
 
-from quadric.pipelines._known_steps import (
-    Facts,
-    KnownStep,
-    Rules,
-    increasing_indices,
-    is_vector,
-)
+from quadric.pipelines._known_steps import Facts, KnownStep, Rules, increasing_indices, is_vector
 from quadric.pipelines._operations import (
     Beside,
     Branch,

@@ -113,13 +113,7 @@ class Facts:
 
     def number(self, name: str) -> Any:
         """A finite number, with its type unchanged."""
-        return self.require(
-            name,
-            {
-                "a number": is_number,
-                "finite": np.isfinite,
-            },
-        )
+        return self.require(name, {"a number": is_number, "finite": np.isfinite})
 
     def array(self, name: str, ndim: int, kinds: str = "f") -> Array:
         """An array of numbers."""

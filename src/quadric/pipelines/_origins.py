@@ -7,14 +7,7 @@ from itertools import count
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.pipelines._operations import (
-    Affine,
-    Beside,
-    OneHot,
-    Operation,
-    Select,
-    width_after,
-)
+from quadric.pipelines._operations import Affine, Beside, OneHot, Operation, Select, width_after
 
 
 @dataclass(frozen=True)

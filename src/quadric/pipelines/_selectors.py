@@ -8,16 +8,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric._utils.arrays import Array
-from quadric.pipelines._known_steps import (
-    Facts,
-    KnownStep,
-    attributes,
-    is_vector,
-)
-from quadric.pipelines._operations import (
-    Operation,
-    Select,
-)
+from quadric.pipelines._known_steps import Facts, KnownStep, attributes, is_vector
+from quadric.pipelines._operations import Operation, Select
 
 SCORES = (
     "chi2",

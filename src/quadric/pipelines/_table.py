@@ -25,12 +25,7 @@ from quadric.pipelines._composed_steps import (
 )
 from quadric.pipelines._encoders import ENCODERS
 from quadric.pipelines._imputers import IMPUTERS
-from quadric.pipelines._known_steps import (
-    Facts,
-    KnownStep,
-    attributes,
-    is_vector,
-)
+from quadric.pipelines._known_steps import Facts, KnownStep, attributes, is_vector
 from quadric.pipelines._operations import Affine, Beside, Branch, Operation, width_after
 from quadric.pipelines._scalers_and_projections import SCALERS_AND_PROJECTIONS
 from quadric.pipelines._selectors import SELECTED, SELECTORS, has_known_score
@@ -239,7 +234,7 @@ def _part(facts: Facts, name: str, inner: Any, given: Any, indices: Any) -> Part
     return Part(name, inner, given, indices, m)
 
 
-# -------------------------------------------------------- FeatureUnion, FunctionTransformer
+# ----------------------------------------------------- FeatureUnion, FunctionTransformer
 
 
 def _union(step: Any) -> list[Operation]:
