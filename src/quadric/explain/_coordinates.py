@@ -148,7 +148,7 @@ def _used(maps: Sequence[AffineMap], n: int) -> Array:
     return used
 
 
-# ---- names ----
+# --------------------------------------------------------------------------------- names
 
 
 def _names(given: Any, n: int) -> list[str]:
@@ -173,7 +173,7 @@ def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]
     return [sources[source][i] for source, i in encoded.origins]
 
 
-# ---- values ----
+# -------------------------------------------------------------------------------- values
 
 
 def _in_order(X: Any, names: Sequence[str] | None) -> Any:
