@@ -1,11 +1,13 @@
-"""Exact conversions between networks of quadratic neurons and other models.
+"""Conversions between networks of quadratic neurons and other models.
 
-This package may import `network`, `core` and `geometry`, and `pipelines` for scalers. Each module
-converts one family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic
-regression), `_layers.py` (kinds of neurons), `_fold.py` (several layers into one) and
-`_bilinear.py` (the matrices of a bilinear block). `_truncate.py` keeps the strongest eigenvectors
-of a folded layer. `_separation.py` builds a network from the smallest ellipsoids around classes
-(`quadric.separate`), and finds a quadric that separates two classes or proves that there is none.
+All of them are exact, except for `to_reduced` and `truncate`. This package may import `network`,
+`core` and `geometry`, and `pipelines` for affine steps. Each module converts one family:
+`_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic regression), `_layers.py`
+(kinds of neurons), `_fold.py` (several layers into one) and `_bilinear.py` (the matrices of a
+bilinear block). `_truncate.py` keeps the strongest eigenvectors of a folded layer, and `_score.py`
+measures the accuracy that is left. `_separation.py` builds a network from the smallest ellipsoids
+around classes (`quadric.separate`), and finds a quadric that separates two classes or proves that
+there is none.
 """
 
 from quadric.convert._bilinear import fold_bilinear

@@ -90,7 +90,7 @@ def fold_bilinear(
                 f"{'the output of out' if place == 'after' else 'the product'}, with {size}. The "
                 "two must have the same size."
             )
-    around = np.eye(last.n_outputs) if place == "after" else last.W  # the matrix that h skips to
+    around = np.eye(last.n_outputs) if place == "after" else last.W  # from h to y, past the product
     if head is not None:
         _check_size("head", matrices["head"], 1, last.n_outputs, "one per row of out")
         last, around = compose(last, linear["head"]), matrices["head"] @ around

@@ -26,7 +26,7 @@ def fold(model: Any) -> Network:
     Linear layers with identity activation, the affine steps of a pipeline and one quadratic or
     reduced layer are composed into one quadratic layer that computes the same function. Layers are
     composed until an activation other than the identity separates them or the degree would exceed
-    two. A linear, a reduced and a linear layer, which is called a bilinear MLP, thus become a
+    two. A bilinear MLP, which consists of a linear, a reduced and a linear layer, thus becomes a
     single quadratic layer.
 
     Parameters
@@ -39,8 +39,8 @@ def fold(model: Any) -> Network:
     -------
     Network
         The folded network with the output activation of the model, in float64. Its inputs are those
-        of the model: for a pipeline, the raw features. If the features are much farther from zero
-        than from each other, the coefficients about zero are less precise than the model.
+        of the model: for a pipeline, the raw features. If the features are far from zero relative
+        to their spread, the folded coefficients are less precise than the model.
 
     Examples
     --------

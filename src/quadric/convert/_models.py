@@ -22,8 +22,8 @@ def from_qda(qda: Any) -> Network:
     """Convert a fitted QuadraticDiscriminantAnalysis to a network.
 
     The network has one quadratic layer with softmax, and can be trained further. The coefficients
-    of the neurons refer to the origin. If the points are much farther from the origin than from
-    each other, center them first; otherwise, precision is lost.
+    of the neurons refer to the origin. If the points are far from the origin relative to their
+    spread, center them first; otherwise, precision is lost.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
     """Convert ellipsoids to a network with one logistic neuron per ellipsoid.
 
     The output of a neuron is above 1/2 inside its ellipsoid and nowhere else. Its pre-activation is
-    ``z = sharpness (1 - r^2)``, where r is 0 at the center and 1 on the surface.
+    ``z = sharpness (1 - r²)``, where r is 0 at the center and 1 on the surface.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class Score:
 
     @classmethod
     def of(cls, estimator: Any, network: Network, y: Any, n_samples: int) -> Self:
-        """Check the targets; y holds classes, numbers of outputs, one-hot rows or numbers."""
+        """Check the targets; y holds classes, indices of outputs, one-hot rows or numbers."""
         y = np.asarray(unmasked("y", y))
         m, last = network.n_outputs, network.activations[-1]
         if y.shape not in ((n_samples,), (n_samples, m)):

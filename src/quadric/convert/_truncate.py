@@ -25,10 +25,10 @@ def truncate(
     X: Any = None,
     y: Any = None,
 ) -> Network:
-    """Keep the eigenvectors of Q with the largest eigenvalues, as a network that costs less.
+    """Keep the eigenvectors of Q whose eigenvalues have the largest magnitude.
 
     Each output x'Qx + w'x + b becomes the sum of lambda (v'x)² over the kept eigenvectors, plus
-    w'x + b. A reduced neuron computes each of the products, and a linear layer adds them. For n
+    w'x + b. A reduced neuron computes each of the squares, and a linear layer adds them. For n
     inputs, a prediction costs O(n rank) instead of O(n²) for each output.
 
     Parameters
@@ -45,7 +45,7 @@ def truncate(
     X : array or table of shape (n_samples, n_features), optional
         Inputs, in the form that the model accepts. Required with `tolerance`.
     y : array of shape (n_samples,), optional
-        The true classes or numbers. For a Network, classes are numbers of outputs, from 0.
+        The true classes or numbers. For a Network, the classes are the indices of its outputs.
 
     Returns
     -------
