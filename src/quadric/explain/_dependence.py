@@ -14,7 +14,7 @@ from quadric.explain._columns import Columns
 
 MOST_ROWS = 500
 MOST_CATEGORIES = 12
-MOST_PREDICTIONS = 20_000_000  # numbers passed to the model for one input, over all inputs
+MOST_NUMBERS = 20_000_000  # limit on the entries of all arrays passed to the model together
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Dependence:
 
     @property
     def strength(self) -> float:
-        """The standard deviation of the mean prediction over the grid, largest output."""
+        """The standard deviation of the mean prediction over the grid, largest over the outputs."""
         axes = tuple(range(len(self.inputs)))
         return float(self.mean.std(axis=axes).max())
 
@@ -121,7 +121,7 @@ def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list
     """The partial dependence on every input, the strongest first."""
     columns = Columns(X, getattr(model, "feature_names_in_", None))
     n = len(columns.names)
-    rows = int(np.clip(MOST_PREDICTIONS // (size * n * n), 50, MOST_ROWS))
+    rows = int(np.clip(MOST_NUMBERS // (size * n * n), 50, MOST_ROWS))
     background = background_of(columns, rows)
     found = [
         mean_predictions(model, background, [k], [grid_of(columns, k, size)], target)
@@ -177,7 +177,7 @@ def mean_predictions(
 
 
 def background_of(columns: Columns, most: int = MOST_ROWS) -> Columns:
-    """At most this many rows, at equal distances."""
+    """At most this many rows, evenly spaced."""
     count = len(columns)
     return columns.take(np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)))
 

@@ -221,10 +221,10 @@ def explain(
     Notes
     -----
     Equations are written in d = x - center, where the center is the mean of the data (rounded):
-    z = constant + sum s_i d_i + sum q_ii d_i² + sum 2 q_ij d_i d_j. A coefficient therefore is the
-    effect of an input near typical rows, which the coefficient of x_i itself is not. The share of a
-    term T is cov(T, z) / var(z). Shares add up to 1, also if inputs are correlated. The importance
-    of an input is the sum of the shares of its linear and squared terms and of half of its
+    z = constant + sum s_i d_i + sum q_ii d_i² + sum 2 q_ij d_i d_j. A slope s_i is therefore the
+    effect of an input near typical rows, unlike the coefficient of x_i itself. The share of a term
+    T is cov(T, z) / var(z). Shares add up to 1, even if inputs are correlated. The importance of
+    an input is the sum of the shares of its linear and squared terms and of half of its
     interactions. Within a one-hot encoding, x_i² = x_i and x_i x_j = 0, so that it has linear terms
     only, and its columns count as one input.
 

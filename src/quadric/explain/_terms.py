@@ -5,7 +5,7 @@ With d = x - center, every quadratic function is
     z = constant + sum_i slopes_i d_i + sum_{i <= j} products_ij d_i d_j
 
 The share of a term is its covariance with z divided by the variance of z. The shares of all terms
-add up to 1. They are the terms' own variances if the terms are uncorrelated.
+add up to 1. If the terms are uncorrelated, the covariance is the term's own variance.
 """
 
 from collections.abc import Sequence
