@@ -39,7 +39,7 @@ class Counterfactual:
     distance : float
         The distance between the row and `point`; infinite if none was found.
     lower_bound : float
-        A proven lower bound of the distance to any input of the wanted class.
+        A proven lower bound on the distance to any input of the wanted class.
     exact : bool
         Whether `point` is the nearest input, up to a step past the boundary. Otherwise, it is the
         best that was found, and `distance` is an upper bound.
@@ -116,7 +116,7 @@ def counterfactual(
     Returns
     -------
     Counterfactual
-        The input, its class and its distance, and a proven lower bound of the distance.
+        The input, its class and its distance, and a proven lower bound on the distance.
 
     Notes
     -----

@@ -30,13 +30,13 @@ SAFETY = 4.0  # factor for the products of bounds, which are themselves rounded
 
 
 def gamma(n: int) -> float:
-    """Bound of the relative error of a sum of n products."""
+    """Bound on the relative error of a sum of n products."""
     return SAFETY * (n + 4) * EPS
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a symmetric matrix A, with bounds of their errors.
+    """Eigenvalues and eigenvectors of a symmetric matrix A, with bounds on their errors.
 
     ``|A - V diag(lam) V'| <= error`` and ``|V'V - I| <= skew`` in the spectral norm.
     """
@@ -65,7 +65,7 @@ class Spectrum:
 
 
 def lower_bounds(lowest: float, F: Array, slope: Array) -> Array:
-    """A quick lower bound of the distance, from the gradient's length and the lowest eigenvalue.
+    """A quick lower bound on the distance, from the gradient's length and the lowest eigenvalue.
 
     ``F - slope r - L r^2`` is positive for all smaller r.
     """
@@ -79,7 +79,7 @@ def lower_bounds(lowest: float, F: Array, slope: Array) -> Array:
 class Distances:
     """The shortest steps to F = 0, one per row, along the eigenvectors V.
 
-    A length is infinite, and its step NaN, if F has no zero. `radii` are proven lower bounds of the
+    A length is infinite, and its step NaN, if F has no zero. `radii` are proven lower bounds on the
     lengths.
     """
 
@@ -122,7 +122,7 @@ def _touch(lam: Array, F: Array, G: Array, steps: Array) -> None:
 def _proven(
     spectrum: Spectrum, F: Array, G: Array, steps: Array, lengths: Array, slope_error: Array
 ) -> Array:
-    """Lower bounds of the lengths; F is already reduced by its error."""
+    """Lower bounds on the lengths; F is already reduced by its error."""
     lam, curve_error = spectrum.lam, spectrum.error
     endless = np.isinf(lengths)
     with np.errstate(all="ignore"):
@@ -151,7 +151,7 @@ def _proven(
 
 
 def _dual(lam: Array, F: Array, G: Array, nu: Array) -> Array:
-    """nu F - nu^2/4 g'(I + nu A)^-1 g, less the bound of its rounding error; NaN if not valid."""
+    """nu F - nu^2/4 g'(I + nu A)^-1 g, less the bound on its rounding error; NaN if not valid."""
     nu = nu[:, None]
     down = (1 + nu * lam) * (1 - 2 * EPS) - 2 * EPS * np.abs(nu * lam)
     terms = np.where(G == 0, 0.0, (nu * G) ** 2 / (4 * down)).sum(axis=1)

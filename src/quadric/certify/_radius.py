@@ -29,7 +29,7 @@ class Radii:
         The computed distance; infinite if no input has another class.
     radius : array of shape (n_samples,)
         The certified radius: the predicted class is the same for every input that is closer than
-        this. It is the distance, reduced by a proven bound of the rounding errors in computing it.
+        this. It is the distance, reduced by a proven bound on the rounding errors in computing it.
     nearest : array of shape (n_samples, n_coordinates)
         The nearest input where the class changes; NaN if there is none.
     predicted, becomes : arrays of shape (n_samples,)

@@ -1,4 +1,4 @@
-"""Bounds of the difference between the scores that a model computes and those of its fold.
+"""Bounds on the difference between the scores that a model computes and those of its fold.
 
 Both are the same polynomial of the inputs, evaluated with rounding errors: the model rounds in
 every layer and step, and folding rounds the coefficients. If no value passes through more than N
@@ -45,7 +45,7 @@ class Majorant:
     Q: Array
     w: Array
     b: float
-    share: float  # the bound of the relative rounding error
+    share: float  # bound on the relative rounding error
 
     @classmethod
     def of(cls, layer: Layer, share: float) -> "Majorant":
@@ -55,7 +55,7 @@ class Majorant:
 
     @cached_property
     def curve(self) -> float:
-        """H, a bound of the spectral norm of Q."""
+        """H, a bound on the spectral norm of Q."""
         rows = self.Q.sum(axis=1).max(initial=0.0)
         return float(min(rows, np.linalg.norm(self.Q))) * SLACK
 

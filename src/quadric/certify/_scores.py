@@ -27,9 +27,9 @@ class Scores:
     rounding: Rounding
 
     def at(self, X: Array, moved: Array) -> tuple[Array, list[Array], Array, Array]:
-        """u and its products with each Q_k, the scores, and bounds of the scores' errors.
+        """u and its products with each Q_k, the scores, and bounds on the scores' errors.
 
-        `moved` is a bound of the length of the error of u.
+        `moved` is a bound on the length of the error of u.
         """
         u = self.inputs.change.apply(X)
         V = [u @ Q for Q in self.Q]

@@ -46,7 +46,7 @@ class Nearest:
 
 @dataclass(frozen=True)
 class _Problems:
-    """The scores and gradients of all classes at a block of rows, with bounds of their errors."""
+    """The scores and gradients of all classes at a block of rows, with bounds on their errors."""
 
     z: Array
     z_error: Array
@@ -54,7 +54,7 @@ class _Problems:
     slope_error: Array
 
     def tie(self, c: int, k: int, rows: Array) -> tuple[Array, Array, Array, Array]:
-        """F = z_c - z_k, its gradient, and the bounds of their errors.
+        """F = z_c - z_k, its gradient, and the bounds on their errors.
 
         F is not negative, except by rounding errors, because the model predicts class c.
         """
@@ -125,7 +125,7 @@ class Search:
         return distances(self.spectrum(c, k), *self._problems(X).tie(c, k, np.arange(len(X))))
 
     def _problems(self, X: Array) -> _Problems:
-        """The scores at a block of rows, with the bounds of all errors."""
+        """The scores at a block of rows, with bounds on all errors."""
         rounding = self.scores.rounding
         size = rounding.size(X)
         moved = gamma(X.shape[1]) * size
