@@ -96,7 +96,7 @@ class LowerBounds:
             Majorant.of(layer, share + gamma(2 * layer.n_inputs)) for layer, share in found
         ]
         self.change = steps_of(self.inputs.change, self.free, self.sizes)
-        self.spread = steps_of(self.inputs.sizes, self.free, self.sizes)
+        self.spread = steps_of(self.inputs.absolute, self.free, self.sizes)
         self.eps = float(np.finfo(dtype).eps)
         self._known: dict[tuple[int, int | None], tuple[Layer, Array]] = {}
         self._lock = threading.Lock()
@@ -162,7 +162,7 @@ class LowerBounds:
 
     def _errors(self, majorant: Majorant, points: Array, u: Array) -> tuple[Array, Array, float]:
         """The rounding errors of the first layer and the steps before it."""
-        rounding, A = Rounding(majorant, self.inputs.sizes, self.inputs.share), self.change.A
+        rounding, A = Rounding(majorant, self.inputs.absolute, self.inputs.share), self.change.A
         stretch = float(np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2)) * SLACK
         spread, size = float(np.linalg.norm(self.spread.A)) * SLACK, rounding.size(points)
         moved = gamma(points.shape[1]) * size

@@ -62,13 +62,14 @@ class Classifier:
 class Coordinates:
     """The inputs of a model, and the affine map from them to the inputs of its network.
 
-    `sizes` is the map with absolute values, `share` the relative rounding error of evaluating it,
-    and `dtype` that of the network's computations. `held` marks encoded categories.
+    `absolute` is the map with the absolute values of all coefficients, `share` the relative
+    rounding error of evaluating the map, and `dtype` that of the network's computations. `held`
+    marks encoded categories.
     """
 
     space: Space
     change: AffineMap
-    sizes: AffineMap
+    absolute: AffineMap
     share: float
     dtype: Any
     held: Array
@@ -99,7 +100,7 @@ def coordinates_of(given: Classifier, X: Any) -> Coordinates:
     """The coordinates of a model; an error explains which step is not affine."""
     names, network = getattr(given.model, "feature_names_in_", None), given.network
     space = affine_space(given.steps, (), network.n_inputs, None, names)
-    change = sizes = AffineMap(np.ones(len(space.names)), np.zeros(len(space.names)))
+    change = absolute = AffineMap(np.ones(len(space.names)), np.zeros(len(space.names)))
     if len(space.maps) < len(given.steps):
         raise ValueError(
             f"the steps before the model must be affine or encode categories. {space.note}"
@@ -108,20 +109,20 @@ def coordinates_of(given: Classifier, X: Any) -> Coordinates:
     for k, (step, found) in enumerate(zip(given.steps, space.maps, strict=True)):
         change = found.after(change)
         try:
-            absolute = affine_map(step, given.steps[k + 1 :], absolute=True)
+            part = affine_map(step, given.steps[k + 1 :], absolute=True)
         except NotAffineError:
             parts = partly_affine(step, given.steps[k + 1 :], absolute=True)
             assert parts is not None  # because the map was found
             _check_encodes(step, parts, space)
-            absolute = parts.map
+            part = parts.map
             held = np.array([source == "output" for source, _ in parts.origins])
-        sizes = absolute.after(sizes)
+        absolute = part.after(absolute)
     dtype, u = _precision(given, X)
     widths = [step.A.shape[-1] + 8 for step in space.maps]
     share = sum(widths) * (u + 2 * U64)
     if not hasattr(given.estimator, "get_params"):  # a network converts its inputs
         share += float(np.finfo(dtype).eps) / 2 if dtype == np.float32 else 0.0
-    return Coordinates(space, change, sizes, share, dtype, held)
+    return Coordinates(space, change, absolute, share, dtype, held)
 
 
 def _precision(given: Classifier, X: Any) -> tuple[Any, float]:

@@ -68,19 +68,19 @@ class Majorant:
 
 @dataclass(frozen=True)
 class Rounding:
-    """The rounding errors of a model that folds to one layer.
+    """The rounding errors of the first layer of a fold and of the steps before it.
 
-    `change` is the affine map of the pipeline with absolute values, and `share` the relative
-    rounding error of evaluating it.
+    `absolute` is the affine map of the steps with the absolute values of all coefficients, and
+    `share` the relative rounding error of evaluating the map.
     """
 
     majorant: Majorant
-    change: AffineMap
+    absolute: AffineMap
     share: float
 
     def size(self, X: Array) -> Array:
         """The length of |A||x| + |t| for each row of X."""
-        return np.linalg.norm(self.change.apply(np.abs(X)), axis=1) * SLACK
+        return np.linalg.norm(self.absolute.apply(np.abs(X)), axis=1) * SLACK
 
     def growth(
         self, u: Array, size: Array, moved: Array, stretch: float, spread: float
@@ -105,10 +105,10 @@ class Rounding:
         return factor * self.majorant.curve * SLACK
 
 
-def rounding_of(network: Network, dtype: Any, change: AffineMap, share: float) -> Rounding:
+def rounding_of(network: Network, dtype: Any, absolute: AffineMap, share: float) -> Rounding:
     """The rounding errors of a network that folds to one layer, evaluated in the given dtype."""
     (layer,), (error,) = absolute_layers(network, dtype), shares(network, dtype)
-    return Rounding(Majorant.of(layer, error), change, share)
+    return Rounding(Majorant.of(layer, error), absolute, share)
 
 
 def absolute_layers(network: Network, dtype: Any) -> tuple[Layer, ...]:

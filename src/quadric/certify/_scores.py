@@ -55,5 +55,5 @@ def class_scores(given: Classifier, inputs: Coordinates) -> Scores:
     Q, W, b = layer.Q, layer.W, layer.b
     if len(b) == 1:
         Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
-    rounding = rounding_of(given.network, inputs.dtype, inputs.sizes, inputs.share)
+    rounding = rounding_of(given.network, inputs.dtype, inputs.absolute, inputs.share)
     return Scores(Q, W, b, given, inputs, rounding)

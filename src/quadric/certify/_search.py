@@ -16,7 +16,7 @@ from quadric.geometry._affine_map import AffineMap
 
 
 def steps_of(change: AffineMap, free: Array, sizes: Array) -> AffineMap:
-    """The linear map from steps in the free coordinates, in their units."""
+    """The linear part of a map, from steps in the free coordinates in units of `sizes`."""
     if change.A.ndim == 1 and len(free) == len(sizes):
         return AffineMap(change.A * sizes, np.zeros(len(change.t)))
     return AffineMap(change.matrix[:, free] * sizes[free], np.zeros(len(change.t)))
@@ -83,7 +83,8 @@ class Search:
         self.scores, A = scores, self.change.A
         largest = np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2) if A.size else 0.0
         self.stretch = float(largest) * (1 + 1e-6)
-        self.spread = float(np.linalg.norm(steps_of(scores.inputs.sizes, free, sizes).A)) * SLACK
+        spread = steps_of(scores.inputs.absolute, free, sizes)
+        self.spread = float(np.linalg.norm(spread.A)) * SLACK
         self.sizes_Q = np.linalg.norm(scores.Q, axis=(1, 2))
         self.sizes_W = np.linalg.norm(scores.W, axis=1)
         K = len(scores.b)
