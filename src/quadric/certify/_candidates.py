@@ -17,7 +17,7 @@ MOST_INPUTS = 200  # for the numerical minimizer
 MOST_CHOICES = 64  # of integers
 LEAD = 1e-7  # of the wanted class, relative to the scores at the row
 SCALES = (1.0, 2.0, 4.0, 8.0)  # of the random starts of the minimizer
-FARTHER = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+FARTHER = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)  # multiples of the change without integers, to round
 
 
 class Candidates:
@@ -118,7 +118,7 @@ class Candidates:
         start, found = self.row.point, set()
         for share in FARTHER:
             target = start[whole] + share * (ideal - start)[whole]
-            most = np.argsort(-np.abs(target - start[whole]))[:6]  # more would be too many
+            most = np.argsort(-np.abs(target - start[whole]))[:6]  # 3^6 combinations
             ends = [
                 {float(np.floor(value)), float(np.ceil(value)), float(start[i])}
                 if j in most

@@ -23,7 +23,7 @@ from quadric.certify._rows import Row, one_row
 from quadric.certify._scores import class_scores
 from quadric.certify._wording import Change, changes_of, in_words
 
-SAME = 1e-6  # relative difference of a distance and its lower limit
+SAME = 1e-6  # relative difference up to which a distance equals its lower limit
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Counterfactual:
     Parameters
     ----------
     point : array of shape (n_coordinates,)
-        The input, with the names in `names`; NaN if none was found.
+        The input, in the coordinates `names`; NaN if none was found.
     predicted, becomes : object
         The class of the given row, and the class that the model predicts for `point`.
     distance : float
@@ -44,8 +44,8 @@ class Counterfactual:
         Whether `point` is the nearest input, up to a step past the boundary. Otherwise, it is the
         best that was found, and `distance` is an upper bound.
     changes : list of Change
-        The inputs that change, with values that are rounded as far as the class allows it. The
-        model predicts `becomes` for these values, too.
+        The inputs that change, with values that are rounded as far as the class allows. The model
+        predicts `becomes` for these values, too.
     names : list of str
         The names of the coordinates of `point`.
     """
@@ -68,7 +68,7 @@ class Counterfactual:
             For example ``approved with income 31 200 instead of 29 800``.
         """
         if not self.changes:
-            return f"{visible(str(self.predicted))}: no other input with another class was found"
+            return f"{visible(str(self.predicted))}: no input with another class was found"
         words = f"{visible(str(self.becomes))} with {in_words(self.changes)}"
         if self.exact:
             return words

@@ -126,7 +126,7 @@ def _proven(
     lam, curve_error = spectrum.lam, spectrum.error
     endless = np.isinf(lengths)
     with np.errstate(all="ignore"):
-        # where F has no zero, go as far as the errors use up half of its minimum
+        # where F has no zero, go until the errors have used up half of its minimum
         curved = lam > 0
         minimum = F - (G[:, curved] ** 2 / (4 * lam[curved])).sum(axis=1)
         far = np.minimum(lower_bounds(-curve_error, minimum / 2, slope_error), FARTHEST)

@@ -28,8 +28,8 @@ from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic
 from quadric.geometry._affine_map import AffineMap
 
 BISECTIONS = 50
-LARGEST = 1e12
-ACTIVATION_ERROR = 16  # of logistic and tanh, which are at most 1, in units of roundoff
+LARGEST = 1e12  # of the radii
+ACTIVATION_ERROR = 16  # of logistic and tanh, which are at most 1, in units of eps
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class LowerBounds:
         ):
             first, last = l == 0, l == count - 1
             layer, curve = self._layer(l, c if last else None)
-            errors = self._errors(majorant, points, a) if first else _errors(majorant, a)
+            errors = self._first_errors(majorant, points, a) if first else _errors(majorant, a)
             if last:  # a difference of two scores
                 errors = 2 * errors[0], 2 * errors[1], 2 * errors[2]
             z, steep = layer.forward(a)[0], _steepness(layer, a, self._back(l))
@@ -156,11 +156,13 @@ class LowerBounds:
             return self._known[l, c]
 
     def _back(self, l: int) -> AffineMap:
-        """The map from steps to the inputs of a layer, if it is known."""
+        """The map from steps to the inputs of the first layer; the identity for later layers."""
         n = self.layers[l].n_inputs
         return self.change if l == 0 else AffineMap(np.ones(n), np.zeros(n))
 
-    def _errors(self, majorant: Majorant, points: Array, u: Array) -> tuple[Array, Array, float]:
+    def _first_errors(
+        self, majorant: Majorant, points: Array, u: Array
+    ) -> tuple[Array, Array, float]:
         """The rounding errors of the first layer and the steps before it."""
         rounding, A = Rounding(majorant, self.inputs.absolute, self.inputs.share), self.change.A
         stretch = float(np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2)) * SLACK

@@ -80,7 +80,7 @@ class Coordinates:
 
 
 def as_classifier(model: Any) -> Classifier:
-    """Check that the model chooses one of at least two classes."""
+    """The model as a `Classifier`; raise ValueError unless it chooses one of several classes."""
     named_steps, estimator, network = split_network(model, ACCEPTED)
     last = network.activations[-1]
     if last not in ("logistic", "softmax") or getattr(estimator, "_is_multilabel", False):
@@ -97,7 +97,7 @@ def as_classifier(model: Any) -> Classifier:
 
 
 def coordinates_of(given: Classifier, X: Any) -> Coordinates:
-    """The coordinates of a model; an error explains which step is not affine."""
+    """The coordinates of a model; raise ValueError if a step is neither affine nor an encoder."""
     names, network = getattr(given.model, "feature_names_in_", None), given.network
     space = affine_space(given.steps, (), network.n_inputs, None, names)
     change = absolute = AffineMap(np.ones(len(space.names)), np.zeros(len(space.names)))

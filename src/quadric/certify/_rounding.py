@@ -17,8 +17,8 @@ M(|s| + sigma) - M(|s|). Because M has no negative coefficient,
 
 for every e of the given length, so that the whole difference, for all inputs at a distance of at
 most r from x, is at most ``constant + slope r + curve r^2``. Products that underflow are covered by
-adding a small number tau to the inputs and biases of every layer. A score that overflows is no
-problem, because `predict` then raises an error instead of returning a class.
+adding a small number tau to the inputs and biases of every layer. A score that overflows needs
+no bound, because `predict` then raises an error instead of returning a class.
 """
 
 from dataclasses import dataclass
@@ -125,15 +125,18 @@ def absolute_layers(network: Network, dtype: Any) -> tuple[Layer, ...]:
 
 
 def shares(network: Network, dtype: Any) -> list[float]:
-    """The relative rounding error of each layer of the fold: gamma(N) of the layers it replaces."""
+    """The relative rounding error N u / (1 - N u) of each layer of the fold.
+
+    N u is summed over the layers that it replaces.
+    """
     found, u = [0.0], float(np.finfo(dtype).eps) / 2
     degree = 1
     for layer, activation in zip(network.layers, network.activations, strict=True):
-        linear = isinstance(layer, Linear)
-        if degree * (1 if linear else 2) > 2:
+        factor = 1 if isinstance(layer, Linear) else 2
+        if degree * factor > 2:
             found.append(0.0)
             degree = 1
-        degree *= 1 if linear else 2
+        degree *= factor
         # a value before the quadratic layer occurs twice in each product
         folded = 2 * (layer.n_inputs + layer.n_outputs) + 16
         found[-1] += 2 * (_roundings(layer) * u + folded * U64)
@@ -142,7 +145,7 @@ def shares(network: Network, dtype: Any) -> list[float]:
             degree = 1
     if network.activations[-1] != "identity":
         found.pop()
-    return [gamma / (1 - gamma) if gamma < 0.5 else np.inf for gamma in found]
+    return [total / (1 - total) if total < 0.5 else np.inf for total in found]
 
 
 def _roundings(layer: Layer) -> int:

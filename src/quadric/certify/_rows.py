@@ -11,14 +11,14 @@ from quadric.pipelines._affine import NotAffineError, affine_map, partly_affine
 
 
 class Row:
-    """A single row of X: an array of numbers, a list, or a pandas or Polars table with one row.
+    """A single row of X.
 
     Parameters
     ----------
     given, inputs : Classifier and Coordinates
         The model.
-    x : array of shape (n_features,) or (1, n_features), or table with one row
-        The row.
+    x : array of shape (1, n_features), or pandas or Polars table with one row
+        The row, as returned by `one_row`.
     """
 
     def __init__(self, given: Classifier, inputs: Coordinates, x: Any) -> None:
@@ -36,14 +36,14 @@ class Row:
 
     def at(self, points: Array) -> Any:
         """Copies of the row, one per point, with the values of the point."""
-        names = getattr(self.given.model, "feature_names_in_", None)
         changed = [k for k, column in enumerate(self.columns) if column >= 0]
         if not hasattr(self.x, "columns"):
-            x = np.asarray(self.x)
-            rows = np.repeat(x if x.dtype.kind in "fO" else x.astype(float), len(points), axis=0)
+            x = self.x if self.x.dtype.kind in "fO" else self.x.astype(float)
+            rows = np.repeat(x, len(points), axis=0)
             for k in changed:
                 rows[:, self.columns[k]] = points[:, k]
             return rows
+        names = getattr(self.given.model, "feature_names_in_", None)
         listed = list(self.x.columns) if names is None else list(names)
         values = {listed[self.columns[k]]: points[:, k] for k in changed}
         zeros = [0] * len(points)
@@ -61,7 +61,7 @@ class Row:
 
 
 def one_row(x: Any) -> Any:
-    """X with one row, from a row or a table of one row."""
+    """Check that x is one row; return it as an array of shape (1, n_features) or as the table."""
     if hasattr(x, "columns"):
         rows = x
     else:
@@ -73,7 +73,7 @@ def one_row(x: Any) -> Any:
 
 
 def _columns(given: Classifier, inputs: Coordinates) -> Sequence[int]:
-    """The column of the user's data that each coordinate is, or -1 for an encoded category."""
+    """The column of the user's data for each coordinate, or -1 for an encoded category."""
     if not given.steps:
         return range(len(inputs.names))
     try:

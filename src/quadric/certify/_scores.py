@@ -43,7 +43,7 @@ class Scores:
 
 
 def class_scores(given: Classifier, inputs: Coordinates) -> Scores:
-    """The scores of a model that folds to one layer; an error explains why another does not."""
+    """The scores of a model; raise ValueError if it does not fold to one layer."""
     folded = given.folded
     if len(folded.layers) > 1:
         raise ValueError(

@@ -34,7 +34,7 @@ class Nearest:
 
     @classmethod
     def unknown(cls, predicted: Array, n: int) -> "Nearest":
-        """Only the class of each row is known yet; n coordinates are free."""
+        """Only the class of each row is known so far; n coordinates are free."""
         distance, radius = np.full((2, len(predicted)), np.inf)
         step = np.zeros((len(predicted), n))
         return cls(distance, radius, step, predicted, predicted.copy())

@@ -1,4 +1,4 @@
-"""Changes of inputs in words, with numbers that are rounded as far as the class allows it."""
+"""Changes of inputs in words, with numbers that are rounded as far as the class allows."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Change:
     name : str
         The name of the input.
     before, after : float
-        Its values.
+        Its value in the row, and its new value.
     """
 
     name: str
@@ -63,7 +63,7 @@ def changes_of(
 
 
 def _outwards(before: float, after: float, digits: int) -> float:
-    """`after`, rounded away from `before` to so many digits of their difference."""
+    """`after`, rounded away from `before` to this number of digits of their difference."""
     places = digits - 1 - math.floor(math.log10(abs(after - before)))
     if not -300 < places < 300:
         return after
