@@ -45,7 +45,7 @@ def ellipsoid(center: Any, shape: Any) -> Quadric:
 
 
 def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
-    """The ellipsoid of smallest volume around all rows of X, from Khachiyan's algorithm.
+    """The ellipsoid of smallest volume around all rows of X, by Khachiyan's algorithm.
 
     Parameters
     ----------

@@ -9,10 +9,9 @@ case": p is a center or lies on an axis), nu is at the end of the range, and the
 taken along the axis whose eigenvalue defines that end.
 
 The range of nu is parametrized by r from 0 to infinity, such that
-``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` is accurate at both ends. If Q has a
-negative eigenvalue, L is the magnitude of the lowest one, ``nu = r/(1+r)/L`` and
-``kappa_i = 1 + lambda_i/L``. Otherwise L is the largest eigenvalue, ``nu = r/L`` and
-``kappa_i = lambda_i/L``.
+``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` is accurate at both ends. If Q has a negative eigenvalue,
+L is the magnitude of the lowest one, ``nu = r/(1+r)/L`` and ``kappa_i = 1 + lambda_i/L``.
+Otherwise, L is the largest eigenvalue, ``nu = r/L`` and ``kappa_i = lambda_i/L``.
 """
 
 import numpy as np

@@ -275,7 +275,7 @@ class Quadric(QuadraticFunction):
         kept, _ = split_dims(dims, self.n_dims)
         at = self.center if at is None else at
         if at is None:
-            raise ValueError(f"at must be given, because a {self.kind} has no center.")
+            raise ValueError(f"at must be given, because the surface ({self.kind}) has no center.")
         return self._preimage(slice_map(kept, as_vector("at", at, self.n_dims, FLOAT64)))
 
     def project(self, dims: Sequence[int]) -> Self:

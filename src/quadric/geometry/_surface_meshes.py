@@ -77,17 +77,17 @@ class _Mesh(NamedTuple):
     point: Callable[[_Axes, Array, Array], tuple[Any, Any, Any]]
 
 
-def _around(number: int, reach: float) -> tuple[float, float, int]:
+def _symmetric(number: int, reach: float) -> tuple[float, float, int]:
     return -reach, reach, number
 
 
 def _saddle_ranges(f: _Axes) -> tuple[Any, Any]:
     reach = np.minimum(f.extent, np.sqrt(f.extent * np.abs(f.slope / f.k[:2])))
-    return _around(41, reach[0]), _around(41, reach[1])
+    return _symmetric(41, reach[0]), _symmetric(41, reach[1])
 
 
 def _square(f: _Axes) -> tuple[Any, Any]:
-    return _around(2, f.extent), _around(2, f.extent)
+    return _symmetric(2, f.extent), _symmetric(2, f.extent)
 
 
 TURN = (0.0, 2 * np.pi, 73)
@@ -99,7 +99,7 @@ MESHES = {
         lambda f, u, v: (f.a * sin(v) * cos(u), f.b * sin(v) * sin(u), f.c * cos(v)),
     ),
     "hyperboloid of one sheet": _Mesh(
-        lambda f: (TURN, _around(37, np.arcsinh(f.extent / f.c))),
+        lambda f: (TURN, _symmetric(37, np.arcsinh(f.extent / f.c))),
         lambda f, u, v: (f.a * cosh(v) * cos(u), f.b * cosh(v) * sin(u), f.c * sinh(v)),
     ),
     "hyperboloid of two sheets": _Mesh(
@@ -107,7 +107,7 @@ MESHES = {
         lambda f, u, v: (f.a * cosh(v), f.b * sinh(v) * cos(u), f.c * sinh(v) * sin(u)),
     ),
     "elliptic cone": _Mesh(
-        lambda f: (TURN, _around(31, f.extent)),
+        lambda f: (TURN, _symmetric(31, f.extent)),
         lambda f, u, v: (f.a / f.c * v * cos(u), f.b / f.c * v * sin(u), v),
     ),
     "elliptic paraboloid": _Mesh(
@@ -117,11 +117,11 @@ MESHES = {
     "hyperbolic paraboloid": SADDLE,
     "parabolic cylinder": SADDLE,
     "elliptic cylinder": _Mesh(
-        lambda f: (TURN, _around(2, f.extent)),
+        lambda f: (TURN, _symmetric(2, f.extent)),
         lambda f, u, v: (f.a * cos(u), f.b * sin(u), v),
     ),
     "hyperbolic cylinder": _Mesh(
-        lambda f: (_around(49, np.arcsinh(f.extent / f.b)), _around(2, f.extent)),
+        lambda f: (_symmetric(49, np.arcsinh(f.extent / f.b)), _symmetric(2, f.extent)),
         lambda f, u, v: (f.a * cosh(u), f.b * sinh(u), v),
     ),
     "crossing planes": _Mesh(
