@@ -1,4 +1,4 @@
-"""Plots of certified radii: the certified accuracy, and images beside their nearest flips."""
+"""Plots of certified radii: the certified accuracy, and images above their nearest flips."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -70,7 +70,7 @@ def plot_flips(
     rows: Sequence[int] | None = None,
     count: int = 8,
 ) -> Figure:
-    """Draw images beside the nearest images of another class.
+    """Draw images and, below each of them, the nearest image of another class.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def plot_flips(
     rows : sequence of int, optional
         The images to draw. By default, images with a typical distance, of each predicted class in
         turn.
-    count : int, default=8
-        How many images to draw if `rows` is not given.
+    count : int
+        Number of images to draw if `rows` is not given.
 
     Returns
     -------

@@ -52,13 +52,13 @@ def plot_regions(
     X : array of shape (n_samples, 2), optional
         Points to draw on top.
     y : array of shape (n_samples,), optional
-        Class of each point.
+        Class of each point, which determines its color. Without y, no points are drawn.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw the regions on. By default, new axes are created.
+        Axes to draw on. By default, new axes are created.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. By default, it contains all of X.
+        Part of the plane to draw. By default, it surrounds X.
     size : float
-        Size of the points.
+        Size of the markers.
     legend : bool
         Whether to draw a legend with the classes.
 
@@ -135,7 +135,7 @@ def plot_clusters(
     ax : matplotlib.axes.Axes, optional
         Axes to draw on. By default, new axes are created.
     window : tuple (left, right, bottom, top), optional
-        Part of the plane to draw. By default, it contains all points.
+        Part of the plane to draw. By default, it surrounds X.
     size : float
         Size of the markers.
 

@@ -128,7 +128,7 @@ def _strongest_pairs(model: Any, X: Any, names: list[str], target: str) -> list[
     columns = Columns(X, getattr(model, "feature_names_in_", None))
     found = []
     for pair in strongest:
-        # the input with more values is on the axis, the other one distinguishes the lines
+        # a number is on the axis rather than a category; the other input distinguishes the lines
         chosen = [columns.names.index(name) for name in pair.inputs]
         chosen.sort(key=lambda k: columns.numbers(k) is None)
         grids = [grid_of(columns, k, size) for k, size in zip(chosen, (25, LEVELS), strict=True)]

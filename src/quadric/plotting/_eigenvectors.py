@@ -21,7 +21,10 @@ GAP = 0.25  # between positive and negative eigenvalues, in images
 def plot_image_classifier(
     model: Any, shape: tuple[int, int], places: list[int] | None = None, columns: int = 0
 ) -> Figure:
-    """The eigenvectors of each class as images; `places` are the columns of the inputs."""
+    """Draw the eigenvectors of each class, for the command line.
+
+    `places` are the positions of the inputs among the `columns` columns other than the target.
+    """
     all_pixels = places and columns == shape[0] * shape[1]
     return plot_eigenvectors(model, shape, pixels=places if all_pixels else None)
 

@@ -47,7 +47,7 @@ class InputAxis:
         return cls(columns.names[k], places.tolist(), places, None)
 
     def coarse(self) -> "InputAxis":
-        """The same axis with an eighth of the values of a number."""
+        """The same axis with every eighth value of a number; categories are all kept."""
         every = 1 if self.categories is not None else 8
         return replace(self, values=self.values[::every], places=self.places[::every])
 
@@ -154,7 +154,7 @@ def typical_value(columns: Columns, name: str) -> Any:
     if numbers is None:
         return Counter(columns.values(k).tolist()).most_common(1)[0][0]
     present = np.sort(numbers[np.isfinite(numbers)])
-    return float(present[len(present) // 2])  # one of the values, also for whole numbers
+    return float(present[len(present) // 2])  # one of the values, so that whole numbers stay whole
 
 
 def _plane(
@@ -195,8 +195,8 @@ def _with_a_boundary(
     """Return other fixed values, their description and the predictions in their plane.
 
     The first choice is midway between the classes: the mean of the medians of the predicted
-    classes. If that plane has one class, too, it is the plane with the most classes through one of
-    the rows that the model is least certain about.
+    classes. If that plane has only one class, too, the second choice is the plane with the most
+    classes through one of the rows that the model is least certain about.
     """
     between = _between_classes(model, columns, typical)
     predicted = predictions(model, _plane(columns, dims, axes, between))

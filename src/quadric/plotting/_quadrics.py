@@ -28,7 +28,7 @@ from quadric.plotting._style import (
     show_window,
 )
 
-MAX_PANELS = 12
+MOST_PANELS = 12
 
 
 def plot_conic(
@@ -273,8 +273,8 @@ def plot_slices(
         scale = 1.0 if X is None else points_of(X, surface.n_dims).std(axis=0)
         strength = np.abs(surface.Q * scale) * np.reshape(scale, (-1, 1))
         pairs = sorted(every, key=lambda pair: -strength[pair])[:6]
-    if not 0 < len(pairs) <= MAX_PANELS:
-        raise ValueError(f"pairs must hold 1 to {MAX_PANELS} pairs. Got {len(pairs)}.")
+    if not 0 < len(pairs) <= MOST_PANELS:
+        raise ValueError(f"pairs must hold 1 to {MOST_PANELS} pairs. Got {len(pairs)}.")
     columns = min(3, len(pairs))
     rows = -(-len(pairs) // columns)
     figure = get_figure(figure, 3.6 * columns, 3.4 * rows)

@@ -16,7 +16,7 @@ from quadric.plotting._style import BOUNDARY, COLORS, get_ax, get_figure, plain
 POSITIVE, NEGATIVE = "#542788", "#E08214"  # the ends of the color map of eigenvectors
 MOST_PANELS = 20
 MOST_NUMBERS = 12  # classes up to which a similarity is printed in its cell
-NEAR = 0.01  # the loss of accuracy of the rank that is marked
+NEAR = 0.01  # largest loss of score at the rank that is marked
 
 
 def plot_spectrum(model: Any, count: int = 10, *, figure: Any = None) -> Figure:

@@ -98,7 +98,7 @@ def animate(
 
     Examples
     --------
-    Collect the neurons after every epoch. To save the animation, call
+    Collect the boundaries after every epoch. To save the animation, call
     ``animation.save("learning.gif")``.
 
     >>> from quadric import Network, datasets
