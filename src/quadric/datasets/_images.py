@@ -197,7 +197,7 @@ def download(
     if directory is not None:
         target = directory / name
         advice = f"Replace it with `quadric data fetch {name} --data-dir {directory} --force`."
-    if not force and len(read(target, collection, advice, complete=False)) == 4:
+    if not force and len(read(target, collection, advice, complete=False)) == len(collection.files):
         return target, None
     target.mkdir(parents=True, exist_ok=True)  # fail before the download, not after it
     if not os.access(target, os.W_OK):

@@ -2,7 +2,7 @@
 
 `export` writes a model as one ONNX graph. Importing the package also calls `register`, which
 registers the estimators with skl2onnx. The package imports `network`, `estimators` and `pipelines`,
-and is the only one that imports onnx and skl2onnx. Start reading at `_export.py`.
+and is the only one that imports onnx and skl2onnx. Start with `_export.py`.
 """
 
 from importlib.util import find_spec

@@ -19,7 +19,7 @@ from quadric.torch._recurrent_cell import (
 
 
 class QuadraticRNN(nn.Module):
-    """h_t = g(u'Q_k u + w_k'u + b_k), u = [x_t, h_(t-1)]: `torch.nn.RNN` with quadratic neurons.
+    """h_tk = g(u'Q_k u + w_k'u + b_k), u = [x_t, h_(t-1)]: `torch.nn.RNN` with quadratic neurons.
 
     Parameters
     ----------
