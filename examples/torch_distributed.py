@@ -1,8 +1,8 @@
 """Train quadratic layers on several processes, with the same results as on one process.
 
-torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py
-torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py --strategy fsdp
-python examples/torch_distributed.py
+    torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py
+    torchrun --standalone --nproc-per-node 2 examples/torch_distributed.py --strategy fsdp
+    python examples/torch_distributed.py
 
 Each process trains on its share of every batch. Process 0 also trains the same network alone on the
 full batches and compares the results. The exit code is 1 if they differ by more than rounding.

@@ -1,6 +1,6 @@
 """Compare three heads for a small convolutional network on scikit-learn's digits.
 
-python examples/torch_head.py
+    python examples/torch_head.py
 
 The linear head is compared with the quadratic head and the reduced head that `replace_head`
 creates. Initial weights and batches are the same for all three. The example takes half a minute on
@@ -30,6 +30,7 @@ def data():
 
 
 def network():
+    """Return a small convolutional network with a linear head of 64 inputs."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1),
         nn.ReLU(),
@@ -43,6 +44,7 @@ def network():
 
 
 def accuracy(model, X, y):
+    """Return the fraction of images that the model classifies correctly."""
     model.eval()
     with torch.no_grad():
         return (model(X).argmax(dim=1) == y).float().mean().item()
@@ -67,6 +69,7 @@ def train(head, seed, epochs):
 
 
 def main():
+    """Print the test accuracies of each head, their mean first."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=5)

@@ -1,12 +1,12 @@
 """Compare a recurrent layer of quadratic neurons with `torch.nn.RNN` on running parity.
 
+    python examples/torch_parity.py
+
 The input is a sequence of random bits, each 1 or -1. After every bit, the network predicts the
 product of all bits so far. The product of state and input, h' = h x, solves the task. A quadratic
 neuron computes this product directly, whereas ordinary neurons have to approximate it. All networks
 are trained on sequences of one length. They are tested on the last product of new sequences, some
 of the same length and some ten times as long.
-
-    python examples/torch_parity.py
 """
 
 import sys
@@ -57,7 +57,11 @@ class Result:
 
 
 def contestants(hidden: int = 4) -> list[Contestant]:
-    """Return the quadratic network and RNNs of as many neurons, as many parameters, more steps."""
+    """Return the quadratic network and three RNNs.
+
+    The first RNN has as many neurons, the second at least as many parameters. The third is the
+    second, trained for ten times as many steps.
+    """
     quadratic = Contestant("QuadraticRNN", QuadraticRNN, hidden)
     rival = Contestant("torch.nn.RNN", nn.RNN, hidden)
     larger = rival
