@@ -40,8 +40,6 @@ from quadric.cli._table_options import (
 if TYPE_CHECKING:
     from quadric.tables import Trained
 
-MODEL = "this model"  # the model's name in a report
-
 TaskOption = StrEnum("TaskOption", ["classification", "regression"])
 KindOption = StrEnum("KindOption", ["quadratic", "reduced"])
 ClassWeightOption = StrEnum("ClassWeightOption", ["balanced"])
@@ -274,6 +272,8 @@ def train(
 
 def _show(trained: Trained, path: Path) -> None:
     """Print the columns, the scores and the remarks."""
+    from quadric.tables._evaluation import MODEL
+
     console, report, schema = make_console(), trained.report, trained.schema
     kinds = [column.kind for column in schema.columns]
     words = {"number": "numeric", "boolean": "boolean", "category": "categorical"}

@@ -54,16 +54,16 @@ class CertifiedTable:
         return some, self.truth[known].astype(self.radii.predicted.dtype)
 
     def accuracy(self, at: Array) -> Array:
-        """The certified accuracy at each radius, or the certified share of rows without labels."""
+        """Return the certified accuracy at each radius, or the certified share without labels."""
         found, y = self.labeled
         return found.certified_accuracy(y, at)
 
     def write(self, path: Path | None, kept: pl.DataFrame, least: float, *, raw_csv: bool) -> None:
         """Write predictions and radii; a prediction with a smaller radius than `least` is empty."""
         found, columns = self.radii, {}
-        labels = zip(found.predicted.tolist(), found.radius >= least, strict=True)
+        predicted = zip(found.predicted.tolist(), found.radius >= least, strict=True)
         values = {
-            self.target: [label if is_sure else None for label, is_sure in labels],
+            self.target: [label if is_sure else None for label, is_sure in predicted],
             "radius": found.radius.tolist(),
             "distance": [None if np.isnan(d) else d for d in found.distance.tolist()],
             "becomes": found.becomes.tolist(),
@@ -80,7 +80,7 @@ class CertifiedTable:
             )
         write_batches(
             path,
-            iter([pl.concat([kept, pl.DataFrame(columns)], how="horizontal")]),
+            [pl.concat([kept, pl.DataFrame(columns)], how="horizontal")],
             raw_csv=raw_csv,
         )
 
@@ -117,7 +117,7 @@ def certify_table(
     Raises
     ------
     TableError
-        If the table cannot be read or lacks a column, or the model has no certificates.
+        If the table cannot be read or lacks a column, or if the model cannot be certified.
     """
     if schema.task != "classification":
         raise TableError("certificates need a classifier, but this model predicts numbers.")
@@ -142,11 +142,10 @@ def certify_table(
 
 
 def notes_of(found: CertifiedTable) -> list[str]:
-    """What the user should know about the rows."""
-    missing = found.count - len(found.numbers)
-    notes = [f"Certified nothing for {counted(missing, 'row')} without a prediction."] * bool(
-        missing
-    )
+    """Return sentences about rows without a prediction and about radii that are lower bounds."""
+    notes = []
+    if missing := found.count - len(found.numbers):
+        notes.append(f"Certified nothing for {counted(missing, 'row')} without a prediction.")
     if not found.radii.exact:
         notes.append(
             "The network has several layers that do not fold to one. The radii are lower bounds, "

@@ -53,8 +53,7 @@ class ColumnProfile:
         The last number.
     commas, grouped : int
         The number of values that look like numbers with a decimal comma, such as '5,1', and with
-        commas between thousands, such as '1,234'. The second are included in the first if they
-        have only one comma.
+        commas between thousands, such as '1,234,567'. A value such as '1,234' counts as both.
     values : dict or None
         The count of each distinct value; None if there are more than `most_values`.
     odd : (int, str) or None

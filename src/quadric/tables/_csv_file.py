@@ -1,6 +1,6 @@
 """CSV files, read in blocks of whole records.
 
-Polars is imported with the first block, so that the header can be checked before.
+Polars is imported when the first block is parsed, so that the header can be checked without it.
 """
 
 from __future__ import annotations

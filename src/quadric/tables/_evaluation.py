@@ -12,6 +12,7 @@ from quadric._utils.arrays import Array
 from quadric._utils.text import visible
 from quadric.tables._metrics import MOST_CONFUSED, ClassMetrics, Metrics, NumberMetrics, per_class
 
+MODEL = "this model"  # its name in tables and reports, next to those of the baselines
 RESAMPLES = 500
 MOST_RESAMPLED = 10_000  # rows in a resample
 LEVEL = 0.95
@@ -83,7 +84,7 @@ class Evaluation:
 
     def score_table(self) -> list[list[str]]:
         """Return the scores as text: a header, then one line per score."""
-        header = ["", "this model", f"{LEVEL:.0%} interval", *self.baselines]
+        header = ["", MODEL, f"{LEVEL:.0%} interval", *self.baselines]
         lines = [
             [name, shown(one.value), _interval(one), *map(shown, one.baselines.values())]
             for name, one in self.scores.items()
@@ -164,7 +165,7 @@ def evaluate(
 def _scores(model: Metrics, baselines: Mapping[str, Metrics], seed: int) -> dict[str, Score]:
     """Return each score with its percentile interval over bootstrap resamples.
 
-    For more than MOST_RESAMPLED rows, random rows of this number are resampled, and the distances
+    With more than MOST_RESAMPLED rows, a random subset of this size is resampled, and the distances
     from the score are scaled by the square root of the ratio of the numbers of rows.
     """
     n, one = len(model), np.ones((1, len(model)))
@@ -210,7 +211,7 @@ def shown(value: float | None) -> str:
 def _interval(score: Score) -> str:
     if score.low is None or score.high is None:
         return "-"
-    # next to a much larger number, the digits of a tiny one say nothing
+    # next to a much larger number, the digits of a tiny one are meaningless
     low = 0.0 if abs(score.low) < min(0.0005, 0.01 * abs(score.high)) else score.low
     return f"{shown(low)} to {shown(score.high)}"
 
@@ -221,7 +222,7 @@ def _number(value: Any) -> float | None:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of text in columns: the first to the left, the others to the right."""
+    """Align lines of text in columns: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(

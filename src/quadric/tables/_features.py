@@ -95,11 +95,11 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
     """Return the targets and a mask of the rows that have one."""
     cleaned = clean(frame.select(schema.target))
     if schema.classes and isinstance(schema.classes[0], str):
-        found, kind = to_text(cleaned[schema.target]), "U"
+        found, dtype = to_text(cleaned[schema.target]), "U"
     else:
-        found, kind = _to_numbers(cleaned, start)[schema.target], "i8" if schema.classes else "f8"
+        found, dtype = _to_numbers(cleaned, start)[schema.target], "i8" if schema.classes else "f8"
     present = found.is_not_null()
-    return found.filter(present).to_numpy().astype(kind), present.to_numpy()
+    return found.filter(present).to_numpy().astype(dtype), present.to_numpy()
 
 
 def labeled_rows(

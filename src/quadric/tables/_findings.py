@@ -12,7 +12,7 @@ MOSTLY = 0.9  # above this share of numbers, the other values are considered mis
 ROWS_PER_CLASS = 5  # values that occur this often, on average, may be classes
 MOST_INTEGER_CLASSES = 200
 MOST_NAMED = 8
-FEW_ROWS = 20  # so few numbers can count up by chance
+FEW_ROWS = 20  # fewer numbers may count up by chance
 IDENTIFIER = re.compile(
     r"(^|[ _.-])(id|ids|uid|uuid|guid|idx|index|key|zip|zip_?code|post_?code|postal_?code|plz|"
     r"phone|row_?(nr|no|number)|serial|ssn|isbn|unnamed: ?\d+)$",

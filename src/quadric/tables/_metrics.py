@@ -23,7 +23,7 @@ class Metrics(Protocol):
     """Predictions whose scores can be computed for any rows."""
 
     def scores(self, counts: Array) -> dict[str, Array]:
-        """Return each score for each line of counts, shape (n_resamples, n_rows)."""
+        """Return each score for each resample; `counts` has shape (n_resamples, n_rows)."""
 
     def rows(self, chosen: Array) -> "Metrics":
         """Return the metrics of the chosen rows."""
@@ -59,9 +59,9 @@ class ClassMetrics:
 
     def scores(self, counts: Array) -> dict[str, Array]:
         P, truth = self.probabilities, self.truth
-        k, everyone, total = P.shape[1], np.arange(len(truth)), counts.sum(axis=1)
+        k, total = P.shape[1], counts.sum(axis=1)
         right = (self.predicted == truth).astype(np.float64)
-        own = P[everyone, truth]
+        own = P[np.arange(len(truth)), truth]
         # sum over classes of (p - y)²; halved for two classes, as in scikit-learn
         brier = ((P**2).sum(axis=1) - 2 * own + 1) / (2 if k == 2 else 1)
         parts = np.column_stack([right, -np.log(np.maximum(own, SMALLEST)), brier])
@@ -80,7 +80,7 @@ class ClassMetrics:
         }
 
     def class_counts(self, counts: Array) -> tuple[Array, Array, Array]:
-        """Return how many rows belong to, are predicted as, and are right for each class."""
+        """Return the numbers of rows of each class, predicted as it, and predicted correctly."""
         k = self.probabilities.shape[1]
         right = self.predicted == self.truth
         belong, predicted = _indicator(self.truth, k), _indicator(self.predicted, k)
@@ -117,7 +117,7 @@ class ClassMetrics:
         return np.where(error < ROUNDING * len(right), 0.0, error)
 
     def _area(self, counts: Array) -> Array:
-        """Area under the ROC curve; with more than two classes, the mean of one against the rest.
+        """Area under the ROC curve; for more than two classes, the mean of each against the rest.
 
         Classes that do not occur are left out of the mean.
         """
@@ -197,7 +197,7 @@ def _mean(values: Array) -> Array:
 
 
 def _median(values: Array, counts: Array) -> Array:
-    """Return the median of the values for each row of counts, which are integers."""
+    """Return the median of the values for each resample; the counts are integers."""
     order = np.argsort(values)
     reached, total = np.cumsum(counts[:, order], axis=1), counts.sum(axis=1)[:, None]
     lower = (reached > (total - 1) // 2).argmax(axis=1)

@@ -71,11 +71,11 @@ def _open_files(
     are_parquet = [start == b"PAR1" for start in starts]
     if any(are_parquet) and table_format.encoding is not None:
         raise TableError("--encoding is for CSV files; text in Parquet files is always UTF-8.")
-    pairs = list(zip(files, names, versions, are_parquet, strict=True))
-    probed = [(file, name) for file, name, _, is_parquet in pairs if is_parquet]
+    parts = list(zip(files, names, versions, are_parquet, strict=True))
+    probed = [(file, name) for file, name, _, is_parquet in parts if is_parquet]
     found = iter(parquet.columns_and_rows(*zip(*probed, strict=True)) if probed else ())
     sources = []
-    for file, name, version, is_parquet in pairs:
+    for file, name, version, is_parquet in parts:
         if is_parquet:
             columns, rows = next(found)
             frames = partial(parquet.frames, name, file, rows)

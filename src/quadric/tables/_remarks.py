@@ -13,9 +13,9 @@ import polars as pl
 
 from quadric._utils.arrays import Array
 from quadric._utils.text import counted, listed
-from quadric.tables._evaluation import Evaluation, Score, shown
+from quadric.tables._evaluation import MODEL, Evaluation, Score, shown
 from quadric.tables._schema import Schema
-from quadric.tables._scores import LINEAR, METRIC, MODEL, TRIVIAL
+from quadric.tables._scores import LINEAR, METRIC, TRIVIAL
 
 MOST_REMARKS = 3
 FEW_ROWS = 100
@@ -82,7 +82,7 @@ def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list
 
 
 def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
-    """Whether the model is better than the trivial baseline by two standard errors."""
+    """Remark on a model that is not better than the trivial baseline by two standard errors."""
     score, trivial = evaluation.scores[name], TRIVIAL[evaluation.task]
     if _advantage(score, trivial) > 2:
         return []
@@ -94,12 +94,12 @@ def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
     loss = evaluation.scores.get("log-loss")
     if loss is not None and _advantage(loss, trivial) < -2:  # a lower loss is better
         area = shown(evaluation.scores["ROC AUC"].value)
-        return [Remark(Rank.CLASSES, f"{text}. Its probabilities are (ROC AUC {area}).")]
+        return [Remark(Rank.CLASSES, f"{text}. Its probabilities are better (ROC AUC {area}).")]
     return [Remark(Rank.BASELINE, f"{text}. The inputs may say nothing about the target.")]
 
 
 def _against_linear(score: Score, linear: str, name: str) -> list[Remark]:
-    """Whether the linear baseline is better by a standard error."""
+    """Remark on a linear baseline that is better than the model by a standard error."""
     if linear not in score.baselines or _advantage(score, linear) > -1:
         return []
     theirs, ours = shown(score.baselines[linear]), shown(score.value)
@@ -113,7 +113,7 @@ def _advantage(score: Score, baseline: str) -> float:
     """Return the difference from a baseline in standard errors."""
     other, error = score.baselines[baseline], score.differences[baseline]
     if score.value is None or other is None or error is None:
-        return float("inf")  # not defined, so there is nothing to remark
+        return float("inf")  # not defined, so there is nothing to remark on
     difference = score.value - other
     return difference / error if error else float(np.sign(difference)) * float("inf")
 

@@ -54,7 +54,7 @@ def schema_of_estimator(
 
 
 def read_inputs(model: Any, source: Source) -> pl.DataFrame:
-    """Read the columns that a model takes, converted to numbers and text as in training.
+    """Read the columns that a model uses, converted to numbers and text as in training.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def read_inputs(model: Any, source: Source) -> pl.DataFrame:
     Raises
     ------
     TableError
-        If the table lacks a column, or if a number is expected and there is text.
+        If the table lacks a column, or contains text where the model expects a number.
     """
     schema, _ = schema_of_estimator(model, {}, source)
     unused_columns(schema, source.columns)
@@ -79,7 +79,7 @@ def read_inputs(model: Any, source: Source) -> pl.DataFrame:
 
 
 def _classes(model: Any) -> tuple[Any, ...]:
-    """Return the classes as strings or integers; none for labels that do not exclude each other."""
+    """Return the classes as strings or integers; empty for regressors and multilabel models."""
     last = model[-1] if hasattr(model, "steps") else model
     found = getattr(model, "classes_", None)
     if found is None or getattr(last, "_is_multilabel", False):
@@ -89,7 +89,7 @@ def _classes(model: Any) -> tuple[Any, ...]:
 
 
 def _text_columns(step: Any, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the categories of the columns that a fitted step encodes as text."""
+    """Return the categories of the text columns that a fitted step encodes."""
     if hasattr(step, "steps"):  # a Pipeline: imputers, which may come first, keep the columns
         inner = [(one, names) for _, one in step.steps]
     elif hasattr(step, "transformers_"):  # a ColumnTransformer
@@ -110,6 +110,6 @@ def _text_columns(step: Any, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _chosen(columns: Any, names: Sequence[str]) -> list[str]:
-    """Return the names of a part of a ColumnTransformer, which may be given as indices."""
+    """Return the names of a ColumnTransformer's columns, which may be given as indices."""
     chosen = [columns] if isinstance(columns, (str, int)) else list(columns)
     return [str(one) if isinstance(one, str) else names[int(one)] for one in chosen]

@@ -144,7 +144,7 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
     target, present = f"the target {profile.name!r}", profile.present
     numeric = profile.numeric == present and profile.booleans < present
     counts: dict[Any, int] | None = profile.values
-    # labels such as 007, and integers too large for a float, are left unchanged as strings
+    # labels such as 007, and integers too large for a float, remain strings
     if counts is not None and numeric and profile.whole and all(map(_is_plain_integer, counts)):
         texts, counts = counts, {}
         for text, count in texts.items():

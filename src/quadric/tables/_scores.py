@@ -10,21 +10,20 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from quadric._utils.arrays import Array
-from quadric.tables._evaluation import Evaluation, evaluate
+from quadric.tables._evaluation import MODEL, Evaluation, evaluate
 from quadric.tables._metrics import MOST_CONFUSED
 from quadric.tables._schema import Schema
 
-MODEL = "this model"
 TRIVIAL = {"classification": "most frequent class", "regression": "the mean"}
 LINEAR = {"classification": "logistic regression", "regression": "linear regression"}
-MOST_NUMBERS = 2**23  # numbers that are kept of the predictions of a model or a baseline
+MOST_NUMBERS = 2**23  # maximum number of predicted numbers kept per model or baseline
 METRIC = {"classification": "accuracy", "regression": "R²"}
 
 
 class Confusion:
     """Counts of (true class, predicted class) pairs, accumulated batch by batch.
 
-    With more than MOST_CONFUSED classes, only the correct rows are counted.
+    With more than MOST_CONFUSED classes, only the correct predictions are counted.
     """
 
     def __init__(self, classes: Sequence[Any]) -> None:
@@ -113,12 +112,12 @@ class Report:
 
 
 class Sample:
-    """A random sample of rows of several arrays, collected batch by batch.
+    """A random sample of rows of several arrays in their order, collected batch by batch.
 
     Parameters
     ----------
     most : int
-        The maximum number of rows. If there are fewer, the sample is complete and in order.
+        The maximum number of rows. If there are no more, the sample contains all of them.
     seed : int
     """
 
@@ -150,8 +149,8 @@ class Sample:
 class Scores:
     """Scores of the model and of the baselines, accumulated fold by fold.
 
-    The score of each fold is that of all rows. The other scores are those of a random sample if
-    there are more than MOST_NUMBERS predicted numbers, so that the memory is limited.
+    The score of a fold is computed from all its rows. To limit memory, the other scores are those
+    of a random sample if there are more than MOST_NUMBERS predicted numbers.
     """
 
     def __init__(self, schema: Schema, seed: int = 0) -> None:

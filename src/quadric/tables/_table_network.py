@@ -100,7 +100,7 @@ class TableNetwork:
     def predict(self, X: Any) -> Array:
         """Return the classes or the outputs; a single output has shape (n_samples,)."""
         if self.classes_ is not None:
-            z = self._outputs(X, logits=True)  # probabilities may be equal by rounding
+            z = self._outputs(X, logits=True)  # probabilities may be equal after rounding
             return self.classes_[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs

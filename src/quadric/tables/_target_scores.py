@@ -1,7 +1,7 @@
 """Scores of predictions for a table that contains the target, accumulated batch by batch."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -34,7 +34,7 @@ class TargetScores:
     rows: int = 0
     correct: int = 0
     residuals: Residuals | None = None
-    problem: str = field(default="")
+    problem: str = ""
 
     def add(
         self, schema: Schema, frame: pl.DataFrame, predicted: pl.DataFrame, kept: Array, start: int

@@ -46,7 +46,7 @@ class TestTable:
         The inputs and targets of the first rows; None for held-out rows.
     """
 
-    __test__ = False  # not a test of pytest
+    __test__ = False  # pytest must not collect this class
 
     evaluation: Evaluation
     numbers: Array
@@ -66,8 +66,8 @@ def evaluate_table(
 ) -> TestTable:
     """Score a model on a table.
 
-    Rows without a target and rows for which `predict` makes no prediction are ignored. So are rows
-    of classes that the model does not know, which a note reports.
+    Rows without a target, rows for which `predict` makes no prediction, and rows of classes that
+    the model does not know are ignored. The notes count them.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def evaluate_table(
     source : Source
         The table; see `open_table`.
     linear : LinearBaseline, optional
-        A linear baseline for a pipeline.
+        A baseline that uses the pipeline's preprocessing.
     seed : int
         Seed of the bootstrap.
 

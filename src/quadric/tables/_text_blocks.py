@@ -68,9 +68,9 @@ def _gzip_blocks(stream: BinaryIO, size: int, name: str | Path) -> Iterator[byte
 
 
 def _zstd_blocks(path: Path, encoding: str | None, name: str | Path) -> Iterator[bytes]:
-    """Decompress with Polars, because Python has had no Zstandard module before version 3.14.
+    """Decompress with Polars, because Python has no Zstandard module before version 3.14.
 
-    A column that ends at no separator and no quote contains the lines of the file.
+    The file is read as one column without separators or quotes, whose values are its lines.
     """
     if encoding not in (None, *UTF_8):
         raise TableError(

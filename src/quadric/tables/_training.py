@@ -46,7 +46,8 @@ class Settings:
     ----------
     hidden : tuple of int, optional
         The widths of the hidden layers, which consist of linear neurons; () means that there are
-        none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows.
+        none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows, except
+        in a stream, where the model is a single quadratic layer.
     kind : {'quadratic', 'reduced', 'linear'}, optional
         The kind of neurons in the last layer; quadratic by default.
     seed : int
@@ -59,7 +60,7 @@ class Settings:
     class_weight : {'balanced'}, optional
         Weight every class equally, whatever its number of rows.
     alpha : float, optional
-        The penalty; by default, chosen on held-out rows.
+        The L2 penalty; by default, chosen on held-out rows, except in a stream.
     max_iter : int, optional
         The maximum number of iterations; by default, that of the estimator.
     """
@@ -250,7 +251,7 @@ def _fit_and_score(
     settings: Settings,
     tell: Callable[[str], None],
 ) -> tuple[Pipeline, LinearBaseline, Report, list[Remark], TestTable | None]:
-    """Fit the model and score it on held-out rows or folds; `numbers` counts the rows from 1."""
+    """Fit and score the model; `numbers` are the rows' numbers in the table, counted from 1."""
     scores, cv = Scores(schema, settings.seed), settings.cv
     remarks = []
     for k, (rows, held) in enumerate(_splits(y, schema, settings), start=1):
@@ -263,7 +264,7 @@ def _fit_and_score(
             trivial = _trivial(y[rows], schema)
             ours, theirs = outputs(model[-1], Z), linear.outputs(Z)
             scores.add(k, numbers[held], y[held], ours, trivial, theirs)
-            if k == 1:  # the other folds would say the same
+            if k == 1:  # the other folds would give similar remarks
                 remarks = remarks_on_duplicates((X[rows], y[rows]), (X[held], y[held]))
     if cv is None:
         how = f"{len(held)} held-out rows, which the saved model was not trained on"
@@ -329,5 +330,5 @@ def _linear(
 
 
 def _trivial(y: Array, schema: Schema) -> Any:
-    """Return the shares of the classes, or the mean."""
+    """Return the shares of the classes, or the mean of the target."""
     return np.unique(y, return_counts=True)[1] / len(y) if schema.classes else y.mean()

@@ -92,7 +92,7 @@ def train_stream(
         If the table cannot be used or has changed since it was opened, or if the checkpoint file
         is damaged, belongs to another run, or is not a checkpoint.
     """
-    # a stream is read once per epoch, so that shapes cannot be compared
+    # a stream is read once per epoch, so shapes cannot be compared
     settings = replace(settings, hidden=settings.hidden or (), kind=settings.kind or "quadratic")
     run = _Run(source, options, settings, stream, checkpoint, progress)
     stored = checkpoint.begin(run.identity(), resume=resume)
