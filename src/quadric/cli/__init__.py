@@ -94,10 +94,10 @@ def _version(
 def main() -> None:
     """Run the `quadric` command."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # write "?" if it cannot be encoded
+        if isinstance(stream, io.TextIOWrapper):  # "?" for characters that cannot be encoded
             stream.reconfigure(errors="replace")
             if sys.platform == "win32" and not stream.isatty():
-                stream.reconfigure(encoding="utf-8")  # tables in a pipe or file, as elsewhere
+                stream.reconfigure(encoding="utf-8")  # in pipes and files, as on other systems
     try:
         app()
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Column, Table
 
 from quadric._utils.table_names import check_columns
-from quadric._utils.text import counted, rounded, visible
+from quadric._utils.text import counted, rounded
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
     errors_as_one_line,
@@ -139,7 +139,7 @@ def certify(
 
 
 def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any]:
-    """The certified accuracy, the rows above the smallest radius, and the most fragile rows."""
+    """Return the certified accuracy, the rows with at least this radius, and the most fragile."""
     import numpy as np
 
     radii = found.radii
@@ -191,10 +191,9 @@ def _print(found: CertifiedTable, summary: dict[str, Any], units: str) -> None:
     if summary["fragile"]:
         print_line("Most fragile rows (quadric explain MODEL DATA --row N explains one):")
     for one in summary["fragile"]:
-        change = "" if one["becomes"] is None else f", becomes {visible(str(one['becomes']))}"
+        change = "" if one["becomes"] is None else f", becomes {one['becomes']}"
         print_line(
-            f"  row {one['row']}: {visible(str(one['predicted']))}, radius "
-            f"{rounded(one['radius'])}{change}"
+            f"  row {one['row']}: {one['predicted']}, radius {rounded(one['radius'])}{change}"
         )
 
 

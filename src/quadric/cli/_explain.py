@@ -61,7 +61,7 @@ def explain(
         typer.Option(
             min=1,
             help="Explain one row of the table, counted from 1: its class, how far it is from "
-            "another one, and the smallest change that leads to each other class.",
+            "another class, and the smallest change that leads to each of the others.",
         ),
     ] = None,
     encoding: EncodingOption = None,

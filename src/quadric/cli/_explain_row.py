@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.text import rounded, visible
+from quadric._utils.text import rounded
 from quadric.cli._console import fail, print_json, print_line
 from quadric.cli._model_loading import OpenedModel
 
@@ -37,21 +37,29 @@ def explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     found = {k: counterfactual(model, x, to=k, units=units, integers=integers) for k in others}
     nearest_first = sorted(found.items(), key=lambda pair: pair[1].distance)
     if as_json:
-        result = _plain(number, predicted, share, near.radius[0], units)
-        print_json(result | {"counterfactuals": [_as_dict(k, one) for k, one in nearest_first]})
+        print_json(
+            {
+                "row": number,
+                "predicted": predicted.item(),
+                "probability": float(share),
+                "radius": float(near.radius[0]),
+                "units": units,
+                "counterfactuals": [_as_dict(k, one) for k, one in nearest_first],
+            }
+        )
         return
     measured = "standard deviations" if units == "scaled" else "the units of the inputs"
-    print_line(f"Row {number}: {visible(str(predicted))} (probability {share:.3g})")
+    print_line(f"Row {number}: {predicted} (probability {share:.3g})")
     print_line(
         f"No change smaller than {rounded(near.radius[0])} changes the class (in {measured})."
     )
     for label, one in nearest_first:
-        nothing = f"{visible(str(label))}: no such input was found"
+        nothing = f"{label}: no such input was found"
         print_line(f"  {one if one.changes else nothing}")
 
 
 def _units(model: Any, x: Any) -> str:
-    """'scaled' if the model has a scaler."""
+    """Return 'scaled' if the model has a scaler, and 'inputs' otherwise."""
     from quadric.certify._model import as_classifier, coordinates_of
 
     typical = coordinates_of(as_classifier(model), x).space.typical
@@ -64,16 +72,6 @@ def _holds_integers(column: Any) -> bool:
         return False
     values = column.drop_nulls().to_numpy()
     return bool(len(values) and (values == np.round(values)).all())
-
-
-def _plain(number: int, predicted: Any, share: float, radius: float, units: str) -> dict[str, Any]:
-    return {
-        "row": number,
-        "predicted": predicted.item(),
-        "probability": float(share),
-        "radius": float(radius),
-        "units": units,
-    }
 
 
 def _as_dict(label: Any, one: Any) -> dict[str, Any]:

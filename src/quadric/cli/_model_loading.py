@@ -1,4 +1,4 @@
-"""Load a model file and a table; shared by predict, explain and plot."""
+"""Load a model file and a table; shared by the commands that apply a model to a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from quadric._utils.text import first_applying
+from quadric._utils.text import counted, first_applying
 from quadric.cli._console import print_notes
 from quadric.errors import ModelFileError, TableError
 
@@ -58,7 +58,7 @@ class OpenedModel:
         if not kept.any():
             raise TableError(f"every row of {source.path} has a missing value.")
         if not kept.all():
-            print_notes([f"Ignored {int((~kept).sum())} rows with missing values."])
+            print_notes([f"Ignored {counted(int((~kept).sum()), 'row')} with missing values."])
         return X.filter(kept), y
 
 

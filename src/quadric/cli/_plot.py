@@ -101,11 +101,9 @@ def plot(
             needed = what not in NEED_NO_ROWS
             X, y = _rows(opened) if needed else (None, None)
             target = "y" if opened.schema is None else opened.schema.target
-            pair, chosen = (
-                split_names(inputs or ""),
-                _classes(opened.model, split_names(classes or "")),
-            )
-            wanted = Wanted(opened.model, X, y, target, pair or None, chosen)
+            pair = split_names(inputs or "") or None
+            chosen = _classes(opened.model, split_names(classes or ""))
+            wanted = Wanted(opened.model, X, y, target, pair, chosen)
             default = "boundaries" if wanted.classifies else "surface"
             figure = model_figure(what or default, wanted)
             if opened.source is None and needed:
@@ -119,7 +117,7 @@ def plot(
 
 
 def _rows(opened: OpenedModel) -> tuple[Any, Any]:
-    """The rows of the table, or rows made from the model's schema if no table was given."""
+    """Return the rows of the table, or typical rows of the schema if no table was given."""
     if opened.schema is None:
         fail("the model file does not name its columns. Give a table: quadric plot MODEL DATA.")
     if opened.source is not None:
@@ -130,7 +128,7 @@ def _rows(opened: OpenedModel) -> tuple[Any, Any]:
 
 
 def _classes(model: Any, names: list[str]) -> list[Any] | None:
-    """The model's classes with these names; None if no names are given."""
+    """Return the model's classes with these names; None if no names are given."""
     if not names:
         return None
     by_text = {str(label): label for label in list(getattr(model, "classes_", ()))}

@@ -24,7 +24,7 @@ from quadric.errors import TableError
 if TYPE_CHECKING:
     from quadric.tables import TableFormat
 
-TABLE_HELP = "a CSV or Parquet file, a directory or pattern of Parquet files, or - for stdin"
+TABLE_HELP = "a CSV or Parquet file, a directory of Parquet files, a pattern, or - for stdin"
 
 ModelArgument = Annotated[Path, typer.Argument(readable=False, help="A model file.")]
 LabeledTableArgument = Annotated[
@@ -49,7 +49,11 @@ DecimalOption = Annotated[
     str, typer.Option("--decimal", help="Decimal mark in the table: a point or a comma.")
 ]
 ThousandsOption = Annotated[
-    str, typer.Option("--thousands", help="Thousands separator in the table, such as '.")
+    str,
+    typer.Option(
+        "--thousands",
+        help="Thousands separator in the table: a comma, a point, a space, ' or _.",
+    ),
 ]
 
 
@@ -77,9 +81,9 @@ def check_exists(*paths: Path | None) -> None:
 def check_names(
     path: Path, encoding: str | None, names: Iterable[str], options: Iterable[str] | None = None
 ) -> None:
-    """Report a column that a CSV file lacks before Polars is imported, which takes longest.
+    """Report a column that a CSV file lacks before the slow import of Polars.
 
-    The other tables are checked when they are opened.
+    Other tables are checked when they are opened.
     """
     from quadric.tables._csv_file import CsvFile
     from quadric.tables._text_blocks import ZSTD

@@ -60,14 +60,14 @@ def train(
         str | None,
         typer.Option(
             help="Widths of hidden layers, such as 30 or 30,20, or none for a model that is an "
-            "equation [default: chosen on held-out rows]."
+            "equation [default: chosen on held-out rows; with --kind or --stream: none]."
         ),
     ] = None,
     kind: Annotated[
         KindOption | None,
         typer.Option(
-            help="Kind of neurons in the last layer [default: chosen on held-out rows, or "
-            "quadratic if --hidden is given]."
+            help="Kind of neurons in the last layer [default: chosen on held-out rows; with "
+            "--hidden or --stream: quadratic]."
         ),
     ] = None,
     task: Annotated[
@@ -109,11 +109,14 @@ def train(
     ] = None,
     class_weight: Annotated[
         ClassWeightOption | None,
-        typer.Option(help="Give all classes the same total weight, whatever their rows."),
+        typer.Option(help="Give all classes the same total weight, whatever their sizes."),
     ] = None,
     alpha: Annotated[
         float | None,
-        typer.Option(min=0.0, help="The L2 penalty [default: chosen on held-out rows]."),
+        typer.Option(
+            min=0.0,
+            help="The L2 penalty [default: chosen on held-out rows; with --stream: 0.0001].",
+        ),
     ] = None,
     max_iter: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of iterations of the solver.")

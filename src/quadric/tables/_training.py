@@ -46,8 +46,8 @@ class Settings:
     ----------
     hidden : tuple of int, optional
         The widths of the hidden layers, which consist of linear neurons; () means that there are
-        none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows, except
-        in a stream, where the model is a single quadratic layer.
+        none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows. In a
+        stream, it is a single quadratic layer instead.
     kind : {'quadratic', 'reduced', 'linear'}, optional
         The kind of neurons in the last layer; quadratic by default.
     seed : int
