@@ -23,7 +23,7 @@ from tests.support.commands import command, is_one_line
 
 @contextmanager
 def running(folder=None):
-    with PageServer(folder=folder) as server:
+    with PageServer(directory=folder) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

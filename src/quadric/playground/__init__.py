@@ -1,6 +1,6 @@
 """A web page that trains networks of quadratic neurons in the browser, and a local server for it.
 
-The page is a folder of static files without a build step (`page_directory`). `serve` shows it on
+The page is a directory of static files without a build step (`page_directory`). `serve` shows it on
 this computer, and `copy_page` copies it for a web host. See docs/playground.md.
 """
 

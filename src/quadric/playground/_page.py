@@ -1,4 +1,4 @@
-"""The folder of the page, its files, and copies of it."""
+"""The directory of the page, its files, and copies of it."""
 
 import errno
 import os
@@ -19,40 +19,40 @@ POLICY = re.compile(rb'http-equiv="Content-Security-Policy"\s+content="([^"]+)"'
 
 
 def page_directory() -> Path:
-    """Return the folder that contains the page: index.html, style sheets and modules.
+    """Return the directory that contains the page: index.html, the style sheet and modules.
 
     Returns
     -------
     pathlib.Path
-        The folder. Any web server can serve it as it is.
+        The directory. Any web server can serve it unchanged.
     """
     return Path(__file__).parent / "page"
 
 
-def page_files(folder: Path) -> dict[str, Path]:
-    """The files of the page by name; links to other folders are left out."""
-    inside = folder.resolve()
+def page_files(directory: Path) -> dict[str, Path]:
+    """Return the files of the page by name; links to other directories are left out."""
+    inside = directory.resolve()
     return {
         path.name: path
-        for path in sorted(folder.iterdir())
+        for path in sorted(directory.iterdir())
         if path.suffix in TYPES and path.is_file() and path.resolve().parent == inside
     }
 
 
 def content_security_policy(html: bytes) -> str:
-    """The policy that the page declares in a meta element."""
+    """Return the policy that the page declares in a meta element."""
     found = POLICY.search(html)
     assert found is not None
     return " ".join(found[1].decode().split())
 
 
 def copy_page(directory: str | os.PathLike[str]) -> None:
-    """Copy the page to a new folder, for a web host.
+    """Copy the page to a new directory, for a web host.
 
     Parameters
     ----------
     directory : str or path
-        The folder to create. It may exist if it is empty. It appears only when it is complete.
+        The directory to create; it may exist if it is empty. It appears only when it is complete.
     """
     target = Path(os.path.abspath(directory))
     if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):

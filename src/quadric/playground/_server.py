@@ -1,8 +1,8 @@
 """A small web server that shows the page on this computer.
 
 It listens on 127.0.0.1 and serves only the files of the page, which it reads once. Requests with a
-foreign Host header are rejected, so that other web pages cannot reach it through a name that they
-let point to 127.0.0.1.
+foreign Host header are rejected, so that other web pages cannot reach it through a host name that
+resolves to 127.0.0.1 (DNS rebinding).
 """
 
 import gzip
@@ -34,20 +34,20 @@ def _read(path: Path) -> _File:
 
 
 class PageServer(ThreadingHTTPServer):
-    """A server for the files of a folder; `url` is its address."""
+    """A server for the files of a directory; `url` is its address."""
 
     daemon_threads = True
     # on Windows, this would let several servers listen on the same port
     allow_reuse_address = sys.platform != "win32"
 
-    def __init__(self, port: int = 0, folder: Path | None = None) -> None:
-        files = page_files(folder or page_directory())
+    def __init__(self, port: int = 0, directory: Path | None = None) -> None:
+        files = page_files(directory or page_directory())
         self.files = {f"/{name}": _read(path) for name, path in files.items()}
         self.files["/"] = self.files[f"/{INDEX}"]
         self.policy = content_security_policy(self.files["/"].content) + "; frame-ancestors 'none'"
         super().__init__((ADDRESS, port), _Handler)
         self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
-        if self.server_port == 80:  # browsers leave it out
+        if self.server_port == 80:  # browsers omit the default port
             self.hosts |= {ADDRESS, "localhost"}
 
     @property

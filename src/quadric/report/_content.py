@@ -29,8 +29,7 @@ def column_lines(schema: Schema) -> list[list[str]]:
     lines = []
     for column in schema.columns:
         if column.kind == "category":
-            names = listed(column.categories, 6)
-            what = f"one-hot encoded: {names}"
+            what = f"one-hot encoded: {listed(column.categories, 6)}"
         elif schema.rows:
             what = f"scaled; mean {rounded(column.mean)}, standard deviation {rounded(column.std)}"
         else:
@@ -46,14 +45,14 @@ def rows_to_look_at(
 ) -> ListedRows:
     """Return the least certain predictions, or those with the largest errors for regression.
 
-    The inputs that are listed with each row are the first of `important`.
+    Each row is listed with the first inputs in `important`, or in the schema if it is empty.
     """
     truth, predicted = found.truth, found.predicted
     if schema.classes:
-        chance = predicted.max(axis=1)
-        order = np.argsort(chance, kind="stable")[:most]
+        top = predicted.max(axis=1)  # the probability of the predicted class
+        order = np.argsort(top, kind="stable")[:most]
         names = np.array([str(label) for label in schema.classes])
-        shown = [[names[truth[i]], names[predicted[i].argmax()], f"{chance[i]:.3f}"] for i in order]
+        shown = [[names[truth[i]], names[predicted[i].argmax()], f"{top[i]:.3f}"] for i in order]
         header = ["row", f"true {schema.target}", "predicted", "probability"]
     else:
         error = predicted - truth
@@ -96,7 +95,7 @@ def usage(path: Path, model: Any, schema: Schema, source: Source) -> dict[str, s
         python += f"network.forward(X)  # the columns {listed(map(repr, schema.names))}"
     else:
         python = (
-            f"import quadric\nfrom quadric.tables import TableFormat, open_table, read_inputs\n\n"
+            "import quadric\nfrom quadric.tables import TableFormat, open_table, read_inputs\n\n"
             f"model = quadric.load({path.name!r})\n"
             f"table = open_table({table!r}, {written})\n"
             "model.predict(read_inputs(model, table))"
