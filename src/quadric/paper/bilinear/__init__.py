@@ -2,7 +2,7 @@
 
 `_reproduction.py` is the experiment. Its runs use the same store and Dask runner as the studies.
 `_training.py` trains a network (the only module that imports torch), `_measures.py` measures it and
-`_models.py` keeps it as a model file. `_published.py` holds the figures to compare with.
+`_models.py` saves it as a model file. `_published.py` lists the figures to compare with.
 """
 
 from quadric.paper.bilinear import _reproduction

@@ -18,6 +18,16 @@ from quadric.paper.experiments._statistics import Sample
 from quadric.plotting._style import color_of, marker_of
 
 Style = dict[str, Any]
+CLASSES = {
+    "fashion_mnist": dict(
+        enumerate(
+            (
+                *("T-shirt", "trousers", "pullover", "dress", "coat"),
+                *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+            )
+        )
+    )
+}
 
 
 def truncation_figure(cells: Mapping[Key, Sample], ranks: Sequence[int]) -> Figure:
@@ -110,15 +120,3 @@ def positive_images(network: Network, data: ImageData) -> Array:
         vector = pairs.eigenvectors[0] if len(pairs.eigenvectors) else np.zeros(len(mean))
         images.append((vector if vector @ mean >= 0 else -vector).reshape(data.shape))
     return np.stack(images)
-
-
-CLASSES = {
-    "fashion_mnist": dict(
-        enumerate(
-            (
-                *("T-shirt", "trousers", "pullover", "dress", "coat"),
-                *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
-            )
-        )
-    )
-}

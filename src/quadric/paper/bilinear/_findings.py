@@ -1,4 +1,4 @@
-"""What the numbers say, in sentences."""
+"""Sentences that summarize the measured numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

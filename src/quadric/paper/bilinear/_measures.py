@@ -1,4 +1,4 @@
-"""What is measured on a trained bilinear MLP, as numbers from 0 to 1."""
+"""Measures of a trained bilinear MLP, as numbers from 0 to 1."""
 
 from collections.abc import Sequence
 

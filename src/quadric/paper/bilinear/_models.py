@@ -13,9 +13,9 @@ DIRECTORY = "bilinear"
 
 
 def path_of(store: Store, study: Study, data: ImageData, task: StudyTask) -> Path:
-    """Return the file of a run. Its name differs for other settings or data, like the store's key.
+    """Return the file of a run, whose name depends on the settings and the data.
 
-    The eight digits at the end are the start of a SHA-256 digest of the settings and the data.
+    It ends with the first eight digits of a SHA-256 digest of both.
     """
     key = hashlib.sha256(f"{study.key()} {data.checksum} {task.size} {task.hidden}".encode())
     name = f"{data.name}-{task.kind}-seed-{task.seed}-{key.hexdigest()[:8]}.quadric"

@@ -47,7 +47,7 @@ class BilinearMLP(nn.Module):
 def train_network(
     task: StudyTask, settings: Mapping[str, Any], data: ImageData, *, noise: float, decay: float
 ) -> tuple[Network, int]:
-    """Train a network by AdamW with a cosine schedule; return it and the number of images visited.
+    """Train a network with AdamW and a cosine schedule; return it and the number of images visited.
 
     In every step, Gaussian noise with the standard deviation `noise` is added to the pixels, which
     range from 0 to 1. An epoch leaves out the images that do not fill a batch.

@@ -1,6 +1,6 @@
 """Every statement of the paper that can be true or false, and the verdicts on it.
 
-`claims.toml` lists the statements, where they stand, and how each is judged. Experiments judge
+`claims.toml` lists the statements, where they appear, and how each is judged. Experiments judge
 statements by id (`Claim`); `judge` combines their verdicts with those of tests and derivations.
 """
 

@@ -17,7 +17,7 @@ JUDGES = ("experiment", "study", "test", "docs", "reason")
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of the paper in our words, where it stands, and how it is judged.
+    """A statement of the paper in our words, where it appears, and how it is judged.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Statement:
 
     @property
     def sections(self) -> list[str]:
-        """The sections in which the statement stands, without repetitions."""
+        """The sections in which the statement appears, without repetitions."""
         return list(dict.fromkeys(section_of(place) for place in self.where))
 
     @property

@@ -104,7 +104,7 @@ def _row(statement: Statement, claim: Claim | None) -> Judged:
 
 
 def _without_a_run(statement: Statement) -> Claim:
-    """Return the verdict that the list contains, or that the claim needs a run."""
+    """Return the verdict from the list, or state which command judges the claim."""
     name, unknown = statement.id, Verdict.UNKNOWN
     if statement.experiment or statement.study:
         return Claim(name, "-", f"{NOT_RUN}{statement.judged_by}", unknown, unknown)
@@ -134,7 +134,7 @@ def counts(rows: Iterable[Judged]) -> Mapping[Verdict, tuple[int, int]]:
 
 
 def by_chapter(rows: Iterable[Judged]) -> list[tuple[str, list[Judged]]]:
-    """Return the rows with the title of the chapter in which each claim is made first."""
+    """Return the title of each chapter with the claims that are first made in it."""
     chapters: dict[str, list[Judged]] = {number: [] for number in CHAPTERS}
     for row in rows:
         first = row.section.split("; ")[0]

@@ -120,7 +120,7 @@ class Outcome:
     captions : dict of str
         A sentence about each figure, by the figure's file name.
     findings : list of str
-        What the numbers say, one sentence or two each.
+        Statements about the results, each of one or two sentences.
     citation : str
         The publication whose results are reproduced, unless it is the paper.
     """

@@ -176,14 +176,8 @@ _FEW_WELCH = f"{_WELCH}; judged on the rows in which all three are few"
 CLAIMS: dict[str, tuple[Judge, str]] = {
     "outperforms-qnn": (_outperforms("qnn", "ann"), _WELCH),
     "outperforms-rpqnn": (_outperforms("rpqnn", "ann"), _WELCH),
-    "few-qnn": (
-        _outperforms_if_few("qnn", "ann"),
-        f"{_WELCH}; judged on the rows in which all three are few",
-    ),
-    "few-rpqnn": (
-        _outperforms_if_few("rpqnn", "ann"),
-        f"{_WELCH}; judged on the rows in which all three are few",
-    ),
+    "few-qnn": (_outperforms_if_few("qnn", "ann"), _FEW_WELCH),
+    "few-rpqnn": (_outperforms_if_few("rpqnn", "ann"), _FEW_WELCH),
     "rpqnn-compromise": (
         _compromise,
         f"{_WELCH}; its number of parameters is between the two as well",

@@ -20,7 +20,7 @@ from quadric.paper.experiments._statistics import (
 
 
 def reproduction_claims(cells: Sequence[Cell], enough: bool) -> list[Claim]:
-    """Compare our table with the printed one; `enough` tells whether our runs allow a verdict."""
+    """Compare our table with the printed one; `enough` is whether our runs allow a verdict."""
     printed = [cell for cell in cells if cell.paper is not None]
     claims = [_means(printed, enough), _spread(printed), _below(printed)]
     if not enough:
@@ -124,7 +124,7 @@ def signs(cells: Sequence[Cell]) -> tuple[list[Row], list[Row], list[Row]]:
     """Compare the signs of RPQNN - ANN with the printed ones.
 
     Returns the rows in which the printed difference is negative, those in which ours has the same
-    sign, and those in which it has not.
+    sign, and those in which it does not.
     """
     by_key = {cell.key: cell for cell in cells if cell.paper is not None}
     negative: list[Row] = []

@@ -20,7 +20,7 @@ from quadric.paper.experiments import Outcome
 from quadric.paper.sweep import environment
 
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
-# of a verdict's text, in the style sheet of the page
+# the class of each verdict in the page's style sheet
 CLASSES = {
     Verdict.HOLDS.value: "yes",
     Verdict.CONDITIONALLY.value: "partly",
@@ -32,8 +32,8 @@ CLASSES = {
 def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
     """Write index.html, claims.csv, and a CSV file per table and a PNG file per figure.
 
-    Results of other publications have no part in the claims; without any others, claims.csv is not
-    written. Returns the path of the page.
+    claims.csv is not written if all results are those of other publications. Returns the path of
+    the page.
     """
     pictures = {}
     for outcome in outcomes:

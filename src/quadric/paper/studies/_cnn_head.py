@@ -1,4 +1,4 @@
-"""Study: does a quadratic or reduced head make a convolutional network more accurate.
+"""Study: whether a quadratic or reduced head makes a convolutional network more accurate.
 
 The network has two convolutions, a layer of features and the head. All heads start as the same
 linear head (`replace_head`), and see the same images in the same order.
@@ -118,7 +118,7 @@ def _claim(cells: Samples, head: str, judged: bool) -> Claim:
     tests = comparisons(cells, head)
     signs = [test.sign for test in tests.values()]
     better, worse = signs.count(1), signs.count(-1)
-    range_of = [test.difference for test in tests.values()]
+    differences = [test.difference for test in tests.values()]
     if not judged or not (better or worse):
         verdict = Verdict.UNKNOWN  # differences that are not significant decide nothing
     elif worse or 2 * better > len(signs):
@@ -129,7 +129,7 @@ def _claim(cells: Samples, head: str, judged: bool) -> Claim:
         "cnn-head" if head == "quadratic" else "cnn-head-reduced",
         "no experiment",
         f"significantly better in {better}, worse in {worse} of {len(signs)} rows; differences "
-        f"from {min(range_of):+.2f} to {max(range_of):+.2f} points",
+        f"from {min(differences):+.2f} to {max(differences):+.2f} points",
         verdict,
         method="Welch's test, Holm over all rows. Not judged if no difference is significant",
     )

@@ -1,4 +1,4 @@
-"""Study: does a network with a quadratic output layer need fewer hidden layers.
+"""Study: whether a network with a quadratic output layer needs fewer hidden layers.
 
 A row compares a network with d - 1 hidden layers and a quadratic or reduced output with a linear
 network with d hidden layers of the same width. It counts only if the d-th hidden layer helps the

@@ -1,4 +1,4 @@
-"""Study: do quadratic neurons help in recurrent networks.
+"""Study: whether quadratic neurons help in recurrent networks.
 
 `QuadraticRNN` is compared with `torch.nn.RNN` and `torch.nn.GRU` with as many parameters on three
 tasks: the sum of two marked numbers, digits read row by row, and the parity of a sequence.

@@ -22,7 +22,7 @@ def one_torch_thread() -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Set torch's seed within the context, in which initial values are drawn, and restore it."""
+    """Set torch's seed within the context, and restore the random state afterwards."""
     with _lock, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -70,9 +70,9 @@ class Recurrent(nn.Module):
 
 
 def train(task: StudyTask, settings: Mapping[str, Any]) -> tuple[list[float], int]:
-    """Train with every learning rate, and return the test score of the best on held-out data.
+    """Train with every learning rate; return the best one's test score and the samples visited.
 
-    One sixth of the training sequences is held out.
+    The best learning rate has the highest score on the held-out sixth of the training sequences.
     """
     training, test = sequences(settings["task"], task.size, settings["length"], task.seed)
     steps, batch = settings["steps"], settings["batch"]

@@ -23,7 +23,7 @@ def split(name: str, size: int, seed: int, data: ImageData | None) -> Split:
 
 
 def _images(data: ImageData, size: int, seed: int) -> Split:
-    """Return small images, of which each pixel is the mean of 4 x 4 pixels."""
+    """Return small images, in which each pixel is the mean of 4 x 4 pixels."""
     rows = np.random.default_rng(seed).permutation(len(data.X_train))[:size]
     height, width = data.shape
 

@@ -1,4 +1,4 @@
-"""Study: do the features of wide hidden layers become linearly separable.
+"""Study: whether the features of wide hidden layers become linearly separable.
 
 784 - h - 10 networks are trained with the paper's recipe. Their hidden layer is then kept fixed,
 and a linear and a quadratic layer are fitted to its outputs (the features).

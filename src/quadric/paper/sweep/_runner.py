@@ -154,7 +154,7 @@ def _end_with(parent: int) -> None:
 
 
 def _noted(task: AnyTask, study: Study, data: ImageData | None) -> Finished:
-    """Run a task; an error names it."""
+    """Run a task; if it fails, a note on the error names it."""
     try:
         return task, run_task(task, study, data), environment()
     except Exception as error:
