@@ -1,6 +1,6 @@
 /**
- * The data types of the page. They are global and outside of the page's folder, because browsers do
- * not need them; `tsc` checks the modules with them.
+ * The data types of the page. They are global and outside of the page's directory, because browsers
+ * do not need them; `tsc` checks the modules with them.
  */
 
 // ------------------------------------------------------------------------------- networks
@@ -170,7 +170,7 @@ interface Problem {
 // ------------------------------------------------------------------------------- settings
 
 interface Settings {
-	/** A name of DATASETS, "points" (drawn) or "csv". */
+	/** The name of a data set, "points" (drawn) or "csv". */
 	data: string;
 	noise: number;
 	size: number;
@@ -308,10 +308,8 @@ type Store = (name: string, dtype: Dtype, array: ArrayBufferView, shape?: number
 type Rgb = [number, number, number];
 type Context = CanvasRenderingContext2D;
 type Say = (text: string) => void;
-type Change = (change: Partial<Settings>) => void;
 type App = import("./page/app.js").App;
 type Picture = import("./page/picture.js").Picture;
-type Drawing = import("./page/drawing.js").Drawing;
 type Probe = import("./page/probe.js").Probe;
 type Run = import("./page/run.js").Run;
 

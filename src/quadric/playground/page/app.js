@@ -19,7 +19,7 @@ import { DEFAULTS, LIMITS } from "./settings.js";
 import { Stage } from "./stage.js";
 
 const NETWORK = ["layers", "lastKind", "activation", "output", "init", "scale", "seed"];
-const DEMO_SAMPLES = 1200; // what a first visit trains, and at once if motion is reduced
+const DEMO_SAMPLES = 1200; // trained on a first visit, at once if motion is reduced
 
 /** @param {string[]} first @param {string[]} second */
 const same = (first, second) => first.join("\n") === second.join("\n");
@@ -77,7 +77,7 @@ export class App {
 	change(change) {
 		if (change.data === "csv" && !change.points) {
 			this.controls.show(this.settings);
-			return byId("csv-button").click(); // which file?
+			return byId("csv-button").click(); // ask for the file
 		}
 		this.demo = false;
 		this.settings = { ...this.settings, ...change };
@@ -169,7 +169,7 @@ export class App {
 	}
 
 	/**
-	 * Shows a model. The data stays if it fits; else the plane is empty, with the model's classes.
+	 * Shows a model. If the data does not fit, the plane is emptied and gets the model's classes.
 	 * @param {Model} model @param {string} name
 	 */
 	useModel({ net, scaler, classes, features }, name) {
@@ -193,7 +193,7 @@ export class App {
 	makeLink() {
 		const { state } = this.stage.main.run;
 		const { hash, complete } = toHash({ ...this.settings, samples: state?.samples ?? 0 });
-		let note = complete ? "" : "The link does not contain the points: they are too many.";
+		let note = complete ? "" : "The link does not contain the points: there are too many.";
 		if (this.imported) note += " The link does not contain the imported weights.";
 		return { url: `${location.href.split("#")[0]}#${hash || "samples=0"}`, note };
 	}

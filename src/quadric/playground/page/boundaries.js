@@ -119,7 +119,7 @@ function edgeBetween(conic, from, to, isVisible) {
 
 /**
  * Probabilities, and the distance to the boundary: in the user's units if both axes have an equal
- * scale, else in standard deviations.
+ * scale, otherwise in standard deviations.
  * @param {Network} net @param {Scaler} scaler @param {Point} x in the user's units
  * @param {boolean} equal @returns {Reading}
  */

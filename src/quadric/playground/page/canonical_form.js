@@ -65,7 +65,7 @@ function scaledForm(Q, w, b) {
 }
 
 /**
- * The eigenvalues of a symmetric matrix and their unit vectors, by one rotation of Jacobi. It
+ * The eigenvalues of a symmetric matrix and their unit vectors, by one Jacobi rotation. It
  * computes small eigenvalues of badly scaled matrices accurately.
  * @param {Conic["Q"]} Q @returns {{eigenvalues: Point, directions: [Point, Point]}}
  */

@@ -1,4 +1,4 @@
-/** Text of a CSV file: comma, semicolon or tab between the values, quotes, decimal commas. */
+/** CSV text: values between commas, semicolons or tabs, quotes, and decimal commas. */
 
 import { expect } from "./expect.js";
 import { LIMITS } from "./settings.js";

@@ -30,7 +30,7 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 /**
- * Writes only a change, which spares the browser a layout.
+ * Writes the text only if it has changed, to save a layout.
  * @param {Element} element @param {string} text
  */
 export function setText(element, text) {

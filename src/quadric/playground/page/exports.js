@@ -78,7 +78,7 @@ function modelBytes({ stage, settings, data }, which) {
 
 /**
  * Python code that continues from the exported initial weights with the page's settings, for the
- * files initial.quadric, of `writeModel`, and data.csv, of `writeCsv`.
+ * files initial.quadric (`writeModel`) and data.csv (`writeCsv`).
  * @param {Settings} settings @param {number} [epochs]
  */
 export function pythonLines({ optimizer, rate, batch, l2, seed, standardize }, epochs) {

@@ -29,7 +29,7 @@ export const LESSONS = [
 			{
 				text: [
 					"Opposite corners belong to the same class. No line has both blue points on one side and both orange ones on the other.",
-					"A quadratic neuron computes x'Qx + w'x + b. Where this is zero lies a conic. Press Run and watch it bend between the points.",
+					"A quadratic neuron computes x'Qx + w'x + b, which is zero on a conic. Press Run and watch it bend between the points.",
 				],
 				settings: {},
 				...four,
@@ -60,7 +60,7 @@ export const LESSONS = [
 			{
 				text: [
 					"One quadratic neuron per class separates it from all others; there is no hidden layer.",
-					"Clusters in the middle have neighbors on both sides, so that a line is not enough.",
+					"Clusters in the middle have neighbors on both sides, so a line is not enough.",
 				],
 				settings: clusters,
 				...most(0.99),

@@ -11,7 +11,7 @@ import { classColor, css, lineColor, marker, themeColor } from "./palette.js";
 import { number, ticks } from "./view.js";
 
 const FONT = "px system-ui, 'Segoe UI', Roboto, sans-serif";
-const MOST_AVOIDED = 300; // labels avoid at most so many points
+const MOST_AVOIDED = 300; // labels avoid at most this many points
 
 export class Picture {
 	/** @param {HTMLElement} place @param {string} name for screen readers */
@@ -95,7 +95,7 @@ export class Picture {
 	/** @param {Painting | null} painting */
 	show(painting) {
 		this.painting = painting;
-		// Where the labels of a still picture lie must not depend on what was seen before.
+		// The labels of a still picture must not depend on earlier frames.
 		if (painting?.stamp.still) this.labelPlaces.clear();
 		if (painting) showPixels(this.regions, painting.pixels, painting.nx, painting.ny);
 		else this.regions.width = 1;

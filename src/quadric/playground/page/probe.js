@@ -4,7 +4,7 @@ import { make, sharpContext, stroke } from "./dom.js";
 import { themeColor } from "./palette.js";
 import { number } from "./view.js";
 
-const SNAP = 14; // pixels within which the cursor takes hold of a point
+const SNAP = 14; // pixels within which the cursor snaps to a point
 
 /** @type {Record<string, Point>} */
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };

@@ -8,7 +8,7 @@ import { Random } from "./random.js";
 import { lowerRate } from "./settings.js";
 import { evaluate, makeTrainer } from "./training.js";
 
-const GROWTH = 10; // training has diverged if the loss is so many times that of the start or of zeros
+const GROWTH = 10; // divergence: the loss is this many times that of the start or of zeros
 const CURVE_POINTS = 600;
 const CURVE_COLUMNS = 5; // epoch, train loss, test loss, train accuracy, test accuracy
 

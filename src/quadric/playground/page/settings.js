@@ -96,7 +96,7 @@ export const CONTROLS = [
 	choice(
 		"output",
 		"Output",
-		"Sigmoid: each class for itself. Softmax: probabilities",
+		"Sigmoid: each class by itself. Softmax: probabilities",
 		["sigmoid", "Sigmoid"],
 		["softmax", "Softmax"],
 	),
@@ -135,6 +135,7 @@ export const CONTROLS = [
 	number("lesson", "Lesson", "The lesson that is shown", 0, 5, 1),
 	number("samples", "Samples", "How many samples the network has seen", 0, 1e9, 1),
 ];
+
 /** The next smaller choice, at most a third of the rate. @param {number} rate */
 export function lowerRate(rate) {
 	return RATES.findLast((choice) => choice <= rate / 2.9) ?? RATES[0];

@@ -2,7 +2,7 @@
 import { percent, score } from "./curves.js";
 
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"];
-const SMALL = 50; // up to so many points, they are counted
+const SMALL = 50; // up to this many points, counts replace percentages
 
 /**
  * @param {Settings} settings @param {Data} data @param {Problem | null} problem

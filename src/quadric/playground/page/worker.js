@@ -2,7 +2,7 @@
 
 import { Session } from "./session.js";
 
-const WORK = 20; // milliseconds of training between two looks at the messages
+const WORK = 20; // milliseconds of training between two checks for messages
 const PAUSE = 33; // milliseconds between two states
 
 /** @type {Session | null} */
@@ -11,7 +11,7 @@ let run = 0;
 let running = false;
 let speed = 0;
 let target = 0; // fast-forward to this number of samples
-let owed = 0; // samples that the chosen speed has not yet trained
+let owed = 0; // samples still to be trained at the chosen speed
 let last = 0; // when `owed` was last computed
 let sent = 0; // when the last state was sent
 let news = false; // whether something has changed since then
@@ -50,7 +50,7 @@ function obey(session, order) {
 	}
 }
 
-/** Trains for a while, reports, and comes back. */
+/** Trains for a while, reports, and schedules itself again. */
 function work() {
 	if (!session) return;
 	const now = performance.now();
