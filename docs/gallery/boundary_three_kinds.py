@@ -1,8 +1,8 @@
 """Linear, reduced and quadratic neurons
 
 One neuron of each kind is trained on three data sets. A reduced neuron multiplies two linear
-functions, so it draws two lines, which solve XOR. A quadratic neuron also draws a circle. Two
-spirals are beyond any single neuron: they need a hidden layer.
+functions, so it draws two lines, which solve XOR. A quadratic neuron also draws a circle. No
+single neuron separates two spirals: they need a hidden layer.
 """
 
 import matplotlib.pyplot as plt

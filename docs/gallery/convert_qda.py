@@ -2,7 +2,7 @@
 
 Quadratic discriminant analysis (QDA) fits one Gaussian per class. Its score for a class is a
 quadratic function, so `from_qda` converts it exactly to one layer with the same probabilities.
-The network starts where QDA ends: training it further lets the classes deviate from Gaussians.
+Training the network further lets the classes deviate from Gaussians.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,9 @@
 """How a prediction depends on its inputs
 
-Partial dependence: the mean prediction if one input is set to a value in all rows. It works for
-every model, also with hidden layers. The lower plots show the strongest interactions: the effect of
-the body mass index grows with the blood pressure, so the lines are not parallel.
+Partial dependence is the mean prediction if one input is set to the same value in all rows. It can
+be computed for every model, also with hidden layers. The lower plots show the strongest
+interactions: the effect of the body mass index grows with the blood pressure, so the lines are not
+parallel.
 """
 
 import matplotlib.pyplot as plt

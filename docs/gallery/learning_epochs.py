@@ -2,7 +2,7 @@
 
 Per-sample SGD as in the paper: after every point, the neuron moves its conic a little. At the start
 Q = I, and the boundary is a single point. Then z becomes negative everywhere, which is right for
-most points, and there is no boundary. At last an ellipse appears, grows and turns until it fits.
+most points, and there is no boundary. Finally an ellipse appears, grows and turns until it fits.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """Write the reference of errors and warnings from the source of the package.
 
 The classes of `quadric.errors` come with their docstrings. The messages are read from the syntax
-trees: the texts of `raise` statements, of errors that are made first and raised later, and of
-warnings. What a message fills in stands in angle brackets.
+trees: the texts of `raise` statements, of errors that are created first and raised later, and of
+warnings. Values that a message fills in are in angle brackets.
 """
 
 import ast
@@ -30,7 +30,7 @@ scikit-learn. A message names the argument, what was expected, what was given an
 MESSAGES = """## Messages
 
 The list is read from the source. To find a message, search for a few of its words. Values that
-a message fills in stand in angle brackets. A message that the program puts together from several
+a message fills in are in angle brackets. A message that the program puts together from several
 texts is listed in parts, or not at all.
 """
 

@@ -1,7 +1,7 @@
 """Expand `folder/*` in the navigation of mkdocs.yml, and lists of pages.
 
 An entry `folder/*` stands for all pages of the folder that the navigation does not name elsewhere,
-so new notebooks, pictures and generated pages appear by themselves. The line `<!-- pages -->` in
+so new notebooks, pictures and generated pages appear automatically. The line `<!-- pages -->` in
 the index of a folder stands for the list of its other pages.
 """
 
