@@ -34,8 +34,8 @@ NOTES = (
     "has only the data sets with fewer than 1000 rows, no repetitions, and no explainable "
     "boosting.",
     "Explainable boosting has no pairs of inputs, which are its default, because with them it "
-    "takes a minute for iris. A model that spends more than 40 s in the fits to a data set skips the "
-    "remaining folds.",
+    "takes a minute for iris. A model that spends more than 40 s in the fits to a data set skips "
+    "the remaining folds.",
     "The mean ranks include the data sets on which no model was left out; a fit that fails (QDA "
     "with singular covariances) ranks last. Mean ranks that differ by less than the critical "
     "difference do not differ significantly. Costs are medians over the data sets.",
