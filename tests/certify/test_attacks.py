@@ -82,7 +82,6 @@ def test_no_attack_on_digits_succeeds(count):
 
 
 @pytest.mark.full
-@pytest.mark.slow
 def test_no_attack_on_mnist_succeeds():
     from benchmarks.certificates import digits_model
 

@@ -142,7 +142,7 @@ def test_integer_inputs_stay_integers():
     assert labels(model)(whole.point[None])[0] == 1
 
 
-def test_words():
+def test_changes_are_worded_with_rounded_numbers():
     model = Network([Linear([[1.0]], [-31_150.0])], ["logistic"])
     found = counterfactual(model, [29_800.0])
     assert str(found) == "1 with x1 31 200 instead of 29 800"
@@ -196,7 +196,7 @@ def test_single_precision_points_are_verified_as_they_are():
         assert model.predict(found.point.astype("float32")[None])[0] == found.becomes
 
 
-def test_wrong_arguments(iris):
+def test_wrong_arguments_are_refused(iris):
     model, X = iris
     with pytest.raises(ValueError, match=r"x must be one row. Got 150 rows"):
         counterfactual(model, X)

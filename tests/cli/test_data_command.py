@@ -23,7 +23,7 @@ def source(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_files")
-def test_data_list(tmp_path):
+def test_data_list_shows_missing_and_damaged_files(tmp_path):
     cache = fill(tmp_path / "cache" / "mnist")
     result = data("list", "--json")
     assert result.returncode == 0

@@ -1,7 +1,7 @@
 """What went wrong when a new user tried the command line, and the tests that keep it right.
 
-The tests are in the files of the parts that they test. This table says which test belongs to which
-problem, so that none of them is removed unnoticed.
+The tests are in the files of the parts that they test. This table lists the tests of each problem,
+so that none of them is removed unnoticed.
 """
 
 import pytest

@@ -129,7 +129,7 @@ def test_explain_with_categories_and_missing_values(tmp_path):
 
 
 @pytest.mark.slow
-def test_plot(place, tmp_path):
+def test_plot_draws_boundaries_and_refuses_wrong_options(place, tmp_path):
     result = command("plot", place / "iris.quadric", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "no points are drawn" in result.stderr
@@ -185,7 +185,7 @@ def test_plots_of_hidden_layers_and_regressors(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_plot_images(tmp_path):
+def test_plot_shows_eigenvectors_as_images(tmp_path):
     digits = load_digits()
     lines = [",".join([*(f"p{i}" for i in range(64)), "digit"])]
     for x, y in zip(digits.data[:150], digits.target[:150], strict=True):
@@ -205,7 +205,7 @@ def test_plot_images(tmp_path):
 
 
 @pytest.mark.slow
-def test_info(place, tmp_path):
+def test_info_describes_a_model(place, tmp_path):
     result = command("info", "iris.quadric", "--json", cwd=place)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
@@ -223,7 +223,7 @@ def test_info(place, tmp_path):
     is_one_line(command("info", place / "iris.csv"), "iris.csv")
 
 
-def test_export(place, tmp_path, monkeypatch):
+def test_export_writes_a_graph_or_reports_the_missing_extra(place, tmp_path, monkeypatch):
     onnxruntime = pytest.importorskip("onnxruntime")
     result = command("export", place / "iris.quadric", "iris.onnx", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -270,7 +270,7 @@ def test_an_exported_table_model_gives_the_same_predictions(tmp_path):
     np.testing.assert_allclose(probabilities, proba.to_numpy(), atol=1e-5)
 
 
-def test_complexity():
+def test_complexity_counts_parameters_multiplications_and_bytes():
     result = command("complexity", "784", "30", "10", "--kinds", "linear,quadratic", "--json")
     assert result.returncode == 0, result.stderr
     first, last = json.loads(result.stdout)["layers"]

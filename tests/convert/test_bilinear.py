@@ -77,7 +77,7 @@ def test_a_researchers_own_class_with_a_residual_connection():
         assert largest_error(layer.forward(x.numpy())[0], model(x).numpy()) <= 1e-12
 
 
-def test_wrong_arguments():
+def test_wrong_arguments_are_refused():
     one = np.ones((2, 3))
     with pytest.raises(ValueError, match=r"out must have 2 columns, one per row of W and V"):
         fold_bilinear(one, one, np.ones((4, 3)))

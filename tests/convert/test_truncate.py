@@ -145,7 +145,7 @@ def test_a_truncated_network_can_be_trained_with_torch(mlp):
     assert fold(to_network(module)).layers[0].n_inputs == 64
 
 
-def test_wrong_arguments(mlp):
+def test_wrong_arguments_are_refused(mlp):
     with pytest.raises(TypeError, match="exactly one of rank and tolerance"):
         truncate(mlp)
     with pytest.raises(TypeError, match="tolerance needs X and y"):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadric import Network
+from quadric.core._activations import ACTIVATIONS
 from tests.support.networks import (
     ENDS,
     HIDDEN,
@@ -28,8 +29,6 @@ def away_from_kinks(net, X):
             keep &= (np.abs(z) > 1e-3).all(axis=1)
             a = np.maximum(z, 0)
         elif activation != "softmax":
-            from quadric.core._activations import ACTIVATIONS
-
             a = ACTIVATIONS[activation].function(z)
     assert keep.any()
     return X[keep]

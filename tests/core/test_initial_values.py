@@ -37,7 +37,7 @@ def test_normal_uses_its_scale_for_everything():
     assert layer("linear", 60, 20, init="normal").W.std() == pytest.approx(0.005, rel=0.1)
 
 
-def test_identity():
+def test_identity_starts_with_unit_matrices():
     quadratic = layer("quadratic", 3, 2, init="identity")
     assert np.array_equal(quadratic.Q, np.stack([np.eye(3)] * 2))
     assert not quadratic.W.any()

@@ -84,7 +84,7 @@ def test_stored_tensors_give_the_same_layer_and_count(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_shifted(kind):
+def test_a_shifted_layer_adds_the_offset_to_its_inputs(kind):
     (layer,) = make_network([kind], "tanh", "identity", n=4, widths=(3,)).layers
     s, o = RNG.normal(size=(6, 4)), RNG.normal(size=4)
     np.testing.assert_allclose(layer.shifted(o).forward(s)[0], layer.forward(s + o)[0], atol=1e-13)

@@ -53,7 +53,7 @@ def assert_close(found, wanted, tolerance):
     seed=st.integers(0, 10**6),
 )
 @settings(max_examples=80)
-def test_against_einsum(B, n, m, dtype, seed):
+def test_values_and_gradients_match_einsum(B, n, m, dtype, seed):
     arrays = draw(B, n, m, dtype, seed)
     found = computed(*arrays)
     assert all(array.dtype == dtype for array in found)
@@ -107,8 +107,7 @@ def test_one_row_for_all_samples():
     assert np.array_equal(z, np.broadcast_to(values(X, packed), (40, 5)))
 
 
-def test_mixed_dtypes():
-    """The result has the common dtype of the arguments."""
+def test_the_result_has_the_common_dtype_of_the_arguments():
     X, packed, dz = draw(7, 3, 2, "float32")
     exact = computed(X.astype(float), packed.astype(float), dz.astype(float))
     for ours, true in zip(computed(X, packed.astype(float), dz.astype(float)), exact, strict=True):
@@ -172,7 +171,7 @@ def test_values_that_are_not_finite():
     assert not np.isfinite(found_gradient).all()
 
 
-def test_empty_batch():
+def test_an_empty_batch_has_a_gradient_of_zeros():
     z, dX, gradient = computed(*draw(0, 3, 2, "float32"))
     assert z.shape == (0, 2)
     assert dX.shape == (0, 3)

@@ -43,6 +43,6 @@ def test_a_fault_is_found(site, html, fault):
     assert all(fault in line for line in found)
 
 
-def test_a_large_site_is_found(site, monkeypatch):
+def test_a_site_that_is_too_large_is_a_fault(site, monkeypatch):
     monkeypatch.setattr(site_check, "LIMIT", 100)
     assert faults(site)[0].startswith("the site has")

@@ -221,7 +221,7 @@ def test_metadata_routing_of_sample_weight():
     assert set(pipeline.predict(X)) == {0, 1}  # class 2 had no weight
 
 
-def test_warm_start_and_early_stopping_stop_earlier():
+def test_a_warm_start_continues_and_early_stopping_ends_a_fit():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticClassifier((6,), solver="adam", max_iter=5, warm_start=True, random_state=0)
@@ -240,7 +240,7 @@ def test_warm_start_and_early_stopping_stop_earlier():
     assert model.best_loss_ is None
 
 
-def test_learning_rate_schedules_reach_the_same_score():
+def test_learning_rate_schedules_follow_their_formulas():
     X, y = load_diabetes(return_X_y=True)
     y = (y - y.mean()) / y.std()
     rates = {}
@@ -511,7 +511,7 @@ def test_one_vs_rest_equals_binary_fits():
         )
 
 
-def test_fits_without_intercept_and_warm_starts_agree():
+def test_a_warm_start_needs_fewer_iterations_and_keeps_b_at_zero():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticLogisticRegression(fit_intercept=False, warm_start=True).fit(X, y)
@@ -520,7 +520,7 @@ def test_fits_without_intercept_and_warm_starts_agree():
     assert model.fit(X, y).n_iter_ < first / 2
 
 
-def test_sgd_follows_the_papers_updates():
+def test_sgd_learns_xor_with_one_neuron():
     from quadric.datasets import xor
 
     X, y = xor()
@@ -755,7 +755,7 @@ def test_six_clusters_need_quadratic_neurons():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_parameters_changed_between_warm_starts_raise():
+def test_a_warm_start_uses_a_new_penalty_and_refuses_a_new_shape():
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     model = QuadraticClassifier((4,), solver="lbfgs", warm_start=True, alpha=1e-3).fit(X, y)

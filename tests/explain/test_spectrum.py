@@ -129,7 +129,7 @@ def test_two_classes_and_other_models():
     assert spectrum(from_qda(qda)).eigenvalues.shape == (3, 4)
 
 
-def test_a_torch_model():
+def test_a_torch_model_is_folded_first():
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     from quadric.torch import Reduced
 
@@ -138,7 +138,7 @@ def test_a_torch_model():
     np.testing.assert_allclose(rebuilt(found), fold(module).layers[0].Q, atol=1e-12)
 
 
-def test_images():
+def test_eigenvectors_become_images():
     Q = np.diag([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     images = spectrum(layer_of(Q)).images((2, 3))
     assert images.shape == (1, 6, 2, 3)

@@ -134,7 +134,7 @@ def exact(X, P, D):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.full)])
-def test_numbers_and_memory(count):
+def test_loops_match_einsum_and_write_nothing_outside(count):
     rng = np.random.default_rng(0)
     for _ in range(count):
         check(rng)

@@ -228,7 +228,7 @@ def test_many_steps_of_penalty_do_not_underflow():
     assert np.isfinite(net.layers[0].Q).all()
 
 
-def test_inverse_scaling_rate():
+def test_inverse_scaling_lowers_the_rate_with_the_samples_seen():
     rng = np.random.default_rng(8)
     X, Y = rng.normal(size=(4, 3)), targets("squared_error", 4, 2, rng)
     net = make_network(["quadratic"], "tanh", "identity", widths=(2,))

@@ -47,7 +47,7 @@ def test_20_000_forged_files(capsys):
         print(f"\n20 000 forged model files: {json.dumps(outcome)}")
 
 
-# ---- the checks themselves ----
+# ---- the checks themselves -----------------------------------------------------------------
 
 HARM = {
     "raise KeyError('x')": "KeyError",

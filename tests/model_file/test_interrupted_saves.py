@@ -10,11 +10,7 @@ import sys
 
 import pytest
 
-from quadric import (
-    Network,
-    load,
-    save,
-)
+from quadric import Network, load, save
 from quadric._utils.whole_files import temporary_name
 from tests.support.model_file_models import make
 

@@ -19,14 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 import quadric
-from quadric import (
-    ModelFileError,
-    Network,
-    QuadraticClassifier,
-    datasets,
-    load,
-    save,
-)
+from quadric import ModelFileError, Network, QuadraticClassifier, datasets, load, save
 from quadric.core import _quadratic_form as quadratic_form
 from quadric.core._layers import Quadratic
 from quadric.explain import explain
@@ -165,7 +158,6 @@ def test_smallest_and_largest_numbers_survive(tmp_path):
 
 
 def test_other_safetensors_readers_find_the_parameters(network_file):
-    """Other readers of safetensors find the parameters under the documented names."""
     network, tensors = load(network_file), load_file(network_file)
     assert sorted(tensors) == [f"layers.{l}.{name}" for l in (0, 1) for name in "QWb"]
     assert np.array_equal(tensors["layers.0.Q"], quadratic_form.pack(network.layers[0].Q).T)
@@ -273,7 +265,7 @@ def test_save_names_the_attribute_that_it_cannot_store(message, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-# ---- files of other versions ----
+# ---- files of other versions ---------------------------------------------------------------
 
 
 def test_format_1_is_still_read():

@@ -172,7 +172,7 @@ def test_parameters_that_overflow_in_float32():
         double.astype("float32")
 
 
-def test_check_gradients_options():
+def test_wrong_options_of_check_gradients_are_refused():
     net = make_network(["quadratic"], "tanh", "logistic", widths=(2,))
     with pytest.raises(ValueError, match="step must be"):
         net.check_gradients(X, Y, step=0)

@@ -145,7 +145,7 @@ def test_history_loss_contains_the_penalty():
     assert history.loss[0] == pytest.approx(wanted)
 
 
-def test_custom_score():
+def test_a_custom_score_replaces_the_default():
     X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 2))
     net = make_network(["quadratic"], "tanh", "identity", widths=(2,))
     history = net.fit(
@@ -172,7 +172,7 @@ def test_a_failing_callback_leaves_the_last_finished_epoch(options):
     assert max_difference(net, other) == 0.0
 
 
-def test_nothing_prints(capfd):
+def test_fit_prints_nothing(capfd):
     X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 2))
     for options in ({}, {"batch_size": 3}, {"solver": "adam"}, {"solver": "lbfgs"}):
         make_network(["quadratic"], "tanh", "identity", widths=(2,)).fit(X, Y, **options)

@@ -49,7 +49,7 @@ from tests.support.onnx_graphs import NUMBERS, assert_same, mixed, run, session 
 FLOATS = ("float32", "float64")
 
 
-# ------------------------------------------------------------------------------- networks
+# ---- networks ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
@@ -124,7 +124,7 @@ def test_graphs_accept_any_batch_size(kind):
         np.testing.assert_allclose(outputs, net.forward(X), atol=1e-5)
 
 
-# ------------------------------------------------------------------------------- estimators
+# ---- estimators ----------------------------------------------------------------------------
 
 ENDINGS = [
     ("auto", ()),
@@ -287,7 +287,7 @@ def test_a_large_mean_loses_no_digits():
         assert_same(model, X, atol=3e-6)
 
 
-# ---------------------------------------------------------------------------- preprocessing
+# ---- preprocessing -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_categories_that_are_equal_in_float32_are_rejected():
     assert_same(model, X, dtype="float64")
 
 
-# ------------------------------------------------------------------------------ file, errors
+# ---- file, errors --------------------------------------------------------------------------
 
 
 def test_the_file_has_the_metadata(tmp_path, table):

@@ -101,7 +101,7 @@ def test_skl2onnx_converts_columns_of_several_types(table):
     np.testing.assert_array_equal(out["label"], model.predict(frame))
 
 
-# ---------------------------------------------------------------------------------- ensembles
+# ---- ensembles -----------------------------------------------------------------------------
 
 Q = QuadraticClassifier((), alpha=0.1, max_iter=30)
 SCALED = make_pipeline(StandardScaler(), Q)

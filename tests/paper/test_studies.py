@@ -242,10 +242,8 @@ def test_a_layer_counts_only_if_it_helps_the_linear_network():
     assert fewer_layers.is_equal(found, "reduced")["data", 1].sign == -1
     (claim,) = fewer_layers._claims(found)
     assert claim.verdict is Verdict.HOLDS
-    assert (
-        "a quadratic output, one hidden layer fewer is enough in 1 of 1 (data with 1 hidden "
-        in (claim.ours)
-    )
+    part = "a quadratic output, one hidden layer fewer is enough in 1 of 1 (data with 1 hidden "
+    assert part in claim.ours
     worse = cells(linear=(80, 90, 95, 95), quadratic=(89, 96, 90), reduced=(85, 90, 90))
     assert fewer_layers._claims(worse)[0].verdict is Verdict.CONDITIONALLY  # in one of two rows
     nowhere = cells(linear=(80, 90, 90, 90), quadratic=(89, 90, 90), reduced=(85, 90, 90))
@@ -276,9 +274,8 @@ def test_the_advantage_of_a_quadratic_layer_must_vanish_in_wide_layers():
     ):
         claim = wide_layers._claim(found(gain), separated, True)
         assert claim.verdict is verdict, gain
-    assert "in every run from h = 300, and by the features of the untrained layer at no h" in (
-        claim.ours
-    )
+    part = "in every run from h = 300, and by the features of the untrained layer at no h"
+    assert part in claim.ours
     by_dimension = {key: (count, count) for key, (count, _) in separated.items()}
     claim = wide_layers._claim(found(0.0), by_dimension, True)
     assert claim.verdict is Verdict.CONDITIONALLY  # separable without training

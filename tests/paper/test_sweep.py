@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from quadric.paper.sweep._data import prepare
 from tests.support import warm
 from tests.support.sweep_process import RECIPE, TASKS, images, table
 
-ROOT = Path(__file__).parents[2]
 DATA = images()
 FEW = TASKS[:6]
 QUICK = replace(RECIPE, epochs=(1, 2))

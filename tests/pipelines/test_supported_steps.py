@@ -8,9 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, IncrementalPCA
-from sklearn.feature_selection import (
-    SelectKBest,
-)
+from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -76,7 +74,7 @@ def test_surfaces_are_explained_in_input_units_if_the_step_is_affine(case):
 def test_exported_models_predict_the_same(case, dtype):
     pytest.importorskip("onnxruntime")
     from quadric.onnx import export
-    from tests.onnx.test_export import run
+    from tests.support.onnx_graphs import run
 
     _, model, X = case
     X = (

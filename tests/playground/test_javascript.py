@@ -42,7 +42,7 @@ def checkers(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["types", "format"])
-def test_checkers(checkers, name):
+def test_types_and_format_are_correct(checkers, name):
     tool, *arguments = json.loads((ROOT / "package.json").read_text())["scripts"][name].split()
     result = run(str(checkers / tool), *arguments)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -186,7 +186,7 @@ def test_a_client_that_disconnects_is_ignored(server, capfd):
     assert capfd.readouterr().err == ""
 
 
-# ------------------------------------------------------------------------ the command
+# ---- the command ---------------------------------------------------------------------------
 
 
 def started(*options):
@@ -232,7 +232,7 @@ def test_a_port_in_use_is_reported():
     is_one_line(result, "Choose another with --port")
 
 
-# ------------------------------------------------------------------------ copies
+# ---- copies --------------------------------------------------------------------------------
 
 
 def test_a_copy_is_the_page(tmp_path):
@@ -271,7 +271,7 @@ def test_a_failed_copy_leaves_nothing(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-# ------------------------------------------------------------------------ the page's files
+# ---- the page's files ----------------------------------------------------------------------
 
 
 def test_the_page_is_small_and_loads_nothing_from_elsewhere(server):

@@ -234,7 +234,7 @@ def test_the_pictures_of_the_documentation_are_drawn(name, tmp_path, monkeypatch
     assert (root / "docs" / name).exists()
 
 
-def test_inverted_axes(ax):
+def test_inverted_axes_stay_inverted(ax):
     ax.plot([0, 1], [0, 1])
     ax.invert_yaxis()
     plot_conic(Quadric(np.eye(2), [-1, -1], 0.4), ax)

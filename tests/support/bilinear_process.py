@@ -1,8 +1,6 @@
 """Bilinear MLPs on small images: python -m tests.support.bilinear_process STORE LOG JOBS
 
-It trains the four variants on one data set.
-
-Every run writes a line to LOG when it starts.
+The command trains the four variants on one data set. Every run writes a line to LOG when it starts.
 """
 
 import sys

@@ -281,7 +281,8 @@ def change_tables(path, change, rng):
         connection.execute("PRAGMA synchronous = OFF")
         statement, value = change(connection, rng)
         connection.execute(statement, [value] if "?" in statement else [])
-        connection.execute("VACUUM") if rng.random() < 0.1 else None
+        if rng.random() < 0.1:
+            connection.execute("VACUUM")
     except (sqlite3.Error, TypeError):  # refused by SQLite itself, or bytes have no digest
         pass
     finally:

@@ -40,9 +40,9 @@ def placed(diagonal, w, b, angle, factor, length, shift):
     """The image of a conic under a rotation, a scaling and a shift."""
     cos, sin = np.cos(angle), np.sin(angle)
     turn = length * np.array([[cos, -sin], [sin, cos]]) if angle else np.eye(2) * length
-    placed = Quadric(np.diag(diagonal), w, b).transform(turn, shift)
+    image = Quadric(np.diag(diagonal), w, b).transform(turn, shift)
     # the coefficients alone: the image also knows its source
-    return Quadric(factor * placed.Q, factor * placed.w, factor * placed.b)
+    return Quadric(factor * image.Q, factor * image.w, factor * image.b)
 
 
 def described(conic, points, *, unique=True):

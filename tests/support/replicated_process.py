@@ -123,7 +123,7 @@ def states_are_those_of_the_layers():
     check_same(compiled, plain)
 
 
-def states_of_one_part_are_got_and_set():
+def states_of_one_part_are_read_and_set():
     model, plain = DistributedDataParallel(network(1)), network()
     with warnings.catch_warnings():
         # torch gives a deprecation warning for every model
@@ -188,7 +188,7 @@ CHECKS = [
     gradients_accumulate_without_synchronizing,
     model_may_be_compiled,
     states_are_those_of_the_layers,
-    states_of_one_part_are_got_and_set,
+    states_of_one_part_are_read_and_set,
     frozen_parameters_may_be_left_out,
     checkpoints_are_loaded_in_place,
 ]

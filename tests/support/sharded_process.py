@@ -122,7 +122,7 @@ def sharded_state_dict_is_loaded():
     torch.testing.assert_close(model(batch()), plain(batch()))
 
 
-def whole_state_dict_is_got_and_set():
+def full_state_dict_is_read_and_set():
     plain, other = network(), network(1).state_dict()
     model = sharded(network(1))
     whole = get_model_state_dict(model, options=WHOLE)
@@ -180,7 +180,7 @@ def inputs_may_have_more_dimensions():
     torch.testing.assert_close(model(X[0]), plain(X[0]))
 
 
-def training_goes_on_from_a_checkpoint():
+def training_resumes_from_a_checkpoint():
     X = mine(batch())
     model = sharded(network())
     optimizer = adam(model)
@@ -354,11 +354,11 @@ CHECKS = [
     Q_can_be_assigned,
     state_dict_holds_the_shares_themselves,
     sharded_state_dict_is_loaded,
-    whole_state_dict_is_got_and_set,
+    full_state_dict_is_read_and_set,
     wrong_state_dicts_are_refused,
     training_is_that_of_one_process,
     inputs_may_have_more_dimensions,
-    training_goes_on_from_a_checkpoint,
+    training_resumes_from_a_checkpoint,
     frozen_parameters_may_be_left_out,
     wrapped_layers_keep_their_names,
     parameters_may_be_bfloat16,

@@ -12,9 +12,7 @@ from quadric.datasets._sources import ImageSource
 REAL = dict(COLLECTIONS)
 PARTS = tuple(file.name for file in REAL["mnist"].files)
 SHAPES = ((6, 2, 3), (6,), (4, 2, 3), (4,))
-
 LABELS = PARTS[1]
-
 SPELLINGS = {
     "raw": lambda part: part,
     "gz": lambda part: f"{part}.gz",
@@ -62,11 +60,11 @@ def fill(directory, name="mnist", spelling=lambda part: part):
 
 
 def assert_is(data, name):
-    images_, labels, test_images, test_labels = (
+    images, labels, test_images, test_labels = (
         unpack(CONTENTS[name][part], shape) for part, shape in zip(PARTS, SHAPES, strict=True)
     )
     assert data.name == name
-    assert np.array_equal(data.X_train, images_.reshape(6, 6))
+    assert np.array_equal(data.X_train, images.reshape(6, 6))
     assert np.array_equal(data.y_train, labels)
     assert np.array_equal(data.X_test, test_images.reshape(4, 6))
     assert np.array_equal(data.y_test, test_labels)

@@ -36,10 +36,6 @@ def make_inputs(name, batch=5, seed=1, dtype=torch.float64):
     return tuple(torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
 
 
-def batch_dimension(name):
-    return 1 if name == "rnn" else 0
-
-
 def outputs_of(module, *inputs):
     """Return the outputs as a tuple of tensors."""
     outputs = module(*inputs)

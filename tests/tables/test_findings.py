@@ -50,7 +50,7 @@ def test_decimal_commas(tmp_path):
     assert found(schema_with(tmp_path, {"words": words})) == {}
 
 
-def test_thousands(tmp_path):
+def test_commas_between_thousands(tmp_path):
     prices = ["950", "1,234", "12,500", "1,234,567"] * 30
     schema = schema_with(tmp_path, {"price": prices})
     assert found(schema) == {"thousands": ("price",)}

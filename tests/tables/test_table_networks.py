@@ -76,7 +76,7 @@ def test_one_logistic_neuron(tmp_path):
 
 
 @pytest.mark.parametrize("last", ["identity", "tanh", "relu"])
-def test_numbers(tmp_path, last):
+def test_outputs_without_classes_are_numbers(tmp_path, last):
     found, _ = run(tmp_path, net(2, last))
     assert found.columns == ["output 0", "output 1"]
     np.testing.assert_array_equal(found.to_numpy(), net(2, last).forward(X))
@@ -268,7 +268,7 @@ def test_numbers_that_are_too_large(tmp_path, value):
     refused(tmp_path, net(2, "softmax", dtype="float32"), part, table=table)
 
 
-def test_in_python(tmp_path):
+def test_a_table_network_predicts_in_python(tmp_path):
     source = open_table(write(tmp_path / "table.csv"))
     model = TableNetwork(net(2, "softmax"), {}, source)
     done = predict(model, model.schema, source, tmp_path / "out.csv")

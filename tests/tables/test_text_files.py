@@ -55,7 +55,7 @@ def write_zstd(path, text):
     return path
 
 
-def test_zstandard(tmp_path, monkeypatch):
+def test_a_file_compressed_with_zstandard_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("quadric.tables._text_blocks.LINES_AT_ONCE", 7)
     path = write_zstd(tmp_path / "a.csv.zst", TEXT)
     assert rows_of(path) == ROWS

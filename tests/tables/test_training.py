@@ -42,7 +42,7 @@ def test_held_out_rows_are_not_used(iris):
 
 
 @pytest.mark.slow
-def test_regression(iris):
+def test_regression_beats_the_mean(iris):
     trained = train(open_table(iris), ColumnOptions("petal_width"), Settings(cv=5))
     scores = trained.report.scores
     assert scores["this model"] > 0.9

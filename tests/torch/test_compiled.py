@@ -231,7 +231,7 @@ def test_large_values_match_einsum():
     torch.testing.assert_close(z, torch.full((8, 2), 3.24e38), rtol=1e-5, atol=0)
 
 
-# -- tracers and transforms, which cannot see into the loops -----------------------------------
+# ---- tracers and transforms, which cannot see into the loops -------------------------------
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch.jit: shapes become constants
@@ -389,7 +389,7 @@ def test_saved_tensors_that_are_unpacked_with_the_other_sign():
     assert_close(torch.autograd.grad(z, (x, P), dz), wanted)
 
 
-# -- numba and its cache ----------------------------------------------------------------------
+# ---- numba and its cache -------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def tensors(*shapes, seed=0, dtype=torch.float64):
     return [torch.randn(s, generator=generator, dtype=dtype).requires_grad_() for s in shapes]
 
 
-# -- the operator -----------------------------------------------------------------------------
+# ---- the operator --------------------------------------------------------------------------
 
 
 def on_diagonal(n):
@@ -128,7 +128,7 @@ def test_only_x_and_packed_are_saved_for_backward(way):
     assert saved == [x.data_ptr(), P.data_ptr()]
 
 
-# -- the layout -------------------------------------------------------------------------------
+# ---- the layout ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300])
@@ -153,7 +153,7 @@ def test_packed_rows_must_be_a_triangle():
         functional.unpack(torch.zeros(5, 1))
 
 
-# -- the modules ------------------------------------------------------------------------------
+# ---- the modules ---------------------------------------------------------------------------
 
 MODULES = {
     "quadratic": lambda **f: Quadratic(5, 3, **f),
@@ -321,7 +321,7 @@ def test_the_representation_shows_sizes_and_options():
     assert repr(Reduced(4, 2, bias=False)) == "Reduced(in_features=4, out_features=2, bias=False)"
 
 
-# -- initial values ---------------------------------------------------------------------------
+# ---- initial values ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("init", ["glorot", "normal", "identity", "relinear"])
@@ -364,7 +364,7 @@ def test_initial_values_follow_the_generator():
     assert torch.equal(Quadratic(6, 2).packed, one.packed)
 
 
-# -- torch's tools ------------------------------------------------------------------------------
+# ---- torch's tools -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -508,7 +508,7 @@ def test_peak_memory_is_below_that_of_einsum(shape):
     assert 0 < ours <= theirs
 
 
-# -- errors -----------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layer", [Quadratic(4, 2), Reduced(4, 2)])

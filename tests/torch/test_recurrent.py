@@ -200,9 +200,9 @@ def test_dropout_matches_torch_exactly(kind):
         results.append(rnn(x))
     assert_same(*results)
     assert_same(ours.eval()(x), theirs.eval()(x))
-    silent = results[0][1]
-    assert not torch.allclose(ours(x)[1], silent)  # it had an effect, but not on the first layer
-    torch.testing.assert_close(ours(x)[1][:2], silent[:2], rtol=0, atol=1e-12)
+    dropped = results[0][1]
+    assert not torch.allclose(ours(x)[1], dropped)  # it had an effect, but not on the first layer
+    torch.testing.assert_close(ours(x)[1][:2], dropped[:2], rtol=0, atol=1e-12)
 
 
 def by_hand(cell, steps, h):

@@ -51,7 +51,7 @@ def assert_different_function(ours, theirs, x):
     assert not torch.allclose(ours(x), theirs(x), rtol=1e-3)
 
 
-# -- names, shapes, memory ---------------------------------------------------------------------
+# ---- names, shapes, memory -----------------------------------------------------------------
 
 
 def test_entries_are_the_parameters_in_name_shape_and_memory(model):
@@ -113,7 +113,7 @@ def test_all_rows_at_300_inputs_are_the_row_major_triangle():
     assert torch.equal(layer.Q[0, i, j].long(), i * 300 - i * (i - 1) // 2 + (j - i))
 
 
-# -- loading -----------------------------------------------------------------------------------
+# ---- loading -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("assign", [False, True])
@@ -146,7 +146,7 @@ def test_safetensors_round_trip(model, x, tmp_path):
     assert_same_function(model, other, x)
 
 
-# -- changing the state_dict's tensors in place --------------------------------------------------
+# ---- changing the state_dict's tensors in place --------------------------------------------
 
 
 def test_copying_into_the_state_dict_changes_the_model(model, x):
@@ -191,7 +191,7 @@ def test_distributed_checkpoint_loads_in_place(model, x, tmp_path):
     assert_same_function(model, other, x)
 
 
-# -- functional calls --------------------------------------------------------------------------
+# ---- functional calls ----------------------------------------------------------------------
 
 
 def test_functional_call_of_the_state_dict(model, x):
@@ -210,7 +210,7 @@ def test_gradients_by_the_state_dict(model, x):
         torch.testing.assert_close(gradients[name], parameter.grad)
 
 
-# -- pruning and parametrizations ----------------------------------------------------------------
+# ---- pruning and parametrizations ----------------------------------------------------------
 
 
 def test_pruned_model_is_saved_and_loaded(model, x):
@@ -282,7 +282,7 @@ def test_parametrized_model_is_saved_and_loaded(model, x, wrap):
     torch.testing.assert_close(model(x), other(x))
 
 
-# -- export --------------------------------------------------------------------------------------
+# ---- export --------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -308,7 +308,7 @@ def test_gradients_of_an_exported_model_reach_packed(n, strict):
         torch.testing.assert_close(found[name], wanted)
 
 
-# -- Hugging Face ----------------------------------------------------------------------------------
+# ---- Hugging Face --------------------------------------------------------------------------
 
 
 def test_transformers_from_pretrained_keeps_the_numbers(x, tmp_path):

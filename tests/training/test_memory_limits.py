@@ -72,7 +72,6 @@ def test_classes_count_toward_the_limit(limit):
     with pytest.raises(MemoryLimitError, match="predictions for 20,000 samples, 40,000 bytes each"):
         small.predict_proba(X)
     assert small.predict(X).shape == (20_000,)  # predictions without probabilities are small
-    limit(None)
 
 
 def test_the_error_has_attributes_and_can_be_pickled(limit):

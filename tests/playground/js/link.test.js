@@ -47,7 +47,7 @@ test("points survive exactly, with any names", () => {
 	assert.deepEqual(fromHash(hash), { settings, problems: [] });
 });
 
-test("too many points are left out, and the opened link says so", () => {
+test("too many points are left out, and opening the link reports it", () => {
 	const points = { ...POINTS, X: new Float64Array(2002), classes: new Int32Array(1001) };
 	const { hash, complete } = toHash({ ...DEFAULTS, data: "csv", points });
 	assert.equal(complete, false);

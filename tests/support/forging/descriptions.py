@@ -1,10 +1,10 @@
-"""Mutations of a description, which can be any tree of JSON, independent of the format.
+"""Mutations of a description, which can be any tree of JSON.
 
 A mutation takes the description, the tensors, a random generator and the description and tensors of
 another file. It changes the first two in place and returns a description of the change, or None if
-it does not apply. It does not depend on the format, and only assumes that a string that is the name
-of a tensor refers to this tensor, that lists of equal length belong together, and that integers are
-sizes or indices.
+it does not apply. It does not depend on the format of the file. It only assumes that a string that
+is the name of a tensor refers to this tensor, that lists of equal length belong together, and that
+integers are sizes or indices.
 """
 
 import contextlib

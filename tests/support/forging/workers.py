@@ -91,7 +91,7 @@ def _death(at, status, trace):
     return {**at, "uses": [], "told": [], "memory": 0.0, "failures": [failure]}
 
 
-# ---- in a worker ----
+# ---- in a worker ---------------------------------------------------------------------------
 
 
 def _work(seeds, originals, directory, stream):
@@ -197,7 +197,7 @@ def _alike(text):
     return re.sub(r"'[^']*'|\"[^\"]*\"|\[.*\]", "Q", text)[:90]
 
 
-# ---- before any file ----
+# ---- before any file -----------------------------------------------------------------------
 
 
 def warm_up(originals):
