@@ -10,7 +10,7 @@ import pytest
 import quadric
 from quadric.tables import Schema
 from quadric.tables._linear_baseline import LinearBaseline
-from tests.support.commands import NAMES, command, is_one_line, write_iris
+from tests.support.commands import NAMES, assert_error, command, write_iris
 
 
 @pytest.fixture(scope="module")
@@ -104,15 +104,15 @@ def test_rows_that_cannot_be_scored_are_reported(split, tmp_path):
 
 def test_tables_that_cannot_be_scored(split, tmp_path):
     model = split / "train.quadric"
-    is_one_line(command("evaluate", model, split / "inputs.csv"), "lacks the target 'species'")
-    is_one_line(
+    assert_error(command("evaluate", model, split / "inputs.csv"), "lacks the target 'species'")
+    assert_error(
         command("train", "train.csv", "-t", "species", "--test", "inputs.csv", cwd=split),
         "lacks the target 'species'",
     )
     (tmp_path / "a.csv").write_text("\n".join([",".join([*NAMES, "species"]), "1,2,3,4,tulip"]))
-    is_one_line(command("evaluate", model, tmp_path / "a.csv"), "no row of")
+    assert_error(command("evaluate", model, tmp_path / "a.csv"), "no row of")
     (tmp_path / "b.csv").write_text("sepal_width,species\n1,setosa\n")
-    is_one_line(command("evaluate", model, tmp_path / "b.csv"), "lacks the columns")
+    assert_error(command("evaluate", model, tmp_path / "b.csv"), "lacks the columns")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_regression_scores(tmp_path):
     assert found["scores"]["MAE"]["value"] == pytest.approx(trained["mean_absolute_error"])
     assert found["scores"]["R²"]["baselines"] == pytest.approx(score["baselines"])
     pl.read_csv(test).with_columns(y=pl.lit("high")).write_csv(tmp_path / "text.csv")
-    is_one_line(command("evaluate", model, tmp_path / "text.csv"), "row 1 contains 'high'")
+    assert_error(command("evaluate", model, tmp_path / "text.csv"), "row 1 contains 'high'")
 
 
 def rare_class(path, n=400, rare=12, seed=0):
@@ -186,7 +186,7 @@ def test_solver_options_reach_the_estimator(split, tmp_path):
     assert command("train", split / "train.csv", "-t", "species", *options).returncode == 0
     model = quadric.load(tmp_path / "m")[-1]
     assert (model.alpha, model.max_iter) == (0.5, 7)
-    is_one_line(
+    assert_error(
         command("train", regression(tmp_path / "r.csv"), "-t", "y", "--class-weight", "balanced"),
         "--class-weight needs a classifier",
     )

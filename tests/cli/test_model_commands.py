@@ -12,14 +12,7 @@ from sklearn.datasets import load_digits
 import quadric
 from quadric import Network, model_file
 from quadric.reference import _counts as counts
-from tests.support.commands import NAMES, command, is_one_line, write_iris
-
-
-def _frame(path):
-    import polars as pl
-
-    frame = pl.read_csv(path)
-    return frame.select(NAMES), frame["species"].to_numpy()
+from tests.support.commands import NAMES, assert_error, command, read_iris, write_iris
 
 
 @pytest.mark.slow
@@ -34,7 +27,7 @@ def test_predict_matches_columns_by_name(place, tmp_path):
     assert result.stdout == "Predictions: out.csv (150 rows)\n"
     assert "Columns that the model does not use: 'more'." in result.stderr
     found = np.genfromtxt(tmp_path / "out.csv", delimiter=",", skip_header=1)[:, 1:]
-    X, _ = _frame(place / "iris.csv")
+    X, _ = read_iris(place / "iris.csv")
     assert np.allclose(found, quadric.load(place / "iris.quadric").predict_proba(X), atol=1e-12)
     assert (tmp_path / "out.csv").stat().st_mode & 0o777 == 0o644
 
@@ -59,15 +52,15 @@ def test_predict_into_a_closed_pipe(place):
 def test_predict_with_a_table_that_does_not_fit(place, tmp_path):
     write_iris(tmp_path / "two.csv", NAMES[2:])
     result = command("predict", place / "iris.quadric", "two.csv", "-o", "o.csv", cwd=tmp_path)
-    is_one_line(result, "the table lacks the columns 'sepal_length', 'sepal_width'")
+    assert_error(result, "the table lacks the columns 'sepal_length', 'sepal_width'")
     assert not (tmp_path / "o.csv").exists()
     fitted = quadric.QuadraticLogisticRegression().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
     model_file.save(fitted, tmp_path / "net")
-    is_one_line(
+    assert_error(
         command("predict", tmp_path / "net", tmp_path / "two.csv"), "it was fitted to an array"
     )
-    is_one_line(command("predict", tmp_path / "two.csv", tmp_path / "two.csv"), "two.csv")
-    is_one_line(command("predict", tmp_path / "none", tmp_path / "two.csv"), "none: No such file")
+    assert_error(command("predict", tmp_path / "two.csv", tmp_path / "two.csv"), "two.csv")
+    assert_error(command("predict", tmp_path / "none", tmp_path / "two.csv"), "none: No such file")
 
 
 def test_explain_in_the_users_units(place):
@@ -81,7 +74,7 @@ def test_explain_in_the_users_units(place):
     assert len(found["boundaries"]) == 3
     assert all(len(item["terms"]) == item["n_terms"] for item in found["classes"])
     assert "lists all" not in command("explain", place / "iris.quadric", "--all").stdout
-    is_one_line(command("explain", place / "iris.csv"), "iris.csv")
+    assert_error(command("explain", place / "iris.csv"), "iris.csv")
 
 
 def test_explain_by_permutation(place):
@@ -89,7 +82,7 @@ def test_explain_by_permutation(place):
     assert "Drop of the accuracy if an input is shuffled (150 rows)" in result.stdout
     found = command("explain", "iris.quadric", "iris.csv", "--permutation", "--json", cwd=place)
     assert json.loads(found.stdout)["permutation"][0]["name"].startswith("petal")
-    is_one_line(
+    assert_error(
         command("explain", place / "iris.quadric", "--permutation"), "a table with the target"
     )
 
@@ -139,19 +132,19 @@ def test_plot_draws_boundaries_and_refuses_wrong_options(place, tmp_path):
     assert command("plot", *arguments, "-o", with_points).returncode == 0
     assert with_points.read_text().startswith("<?xml")
     for wrong in ("rose,tulip", "setosa"):
-        is_one_line(
+        assert_error(
             command("plot", place / "iris.quadric", "--classes", wrong, "-o", with_points),
             "--classes takes two or more of the model's classes, setosa, versicolor, virginica",
         )
-    is_one_line(
+    assert_error(
         command("plot", place / "iris.quadric", "--inputs", "a,b", cwd=tmp_path), "must be two of"
     )
-    is_one_line(
+    assert_error(
         command("plot", place / "iris.quadric", "--what", "residuals", cwd=tmp_path),
         "does not suit a classifier. Use boundaries, dependence, calibration, confusion, spectrum, "
         "similarity, truncation.",
     )
-    is_one_line(
+    assert_error(
         command("plot", place / "iris.quadric", "--what", "confusion", cwd=tmp_path),
         "needs a table with the target",
     )
@@ -178,7 +171,7 @@ def test_plots_of_hidden_layers_and_regressors(place, tmp_path):
     for what in ([], ["--what", "residuals"]):
         result = command("plot", model, place / "iris.csv", *what, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
-    is_one_line(
+    assert_error(
         command("plot", model, place / "iris.csv", "--what", "boundaries", cwd=tmp_path),
         "does not suit a regressor. Use surface, dependence, residuals, spectrum, truncation.",
     )
@@ -198,7 +191,7 @@ def test_plot_shows_eigenvectors_as_images(tmp_path):
     assert "'p0' is not used" in result.stdout + result.stderr  # constant pixels are not inputs
     result = command("plot", model, "--image-shape", "8x8", "-o", tmp_path / "a.png")
     assert result.returncode == 0, result.stderr
-    is_one_line(
+    assert_error(
         command("plot", model, "--image-shape", "7x8", "-o", tmp_path / "a.png"), "pixels in all"
     )
     assert command("plot", model, "--image-shape", "x", "-o", tmp_path / "a.png").returncode == 2
@@ -220,7 +213,7 @@ def test_info_describes_a_model(place, tmp_path):
     model_file.save(Network.create(2, [("reduced", 1, "logistic")], rng=0), tmp_path / "net")
     found = json.loads(command("info", tmp_path / "net", "--json").stdout)
     assert (found["kind"], found["parameters"]) == ("Network", 6)
-    is_one_line(command("info", place / "iris.csv"), "iris.csv")
+    assert_error(command("info", place / "iris.csv"), "iris.csv")
 
 
 def test_export_writes_a_graph_or_reports_the_missing_extra(place, tmp_path, monkeypatch):

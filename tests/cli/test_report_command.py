@@ -15,7 +15,7 @@ import pytest
 from quadric.cli._model_loading import open_model
 from quadric.report._content import usage
 from quadric.tables import TableFormat, open_table
-from tests.support.commands import command, is_one_line
+from tests.support.commands import assert_error, command
 
 pytestmark = pytest.mark.slow
 
@@ -171,4 +171,4 @@ def test_a_regressor_with_odd_names(tmp_path):
 
 def test_an_output_that_is_an_input_is_refused(place):
     model = place / "iris.quadric"
-    is_one_line(command("report", model, place / "iris.csv", "-o", model), "would be overwritten")
+    assert_error(command("report", model, place / "iris.csv", "-o", model), "would be overwritten")

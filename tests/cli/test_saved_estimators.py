@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import quadric
 from quadric import QuadraticLogisticRegression, QuadraticRegressor
-from tests.support.commands import NAMES, command, is_one_line, write_iris
+from tests.support.commands import NAMES, assert_error, command, write_iris
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_boolean_classes(directory, tmp_path):
     result = command("evaluate", model, tmp_path / "a.csv", "-t", "is setosa", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["confusion"] == [[100, 0], [0, 50]]
-    is_one_line(command("evaluate", model, tmp_path / "a.csv"), "lacks the target 'class'")
+    assert_error(command("evaluate", model, tmp_path / "a.csv"), "lacks the target 'class'")
 
 
 def test_text_columns_are_categories(directory, tmp_path):
@@ -101,4 +101,4 @@ def test_text_columns_are_categories(directory, tmp_path):
 
 def test_a_model_of_an_array_has_no_column_names(directory):
     result = command("predict", directory / "array.quadric", directory / "iris.csv")
-    is_one_line(result, "it was fitted to an array. Fit it to a pandas or Polars DataFrame")
+    assert_error(result, "it was fitted to an array. Fit it to a pandas or Polars DataFrame")

@@ -7,7 +7,7 @@ import pytest
 
 import quadric
 from quadric.explain import spectrum
-from tests.support.commands import NAMES, command, is_one_line
+from tests.support.commands import NAMES, assert_error, command
 
 
 @pytest.mark.slow
@@ -43,7 +43,7 @@ def test_plots_of_spectra(place, tmp_path, what):
     assert result.stdout == f"Picture: iris-{what}.png\n", result.stderr
     assert (tmp_path / f"iris-{what}.png").stat().st_size > 10_000
     if what == "truncation":
-        is_one_line(
+        assert_error(
             command("plot", place / "iris.quadric", "--what", what, cwd=tmp_path),
             "needs a table with the target",
         )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.support.commands import NAMES, command, is_one_line, write_iris
+from tests.support.commands import NAMES, assert_error, command, write_iris
 
 
 def with_stdin(path, *arguments, cwd):
@@ -83,7 +83,9 @@ def test_train_with_decimal_commas(place, tmp_path, stream):
     assert finding["sentence"] == found["notes"][0]
     assert finding["sentence"] in found["remarks"]
     arguments = ["predict", place / "iris.quadric", table]
-    is_one_line(command(*arguments), "contains '5,1'. If commas are decimal marks, use --decimal ,")
+    assert_error(
+        command(*arguments), "contains '5,1'. If commas are decimal marks, use --decimal ,"
+    )
 
 
 @pytest.mark.slow
@@ -122,7 +124,7 @@ def test_several_names_in_one_option(place, tmp_path):
     options = ["--drop", "sepal_length,sepal_width", "-o", tmp_path / "m", "--json"]
     found = json.loads(command("train", place / "iris.csv", "-t", "species", *options).stdout)
     assert [column["name"] for column in found["columns"]] == NAMES[2:]
-    is_one_line(
+    assert_error(
         command(
             "train", place / "iris.csv", "-t", "species", "--drop", "a,b", "-o", tmp_path / "m"
         ),
@@ -131,8 +133,10 @@ def test_several_names_in_one_option(place, tmp_path):
 
 
 def test_a_directory_without_a_table(tmp_path):
-    is_one_line(command("train", ".", "-t", "y", cwd=tmp_path), "a directory without Parquet files")
-    is_one_line(command("train", "*.csv", "-t", "y", cwd=tmp_path), "no file matches *.csv")
+    assert_error(
+        command("train", ".", "-t", "y", cwd=tmp_path), "a directory without Parquet files"
+    )
+    assert_error(command("train", "*.csv", "-t", "y", cwd=tmp_path), "no file matches *.csv")
 
 
 @pytest.mark.slow
@@ -181,10 +185,10 @@ def test_predict_keeps_columns(place, tmp_path):
     assert len(said) == 151
     assert "does not use" not in result.stderr
     arguments = ["predict", place / "iris.quadric", tmp_path / "a.csv"]
-    is_one_line(
+    assert_error(
         command(*arguments, "--keep", "species"), "the same name as a column of predictions"
     )
-    is_one_line(command(*arguments, "--keep", "key"), "there is no column 'key'")
+    assert_error(command(*arguments, "--keep", "key"), "there is no column 'key'")
 
 
 def test_predict_scores_a_table_with_the_target(place, tmp_path):

@@ -15,7 +15,7 @@ import pytest
 
 import quadric
 from tests.support import warm
-from tests.support.commands import NAMES, command, is_one_line, process, write_iris
+from tests.support.commands import assert_error, command, process, read_iris, write_iris
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -50,14 +50,7 @@ def test_train_reports_scores(place):
     assert "0.333" in said
     assert "38 held-out rows" in said or "36 held-out rows" in said
     model = quadric.load(place / "iris.quadric")
-    assert model.score(*_frame(place / "iris.csv")) > 0.9
-
-
-def _frame(path):
-    import polars as pl
-
-    frame = pl.read_csv(path)
-    return frame.select(NAMES), frame["species"].to_numpy()
+    assert model.score(*read_iris(place / "iris.csv")) > 0.9
 
 
 @pytest.mark.slow
@@ -104,21 +97,21 @@ def test_unused_columns_and_imputed_values_are_reported(tmp_path):
 
 def test_user_errors_print_one_line(place, tmp_path, monkeypatch):
     data = place / "iris.csv"
-    is_one_line(command("train", "none.csv", "-t", "y", cwd=tmp_path), "none.csv: No such file")
-    is_one_line(command("train", data, "-t", "y", "-o", tmp_path / "a"), "there is no column 'y'")
-    is_one_line(command("train", data, "-t", "species", "-o", tmp_path), "is a directory")
-    is_one_line(
+    assert_error(command("train", "none.csv", "-t", "y", cwd=tmp_path), "none.csv: No such file")
+    assert_error(command("train", data, "-t", "y", "-o", tmp_path / "a"), "there is no column 'y'")
+    assert_error(command("train", data, "-t", "species", "-o", tmp_path), "is a directory")
+    assert_error(
         command("train", data, "-t", "species", "-o", tmp_path / "no" / "a"),
         "there is no directory",
     )
-    is_one_line(
+    assert_error(
         command("train", data, "-t", "species", "--cv", "60", "-o", tmp_path / "a"),
         "--cv 60 needs at least 60 rows of every class; 'setosa' has 50.",
     )
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # even for root
     assert command("train", data, "-t", "y", "-o", tmp_path / "a").returncode == 1
     monkeypatch.undo()
-    is_one_line(command("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")
+    assert_error(command("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")
     assert not (tmp_path / "a").exists()
 
 
@@ -170,7 +163,7 @@ def test_an_existing_model_file_survives_a_failure(place, tmp_path):
     precious.write_text("precious")
 
     result = process("train", "iris.csv", "-t", "species", cwd=tmp_path, limit=small_disk)
-    is_one_line(result, "cannot save the model: File too large")
+    assert_error(result, "cannot save the model: File too large")
     assert precious.read_text() == "precious"
     write_iris(tmp_path / "many.csv", rows=np.arange(6000) % 150)
     (tmp_path / "out.csv").write_text("precious")
@@ -184,7 +177,7 @@ def test_an_existing_model_file_survives_a_failure(place, tmp_path):
         cwd=tmp_path,
         limit=small_disk,
     )
-    is_one_line(result, "File too large")
+    assert_error(result, "File too large")
     assert (tmp_path / "out.csv").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "iris.csv",
@@ -201,7 +194,7 @@ def test_a_full_disk_in_streaming(place, tmp_path):
     result = process(
         "train", "iris.csv", "-t", "species", "--stream", cwd=tmp_path, limit=small_disk
     )
-    is_one_line(result, "File too large")
+    assert_error(result, "File too large")
     assert [path.name for path in tmp_path.iterdir()] == ["iris.csv"]
 
 
@@ -214,7 +207,7 @@ def test_an_unwritable_output_is_reported_before_any_work(place, tmp_path, monke
         ["plot", place / "iris.quadric", "-o", tmp_path / "a.png"],
         ["export", place / "iris.quadric", tmp_path / "a.onnx"],
     ):
-        is_one_line(command(*arguments), "permission denied")
+        assert_error(command(*arguments), "permission denied")
 
 
 @pytest.mark.slow
@@ -242,7 +235,7 @@ def test_a_read_only_directory(place, tmp_path):
     closed.mkdir()
     closed.chmod(0o500)
     result = command("train", place / "iris.csv", "-t", "species", "-o", closed / "a", cwd=tmp_path)
-    is_one_line(result, "permission denied")
+    assert_error(result, "permission denied")
 
 
 def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
@@ -256,7 +249,7 @@ def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
         ("predict", model, table, "-o", model),
         ("export", model, model),
     ):
-        is_one_line(command(*arguments), "would be overwritten")
+        assert_error(command(*arguments), "would be overwritten")
     assert (model.read_bytes(), table.read_bytes()) == before
 
 

@@ -23,6 +23,7 @@ from quadric.paper.sweep import Store, StudyTask
 from tests.support import warm
 from tests.support.bilinear_process import SMALL, context, images
 from tests.support.commands import command
+from tests.support.run_logs import lines
 
 torch = pytest.importorskip("torch")
 
@@ -33,12 +34,6 @@ def small(monkeypatch):
     for name, value in SMALL.items():
         monkeypatch.setitem(reproduction.SETTINGS, name, value)
     monkeypatch.setattr(reproduction, "WIDTH", 16)
-
-
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "runs.sqlite") as opened:
-        yield opened
 
 
 def train(data, variant="none", seed=0, **settings):
@@ -273,10 +268,6 @@ def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, smal
         resumed = reproduction.run(context(opened, fashion=None))
     assert resumed.tables == reproduction.run(context(store, fashion=None)).tables
     assert len(list((path.parent / "bilinear").iterdir())) == 4  # the models of both processes
-
-
-def lines(log):
-    return log.read_text().splitlines() if log.exists() else []
 
 
 @pytest.mark.slow

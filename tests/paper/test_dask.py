@@ -31,12 +31,6 @@ DATA = images()
 FEW, HALF = TASKS[:6], TASKS[::2]
 
 
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "runs.sqlite") as opened:
-        yield opened
-
-
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The table of TASKS, computed on this machine."""

@@ -23,13 +23,8 @@ from quadric.paper.studies._tables import TABLES, split
 from quadric.paper.sweep import RECIPES, Store, StudyTask, run_sweep
 from tests.support import warm
 from tests.support.commands import command
+from tests.support.run_logs import lines
 from tests.support.study_process import TASKS, fails, study, table, train
-
-
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "runs.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +104,6 @@ def test_a_killed_study_resumes_without_repeating_a_run(tmp_path, expected, jobs
         assert not left  # no process stays behind
     assert attempt == 2
     assert table(kept.values()) == expected
-
-
-def lines(log):
-    return log.read_text().splitlines() if log.exists() else []
 
 
 @pytest.mark.slow

@@ -25,17 +25,12 @@ from quadric.paper.sweep import _runner as runner
 from quadric.paper.sweep import _task as task_module
 from quadric.paper.sweep._data import prepare
 from tests.support import warm
+from tests.support.run_logs import lines
 from tests.support.sweep_process import RECIPE, TASKS, images, table
 
 DATA = images()
 FEW = TASKS[:6]
 QUICK = replace(RECIPE, epochs=(1, 2))
-
-
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "runs.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -461,10 +456,6 @@ def finish(process, timeout=120):
     finally:
         process.kill()
         process.wait()
-
-
-def lines(log):
-    return log.read_text().splitlines() if log.exists() else []
 
 
 def wait_for_lines(process, log, count, timeout=60):

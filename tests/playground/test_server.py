@@ -18,7 +18,7 @@ import quadric.playground._page
 from quadric.playground import copy_page, page_directory, serve
 from quadric.playground._page import page_files
 from quadric.playground._server import PageServer
-from tests.support.commands import command, is_one_line
+from tests.support.commands import assert_error, command
 
 
 @contextmanager
@@ -229,7 +229,7 @@ def test_the_browser_is_opened(monkeypatch):
 def test_a_port_in_use_is_reported():
     with PageServer() as server:
         result = command("playground", "--no-browser", "--port", server.server_port)
-    is_one_line(result, "Choose another with --port")
+    assert_error(result, "Choose another with --port")
 
 
 # ---- copies --------------------------------------------------------------------------------
@@ -255,8 +255,8 @@ def test_a_copy_never_replaces_anything(tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to("missing")
     for name in ("full", "file", "link"):
-        is_one_line(command("playground", "--copy-to", tmp_path / name), "not an empty directory")
-    is_one_line(command("playground", "--copy-to", tmp_path / "missing" / "new"), "No such file")
+        assert_error(command("playground", "--copy-to", tmp_path / name), "not an empty directory")
+    assert_error(command("playground", "--copy-to", tmp_path / "missing" / "new"), "No such file")
     assert sorted(os.listdir(tmp_path)) == ["file", "full", "link"]
     assert os.listdir(full) == ["own.txt"]
 

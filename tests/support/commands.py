@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 
+import polars as pl
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
@@ -21,6 +22,12 @@ def write_iris(path, names=NAMES, rows=slice(None), target="species"):
     return path
 
 
+def read_iris(path):
+    """Return the inputs and the labels of a file that `write_iris` wrote."""
+    frame = pl.read_csv(path)
+    return frame.select(NAMES), frame["species"].to_numpy()
+
+
 def command(*arguments, cwd="."):
     """Run a command in this process."""
     with contextlib.chdir(cwd):
@@ -33,7 +40,8 @@ def process(*arguments, **options):
     return warm.run(["-m", "quadric", *arguments], **options)
 
 
-def is_one_line(result, part):
+def assert_error(result, part):
+    """Check that a command failed with a one-line error that contains this part."""
     assert result.returncode == 1, result.stderr
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1

@@ -15,7 +15,7 @@ from quadric.model_file import _safetensors as container
 from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
 from quadric.tables.streaming._checkpoint import FORM
 from tests.support import damaged_checkpoints
-from tests.support.commands import command, is_one_line
+from tests.support.commands import assert_error, command
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def test_files_that_are_not_checkpoints_stay_unchanged(place, make, resume, no_h
     make(path)
     before = files_in(place)
     result = train(place, *resume)
-    is_one_line(result, "Move it, or choose another output with -o.")
+    assert_error(result, "Move it, or choose another output with -o.")
     assert "a.quadric.checkpoint " in result.stderr
     assert files_in(place) == before
 

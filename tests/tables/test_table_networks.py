@@ -10,7 +10,7 @@ import quadric
 from quadric import Network
 from quadric.errors import TableError
 from quadric.tables import TableNetwork, open_table, predict
-from tests.support.commands import command, is_one_line
+from tests.support.commands import assert_error, command
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 NAMES = ["a", "b", "c"]
@@ -42,7 +42,7 @@ def refused(tmp_path, network, part, *options, extra=None, table=None):
     quadric.save(network, tmp_path / "net.quadric", extra=extra)
     table = write(tmp_path / "table.csv") if table is None else table
     result = command("predict", tmp_path / "net.quadric", table, "-o", tmp_path / "no", *options)
-    is_one_line(result, part)
+    assert_error(result, part)
     assert not (tmp_path / "no").exists()
 
 
