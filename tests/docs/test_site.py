@@ -4,22 +4,18 @@
 draft, in which notebooks and gallery scripts are not run.
 """
 
-import functools
-import http.server
 import os
-import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from tests.docs.test_hooks import public_names
+from tests.support.browser import chromium, static_files
 from tests.support.site_check import Page, faults
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGES = (
     "",
     "tour/",
@@ -74,32 +70,16 @@ def test_formulas_are_mathml_and_no_latex_remains(site):
         assert 'class="arithmatex"' not in path.read_text(encoding="utf-8"), path
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture(scope="module")
 def url(site):
-    handler = functools.partial(QuietHandler, directory=site)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with static_files(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def browser():
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

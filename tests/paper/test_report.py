@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -12,8 +11,7 @@ from matplotlib.figure import Figure
 from quadric.paper.claims import COLUMNS, Claim, Verdict, judge, read_rows, statements
 from quadric.paper.experiments._experiment import Outcome, Table
 from quadric.paper.report import about_this_run, write_report
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+from tests.support.browser import CHROMIUM
 
 
 @pytest.fixture

@@ -1,35 +1,21 @@
 """The page in a real browser. Without Chromium or Playwright the tests are skipped."""
 
-import shutil
-import threading
-
 import pytest
 
 from quadric.playground._server import PageServer
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+from tests.support.browser import chromium, serving
 
 
 @pytest.fixture(scope="module")
 def url():
-    server = PageServer()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.url
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(PageServer()) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")
 def browser():
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import pytest
@@ -18,24 +17,13 @@ import quadric.playground._page
 from quadric.playground import copy_page, page_directory, serve
 from quadric.playground._page import page_files
 from quadric.playground._server import PageServer
+from tests.support.browser import serving
 from tests.support.commands import assert_error, command
-
-
-@contextmanager
-def running(folder=None):
-    with PageServer(directory=folder) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture(scope="module")
 def server():
-    with running() as server:
+    with serving(PageServer()) as server:
         yield server
 
 
@@ -171,7 +159,7 @@ def test_links_out_of_the_folder_are_not_served(tmp_path):
     (folder / "broken.js").symlink_to("missing.js")
     (folder / "folder.js").mkdir()
     (folder / "notes.txt").write_text("not part of the page")
-    with running(folder) as server:
+    with serving(PageServer(directory=folder)) as server:
         assert set(server.files) == {"/", "/index.html"}
         assert ask(server, "/out.js").status == 404
 

@@ -1,24 +1,16 @@
 """A copy of the page on a static web host: in a subfolder, and in an iframe of another page."""
 
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
 
 from quadric import Network, save
 from quadric.playground import copy_page
+from tests.support.browser import static_files
 
 pytestmark = pytest.mark.slow
 
 PATH = "some/path/playground/"
 HOST = """<!doctype html><title>Home</title><link rel="icon" href="data:,">
 <iframe src="{path}index.html" title="Playground" width="{width}" height="800"></iframe>"""
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        """Print nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +21,8 @@ def site(tmp_path_factory):
     copy_page(folder / PATH)
     for width in (375, 700):
         (folder / f"{width}.html").write_text(HOST.format(path=PATH, width=width))
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+    with static_files(folder) as address:
+        yield address
 
 
 @pytest.mark.parametrize("width", [375, 700])
