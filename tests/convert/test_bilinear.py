@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadric.convert import fold_bilinear
-from tests.convert.test_fold import largest_error
+from tests.support.folding import largest_error
 
 PARTS = ("W", "V", "out", "embed", "head")
 

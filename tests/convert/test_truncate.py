@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from quadric import Network, QuadraticLogisticRegression, QuadraticRegressor, datasets
 from quadric.convert import fold, truncate, truncation_scores
 from quadric.core import Linear, Quadratic, Reduced
-from tests.convert.test_fold import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
+from tests.support.folding import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
 
 DIGITS = datasets.digits()
 X, Y = DIGITS.X_train / 16, DIGITS.y_train

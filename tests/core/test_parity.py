@@ -1,40 +1,10 @@
 """Layers and compiled loop agree with the parity fixture that `quadric.reference` generates."""
 
-import json
-
 import numpy as np
 import pytest
 
-from quadric import Network
-from quadric.model_file._tensors import from_tensors, to_tensors
-from tests.support.make_parity_fixture import PATH, make
-
-CASES = json.loads(PATH.read_text())["cases"]
-NAMES = [f"{c['kind']}-{c['loss']}-{c['l2']}" for c in CASES]
-
-
-def network(case, dtype=np.float64):
-    layers = []
-    for l in range(2):
-        prefix = f"layers.{l}."
-        arrays = {
-            name.removeprefix(prefix): np.array(value, dtype=dtype)
-            for name, value in case["parameters"].items()
-            if name.startswith(prefix)
-        }
-        layers.append(from_tensors(case["kind"], *arrays["W"].shape[::-1], arrays))
-    return Network(layers, case["activations"])
-
-
-def assert_packed(layers, wanted, atol):
-    held = {
-        f"layers.{l}.{name}": array
-        for l, layer in enumerate(layers)
-        for name, array in to_tensors(layer).items()
-    }
-    assert held.keys() == wanted.keys()
-    for name, array in wanted.items():
-        np.testing.assert_allclose(held[name], array, atol=atol, err_msg=name)
+from tests.support.make_parity_fixture import make
+from tests.support.parity import CASES, NAMES, assert_packed, network
 
 
 @pytest.mark.slow

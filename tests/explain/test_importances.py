@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.feature_selection import SelectFromModel
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from quadric import (
     Linear,
@@ -18,27 +16,9 @@ from quadric import (
     Reduced,
 )
 from quadric.explain import dependence, explain, permutation_importances
+from tests.support.shop import shop, shop_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-def shop(library="pandas", n=400):
-    """A table with two numbers and two categories; z depends on all but `size`."""
-    module = pytest.importorskip(library)
-    rng = np.random.default_rng(0)
-    color, size = rng.choice(["red", "green", "blue"], n), rng.choice(["s", "m"], n)
-    age, income = rng.normal(10, 3, n), rng.gamma(2, 2, n)
-    price = 5 * age + 2 * (age - 10) ** 2 + 10 * (color == "red") * income
-    frame = module.DataFrame({"age": age, "income": income, "color": color, "size": size})
-    return frame, price
-
-
-def shop_model(frame, price, hidden=()):
-    columns = make_column_transformer(
-        (make_pipeline(SimpleImputer(), StandardScaler()), ["age", "income"]),
-        (OneHotEncoder(), ["color", "size"]),
-    )
-    return make_pipeline(columns, QuadraticRegressor(hidden, random_state=0)).fit(frame, price)
 
 
 def test_a_regressor_is_an_equation_of_its_target():

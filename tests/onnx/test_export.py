@@ -35,8 +35,8 @@ from quadric import (
     QuadraticRegressor,
     __version__,
 )
-from tests.core.test_parity import CASES, NAMES, network
 from tests.support.networks import ENDS, HIDDEN, KINDS, make_network
+from tests.support.parity import CASES, NAMES, network
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

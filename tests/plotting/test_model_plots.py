@@ -25,6 +25,7 @@ from quadric.plotting import (
     plot_slices,
 )
 from quadric.plotting._model_slice import slice_model
+from tests.support.shop import shop, shop_model
 
 IRIS = load_iris()
 X, Y = IRIS.data, IRIS.target_names[IRIS.target]
@@ -95,8 +96,6 @@ def test_no_class_is_painted_over_another(ax):
 
 
 def test_categories_are_drawn_as_strips(ax):
-    from tests.explain.test_importances import shop, shop_model
-
     frame, price = shop()
     plot_prediction(
         shop_model(frame, price), frame, price, ax, inputs=["age", "color"], target="price"

@@ -8,7 +8,7 @@ from quadric.reference import _counts as counts
 from quadric.reference import gradients_qnn, gradients_rpqnn
 from quadric.reference._counts import Counter
 from quadric.reference._pieces import A, M, delta_L, loss_value, sigma
-from tests.reference.test_algorithms import difference
+from tests.support.central_differences import difference
 
 BCE = "binary_cross_entropy"
 m, n = 3, 4
