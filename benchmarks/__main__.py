@@ -10,8 +10,10 @@ import importlib
 import os
 import sys
 
+from benchmarks.two_checkouts import THREAD_VARIABLES
+
 # Use one thread, because times are compared per core. Set this before NumPy is imported.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+for variable in THREAD_VARIABLES:
     os.environ.setdefault(variable, "1")
 
 COMMANDS = {"compare": "_command", "check": "_check", "page": "_page"}

@@ -14,14 +14,13 @@ allocations, but not those of compiled code or BLAS.
 from __future__ import annotations
 
 import gc
-import time
 import tracemalloc
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import seconds_per_call
 from benchmarks.two_checkouts import in_turns, median_ratio, parse_arguments, start
 
 SHAPES = [(5000, 64, 10), (2000, 200, 3), (1000, 784, 10), (5000, 16, 10)]  # N, n, m
@@ -52,7 +51,7 @@ class Worker:
         tracemalloc.stop()
         self.repeats = {}
         for call in (self.gradients, self.product):
-            shortest = min(seconds(call) for _ in range(3))
+            shortest = min(seconds_per_call(call) for _ in range(3))
             self.repeats[call] = max(1, round(RUN_SECONDS / shortest))
         loss, (grad,) = self.gradients()
         return {
@@ -67,17 +66,10 @@ class Worker:
         np.matmul(self.X, self.B, out=self.out)
 
     def time_gradients(self) -> float:
-        return seconds(self.gradients, self.repeats[self.gradients])
+        return seconds_per_call(self.gradients, self.repeats[self.gradients])
 
     def time_product(self) -> float:
-        return seconds(self.product, self.repeats[self.product])
-
-
-def seconds(call: Callable[[], object], repeats: int = 1) -> float:
-    begin = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - begin) / repeats
+        return seconds_per_call(self.product, self.repeats[self.product])
 
 
 def check_equal(ours: dict[str, Any], theirs: dict[str, Any]) -> float:

@@ -22,7 +22,7 @@ ROWS, N, CLASSES = 100_000, 20, 3
 
 
 def digits_model(rng: int = 0, images: int = 20_000) -> tuple[Network, np.ndarray, np.ndarray]:
-    """A folded bilinear MLP trained for one epoch, and the test images and labels of MNIST."""
+    """A folded bilinear MLP trained for two epochs, and the test images and labels of MNIST."""
     data = mnist()
     X, y = data.X_train[:images] / data.largest, data.y_train[:images]
     network = Network.create(X.shape[1], LAYERS, rng=rng, dtype="float32")

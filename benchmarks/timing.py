@@ -27,7 +27,7 @@ def seconds_by_round(
     calls, last = {}, {}
     for name, run in contenders.items():
         run()  # compile and fill the caches
-        once = _seconds(run, 1)
+        once = seconds_per_call(run)
         calls[name] = max(1, round(at_least / once))
         share = budget / len(contenders) / (once * calls[name])
         last[name] = int(min(rounds, max(FEWEST, share)))
@@ -36,12 +36,13 @@ def seconds_by_round(
     for turn in range(max(last.values())):
         for name in order:
             if turn < last[name]:
-                found[name].append(_seconds(contenders[name], calls[name]))
+                found[name].append(seconds_per_call(contenders[name], calls[name]))
         order.append(order.pop(0))  # another contender begins
     return found
 
 
-def _seconds(run: Callable[[], object], calls: int) -> float:
+def seconds_per_call(run: Callable[[], object], calls: int = 1) -> float:
+    """Return the mean time of some calls, one after the other."""
     start = time.perf_counter()
     for _ in range(calls):
         run()
