@@ -53,6 +53,7 @@ def small_files(monkeypatch, tmp_path):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items):
+    """Keep some cases of a test marked `sample`, always the same; the others are `full`."""
     sampled = defaultdict(list)
     for item in items:
         if mark := item.get_closest_marker("sample"):

@@ -40,7 +40,7 @@ def test_a_promised_name_that_does_not_exist_is_detected():
     assert missing(promised(row)) == [("quadric.geometry", "Circle")]
 
 
-def test_the_version_stands_in_every_place():
+def test_the_version_is_the_same_in_every_place():
     import quadric
 
     root = PAGE.parents[1]

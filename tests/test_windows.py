@@ -1,4 +1,4 @@
-"""The code for Windows works in a process that resembles one on Windows; none has been used."""
+"""The code for Windows works in a process that resembles one on Windows, on Linux."""
 
 import io
 import os

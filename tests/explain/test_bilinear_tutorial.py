@@ -1,4 +1,4 @@
-"""The tutorial about bilinear MLPs runs and reaches what it says."""
+"""The tutorial about bilinear MLPs runs and reaches the results that it states."""
 
 import json
 from pathlib import Path

@@ -319,7 +319,7 @@ def test_the_report_is_about_the_other_publication(tmp_path, small, monkeypatch)
         assert len(list(csv.DictReader(file))) == 4
 
 
-def test_without_torch_the_command_says_what_to_install(tmp_path, small, monkeypatch):
+def test_without_torch_the_command_prints_the_install_command(tmp_path, small, monkeypatch):
     from quadric._utils import extras
 
     found = extras.find_spec

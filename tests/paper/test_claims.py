@@ -1,4 +1,4 @@
-"""The list of claims: complete, consistent, and judged as the list says."""
+"""The list of claims: complete, consistent, and judged in the way that it names."""
 
 import ast
 import csv

@@ -127,7 +127,7 @@ def test_a_copied_link_opens_the_same_picture(open_page, link):
     assert other.summary == page.summary
 
 
-def test_a_broken_link_gives_the_defaults_and_says_why(open_page):
+def test_a_broken_link_gives_the_defaults_and_a_reason(open_page):
     page = open_page("#data=nowhere&layers=q99")
     assert 'Data cannot be "nowhere"' in page.text("#data-note")
     assert page.page.input_value("#setting-data") == "xor"

@@ -127,7 +127,7 @@ def only_a_header(rng):
     return Odd(text(table(rng)[0], []).encode(), "no rows")
 
 
-def nothing(rng):
+def empty_file(rng):
     return Odd(b"\n" * int(rng.integers(0, 3)), "is empty")
 
 
@@ -241,7 +241,7 @@ def two_rows(rng):
     return right(*table(rng, 4)[:1], table(rng, 4)[1][:2], left_out=frozenset())
 
 
-def a_hole_of_each_sort(rng):
+def missing_values_of_each_spelling(rng):
     header, body = table(rng)
     for at, word in enumerate(["", "NA", "n/a", "NaN", "null", "None", "?", " "]):
         body[4 + at][int(rng.integers(3))] = word
@@ -297,7 +297,7 @@ def zip_archive(rng):
     return Odd(b"PK\x03\x04" + rng.bytes(500), "is a zip archive or a spreadsheet")
 
 
-def bytes_of_nothing(rng):
+def zero_byte_first(rng):
     return Odd(b"\x00" + rng.bytes(500), "byte 0 is zero")
 
 
@@ -342,7 +342,7 @@ KINDS = (
     empty_name,
     no_names,
     only_a_header,
-    nothing,
+    empty_file,
     one_class,
     all_missing,
     dates,
@@ -361,7 +361,7 @@ KINDS = (
     booleans,
     blank_lines,
     two_rows,
-    a_hole_of_each_sort,
+    missing_values_of_each_spelling,
     blanks_around,
     spelled_numbers,
     strange_labels,
@@ -371,7 +371,7 @@ KINDS = (
     compressed,
     cut_gzip,
     zip_archive,
-    bytes_of_nothing,
+    zero_byte_first,
     damaged_parquet,
     rare_class,
     many_classes,
