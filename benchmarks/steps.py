@@ -15,18 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.shapes import SHAPES
 from benchmarks.two_checkouts import in_turns, median_ratio, parse_arguments, start
 
-SHAPES = [
-    (128, 32, 10),
-    (128, 64, 64),
-    (256, 128, 128),
-    (64, 784, 10),
-    (256, 256, 256),
-    (1024, 64, 10),
-    (1024, 64, 1),
-    (1024, 64, 2),
-]
+CASES = [*SHAPES, (1024, 64, 1), (1024, 64, 2)]
 ROUNDS = 15
 AT_LEAST = 0.02  # seconds; calls are repeated for this long
 
@@ -92,7 +84,7 @@ def main() -> None:
     places = ("here", "there")[: len(checkouts)]
     columns = ["case", *(f"ms {place}" for place in places)] + ["there / here"] * (len(places) - 1)
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
-    cases = [("prepare_layer", shape, ("step", "forward")) for shape in SHAPES]
+    cases = [("prepare_layer", shape, ("step", "forward")) for shape in CASES]
     cases += [("prepare_network", (k,), ("epoch",)) for k in ("linear", "quadratic", "reduced")]
     for prepare, case, methods in cases:
         for checkout in checkouts:

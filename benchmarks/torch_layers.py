@@ -16,18 +16,9 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.shapes import BILINEAR_LIMIT, SHAPES
 from benchmarks.timing import best_seconds
 from quadric.torch import Quadratic, Reduced
-
-SHAPES = [  # B, n, m
-    (128, 32, 10),
-    (128, 64, 64),
-    (256, 128, 128),
-    (64, 784, 10),
-    (256, 256, 256),
-    (1024, 64, 10),
-]
-BILINEAR_LIMIT = 1e9  # number of multiplications above which nn.Bilinear takes many seconds
 
 
 def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:

@@ -41,9 +41,9 @@ NOTES = (
     "difference do not differ significantly. Costs are medians over the data sets.",
     "The KEEL sets were used to choose our defaults, so they favor quadric; those of scikit-learn "
     "in part. `results/defaults.md` has data sets that were held out.",
-    "p is that of a t-test over the folds, corrected for their overlap, without a correction for "
-    "the number of data sets. The likely reasons are interpretations, derived from which other "
-    "models do well.",
+    "p is that of a t-test over the folds, corrected for their overlap. The other model is the "
+    "best of nine on the same folds, and there are many data sets, so a small p is not a proof. "
+    "The likely reasons are interpretations, derived from which other models do well.",
 )
 Data = tuple[np.ndarray, np.ndarray]
 

@@ -1,4 +1,4 @@
-"""The tables of the accuracy section: a summary, all data sets, and where quadric loses."""
+"""The tables of the accuracy section: ranks and costs, our kinds, losses, and all data sets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from benchmarks.compare._tables import Table, number
 
 TEST_SHARE = 0.2
 NEAR = 0.005  # accuracies that differ less count as equal
+COSTS = {
+    "parameters": "numbers stored",
+    "fit_seconds": "fit, s",
+    "predict_microseconds": "predict, µs per row",
+}
 TREES = ("boosted trees", "explainable boosting")
-SMOOTH = ("MLP", "SVC, RBF", "SVC, poly 2")
 POLYNOMIAL = ("QDA", "poly-2 logistic", "SVC, poly 2")
-
 LOCAL = ("k-NN", "SVC, RBF")
 
 
@@ -27,14 +30,13 @@ class Scores:
         self.rows = {(row["data"], row["model"]): row for row in found["rows"]}
         self.sets = list(dict.fromkeys(data for data, _ in self.rows))
         self.models = list(dict.fromkeys(model for _, model in self.rows))
+        self.peers = [model for model in self.models if not model.startswith(OURS)]
+        self.kinds = [model for model in self.models if model.startswith(f"{OURS}: ")]
 
-    def matrix(self, key: str, models: list[str], sets: list[str] | None = None) -> np.ndarray:
+    def matrix(self, key: str, models: list[str], sets: list[str]) -> np.ndarray:
         """The means of all splits, shape (data sets, models); NaN where there is none."""
         return np.array(
-            [
-                [self.rows[data, model].get(key, np.nan) for model in models]
-                for data in sets or self.sets
-            ]
+            [[self.rows[data, model].get(key, np.nan) for model in models] for data in sets]
         )
 
     def complete_sets(self) -> list[str]:
@@ -45,60 +47,105 @@ class Scores:
             if not any("left_out" in self.rows[data, model] for model in self.models)
         ]
 
-    def ranking(self, key: str, *, best: int) -> Ranking:
-        """Rank the models that have this score on some data set."""
-        sets = self.complete_sets()
-        whole = self.matrix(key, self.models, sets)
-        models = [
-            m for m, has in zip(self.models, np.isfinite(whole).any(axis=0), strict=True) if has
-        ]
+    def ranking(self, key: str, *, best: int, ours: str = OURS) -> Ranking:
+        """Rank one model of ours and the peers that have this score on some data set."""
+        sets, models = self.complete_sets(), [ours, *self.peers]
+        known = np.isfinite(self.matrix(key, models, sets)).any(axis=0)
+        models = [model for model, has in zip(models, known, strict=True) if has]
         return ranking(models, best * self.matrix(key, models, sets))
+
+    def costs(self, model: str) -> list[str]:
+        """The medians over the complete data sets of what a model costs."""
+        sets = self.complete_sets()
+        return [number(np.nanmedian(self.matrix(key, [model], sets))) for key in COSTS]
 
 
 def summary(scores: Scores) -> Table:
-    """One row per model: mean ranks, and medians of what it costs."""
-    by_accuracy, by_loss = scores.ranking("accuracy", best=1), scores.ranking("log_loss", best=-1)
+    """One row per model: mean ranks, and what it costs."""
+    found, by_loss = scores.ranking("accuracy", best=1), scores.ranking("log_loss", best=-1)
     loss_ranks = dict(zip(by_loss.models, by_loss.mean_ranks, strict=True))
-    against = dict(zip(by_accuracy.models[1:], by_accuracy.differs, strict=True))
+    differs = dict(zip(found.models[1:], found.differs, strict=True))
     rows = []
-    for model, rank in sorted(
-        zip(by_accuracy.models, by_accuracy.mean_ranks, strict=True), key=lambda pair: pair[1]
-    ):
-        costs = [
-            np.nanmedian(scores.matrix(key, [model]))
-            for key in ("parameters", "fit_seconds", "predict_microseconds")
-        ]
+    for k in np.argsort(found.mean_ranks):
+        model = found.models[k]
         rows.append(
             [
                 model,
-                f"{rank:.2f}",
+                f"{found.mean_ranks[k]:.2f}",
                 f"{loss_ranks[model]:.2f}" if model in loss_ranks else "no probabilities",
-                number(costs[0]),
-                number(costs[1]),
-                number(costs[2]),
-                "–" if model == OURS else ("yes" if against[model] else "no"),
+                *scores.costs(model),
+                "–" if model == OURS else ("yes" if differs[model] else "no"),
             ]
         )
-    count = len(scores.complete_sets())
     title = (
-        f"Mean ranks on {count} data sets; critical difference "
-        f"{by_accuracy.critical_difference:.2f} (Nemenyi), Friedman p = {by_accuracy.friedman:.1g}"
+        f"Mean ranks on {len(scores.complete_sets())} data sets; critical difference "
+        f"{found.critical_difference:.2f} (Nemenyi), Friedman p = {found.friedman:.1g}"
     )
-    columns = [
-        "model",
-        "rank by accuracy",
-        "rank by log-loss",
-        "numbers stored",
-        "fit, s",
-        "predict, µs per row",
-        "differs from quadric (Wilcoxon, Holm)",
-    ]
-    return Table(title, columns, rows)
+    columns = ["model", "rank by accuracy", "rank by log-loss", *COSTS.values()]
+    return Table(title, [*columns, "differs from quadric (Wilcoxon, Holm)"], rows)
+
+
+def our_kinds(scores: Scores) -> Table:
+    """The mean rank that each of our kinds has in the place of the default."""
+    rows = []
+    for model in (OURS, *scores.kinds):
+        ranks = [
+            scores.ranking(key, best=best, ours=model).mean_ranks[0]
+            for key, best in (("accuracy", 1), ("log_loss", -1))
+        ]
+        name = "the default, which chooses" if model == OURS else model.removeprefix(f"{OURS}: ")
+        rows.append([name, *(f"{rank:.2f}" for rank in ranks), *scores.costs(model)])
+    columns = ["kind", "rank by accuracy", "rank by log-loss", *COSTS.values()]
+    return Table("Our kinds, each in the place of the default", columns, rows)
+
+
+def losses(scores: Scores) -> Table:
+    """The data sets on which a peer is more accurate than the default, and a likely reason."""
+    found = []
+    for data in scores.sets:
+        line = {model: scores.rows[data, model].get("accuracy", -1.0) for model in scores.models}
+        best = max(scores.peers, key=line.__getitem__)
+        if line[best] <= line[OURS]:
+            continue
+        kind = max(scores.kinds, key=line.__getitem__)
+        ours, theirs = (scores.rows[data, model]["accuracies"] for model in (OURS, best))
+        difference = np.subtract(ours[: len(theirs)], theirs)
+        p = worse_by_chance(difference, TEST_SHARE) if len(difference) > 1 else np.nan
+        cells = [
+            data,
+            f"{100 * line[OURS]:.1f}",
+            f"{100 * line[best]:.1f}, {best}",
+            f"{100 * line[kind]:.1f}, {kind.removeprefix(f'{OURS}: ')}",
+            f"{100 * (line[best] - line[OURS]):.1f}",
+            "one fold" if np.isnan(p) else f"{p:.2f}",
+            reason(line, best, kind),
+        ]
+        found.append((line[best] - line[OURS], cells))
+    rows = [cells for _, cells in sorted(found, key=lambda pair: -pair[0])]
+    columns = ["data set", "quadric", "best other", "our best kind", "points", "p", "likely reason"]
+    return Table("Where another model is more accurate than the default", columns, rows)
+
+
+def reason(line: dict[str, float], best: str, kind: str) -> str:
+    """A likely reason, from which other models do well: an interpretation, not a proof."""
+    if line[OURS] >= line[best] - NEAR:
+        return "less than half a point"
+    if line[kind] >= line[best] - NEAR:
+        return f"the choice of a shape: {kind.removeprefix(f'{OURS}: ')} is as good"
+    if line["logistic"] >= line[best] - NEAR:
+        return "a hyperplane is enough: logistic regression is as good"
+    if best in TREES:
+        return "steps parallel to the axes, which trees represent"
+    if best in LOCAL:
+        return "local structure, which no polynomial of low degree represents"
+    if best in POLYNOMIAL:
+        return "the same functions with another penalty or another estimate"
+    return "no clear reason"
 
 
 def all_sets(scores: Scores) -> Table:
     """Accuracy in percent: one row per data set, the best in bold."""
-    values = 100 * scores.matrix("accuracy", scores.models)
+    values = 100 * scores.matrix("accuracy", scores.models, scores.sets)
     rows = []
     for data, line in zip(scores.sets, values, strict=True):
         cells = []
@@ -106,62 +153,14 @@ def all_sets(scores: Scores) -> Table:
             if np.isnan(value):
                 cells.append("failed" if "failed" in scores.rows[data, model] else "left out")
             else:
-                cells.append(
-                    f"**{value:.1f}**" if value >= np.nanmax(line) - 1e-9 else f"{value:.1f}"
-                )
+                is_best = value >= np.nanmax(line) - 1e-9
+                cells.append(f"**{value:.1f}**" if is_best else f"{value:.1f}")
         shape = scores.rows[data, scores.models[0]]
         rows.append([f"{data} ({shape['rows']} × {shape['inputs']}, {shape['classes']})", *cells])
-    return Table(
-        "Accuracy in percent (rows × inputs, classes)", ["data set", *scores.models], rows, True
-    )
-
-
-def losses(scores: Scores) -> Table:
-    """The data sets on which a peer is more accurate than the default, and a likely reason."""
-    peers = [model for model in scores.models if not model.startswith(OURS)]
-    kinds = [model for model in scores.models if model.startswith(OURS)]
-    rows = []
-    for data in scores.sets:
-        line = {model: scores.rows[data, model].get("accuracy", np.nan) for model in scores.models}
-        best = max(peers, key=lambda model: np.nan_to_num(line[model], nan=-1))
-        if not line[best] > line[OURS]:
-            continue
-        ours, theirs = (scores.rows[data, model]["accuracies"] for model in (OURS, best))
-        difference = np.subtract(ours[: len(theirs)], theirs)
-        p = worse_by_chance(difference, TEST_SHARE) if len(difference) > 1 else np.nan
-        kind = max(kinds, key=lambda model: np.nan_to_num(line[model], nan=-1))
-        rows.append(
-            [
-                data,
-                f"{100 * line[OURS]:.1f}",
-                f"{100 * line[best]:.1f}, {best}",
-                f"{100 * line[kind]:.1f}, {kind.removeprefix('quadric: ')}",
-                f"{100 * (line[best] - line[OURS]):.1f}",
-                "one fold" if np.isnan(p) else f"{p:.2f}",
-                reason(line, best, kind),
-            ]
-        )
-    rows.sort(key=lambda row: -float(row[4]))  # the largest loss first
-    columns = ["data set", "quadric", "best other", "our best kind", "points", "p", "likely reason"]
-    return Table("Where another model is more accurate than the default", columns, rows)
-
-
-def reason(line: dict[str, float], best: str, kind: str) -> str:
-    """A likely reason, from which other models do well: an interpretation, not a proof."""
-    smooth = np.nanmax([line[model] for model in SMOOTH])
-    if line[kind] >= line[best] - NEAR:
-        return f"the choice of a shape, not the neuron: {kind.removeprefix('quadric: ')} is as good"
-    if line["logistic"] >= line[best] - NEAR:
-        return "a hyperplane is enough: logistic regression is as good"
-    if best in TREES and line[best] > smooth:
-        return "steps parallel to the axes: trees are ahead of every smooth model"
-    if best in LOCAL:
-        return "local structure: a model of neighborhoods is ahead of every polynomial"
-    if best in POLYNOMIAL:
-        return "the same functions with another penalty or another estimate"
-    return "no clear reason"
+    columns = ["data set", *scores.models]
+    return Table("Accuracy in percent (rows × inputs, classes)", columns, rows, wide=True)
 
 
 def tables(found: dict[str, Any]) -> list[Table]:
     scores = Scores(found)
-    return [summary(scores), losses(scores), all_sets(scores)]
+    return [summary(scores), our_kinds(scores), losses(scores), all_sets(scores)]

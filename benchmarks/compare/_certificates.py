@@ -24,21 +24,23 @@ PUBLISHED = [
         "PNVerification (branch and bound, polynomial networks)",
         "whether one radius is safe, MNIST",
         "5.3 to 5.6",
-        "published with its code",
+        "published by megaelius/PNVerification",
     ],
 ]
 
 
 def run(*, quick: bool) -> dict[str, Any]:
-    rows = []
-    if stored("mnist") is not None:
+    rows, left_out = [], {}
+    if stored("mnist") is None:
+        left_out["MNIST"] = "quadric data fetch mnist"
+    else:
         network, X, _ = digits_model()
         X = X[: 300 if quick else len(X)]
         rows.append(row(f"MNIST, {len(X)} images, 784 inputs, 10 classes", network, X))
     network, X = random_model()
     X = X[: 20_000 if quick else len(X)]
     rows.append(row(f"normal data, {len(X)} rows, 20 inputs, 3 classes", network, X))
-    return {"rows": rows}
+    return {"rows": rows, "skipped": left_out}
 
 
 def row(what: str, network: Any, X: np.ndarray) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def row(what: str, network: Any, X: np.ndarray) -> dict[str, Any]:
     start = time.perf_counter()
     found = radius(network, X)
     seconds = (time.perf_counter() - start) / len(X)
-    kept = (found.radius / found.distance)[found.distance > 0]
+    kept = (found.radius / found.distance)[(found.distance > 0) & np.isfinite(found.distance)]
     return {"what": what, "seconds": seconds, "kept": float(np.median(kept))}
 
 
@@ -55,7 +57,7 @@ def tables(found: dict[str, Any]) -> list[Table]:
         [
             f"quadric: {row['what']}",
             "the largest safe radius",
-            number(row["seconds"]) if row["seconds"] > 1e-3 else f"{row['seconds']:.1e}",
+            number(row["seconds"]),
             f"measured here; {row['kept']:.7f} of the exact distance (median)",
         ]
         for row in found["rows"]

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from benchmarks.compare._command import COMMITTED, compare, file_name, read
-from benchmarks.compare._result import OURS, from_json
+from benchmarks.compare._result import from_json
 from benchmarks.compare._tables import Table
 
 ALLOWED = 0.25
-TIMED = ("sgd", "layers", "layers, 2 threads", "fits", "deployment")
+TIMED = ("sgd", "layers", "layers-2-threads", "fits", "deployment")
 
 
 class Change(NamedTuple):
@@ -31,28 +31,27 @@ class Change(NamedTuple):
     now: float
 
     @property
-    def loss(self) -> float:
-        """How much slower quadric has become in comparison: 0.25 means a quarter."""
-        return self.before / self.now - 1
+    def fall(self) -> float:
+        """By which share the ratio has fallen."""
+        return 1 - self.now / self.before
 
 
 def ratios(sections: dict[str, Any]) -> dict[str, float]:
-    """Return the ratio of every contender in every case."""
+    """Return the ratio of every peer in every case."""
     return {
         f"{name}: {case.name}: {timing.contender}": timing.ratio
         for name, found in sections.items()
         if "cases" in found
         for case in from_json(found["cases"])
-        for timing in case.timings
-        if timing.contender != OURS
+        for timing in case.peers
     }
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[Change]:
-    """Compare the contenders that both runs have, the largest loss first."""
+    """Compare the peers that both runs have, the largest fall first."""
     old, new = ratios(before), ratios(now)
     both = [Change(where, old[where], new[where]) for where in old if where in new]
-    return sorted(both, key=lambda change: -change.loss)
+    return sorted(both, key=lambda change: -change.fall)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,15 +59,15 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("sections", nargs="*", default=TIMED, metavar="section", help=str(TIMED))
     parser.add_argument("--committed", type=Path, default=COMMITTED / file_name(quick=True))
     options = parser.parse_args(arguments)
-    console = Console()
+    console, before = Console(), read(options.committed)
     now = compare(options.sections, quick=True, console=console)
-    found = changes(read(options.committed), now)
+    found = changes(before, now)
     if not found:
         raise SystemExit(f"{options.committed} has no ratio that was measured now")
-    rows = [[c.where, f"{c.before:.3g}", f"{c.now:.3g}", f"{c.loss:+.0%}"] for c in found]
-    columns = ["contender", "committed", "now", "quadric slower by"]
+    rows = [[c.where, f"{c.before:.3g}", f"{c.now:.3g}", f"{-c.fall:+.0%}"] for c in found]
+    columns = ["peer", "committed", "now", "change"]
     console.print(Table("Time of others / quadric", columns, rows).rich())
-    slower = [change for change in found if change.loss > ALLOWED]
+    slower = [change for change in found if change.fall > ALLOWED]
     if slower:
         raise SystemExit(f"{len(slower)} of {len(found)} ratios fell by more than {ALLOWED:.0%}")
     console.print(f"none of {len(found)} ratios fell by more than {ALLOWED:.0%}")

@@ -25,7 +25,7 @@ class Classifier(NamedTuple):
 
     make: Callable[[], Any]
     count: Callable[[Any], int]
-    needs: str = "numpy"
+    needs: str | None = None
     most_inputs: float = np.inf
     why: str = ""
 

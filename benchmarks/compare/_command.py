@@ -33,9 +33,6 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and data sets: 6 min")
     parser.add_argument("--out", type=Path, help="write quick.json or full.json to this directory")
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.sections if name not in SECTIONS]
-    if unknown:
-        parser.error(f"there is no {unknown[0]!r}; choose from {', '.join(SECTIONS)}")
     console = Console()
     found = compare(options.sections or list(SECTIONS), quick=options.quick, console=console)
     if options.out:
@@ -48,6 +45,9 @@ def main(arguments: Sequence[str]) -> None:
 
 def compare(names: Sequence[str], *, quick: bool, console: Console) -> dict[str, Any]:
     """Measure the sections one after the other and print their tables; return everything."""
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        raise SystemExit(f"there is no section {unknown[0]!r}; choose from {', '.join(SECTIONS)}")
     about = description()
     console.print(f"{about['machine']}, Python {about['python']}, commit {about['commit']}\n")
     found = {}

@@ -85,7 +85,8 @@ def cost(scores: Scores) -> Figure:
     order = np.argsort(ranking.mean_ranks)
     figure = Figure(figsize=(8, 4.4), layout="constrained")
     ax = figure.add_subplot()
-    seconds = np.nanmedian(scores.matrix("fit_seconds", ranking.models), axis=0)
+    sets = scores.complete_sets()
+    seconds = np.nanmedian(scores.matrix("fit_seconds", ranking.models, sets), axis=0)
     ranks = ranking.mean_ranks[order]
     labels = np.linspace(ranks[0], ranks[-1], len(order))  # so that they do not overlap
     for model, label in zip(order, labels, strict=True):
@@ -122,7 +123,7 @@ def growth(found: dict[str, Any]) -> Figure:
         ax.plot(x, y, "o-", color=COLORS[0], markersize=4)
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
-        ax.set_title(series["name"].replace(" (quadratic output)", ""), fontsize=8)
+        ax.set_title(series["name"], fontsize=8)
         ax.set_ylabel("ms", fontsize=8)
         ax.legend(frameon=False, fontsize=7)
         ax.grid(alpha=0.3)

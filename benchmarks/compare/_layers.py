@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.compare._peers import is_installed, skipped
 from benchmarks.compare._result import OURS, case_of, to_json
+from benchmarks.shapes import BILINEAR_LIMIT, SHAPES
 from benchmarks.timing import seconds_by_round
-from benchmarks.torch_layers import BILINEAR_LIMIT, SHAPES
 from quadric.core import _quadratic_form as quadratic_form
 
 TITLE = "Quadratic layers: forward and backward of a batch"
@@ -47,10 +47,7 @@ def run(*, quick: bool) -> dict[str, Any]:
 
 def contenders(B: int, n: int, m: int) -> dict[str, dict[str, Pass]]:
     """Return the passes for torch tensors and for arrays."""
-    rng = np.random.default_rng(0)
-    x, dz = (rng.normal(size=shape).astype(np.float32) for shape in ((B, n), (B, m)))
-    Q = rng.normal(size=(m, n, n)).astype(np.float32) / n
-    Q = (Q + Q.transpose(0, 2, 1)) / 2
+    x, dz, Q = data(B, n, m)
     groups: dict[str, dict[str, Pass]] = {}
     if is_installed("torch"):
         groups["torch"] = torch_passes(x, dz, Q)
@@ -58,6 +55,14 @@ def contenders(B: int, n: int, m: int) -> dict[str, dict[str, Pass]]:
     if is_installed("JAX"):
         groups["arrays"]["JAX, einsum"] = jax_pass(x, dz, Q)
     return groups
+
+
+def data(B: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return x, dL/dz and symmetric Q."""
+    rng = np.random.default_rng(0)
+    x, dz = (rng.normal(size=shape).astype(np.float32) for shape in ((B, n), (B, m)))
+    Q = rng.normal(size=(m, n, n)).astype(np.float32) / n
+    return x, dz, (Q + Q.transpose(0, 2, 1)) / 2
 
 
 def torch_passes(x: np.ndarray, dz: np.ndarray, Q: np.ndarray) -> dict[str, Pass]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.compare._layers import numpy_pass, torch_passes
+from benchmarks.compare._layers import data, numpy_pass, torch_passes
 from benchmarks.compare._peaks import peaks
 from benchmarks.compare._peers import is_installed, skipped
 from benchmarks.compare._result import OURS
 from benchmarks.compare._tables import Table, number
 from benchmarks.sgd_step import KINDS, RATE, SAMPLES, make_data, stepper
+from benchmarks.shapes import SHAPES
 from benchmarks.timing import best_seconds
-from benchmarks.torch_layers import SHAPES
 from quadric.core import _quadratic_form as quadratic_form
 
 TITLE = "Distance from the limit: shares of one core's peaks"
@@ -30,10 +30,10 @@ NOTES = (
     "high. Ten neurons fill 10 of 16 places of a register; the bytes include all 16.",
     "Beyond these bytes, a step lists the inputs, computes 40 exponentials, and adds up 30 sums "
     "across registers for the delta of the hidden layer.",
-    "The layers count n(n+1)/2 multiply-adds per sample, neuron and result. At (128, 32, 10), "
-    "Python takes 15 of the 50 µs of a result, and sums over 32 inputs are too short to hide the "
-    "start and the end of each sum; torch adds the time of its autograd, about 70 µs for a "
-    "function that computes nothing.",
+    "The layers count n(n+1)/2 multiply-adds per sample, neuron and result. Their times at (1, 1, "
+    "1) are those of Python and of torch's autograd. They are a large part of the times at (128, "
+    "32, 10), where, besides, sums over 32 inputs are too short to hide the start and the end of "
+    "each sum.",
 )
 
 
@@ -88,12 +88,9 @@ def moved_Q(measured: dict[str, float]) -> float:
 
 def form_rows(measured: dict[str, float], quick: bool) -> list[dict[str, Any]]:
     """The quadratic form of a batch: each result in NumPy, and the torch operator."""
-    rng = np.random.default_rng(0)
     rows = []
-    for B, n, m in SHAPES:
-        x, dz = (rng.normal(size=shape).astype(np.float32) for shape in ((B, n), (B, m)))
-        Q = rng.normal(size=(m, n, n)).astype(np.float32) / n
-        Q = Q + Q.transpose(0, 2, 1)
+    for B, n, m in ((1, 1, 1), *SHAPES):
+        x, dz, Q = data(B, n, m)
         P = quadratic_form.pack(Q)
         runs = {
             "z": lambda x=x, P=P: quadratic_form.values(x, P),
@@ -108,7 +105,7 @@ def form_rows(measured: dict[str, float], quick: bool) -> list[dict[str, Any]]:
         for what, seconds in best.items():
             done = each * (3 if "three" in what else 1)
             share = done / seconds / measured["FLOP/s"]
-            name = f"B={B}, n={n}, m={m}: {what}"
+            name = f"({B}, {n}, {m}): {what}"
             rows.append({"what": name, "seconds": seconds, "flop_share": share})
     return rows
 

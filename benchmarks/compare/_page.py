@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ INTRODUCTION = """# Side by side
 quadric and the libraries that people use instead, in one run on one machine. Contenders take turns.
 A time is the median over the rounds, ± half the distance of the quartiles, and "3.2×" means 3.2
 times as long as quadric. Before anything is timed, the contenders must compute the same numbers;
-otherwise the difference is stated. Where quadric is not first, the table says so.
+otherwise the difference is stated. The tables name the peers that are faster than quadric.
 """
 REPEAT = """## Repeat it
 
@@ -34,6 +35,8 @@ python -m benchmarks check             # the ratios against the committed ones
 A peer that is not installed is skipped, and the line that installs it is printed. The results are
 in `results/comparison/`.
 """
+FIGURES_OF_QUICK = {"sgd": ("sgd",), "layers": ("layers",), "growth": ("growth",)}
+FIGURES_OF_FULL = {"accuracy": ("ranks", "cost")}
 CAPTIONS = {
     "sgd": "Time of one step, relative to quadric, for each kind of output.",
     "layers": "Time of a forward and backward pass, relative to quadric, on one thread.",
@@ -45,29 +48,28 @@ CAPTIONS = {
 
 def page(quick: dict[str, Any], full: dict[str, Any]) -> str:
     """Return the text of the page."""
-    parts = [INTRODUCTION, about(quick, "compare --quick"), Table("", *places(quick)).markdown()]
+    parts = [INTRODUCTION, about(quick, "compare --quick"), places(quick).markdown()]
     for name, found in quick.items():
-        parts += section(name, found, SECTIONS[name].load())
+        parts += section(name, found, FIGURES_OF_QUICK.get(name, ()))
     for name, found in full.items():
-        parts += section(f"{name}, full run", found, SECTIONS[name].load())
+        parts += section(name, found, FIGURES_OF_FULL.get(name, ()), ", full run")
         parts.append(about({name: found}, f"compare {name}"))
     return "\n\n".join(part.strip() for part in [*parts, REPEAT]) + "\n"
 
 
-def section(name: str, found: dict[str, Any], module: Any) -> list[str]:
-    threads = ", two threads" if "2 threads" in name else ""
-    whole = ", all data sets" if "full run" in name and "accuracy" in name else ""
-    parts = [f"## {module.TITLE}{threads}{whole}"]
+def section(
+    name: str, found: dict[str, Any], figures: Sequence[str], addition: str = ""
+) -> list[str]:
+    """The title, notes, tables and figures of a section."""
+    module = SECTIONS[name].load()
+    parts = [f"## {SECTIONS[name].title}{addition}"]
     parts.append("\n".join(f"- {note}" for note in module.NOTES))
     for table in section_tables(module, found):
         parts += [f"**{table.title}**", table.markdown()]
-    wanted = {"accuracy, full run": ("ranks", "cost")}.get(name, (name,))
-    parts += [
+    return parts + [
         f"![{CAPTIONS[figure]}](figures/comparison_{figure}.svg)\n\n*{CAPTIONS[figure]}*"
-        for figure in wanted
-        if figure in CAPTIONS
+        for figure in figures
     ]
-    return parts
 
 
 def about(sections: dict[str, Any], command: str) -> str:
@@ -82,22 +84,22 @@ def about(sections: dict[str, Any], command: str) -> str:
     )
 
 
-def places(sections: dict[str, Any]) -> tuple[Sequence[str], list[list[str]]]:
+def places(sections: dict[str, Any]) -> Table:
     """In how many cases quadric is first, for the sections that time contenders."""
     rows = []
     for name, found in sections.items():
-        if "cases" not in found:
-            continue
-        cases = from_json(found["cases"])
-        behind = [f"{case.name}: {case.verdict()}" for case in cases if case.place > 1]
-        first = f"{len(cases) - len(behind)} of {len(cases)}"
-        threads = ", two threads" if "2 threads" in name else ""
-        title = SECTIONS[name].load().TITLE + threads
-        rows.append([title, first, "; ".join(behind) or "–"])
-    return ["comparison", "quadric is first in", "where it is not"], rows
+        cases = [case for case in from_json(found.get("cases", [])) if case.peers]
+        if cases:
+            behind = [f"{case.name}: {case.verdict()}" for case in cases if case.faster]
+            first = f"{len(cases) - len(behind)} of {len(cases)}"
+            rows.append([SECTIONS[name].title, first, "; ".join(behind) or "–"])
+    return Table("Places", ["comparison", "quadric is first in", "where it is not"], rows)
 
 
 def main(arguments: Sequence[str]) -> None:
+    argparse.ArgumentParser(prog="python -m benchmarks page", description=__doc__).parse_args(
+        arguments
+    )
     quick, full = (read(COMMITTED / file_name(quick=quick)) for quick in (True, False))
     PAGE.write_text(page(quick, full), encoding="utf-8")
     for path in (PAGE, *draw(quick, full, FIGURES)):

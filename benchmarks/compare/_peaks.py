@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numba
 import numpy as np
 
+from benchmarks.timing import best_seconds
 from quadric.kernels._compiling import OPTIONS
 from quadric.kernels._lanes import load, multiply_add, pointer, store, zeros
+from quadric.kernels._quadratic_form_loops import UNITS
 
 KIB, MIB = 1024, 1024**2
 # smaller than L1 (32 KiB), larger than L1 but smaller than L2, larger than all caches
@@ -19,9 +20,9 @@ ROUNDS = 9
 
 @numba.njit(**OPTIONS)
 def _multiply_adds(numbers, steps):
-    """Twelve products per step, of blocks of 64 bytes that stay in registers, in six chains."""
+    """Twelve products per step, of blocks that stay in registers, in six chains."""
     at = pointer(numbers)
-    x, y = load(at, 0, zeros(at, 1)), load(at, 16, zeros(at, 1))
+    x, y = load(at, 0, zeros(at, UNITS)), load(at, 16, zeros(at, UNITS))
     a = b = c = d = e = f = x
     for _ in range(steps):
         a, b, c = multiply_add(a, x, y), multiply_add(b, x, y), multiply_add(c, x, y)
@@ -60,7 +61,7 @@ def peaks() -> dict[str, float]:
     """Return the highest rates of one core: floating-point operations and bytes per second."""
     small = np.zeros(64, np.float32)
     steps = 100_000
-    block = 16  # float32 numbers in 64 bytes
+    block = 16 * UNITS  # float32 numbers
     found = {"FLOP/s": 2 * 12 * block * steps / _best(lambda: _multiply_adds(small, steps))}
     for place, size in PLACES.items():
         numbers = _aligned(size // 4)
@@ -79,10 +80,4 @@ def _aligned(count: int) -> np.ndarray:
 
 
 def _best(run: Callable[[], object]) -> float:
-    run()  # compile
-    seconds = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return best_seconds({"": run}, rounds=ROUNDS)[""]

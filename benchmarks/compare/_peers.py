@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -33,22 +34,18 @@ PEERS = {
 }
 
 
-def is_installed(name: str) -> bool:
-    """Whether a peer can be imported; a name that is not in the table is part of a dependency."""
-    return name not in PEERS or find_spec(PEERS[name].module) is not None
+def is_installed(name: str | None) -> bool:
+    """Whether a peer can be imported; None stands for what quadric itself depends on."""
+    return name is None or find_spec(PEERS[name].module) is not None
 
 
-def skipped(names: list[str]) -> dict[str, str]:
+def skipped(names: Iterable[str | None]) -> dict[str, str]:
     """Return the peers that are not installed, with the lines that install them."""
-    return {name: PEERS[name].install for name in names if not is_installed(name)}
+    return {name: PEERS[name].install for name in names if name and not is_installed(name)}
 
 
 def versions() -> dict[str, str]:
     """Return the versions of the installed peers and of the libraries that quadric needs."""
     own = ("numpy", "scipy", "scikit-learn", "numba")
-    peers = [peer.distribution.partition("==")[0] for peer in PEERS.values() if _has(peer)]
+    peers = [PEERS[name].distribution.partition("==")[0] for name in filter(is_installed, PEERS)]
     return {name: version(name) for name in (*own, *peers)}
-
-
-def _has(peer: Peer) -> bool:
-    return find_spec(peer.module) is not None

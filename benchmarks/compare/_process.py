@@ -1,7 +1,7 @@
 """Run one section in a process of its own: `python -m benchmarks.compare._process NAME FILE`.
 
-The environment limits the threads of every library before it is imported. With one thread, the
-process also keeps to one core, because JAX has no setting for the number of its threads.
+The environment limits the threads of every library before it is imported. The process also keeps
+to as many cores, because JAX has no setting for the number of its threads.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def measure(name: str, *, quick: bool) -> dict[str, Any]:
 
 def main(name: str, file: str, *options: str) -> None:
     section = SECTIONS[name]
-    if section.threads == 1 and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-section.threads :])
     found = section.load().run(quick="--quick" in options)
     Path(file).write_text(json.dumps(found), encoding="utf-8")
 

@@ -34,24 +34,24 @@ class Case:
     left_out: dict[str, str] = field(default_factory=dict)
 
     @property
-    def place(self) -> int:
-        """The place of quadric; variants of quadric do not count as others."""
-        return 1 + len(self.faster())
+    def peers(self) -> list[Timing]:
+        """The other libraries; further ways to call quadric do not count."""
+        return [timing for timing in self.timings if not timing.contender.startswith(OURS)]
 
+    @property
     def faster(self) -> list[Timing]:
         """The peers that are faster than quadric, the fastest first."""
-        ahead = [t for t in self.timings if t.ratio < 1 and not t.contender.startswith(OURS)]
+        ahead = [timing for timing in self.peers if timing.ratio < 1]
         return sorted(ahead, key=lambda timing: timing.ratio)
 
     def verdict(self) -> str:
         """Say in words whether quadric is first."""
-        others = [t for t in self.timings if not t.contender.startswith(OURS)]
-        if not others:
+        if not self.peers:
             return "no peer"
-        if self.place == 1:
+        if not self.faster:
             return "first"
-        ahead = ", ".join(f"{t.contender} takes {t.ratio:.2f}×" for t in self.faster())
-        return f"{self.place} of {len(others) + 1}: {ahead}"
+        ahead = ", ".join(f"{t.contender} takes {t.ratio:.2f}×" for t in self.faster)
+        return f"{1 + len(self.faster)} of {1 + len(self.peers)}: {ahead}"
 
 
 def case_of(

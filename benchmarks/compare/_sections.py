@@ -11,10 +11,15 @@ from typing import Any, NamedTuple
 
 
 class Section(NamedTuple):
-    """The module that measures a section, and its number of threads."""
+    """The module that measures a section, its number of threads, and an addition to its title."""
 
     module: str
     threads: int = 1
+    addition: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.load().TITLE + self.addition
 
     def load(self) -> Any:
         return importlib.import_module(f"benchmarks.compare.{self.module}")
@@ -23,7 +28,7 @@ class Section(NamedTuple):
 SECTIONS = {
     "sgd": Section("_sgd"),
     "layers": Section("_layers"),
-    "layers, 2 threads": Section("_layers", threads=2),
+    "layers-2-threads": Section("_layers", threads=2, addition=", two threads"),
     "fits": Section("_fits"),
     "accuracy": Section("_accuracy"),
     "certificates": Section("_certificates"),

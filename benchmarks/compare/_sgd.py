@@ -10,14 +10,13 @@ import numpy as np
 from benchmarks.compare import _sgd_peers as peers
 from benchmarks.compare._peers import is_installed, skipped
 from benchmarks.compare._result import OURS, case_of, to_json
-from benchmarks.sgd_step import make_data, make_network
+from benchmarks.sgd_step import KINDS, make_data, make_network
 from benchmarks.timing import seconds_by_round
 
 TITLE = "Per-sample SGD: one step of a 784-30-10 network"
 UNIT, PER_SECOND = "µs per step", 1e6
 TOLERANCE = 2e-5  # of the parameters in float32, after CHECKED steps
 CHECKED = 50
-KINDS = ("linear", "quadratic", "reduced")
 
 
 class Contender(NamedTuple):
@@ -26,7 +25,7 @@ class Contender(NamedTuple):
     train: Callable[..., peers.Training]
     rows: int
     kinds: tuple[str, ...] = KINDS
-    needs: str = "numpy"
+    needs: str | None = None
 
 
 CONTENDERS = {
@@ -48,9 +47,10 @@ NOTES = (
     "others' data are prepared before.",
     f"All contenders that train this network have the same parameters after {CHECKED} steps, up to "
     f"{TOLERANCE:g}.",
-    "Vowpal Wabbit and river have no such network. They train ten logistic regressions on the "
-    "inputs, or on all products of two inputs: 11 000 products per sample, where the quadratic "
-    "output has 465. Both use only the inputs that are not zero, as quadric does.",
+    "Vowpal Wabbit and river have no such network. They train logistic regressions (Vowpal Wabbit) "
+    "or a softmax regression (river) on the inputs, or on all products of two inputs: 11 000 "
+    "products per sample, where the quadratic output has 465. Both use only the inputs that are "
+    "not zero, as quadric does.",
     "torch, JAX and scikit-learn multiply all inputs.",
 )
 

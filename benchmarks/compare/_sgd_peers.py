@@ -57,8 +57,7 @@ def reference(start: Network, X: Array, Y: Array) -> Training:
 def torch_einsum(start: Network, X: Array, Y: Array) -> Training:
     import torch
 
-    form = lambda a, Q: torch.einsum("i,kij,j->k", a, Q, a)  # noqa: E731
-    return _torch(start, X, Y, form)
+    return _torch(start, X, Y, lambda a, Q: torch.einsum("i,kij,j->k", a, Q, a))
 
 
 def torch_bilinear(start: Network, X: Array, Y: Array) -> Training:

@@ -64,14 +64,12 @@ def section_tables(module: Any, found: dict[str, Any]) -> list[Table]:
 
 
 def number(value: float) -> str:
-    """Three significant digits, without an exponent.
-
-    >>> number(0.01234), number(1.5), number(123456.0)
-    ('0.0123', '1.50', '123 456')
-    """
+    """Three significant digits, without an exponent unless the number is tiny."""
+    if 0 < value < 1e-3:
+        return f"{value:.1e}"
     if value == 0 or value >= 100:
         return f"{value:,.0f}".replace(",", " ")
-    digits = 2
-    while value < 10 ** (2 - digits) and digits < 6:
+    digits = 1 if value >= 10 else 2
+    while value < 10 ** (2 - digits) and digits < 5:
         digits += 1
-    return f"{value:.{digits if value < 10 else 1}f}"
+    return f"{value:.{digits}f}"
