@@ -11,6 +11,7 @@ validation = pytest.importorskip("numpydoc.validate")
 
 PACKAGES = (
     "quadric",
+    "quadric.certify",
     "quadric.config",
     "quadric.convert",
     "quadric.datasets",

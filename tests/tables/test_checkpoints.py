@@ -148,8 +148,14 @@ def test_a_file_created_by_another_process_during_the_run(place, calls):
 
 
 def test_a_checkpoint_that_was_removed_is_written_again(place):
-    path = place / "table.checkpoint"
-    go(place / "table.csv", progress=lambda *_: path.unlink(missing_ok=True))
+    path, found = place / "table.checkpoint", []
+
+    def remove(*_):
+        found.append(path.exists())
+        path.unlink(missing_ok=True)
+
+    go(place / "table.csv", progress=remove)
+    assert sum(found) >= 2
 
 
 def test_only_files_written_by_the_run_are_removed(place):
