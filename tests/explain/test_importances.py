@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.feature_selection import SelectFromModel
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -123,6 +125,42 @@ def test_permutation_importances(library):
     assert found == permutation_importances(model, X, y)  # the default seed is fixed
     with pytest.raises(ValueError, match="y must hold"):
         permutation_importances(model, X, y[:5])
+
+
+def test_permutation_importances_accept_one_column_of_targets():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    y = X[:, 0] * X[:, 1]
+    model = QuadraticRegressor((), random_state=0).fit(X, y)
+    expected = permutation_importances(model, X, y)
+    assert permutation_importances(model, X, y[:, None]) == expected
+    # a regressor of scikit-learn predicts a column if it was fitted to one
+    line, column = LinearRegression().fit(X, X[:, 0]), LinearRegression().fit(X, X[:, :1])
+    expected = permutation_importances(line, X, X[:, 0])
+    found = permutation_importances(column, X, X[:, 0])
+    for one, other in zip(found, expected, strict=True):
+        assert (one.name, one.mean) == (other.name, pytest.approx(other.mean))
+
+
+@pytest.mark.parametrize("shape", [(100, 2), (100, 1, 1), ()])
+def test_permutation_importances_refuse_targets_of_another_shape(shape):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    model = QuadraticRegressor((), random_state=0).fit(X, X[:, 0] * X[:, 1])
+    with pytest.raises(ValueError, match=r"y must (hold 100 values|have shape \(100,\))"):
+        permutation_importances(model, X, np.zeros(shape))
+
+
+def test_permutation_importances_use_the_score_of_scikit_learn():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    labels, numbers = (X[:, :2] > 0).astype(int), np.column_stack([X[:, 0], 10 * X[:, 1] ** 2])
+    classifier = QuadraticClassifier((), max_iter=20, random_state=0).fit(X, labels)
+    regressor = QuadraticRegressor((), max_iter=20, random_state=0).fit(X, numbers)
+    for model, y in ((classifier, labels), (regressor, numbers), (regressor, np.ones((200, 2)))):
+        expected = permutation_importance(model, X, y, n_repeats=20, random_state=0)
+        found = permutation_importances(model, X, y, repeats=20)
+        for one in found:
+            k = int(one.name[1]) - 1
+            mean, std = expected.importances_mean[k], expected.importances_std[k]
+            assert one.mean == pytest.approx(mean, abs=2 * std + 1e-12)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

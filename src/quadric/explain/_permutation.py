@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array
@@ -20,7 +21,8 @@ class PermutationImportance:
         The input: a column of the data, before any encoding.
     mean, std : float
         Mean and standard deviation of the drop over the repetitions. The score is the accuracy of
-        a classifier and R² of a regressor.
+        a classifier, or R² of a regressor, averaged over its outputs. A row with several labels
+        counts as correct if all of them are.
     """
 
     name: str
@@ -49,7 +51,7 @@ def permutation_importances(
         A classifier or regressor.
     X : array of shape (n_samples, n_features) or DataFrame
         Data, preferably not used in training.
-    y : array of shape (n_samples,)
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
         The true classes or numbers.
     repeats : int
         Number of times each input is shuffled.
@@ -67,9 +69,11 @@ def permutation_importances(
     unimportant.
     """
     repeats = checks.check_integer("repeats", repeats, at_least=1)
-    columns, y = Columns(X, getattr(model, "feature_names_in_", None)), np.asarray(y)
-    if len(y) != len(columns):
-        raise ValueError(f"y must hold {len(columns)} values, one per row of X. Got {len(y)}.")
+    columns, y = Columns(X, getattr(model, "feature_names_in_", None)), _one_column(y)
+    if y.shape[:1] != (len(columns),):
+        raise ValueError(
+            f"y must hold {len(columns)} values, one per row of X. Got shape {y.shape}."
+        )
     rng, score = np.random.default_rng(rng), _score(model, X, y)
     found = []
     for k, name in enumerate(columns.names):
@@ -82,11 +86,20 @@ def permutation_importances(
     return sorted(found, key=lambda one: -one.mean)
 
 
+def _one_column(y: Any) -> Array:
+    """The targets as an array; a single column becomes a vector."""
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
 def _score(model: Any, X: Any, y: Array) -> float:
-    """Accuracy, or R² averaged over the outputs."""
-    predicted = np.asarray(model.predict(X))
+    """Accuracy, or R² averaged over the outputs, as `score` in scikit-learn."""
+    predicted = _one_column(model.predict(X))
+    if predicted.shape != y.shape:  # otherwise, NumPy would compare all pairs of rows
+        raise ValueError(
+            f"y must have shape {predicted.shape}, as the predictions of the model. Got {y.shape}."
+        )
     if getattr(model, "classes_", None) is not None:
-        return float(np.mean(predicted == y))
-    spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
-    errors = ((y - predicted) ** 2).sum(axis=0)
-    return float(np.mean(1 - errors / np.where(spread > 0, spread, 1.0)))
+        right = predicted == y
+        return float(np.mean(right if right.ndim == 1 else right.all(axis=1)))
+    return float(r2_score(y, predicted))
