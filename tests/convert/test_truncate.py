@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.decomposition import PCA
+from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -114,6 +115,20 @@ def test_labels_two_classes_and_numbers():
     _, scores = truncation_scores(regressor, data, y, [0, 10])
     assert scores[1] == pytest.approx(regressor.score(data, y), abs=1e-9)
     assert scores[0] < scores[1]
+
+
+def test_the_score_of_numbers_is_that_of_scikit_learn():
+    """The mean over the outputs, and 0 or 1 for constant targets."""
+    inputs = np.random.default_rng(0).normal(size=(100, 3))
+    targets = np.column_stack([inputs[:, 0] * inputs[:, 1], 10 * inputs[:, 2] ** 2])
+    model = QuadraticRegressor((), max_iter=5, random_state=0).fit(inputs, targets)
+    for y in (targets, np.ones((100, 2)), np.column_stack([targets[:, 0], np.ones(100)])):
+        _, scores = truncation_scores(model, inputs, y)
+        assert scores[-1] == pytest.approx(r2_score(y, model.predict(inputs)), abs=1e-9)
+    zero = Quadratic(np.zeros((1, 3)), [2.0], np.zeros((1, 3, 3)))
+    np.testing.assert_array_equal(truncation_scores(zero, inputs, np.full(100, 2.0))[1], 1.0)
+    constant = truncate(model, tolerance=0.1, X=inputs, y=np.ones((100, 2)))
+    assert ranks_of(constant).tolist() == [0, 0]
 
 
 def test_a_truncated_network_can_be_trained_further(mlp):

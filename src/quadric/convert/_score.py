@@ -1,9 +1,10 @@
-"""The accuracy of logits, or R² for numbers, on labeled data."""
+"""The accuracy of logits, or R² for numbers, on labeled data, as in scikit-learn."""
 
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from quadric._utils.arrays import Array, unmasked
 from quadric.core import ACTIVATIONS
@@ -48,8 +49,6 @@ class Score:
 
     def __call__(self, z: Array) -> float:
         if self.labels is None:
-            errors = self.y - ACTIVATIONS[self.activation].function(z)
-            spread = float(((self.y - self.y.mean(axis=0)) ** 2).sum())
-            return 1 - float((errors**2).sum()) / spread
+            return float(r2_score(self.y, ACTIVATIONS[self.activation].function(z)))
         predicted = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
         return float(np.mean(self.labels[predicted] == self.y))
