@@ -177,6 +177,24 @@ def test_partial_dependence(library):
         dependence(model, frame, ["weight"])
 
 
+@pytest.mark.parametrize("names", [[0, 1, 2], [("a", 1), ("a", 2), ("b", 1)]])
+def test_column_names_that_are_not_strings(names):
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    frame, y = pandas.DataFrame(X), X[:, 0] * X[:, 1]
+    frame.columns = names
+    before = frame.copy()
+    model = QuadraticRegressor((), random_state=0).fit(X, y)
+    found = permutation_importances(model, frame, y)
+    expected = permutation_importances(model, X, y)
+    assert [one.name for one in found] == [str(names[int(e.name[1]) - 1]) for e in expected]
+    assert [one.mean for one in found] == [one.mean for one in expected]
+    np.testing.assert_array_equal(
+        dependence(model, frame, [0], size=4).mean, dependence(model, X, [0], size=4).mean
+    )
+    pandas.testing.assert_frame_equal(frame, before)
+
+
 def test_a_hidden_layer_is_explained_by_partial_dependence():
     frame, price = shop()
     model = shop_model(frame, price, hidden=(8,))

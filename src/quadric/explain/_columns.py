@@ -75,5 +75,6 @@ class Columns:
             else:
                 numeric = old.dtype.kind in "iub" and all(float(v).is_integer() for v in values)
                 dtype = old.dtype if numeric else float if old.dtype.kind in "iufb" else object
-                X = X.assign(**{X.columns[k]: np.array(values, dtype=dtype)})
+                X = X.copy()
+                X[X.columns[k]] = np.array(values, dtype=dtype)  # the name need not be a string
         return X
