@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.feature_selection import SelectFromModel
+from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -193,6 +194,46 @@ def test_column_names_that_are_not_strings(names):
         dependence(model, frame, [0], size=4).mean, dependence(model, X, [0], size=4).mean
     )
     pandas.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
+def test_a_column_without_numbers_is_missing(library):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+
+    def table(X):
+        if library == "numpy":
+            return X
+        return pytest.importorskip(library).DataFrame({"x1": X[:, 0], "x2": X[:, 1]})
+
+    model = make_pipeline(SimpleImputer(), QuadraticRegressor((3,), max_iter=5, random_state=0))
+    model.fit(table(X), X[:, 0] * X[:, 1])
+    data = table(X * [1, np.nan])
+    found = dependence(model, data, ["x2"])
+    assert found.grids == ([None],)
+    assert found.mean[0, 0] == pytest.approx(model.predict(data).mean())
+    assert str(found).endswith(" at missing")
+    assert [one.inputs for one in explain(model, data).dependences] == [("x1",), ("x2",)]
+
+
+def test_nullable_columns():
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).integers(0, 9, (60, 2))
+    model = make_pipeline(SimpleImputer(), QuadraticRegressor((), random_state=0))
+    y, full = X[:, 0] * X[:, 1], pandas.DataFrame(X, columns=["x1", "x2"])
+    model.fit(full, y)
+    nullable = full.astype("Int64")
+    assert permutation_importances(model, nullable, y) == permutation_importances(model, full, y)
+    nullable["x2"] = pandas.array([None] * 60, dtype="Int64")
+    found = dependence(model, nullable, ["x2"])
+    assert found.grids == ([None],)
+    assert found.mean[0, 0] == pytest.approx(model.predict(nullable).mean())
+
+
+def test_dependence_needs_a_row():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = QuadraticRegressor((), random_state=0).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"X must have at least one row\. Got none"):
+        dependence(model, X[:0], ["x1"])
 
 
 def test_a_hidden_layer_is_explained_by_partial_dependence():

@@ -73,8 +73,10 @@ class Columns:
                 series = type(old)(old.name, values, dtype=old.dtype, strict=False)
                 X = X.with_columns(series)
             else:
-                numeric = old.dtype.kind in "iub" and all(float(v).is_integer() for v in values)
+                numeric = old.dtype.kind in "iub" and all(
+                    v is not None and float(v).is_integer() for v in values
+                )
                 dtype = old.dtype if numeric else float if old.dtype.kind in "iufb" else object
                 X = X.copy()
-                X[X.columns[k]] = np.array(values, dtype=dtype)  # the name need not be a string
+                X[X.columns[k]] = type(old)(values, index=old.index, dtype=dtype)
         return X

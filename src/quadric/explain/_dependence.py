@@ -100,7 +100,8 @@ def dependence(
         Names or indices of one or two columns of X.
     size : int
         Number of values of a numeric input, from its 5 % to its 95 % quantile. For an input with
-        categories, the most frequent ones are used.
+        categories, the most frequent ones are used. An input without any finite number stays
+        missing.
     target : str
         Name of the predicted number.
 
@@ -131,10 +132,17 @@ def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list
 
 
 def grid_of(columns: Columns, k: int, size: int) -> list[Any]:
-    """Values of a column: quantiles of numbers, or the most frequent categories."""
+    """Values of a column: quantiles of numbers, or the most frequent categories.
+
+    A column without numbers has the single value None, which means missing.
+    """
+    if not len(columns):
+        raise ValueError("X must have at least one row. Got none.")
     numbers = columns.numbers(k)
     if numbers is not None:
         present = numbers[np.isfinite(numbers)]
+        if not len(present):
+            return [None]
         distinct = np.unique(present)
         if len(distinct) <= min(size, 3):
             return distinct.tolist()
