@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
@@ -113,6 +114,40 @@ def test_other_polynomial_features():
         pipeline.fit(X, y)
         network = from_polynomial_logistic(pipeline)
         np.testing.assert_allclose(network.forward(X), pipeline.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"multi_class": "ovr"}, {"multi_class": "deprecated", "solver": "liblinear"}]
+)
+def test_one_versus_rest_logistic_regression_is_refused(attributes):
+    """scikit-learn 1.6 and 1.7 fit such models; here, the attributes are set after fit."""
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(PolynomialFeatures(2), LogisticRegression(tol=0.1)).fit(X / 8, y)
+    vars(pipeline[-1]).update(attributes)
+    with pytest.raises(ValueError, match=r"must be multinomial.*Got multi_class=.*; fit it with"):
+        from_polynomial_logistic(pipeline)
+
+
+@pytest.mark.parametrize("attributes", [{"multi_class": "ovr"}, {"solver": "liblinear"}])
+def test_two_classes_have_no_rest(attributes):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, :5]
+    pipeline = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(X, y)
+    vars(pipeline[-1]).update(attributes)
+    outputs = from_polynomial_logistic(pipeline).forward(X)
+    np.testing.assert_allclose(outputs[:, 0], pipeline.predict_proba(X)[:, 1], atol=1e-9)
+
+
+def test_multinomial_logistic_regression_of_two_classes():
+    """In scikit-learn 1.6 and 1.7, its probabilities are softmax([-z, z])."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, :5]
+    pipeline = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(X, y)
+    pipeline[-1].multi_class = "multinomial"
+    z = pipeline.decision_function(X)
+    wanted = softmax(np.column_stack([-z, z]), axis=1)
+    outputs = from_polynomial_logistic(pipeline).forward(X)
+    np.testing.assert_allclose(outputs[:, 0], wanted[:, 1], atol=1e-9)
 
 
 def test_own_logistic_regression_to_polynomial_features():

@@ -155,7 +155,8 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     ----------
     pipeline : sklearn.pipeline.Pipeline
         A fitted pipeline: optional scalers, PolynomialFeatures of degree 2 or less, optional
-        scalers, LogisticRegression.
+        scalers, LogisticRegression. For more than two classes, it must be multinomial, not one
+        versus the rest.
 
     Returns
     -------
@@ -181,8 +182,9 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
             "PolynomialFeatures must have degree 2 or less, because a quadratic neuron has no "
             f"higher powers. Got degree {polynomial.degree}."
         )
-    coefficients = np.asarray(last.coef_, dtype=np.float64)
-    intercepts = np.broadcast_to(np.asarray(last.intercept_, float), len(coefficients))
+    factor = _logit_factor(last)
+    coefficients = factor * np.asarray(last.coef_, dtype=np.float64)
+    intercepts = np.broadcast_to(factor * np.asarray(last.intercept_, float), len(coefficients))
     try:
         # a scaler of the monomials scales their coefficients
         planes = [
@@ -195,6 +197,23 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     parts = zip(*[(q.w, q.b, q.Q) for q in quadrics], strict=True)
     last_activation = "logistic" if len(quadrics) == 1 else "softmax"
     return Network([Quadratic(*map(np.array, parts))], [last_activation])
+
+
+def _logit_factor(logistic: Any) -> float:
+    """The factor between the decision function and the logits of a logistic or softmax output.
+
+    Older versions of scikit-learn have the parameter `multi_class`.
+    """
+    given, solver = getattr(logistic, "multi_class", "auto"), logistic.solver
+    if len(logistic.classes_) == 2:
+        return 2.0 if given == "multinomial" else 1.0  # softmax([-z, z]) is logistic(2 z)
+    if given == "ovr" or (given != "multinomial" and solver == "liblinear"):
+        raise ValueError(
+            "the LogisticRegression must be multinomial, because the probabilities of one class "
+            f"versus the rest are not a softmax. Got multi_class={given!r} and solver={solver!r}; "
+            "fit it with solver='lbfgs' and without multi_class."
+        )
+    return 1.0
 
 
 def _quadric(coefficients: Array, b: float, powers: Array) -> Quadric:
