@@ -121,11 +121,18 @@ def test_calibration_confusion_and_residuals(model, ax):
     counts = [int(text.get_text()) for text in ax.texts]
     assert sum(counts) == 150
     assert counts[0] == 50
-    with pytest.raises(ValueError, match=r"y must hold the model's classes\. Got rose"):
+    with pytest.raises(ValueError, match=r"y must hold the model's classes, .*Got \['rose'\]"):
         plot_confusion(model, X[:1], ["rose"], ax)
     regressor = QuadraticRegressor((), random_state=0).fit(X[:, :3], X[:, 3])
     figure = plot_residuals(regressor, X[:, :3], X[:, 3], target="width")
     assert figure.axes[0].get_xlabel() == "predicted width"
+
+
+def test_labels_of_another_type_are_no_classes(ax):
+    numbers = np.where(Y == "setosa", 0, 1)
+    model = QuadraticClassifier((), max_iter=2, random_state=0).fit(X, numbers.astype(str))
+    with pytest.raises(ValueError, match=r"the model's classes, \['0', '1'\]\. Got \[0, 1\]"):
+        plot_confusion(model, X, numbers, ax)
 
 
 @pytest.mark.parametrize("hidden", [(), (4,)])

@@ -101,11 +101,11 @@ def plot_confusion(model: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
         The axes.
     """
-    labels, y = list(model.classes_), np.asarray(y)
+    labels, y = np.asarray(model.classes_).tolist(), np.asarray(y)
     index = {label: k for k, label in enumerate(labels)}
-    unknown = sorted({str(label) for label in y.tolist()} - {str(label) for label in labels})
+    unknown = sorted(set(y.tolist()) - set(labels), key=str)
     if unknown:
-        raise ValueError(f"y must hold the model's classes. Got {', '.join(unknown)}.")
+        raise ValueError(f"y must hold the model's classes, {labels}. Got {unknown}.")
     counts = np.zeros((len(labels), len(labels)), dtype=int)
     for true, predicted in zip(y.tolist(), np.asarray(model.predict(X)).tolist(), strict=True):
         counts[index[true], index[predicted]] += 1
