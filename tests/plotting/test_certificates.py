@@ -1,5 +1,7 @@
 """Plots of certified radii."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -54,3 +56,19 @@ def test_the_gallery_shows_images_and_their_flips(digits):
     assert len(plot_flips(found, X, (8, 8), count=10).axes) == 30
     with pytest.raises(ValueError, match=r"X must have shape \(300, 49\)"):
         plot_flips(found, X, (7, 7))
+
+
+def test_an_image_without_a_flip_has_an_empty_difference(digits):
+    found, X, _ = digits
+    alone = replace(
+        found,
+        nearest=np.full_like(found.nearest, np.nan),
+        distance=np.full_like(found.distance, np.inf),
+        becomes=found.predicted,
+    )
+    parent = Figure()
+    figure = plot_flips(alone, X, (8, 8), rows=[3], figure=parent)  # a warning would be an error
+    assert figure is parent
+    images = [ax.get_images()[0] for ax in figure.axes]
+    assert [image.get_array().mask.all() for image in images] == [False, True, True]
+    assert images[2].get_clim() == (-1, 1)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from quadric._utils import checks
 from quadric.certify import Radii
-from quadric.plotting._style import color_of, dashes_of, get_ax, plain
+from quadric.plotting._style import color_of, dashes_of, get_ax, get_figure, plain
 
 CURVE_POINTS = 400
 ROW_NAMES = ("image", "nearest flip", "difference")
@@ -69,6 +69,7 @@ def plot_flips(
     *,
     rows: Sequence[int] | None = None,
     count: int = 8,
+    figure: Any = None,
 ) -> Figure:
     """Draw images and, below each of them, the nearest image of another class.
 
@@ -85,11 +86,13 @@ def plot_flips(
         turn.
     count : int
         Number of images to draw if `rows` is not given.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A figure with one column per image: the image, its nearest flip, and their difference.
+        The figure, with one column per image: the image, its nearest flip, and their difference.
     """
     X = np.asarray(X, dtype=float)
     if X.shape != found.nearest.shape or X.shape[1] != shape[0] * shape[1]:
@@ -100,12 +103,12 @@ def plot_flips(
     chosen = _typical_of_each_class(found, count) if rows is None else [int(row) for row in rows]
     if not chosen:
         raise ValueError("found has no row with a nearest image of another class to draw.")
-    figure = Figure(figsize=(1.25 * len(chosen) + 0.7, 4.4), layout="constrained", dpi=150)
+    figure = get_figure(figure, 1.25 * len(chosen) + 0.7, 4.4)
     axes = figure.subplots(3, len(chosen), squeeze=False)
     low, high = X[chosen].min(), X[chosen].max()
     steps = found.nearest[chosen] - X[chosen]
     for column, (row, step) in enumerate(zip(chosen, steps, strict=True)):
-        limit = np.nanmax(np.abs(step)) or 1.0
+        limit = np.abs(np.nan_to_num(step)).max() or 1.0  # NaN if there is no flip
         gray = {"cmap": "gray_r", "vmin": low, "vmax": high}
         colored = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
         images = [(X[row], gray), (found.nearest[row], gray), (step, colored)]
