@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from quadric import Network, QuadraticLogisticRegression
 from quadric.certify import Change, counterfactual, radius
 from quadric.certify._wording import written
-from quadric.core import Linear
+from quadric.core import Linear, Quadratic
 from tests.support.labels import labels
 
 
@@ -124,6 +124,40 @@ def test_bounds_give_an_upper_bound_beside_the_lower_bound(iris):
     assert wide.exact
     with pytest.raises(ValueError, match=r"bounds must contain x. x1 is 5,"):
         counterfactual(model, x, bounds={"x1": (0.0, 1.0)})
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("bound", [1.957, 1.95, 1.9, 1.9572348123, 1.23456789, 5.0])
+def test_the_named_values_are_within_the_bounds(bound, dtype):
+    circle = Network([Quadratic([[0.0, 0.0]], [4.0], [-np.eye(2)])], ["logistic"])
+    x = np.array([1.0, 0.0], dtype=dtype)
+    for sign in (1, -1):
+        limits = (None, bound) if sign > 0 else (-bound, None)
+        found = counterfactual(circle, sign * x, bounds={0: limits, 1: (-1.9, 1.9)})
+        named = dict.fromkeys(("x1", "x2"), 0.0)
+        named |= {change.name: change.after for change in found.changes}
+        assert sign * named["x1"] <= bound
+        assert abs(named["x2"]) <= 1.9
+        row = np.array([[named["x1"], named["x2"]]], dtype=dtype)
+        assert labels(circle)(row)[0] == 0 == found.becomes
+    if bound == 1.957:
+        assert str(found).startswith("0 with x1 -1.957 instead of -1 and x2 ")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_named_values_of_random_networks_are_within_the_bounds(seed):
+    network, x = draw(seed)
+    step = counterfactual(network, x).point - x
+    share = np.random.default_rng(seed).uniform(0.3, 1.5, len(x))
+    low, high = x + np.minimum(0, share * step), x + np.maximum(0, share * step)
+    limits = {i: (low[i] - 1e-3, high[i] + 1e-3) for i in range(0, len(x), 2)}
+    found = counterfactual(network, x, bounds=limits)
+    row = x.copy()
+    for change in found.changes:
+        row[int(change.name[1:]) - 1] = change.after
+    for i, (least, most) in limits.items():
+        assert least <= row[i] <= most
+    assert labels(network)(row[None])[0] == found.becomes
 
 
 def test_integer_inputs_stay_integers():

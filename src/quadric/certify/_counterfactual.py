@@ -44,8 +44,8 @@ class Counterfactual:
         Whether `point` is the nearest input, up to a step past the boundary. Otherwise, it is the
         best that was found, and `distance` is an upper bound.
     changes : list of Change
-        The inputs that change, with values that are rounded as far as the class allows. The model
-        predicts `becomes` for these values, too.
+        The inputs that change, with values that are rounded as far as the class and the bounds
+        allow. The model predicts `becomes` for these values, too.
     names : list of str
         The names of the coordinates of `point`.
     """
@@ -158,7 +158,7 @@ def counterfactual(
         return Counterfactual(nowhere, predicted, predicted, np.inf, lower, exact, [], names)
     becomes, distance = int(row.classes(point[None])[0]), candidates.length(point)
     exact = distance <= length * (1 + SAME)
-    changes = changes_of(row, point, becomes, sizes, whole)
+    changes = changes_of(row, point, becomes, sizes, whole, (low, high))
     label = given.labels[becomes]
     return Counterfactual(
         point, predicted, label, distance, min(lower, distance), exact, changes, names

@@ -35,22 +35,32 @@ class Change:
 
 
 def changes_of(
-    row: Row, point: Array, becomes: int, sizes: Array, whole: Sequence[int]
+    row: Row,
+    point: Array,
+    becomes: int,
+    sizes: Array,
+    whole: Sequence[int],
+    bounds: tuple[Array, Array],
 ) -> list[Change]:
-    """The changes from the row to the point, rounded away from the row.
+    """The changes from the row to the point, rounded away from the row, but within the bounds.
 
     The result has as few digits and inputs as possible such that the model still predicts the class
     of the point.
     """
-    start, step = row.point, point - row.point
-    lengths = np.abs(step) / sizes
+    start, (low, high) = row.point, bounds
+    point = point.clip(low, high)  # float32 may have rounded a bound
+    lengths = np.abs(point - start) / sizes
     for digits in range(2, MOST_DIGITS):
         points = []
         for share in SMALL:
             kept = (lengths > 0) & (lengths >= share * lengths.max())
             found = start.copy()
             for i in np.flatnonzero(kept):
-                found[i] = point[i] if i in whole else _outwards(start[i], point[i], digits)
+                if i in whole:
+                    found[i] = point[i]
+                    continue
+                more = (_outwards(start[i], point[i], d) for d in range(digits, MOST_DIGITS))
+                found[i] = next((v for v in more if low[i] <= v <= high[i]), point[i])
             points.append(found)
         good = [one for one in points if row.classes(row.rounded(one[None]))[0] == becomes]
         if good:
