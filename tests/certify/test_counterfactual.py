@@ -107,7 +107,7 @@ def test_fixed_inputs_do_not_change(iris):
     assert nothing.exact
     assert nothing.distance == np.inf
     assert nothing.changes == []
-    assert "no other input" in str(nothing)
+    assert "no input with another class" in str(nothing)
 
 
 def test_bounds_give_an_upper_bound_beside_the_lower_bound(iris):
