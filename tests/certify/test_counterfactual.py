@@ -1,5 +1,7 @@
 """Counterfactuals: the nearest input of another class, verified by the model itself."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -126,6 +128,21 @@ def test_bounds_give_an_upper_bound_beside_the_lower_bound(iris):
         counterfactual(model, x, bounds={"x1": (0.0, 1.0)})
 
 
+@pytest.mark.parametrize("shape", [(), (1, 1, 2), (0, 2), (2, 2)])
+def test_x_must_be_one_row(shape):
+    circle = Network([Quadratic([[0.0, 0.0]], [4.0], [-np.eye(2)])], ["logistic"])
+    got = re.escape(f"Got shape {shape}; pass X[[i]]")
+    with pytest.raises(ValueError, match=rf"x must be one row, .*{got}"):
+        counterfactual(circle, np.ones(shape))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_x_must_have_a_value_for_each_input(count):
+    circle = Network([Quadratic([[0.0, 0.0]], [4.0], [-np.eye(2)])], ["logistic"])
+    with pytest.raises(ValueError, match=rf"x must have 2 values.*Got {count}\."):
+        counterfactual(circle, np.ones(count))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("bound", [1.957, 1.95, 1.9, 1.9572348123, 1.23456789, 5.0])
 def test_the_named_values_are_within_the_bounds(bound, dtype):
@@ -232,7 +249,7 @@ def test_single_precision_points_are_verified_as_they_are():
 
 def test_wrong_arguments_are_refused(iris):
     model, X = iris
-    with pytest.raises(ValueError, match=r"x must be one row. Got 150 rows"):
+    with pytest.raises(ValueError, match=r"x must be one row, .* Got shape \(150, 4\)"):
         counterfactual(model, X)
     with pytest.raises(ValueError, match=r"to must be a class of the model: \['setosa'"):
         counterfactual(model, X[0], to="rose")

@@ -25,6 +25,11 @@ class Row:
         self.given, self.inputs, self.x = given, inputs, x
         self.columns = _columns(given, inputs)
         self.point = inputs.space.reach(x)[0]
+        if len(self.point) != len(inputs.names):
+            raise ValueError(
+                f"x must have {len(inputs.names)} values, one for each input of the model. "
+                f"Got {len(self.point)}."
+            )
         if not np.isfinite(self.point).all():
             raise ValueError("x must be finite. Got a missing or infinite value; impute it first.")
 
@@ -67,8 +72,11 @@ def one_row(x: Any) -> Any:
     else:
         rows = np.asarray(x)
         rows = rows[None] if rows.ndim == 1 else rows
-    if len(rows) != 1 or len(rows.shape) != 2:
-        raise ValueError(f"x must be one row. Got {len(rows)} rows; pass X[[i]].")
+    if len(rows.shape) != 2 or rows.shape[0] != 1:
+        raise ValueError(
+            "x must be one row, of shape (n_features,) or (1, n_features). "
+            f"Got shape {tuple(rows.shape)}; pass X[[i]]."
+        )
     return rows
 
 
