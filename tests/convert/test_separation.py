@@ -44,6 +44,21 @@ def test_smallest_ellipsoid_encloses_and_is_smallest(seed, n):
         assert volume(ellipsoid(center, np.linalg.inv(A) * far)) >= volume(q) * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("tolerance", [0.5, 0.1, 0.01, 1e-4])
+def test_the_tolerance_bounds_the_volume(tolerance):
+    reached = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 6))
+        X = rng.normal(size=(n + 20, n))
+        exact, found = (smallest_ellipsoid(X, tolerance=t) for t in (1e-10, tolerance))
+        assert found.encloses(X).all()
+        bound = n / 2 * np.log1p((1 + 1 / n) * tolerance)
+        reached.append(np.log(volume(found) / volume(exact)) / bound)
+        assert bound <= n / 2 * np.log1p(2 * tolerance)
+    assert 0.5 < max(reached) < 1 + 1e-5
+
+
 def test_flat_classes_get_a_thin_ellipsoid():
     line = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2.0]])
     q = smallest_ellipsoid(line)

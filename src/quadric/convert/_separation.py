@@ -110,8 +110,8 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     y : array of shape (n_samples,)
         Labels of two or more classes.
     tolerance : float
-        Tolerance of Khachiyan's algorithm: the half-lengths are too large by a factor of at most
-        sqrt(1 + tolerance).
+        Tolerance of Khachiyan's algorithm: the volume of an ellipsoid is too large by a factor of
+        at most (1 + 2 tolerance)^(n_features / 2).
     sharpness : float
         How steeply the output of a neuron falls from the center of its ellipsoid to the surface.
 

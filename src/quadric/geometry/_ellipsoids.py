@@ -52,14 +52,17 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
     X : array of shape (n_points, n)
         Points, one per row.
     tolerance : float
-        The half-lengths are too large by at most a factor of sqrt(1 + tolerance). All points
-        are enclosed in any case.
+        The volume is too large by a factor of at most (1 + 2 tolerance)^(n/2), unless the algorithm
+        stops after 100,000 iterations. The relative error of a single half-length can be larger.
+        All points are enclosed in any case.
 
     Notes
     -----
     This is Khachiyan's coordinate ascent on the dual problem ``max log det sum_i u_i q_i q_i'``,
     q = (x, 1), with the away steps of M. Todd and A. Yildirim (2007), which make it converge
-    linearly.
+    linearly. It stops when ``q_i' H q_i <= (1 + tolerance)(n + 1)`` for all i, where H is the
+    inverse of the sum. By duality, the squared volume is then too large by a factor of at most
+    ``(1 + tolerance (n + 1) / n)^n``.
 
     Examples
     --------
