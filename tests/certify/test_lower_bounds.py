@@ -76,6 +76,16 @@ def test_a_network_that_never_changes_its_mind_has_a_large_bound():
     assert radius(Network(layers, ["tanh", "logistic"]), [[0.0]]).radius[0] > 1e11
 
 
+@pytest.mark.parametrize("layers", [*STACKS, [("quadratic", 3, "softmax")]])
+def test_without_free_inputs_every_distance_is_infinite(layers):
+    network = Network.create(2, layers, rng=0)
+    found = radius(network, np.zeros((2, 2)), fixed=[0, 1])
+    assert (found.distance == np.inf).all()
+    assert (found.radius == np.inf).all()
+    assert np.isnan(found.nearest).all()
+    assert (found.becomes == found.predicted).all()
+
+
 def test_pipelines_in_both_units_and_fixed_inputs():
     X, y = load_iris(return_X_y=True)
     X = X * [1, 100, 1, 0.01]

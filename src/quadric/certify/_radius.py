@@ -39,7 +39,8 @@ class Radii:
         The names of the coordinates of `nearest`.
     exact : bool
         Whether distances were computed. For a network that does not fold to one layer, `radius` is
-        a lower bound; `distance` and `nearest` are NaN, and `becomes` is `predicted`.
+        a lower bound; `distance` and `nearest` are NaN, and `becomes` is `predicted`. If all inputs
+        are held fixed, `distance` is infinite for every network.
     """
 
     distance: Array
