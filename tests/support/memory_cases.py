@@ -37,6 +37,7 @@ def joined(options):
 
 MANY = [["linear", 2000, "softmax"]]
 ONE = [["quadratic", 2, "softmax"]]
+WIDE = [["linear", 2, "softmax"]]
 TWO = [["linear", 20, "tanh"], ["quadratic", 2, "softmax"]]
 
 FEW_CASES = [
@@ -49,6 +50,8 @@ FEW_CASES = [
     logistic(300, 200, 2, {"max_iter": 24}),
     regressor(5000, 10, 300, LINEAR, CHOSEN),
     network(3000, 10, MANY, {"epochs": 14, "solver": "lbfgs"}),
+    network(2000, 5000, WIDE, {"epochs": 2, "solver": "lbfgs", "offset": 0.5}, density=0.01),
+    network(2000, 5000, WIDE, {"epochs": 1, "solver": "adam", "batch_size": 2000, "offset": 0.5}),
 ]
 
 MORE_CASES = [
@@ -108,6 +111,8 @@ MORE_CASES = [
     network(200, 700, ONE, call="gradients"),
     network(20_000, 500, TWO, {"epochs": 1, "solver": "adam", "batch_size": 50}, dtype="float32"),
     network(20_000, 500, TWO, {"epochs": 14, "solver": "lbfgs", "offset": 0.5}),
+    network(2000, 5000, WIDE, {"epochs": 1, "batch_size": 2000, "offset": 0.5}, density=0.05),
+    *(network(2000, 5000, WIDE, {"epochs": 1, "offset": 0.5}, dense=share) for share in (1.0, 0.0)),
     network(30_000, 500, TWO, {"epochs": 1}, dense=0.0),
     network(20_000, 10, [["linear", 1000, "softmax"]], call="forward"),
     network(4000, 10, [["linear", 1000, "softmax"]], call="gradients"),

@@ -8,9 +8,10 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import quadric
-from quadric import QuadraticClassifier
+from quadric import Network, QuadraticClassifier
 from quadric.errors import MemoryLimitError
 from tests.support import warm
 from tests.support.memory_cases import FEW_CASES, MORE_CASES, random_cases
@@ -72,6 +73,17 @@ def test_classes_count_toward_the_limit(limit):
     with pytest.raises(MemoryLimitError, match="predictions for 20,000 samples, 40,000 bytes each"):
         small.predict_proba(X)
     assert small.predict(X).shape == (20_000,)  # predictions without probabilities are small
+
+
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_an_offset_of_sparse_data_needs_no_dense_copy(batch_size, limit):
+    """A dense copy would take 153 MB; L-BFGS makes one, and SGD does not."""
+    X, Y = sparse.csr_array((1000, 20_000)), np.eye(2)[np.arange(1000) % 2]
+    net = Network.create(20_000, [("linear", 2, "softmax")], rng=0)
+    limit("120 MB")
+    net.fit(X, Y, offset=0.5, epochs=1, batch_size=batch_size)
+    with pytest.raises(MemoryLimitError):
+        net.fit(X, Y, offset=0.5, epochs=1, solver="lbfgs")
 
 
 def test_the_error_has_attributes_and_can_be_pickled(limit):

@@ -117,6 +117,17 @@ def _compressed_bytes(X: Matrix, itemsize: int) -> int:
     return count * (itemsize + 4 + 8) if count <= X.size // 2 else 0
 
 
+def _shifted_rows(solver: str, X: Matrix, batch_size: int) -> int:
+    """Return how many rows of X a solver copies at once to add the offset."""
+    n_samples = int(X.shape[0])
+    if solver == "lbfgs":
+        return n_samples
+    if solver != "per sample":
+        return min(batch_size, n_samples)
+    # the compiled loop adds the offset to sparse rows itself
+    return 0 if sparse.issparse(X) or _compressed_bytes(X, X.dtype.itemsize) else n_samples
+
+
 def matrix_bytes(X: Matrix, itemsize: int) -> int:
     """Return the bytes of a copy of X with `itemsize` bytes per number."""
     if sparse.issparse(X):
@@ -157,10 +168,12 @@ def check_creation(network: Architecture, init: str) -> None:
 def check_fit(stack: Stack, samples: Samples, options: Options, *, given: Any) -> None:
     """Raise MemoryLimitError if `Network.fit`, called with `given` as X, exceeds the limit."""
     network, X = Architecture.of(stack.layers), samples.X
-    shifted = samples.offset is not None and options.solver != "adam"
-    held = prod(X.shape) * network.itemsize if shifted else 0
     solver = "per sample" if options.per_sample else options.solver
-    needed = held + network.solver_bytes(solver, X, options.batch_size)
+    needed = network.solver_bytes(solver, X, options.batch_size)
+    if samples.offset is not None:
+        if solver == "lbfgs":  # squares X after the offset has made it dense
+            needed = max(needed, 8 * prod(X.shape))
+        needed += _shifted_rows(solver, X, options.batch_size) * X.shape[1] * network.itemsize
     converted = converted_bytes(given, X)
     check_training(
         network, SampleSizes.of(X, network.n_outputs, network.itemsize, converted), needed
