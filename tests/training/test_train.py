@@ -358,6 +358,24 @@ def test_max_fun_is_respected_while_auto_chooses(most, monkeypatch):
     assert np.isfinite(model.loss_)
 
 
+@pytest.mark.parametrize("size", [5.0, 1e160])  # the second trial point has an infinite loss
+@pytest.mark.parametrize("most", [1, 2])
+def test_evaluations_that_run_out_keep_the_start_and_its_loss(size, most):
+    """The last trial point of an unfinished line search is not kept, nor is its loss."""
+    first = Linear(np.full((1, 1), size), np.zeros(1))
+    second = Linear(np.zeros((1, 1)), np.zeros(1))
+    net = Network([first, second], ["identity", "identity"])
+    stack, samples = (
+        Stack(net.layers, net.activations, "squared_error"),
+        Samples(np.array([[1.0], [2.0]]), np.full((2, 1), 3.0)),
+    )
+    state, start = TrainingState(), net.copy()
+    train(stack, samples, Options(solver="lbfgs", epochs=5, max_evaluations=most), state)
+    assert state.history.exhausted
+    assert max_difference(net, start) == 0
+    assert state.history.loss == [pytest.approx(4.5)]
+
+
 def test_monomials_are_penalized_as_monomials():
     rng = np.random.default_rng(0)
     net = make_network(["quadratic"], "tanh", "logistic", widths=(2,))

@@ -49,7 +49,7 @@ def run_lbfgs(
     fixed = _spread(layers, lambda layer, name: name in options.fixed).astype(bool)
     most = 15 * options.epochs + 20 if options.max_evaluations is None else options.max_evaluations
     history, start = state.history, time.perf_counter()
-    finished_at, value = _to_vector(layers), np.nan
+    finished_at, value = _to_vector(layers), np.nan  # `value` is the objective at `finished_at`
 
     def evaluate(scaled: Array) -> tuple[float, Array]:
         nonlocal value
@@ -63,20 +63,22 @@ def run_lbfgs(
             gradient = _to_vector(grads)
             del grads
             pull = diagonal * theta
-            value = mean + 0.5 * float(pull @ theta)
+            objective = mean + 0.5 * float(pull @ theta)
             gradient += pull
             gradient /= scales
         gradient[fixed] = 0
-        return value, gradient
+        if state.evaluations == 1:  # SciPy starts at `finished_at`
+            value = objective
+        return objective, gradient
 
     def finish(intermediate_result: optimize.OptimizeResult) -> None:
-        nonlocal start, finished_at
-        finished_at = intermediate_result.x / scales
+        nonlocal start, finished_at, value
+        finished_at, value = intermediate_result.x / scales, float(intermediate_result.fun)
         seconds = time.perf_counter() - start
         if validate is not None or callback is not None:
             _from_vector(layers, finished_at)
         score = None if validate is None else validate()
-        epoch = Epoch(state.epochs, float(intermediate_result.fun), score, seconds)
+        epoch = Epoch(state.epochs, value, score, seconds)
         state.add(epoch, stack, options)
         start = time.perf_counter()
         if callback is not None and callback(epoch):
