@@ -43,12 +43,15 @@ def get_config() -> dict[str, int | None]:
 def _as_bytes(value: int | str | None) -> int | None:
     if value is None:
         return None
+    size = 0
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", value, re.IGNORECASE)
         if match:
-            return int(float(match[1]) * _UNITS[match[2].upper()])
-    elif isinstance(value, numbers.Integral) and not isinstance(value, bool) and value > 0:
-        return int(value)
+            size = int(float(match[1]) * _UNITS[match[2].upper()])
+    elif isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        size = int(value)
+    if size > 0:
+        return size
     raise ValueError(
         "max_memory must be a positive whole number of bytes, a string such as '8 GB', or None. "
         f"Got {value!r} instead."

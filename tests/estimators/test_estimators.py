@@ -594,8 +594,9 @@ def test_the_memory_limit_can_be_set():
         wide = np.tile(X[:50], 10)
         with pytest.raises(MemoryError, match=r"the limit is 1\.0 MB"):
             model.fit(wide, y[:50])
-        with pytest.raises(ValueError, match="max_memory must be"):
-            quadric.set_config(max_memory="plenty")
+        for bad in ("plenty", 0, "0 GB", "0.5 B", True):
+            with pytest.raises(ValueError, match=f"max_memory must be .* Got {bad!r} instead"):
+                quadric.set_config(max_memory=bad)
         assert quadric.get_config() == {"max_memory": 2**20}
     finally:
         quadric.set_config(max_memory=None)
