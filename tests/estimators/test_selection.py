@@ -55,6 +55,16 @@ def test_a_quadratic_truth_in_few_of_many_inputs_is_found(seed):
     assert next(one for one in model.selection_ if one["chosen"])["relevance"]
 
 
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("solver", ["adam", "sgd"])
+def test_the_selection_of_an_earlier_fit_is_removed(solver):
+    X, y = load_iris(return_X_y=True)
+    model = QuadraticClassifier((), alpha=1.0, max_iter=5, random_state=0).fit(X, y)
+    assert "selection_" in vars(model)
+    model.set_params(solver=solver, max_iter=2).fit(X, y)
+    assert "selection_" not in vars(model)
+
+
 @pytest.mark.slow
 def test_many_samples_are_all_used():
     """The shape is chosen on some of the samples, and the network trained on all of them."""

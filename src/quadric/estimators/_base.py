@@ -122,6 +122,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         if anew:
             _data.warn_about_scales(data.X, type(self).__name__)
             self._state = TrainingState()
+            self.__dict__.pop("selection_", None)  # of an earlier fit
         Y = problem.encode(plan.dtype)
         samples = _data.as_samples(data.X, Y, problem.weight, plan.dtype)
         if plan.solver == "lbfgs":
