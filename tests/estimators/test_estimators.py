@@ -285,6 +285,22 @@ def test_verbose_writes_lines_to_a_file(capfd):
     assert "epoch 1000 of 1000" in lines[-1]
 
 
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer", "ignore:Training diverged")
+@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+def test_logistic_regression_names_itself(solver, capfd):
+    """With 'sgd', a QuadraticClassifier does the work, but the user does not see it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)) * [1, 1e5]
+    model = QuadraticLogisticRegression(solver=solver, max_iter=5, tol=1e9, verbose=True)
+    with pytest.warns(UserWarning, match="standard deviations") as caught:
+        model.fit(X, np.arange(30) % 2)
+    scales = [str(one.message) for one in caught if "standard deviations" in str(one.message)]
+    assert len(scales) == 1
+    assert "make_pipeline(StandardScaler(), QuadraticLogisticRegression())" in scales[0]
+    lines = capfd.readouterr().err.splitlines()
+    assert all(line.startswith("QuadraticLogisticRegression: ") for line in lines)
+
+
 def test_verbose_shows_a_bar_on_a_terminal_and_works_without_rich(capfd, monkeypatch):
     X, y = load_iris(return_X_y=True)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

@@ -72,6 +72,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
     _y_dtype: ClassVar[Any] = None  # the dtype to which y is converted
+    _shown_name = ""  # in messages, if another estimator uses this one; else the name of the class
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -120,7 +121,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         else:
             self._check_memory(data, problem, plan)
         if anew:
-            _data.warn_about_scales(data.X, type(self).__name__)
+            _data.warn_about_scales(data.X, self._shown_name or type(self).__name__)
             self._state = TrainingState()
             self.__dict__.pop("selection_", None)  # of an earlier fit
         Y = problem.encode(plan.dtype)
@@ -326,7 +327,8 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         if not self.early_stopping:
             self._state.history.validation_score = []
         network, options = self.network_, replace(options, l2=self._alpha)
-        with progress(type(self).__name__, options.epochs, verbose=self.verbose) as report:
+        title = self._shown_name or type(self).__name__
+        with progress(title, options.epochs, verbose=self.verbose) as report:
             train(
                 Stack(network.layers, network.activations, problem.loss),
                 samples,

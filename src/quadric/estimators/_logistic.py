@@ -194,7 +194,7 @@ class QuadraticLogisticRegression(
             shape = Architecture(data.X.shape[1], [("quadratic", m)], 8)
             sizes = SampleSizes.of(data.X, m, 8, data.allocated)
             check_lbfgs(data.X, [shape], sizes, pairs=LBFGS_PAIRS)
-        warn_about_scales(data.X, type(self).__name__)
+            warn_about_scales(data.X, type(self).__name__)
         self.classes_ = classes
         if self.solver == "sgd":
             self._fit_sgd(data)
@@ -274,6 +274,7 @@ class QuadraticLogisticRegression(
             alpha=self._l2 / total,
             **{name: getattr(self, name) for name in SHARED if name != "class_weight"},
         )
+        classifier._shown_name = type(self).__name__
         classifier.fit(data.X, data.y, sample_weight=data.weight)
         self.network_ = classifier.network_
         self.n_iter_ = np.array([classifier.n_iter_], dtype=np.int32)
