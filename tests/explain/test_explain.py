@@ -30,6 +30,7 @@ from quadric import (
     Reduced,
 )
 from quadric.explain import boundary, explain, quadrics
+from quadric.explain._inputs import typical_after
 from quadric.explain._model import select_layer
 from tests.support.networks import make_network
 
@@ -434,6 +435,23 @@ def test_half_precision_gives_the_same_explanation(scaler):
     ).all()
     values = np.stack([surface.value(wide) for surface in quadrics(model)], axis=1)
     np.testing.assert_allclose(values, model.decision_function(wide), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("unit_variance", [False, True])
+@pytest.mark.parametrize("quantile_range", [(25.0, 75.0), (10.0, 90.0), (5.0, 60.0)])
+def test_typical_inputs_of_a_robust_scaler_have_the_spread_of_the_data(
+    quantile_range, unit_variance
+):
+    data = np.random.default_rng(0).normal([3, -1], [2, 0.1], size=(20_000, 2))
+    scaler = RobustScaler(quantile_range=quantile_range, unit_variance=unit_variance).fit(data)
+    mean, spread = typical_after([scaler])
+    np.testing.assert_allclose(mean, [3, -1], atol=0.05)
+    np.testing.assert_allclose(spread, [2, 0.1], rtol=0.03)
+
+
+@pytest.mark.parametrize("quantile_range", [(0, 100), (50, 50)])
+def test_a_robust_scaler_whose_quantiles_do_not_tell_the_spread(quantile_range):
+    assert typical_after([RobustScaler(quantile_range=quantile_range).fit(X)]) is None
 
 
 def test_columns_are_found_by_name_after_a_hidden_layer():

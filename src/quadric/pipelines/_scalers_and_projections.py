@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.preprocessing import StandardScaler
 
 from quadric._utils.arrays import Array
@@ -105,6 +106,16 @@ def _restore_robust(step: Any, facts: Facts) -> int:
         facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True) if step.with_scaling else None
     )
     return n
+
+
+def _typical_robust(step: Any) -> tuple[Array, Array] | None:
+    """Return the medians, and the standard deviations of normal data with these quantiles."""
+    if not (step.with_scaling and step.with_centering):
+        return None
+    low, high = ndtri(np.asarray(step.quantile_range) / 100)
+    if not 0 < high - low < np.inf:
+        return None
+    return step.center_, step.scale_ if step.unit_variance else step.scale_ / (high - low)
 
 
 # ---------------------------------------------------------------------- PowerTransformer
@@ -217,11 +228,7 @@ SCALERS_AND_PROJECTIONS = [
             step.center_ if step.with_centering else None,
             step.scale_ if step.with_scaling else None,
         ),
-        typical=lambda step: (  # 1.35: interquartile range of the standard normal
-            (step.center_, step.scale_ / 1.35)
-            if step.with_scaling and step.with_centering
-            else None
-        ),
+        typical=_typical_robust,
     ),
     KnownStep(
         "sklearn.preprocessing:PowerTransformer",
