@@ -147,6 +147,10 @@ def test_regression_scores(tmp_path):
     assert found["scores"]["R²"]["baselines"] == pytest.approx(score["baselines"])
     pl.read_csv(test).with_columns(y=pl.lit("high")).write_csv(tmp_path / "text.csv")
     assert_error(command("evaluate", model, tmp_path / "text.csv"), "row 1 contains 'high'")
+    for value in ("inf", "-1e300"):  # the scores would be infinite or NaN
+        (tmp_path / "large.csv").write_text(f"a,b,y\n1,2,3\n1,2,{value}\n")
+        result = command("evaluate", model, tmp_path / "large.csv", "--json")
+        assert_error(result, f"column 'y' contains {value.replace('e', 'e+')} in row 2: numbers must")
 
 
 def rare_class(path, n=400, rare=12, seed=0):

@@ -15,6 +15,7 @@ from quadric.tables._features import (
     complete_rows,
     empty_rows,
     features,
+    labels,
     to_numbers,
     to_text,
     unused_columns,
@@ -174,16 +175,8 @@ class _Rows:
         self.without_target += int((~present).sum())
         self.empty += int((present & ~predicted).sum())
         if not self.schema.classes:
-            numbers = to_numbers(target.to_frame()).get(column)
-            bad = present if numbers is None else present & numbers.is_null().to_numpy()
-            if numbers is None or bad.any():
-                row = int(bad.argmax())
-                raise TableError(
-                    f"column {column!r} must contain numbers, but row {start + row + 1} contains "
-                    f"{target[row]!r}."
-                )
-            kept = present & predicted
-            return X.filter(kept), numbers.to_numpy()[kept], start + 1 + np.flatnonzero(kept)
+            kept, (y, _) = present & predicted, labels(self.schema, frame, start)
+            return X.filter(kept), y[predicted[present]], start + 1 + np.flatnonzero(kept)
         codes = self._codes(target)
         for text in to_text(target.filter(present & (codes < 0))):
             self.unknown[text] = self.unknown.get(text, 0) + 1
