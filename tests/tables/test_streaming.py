@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import polars as pl
 import pytest
 
 from quadric import QuadraticClassifier
@@ -53,6 +54,17 @@ def test_held_out_rows_are_not_used_for_training(table, monkeypatch):
     assert len(first) == trained.report.trained
     assert set(first) == set(second)
     assert first.tolist() != second.tolist()  # another order in every epoch
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [("label", r"test\.csv lacks the target 'label'"), ("z", "the table lacks the column 'z'")],
+)
+def test_a_column_that_the_test_table_lacks_is_reported_before_training(table, missing, message):
+    test = table.with_name("test.csv")
+    pl.read_csv(table).drop(missing).write_csv(test)
+    with pytest.raises(TableError, match=message):
+        go(table, test=open_table(test), progress=stop_after(1, "second"))
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from quadric.tables._schema import Schema, check_fields, expect, is_count
 from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
 from quadric.tables._source import Source, changed
-from quadric.tables._test_table import TestTable, evaluate_table
+from quadric.tables._test_table import TestTable, check_target, evaluate_table
 from quadric.tables._training import Settings, Trained, how_on, warnings_added_to
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
@@ -99,6 +99,8 @@ def train_stream(
     warned: list[str] = []
     with warnings_added_to(warned):
         learner, done = run.start(*(stored or ({}, {})))
+        if test is not None:
+            check_target(learner.schema, test)
         run.second_pass(learner, done)
         model, linear = learner.finish()
         report, notes, tested = run.third_pass(learner.schema, model, linear, test)
