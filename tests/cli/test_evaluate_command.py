@@ -116,7 +116,9 @@ def test_tables_that_cannot_be_scored(split, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [["--cv", "3"], ["--stream", "--max-iter", "5"]], ids=["cv", "stream"]
+    "options",
+    [["--cv", "3"], ["--stream", "--max-iter", "5"], ["--checkpoint-every", "10"]],
+    ids=["cv", "stream", "checkpoint"],
 )
 def test_options_that_exclude_each_other(options, split):
     if "--cv" in options:
@@ -150,7 +152,9 @@ def test_regression_scores(tmp_path):
     for value in ("inf", "-1e300"):  # the scores would be infinite or NaN
         (tmp_path / "large.csv").write_text(f"a,b,y\n1,2,3\n1,2,{value}\n")
         result = command("evaluate", model, tmp_path / "large.csv", "--json")
-        assert_error(result, f"column 'y' contains {value.replace('e', 'e+')} in row 2: numbers must")
+        assert_error(
+            result, f"column 'y' contains {value.replace('e', 'e+')} in row 2: numbers must"
+        )
 
 
 def rare_class(path, n=400, rare=12, seed=0):

@@ -32,7 +32,20 @@ def test_explain_prints_the_spectrum_as_json(place):
     for k, one in enumerate(found["outputs"]):
         np.testing.assert_allclose(one["eigenvalues"], wanted.eigenvalues[k])
         assert np.shape(one["eigenvectors"]) == (3, 4)
-    assert command("explain", place / "iris.quadric", "--spectrum", "--permutation").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--spectrum", "--permutation"],
+        ["--spectrum", "--row", "3"],
+        ["--row", "3", "--permutation"],
+    ],
+    ids=" ".join,
+)
+def test_options_of_explain_that_exclude_each_other(options, place):
+    result = command("explain", place / "iris.quadric", place / "iris.csv", *options)
+    assert result.returncode == 2, result.stdout
 
 
 @pytest.mark.slow

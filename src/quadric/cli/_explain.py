@@ -73,8 +73,8 @@ def explain(
 ) -> None:
     """Explain a model: equations, their strongest terms and the importance of each input."""
     check_exists(model, data)
-    if spectrum and permutation:
-        raise typer.BadParameter("--spectrum and --permutation cannot be combined.")
+    if spectrum + permutation + (row is not None) > 1:
+        raise typer.BadParameter("use only one of --spectrum, --permutation and --row.")
     with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data, table_format(encoding, decimal, thousands))
 

@@ -132,8 +132,11 @@ def train(
         int | None, typer.Option(min=1, help="With --stream: number of rows shuffled together.")
     ] = None,
     checkpoint_every: Annotated[
-        int, typer.Option(min=1, help="With --stream: number of buffers between checkpoints.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            min=1, help="With --stream: number of buffers between checkpoints [default: 10]."
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="With --stream: continue from the last checkpoint.")
     ] = False,
@@ -161,8 +164,8 @@ def train(
         "--max-iter cannot be combined with --stream; use --epochs.": (
             stream and max_iter is not None
         ),
-        "--resume, --epochs and --buffer need --stream.": (
-            not stream and (resume or epochs or buffer)
+        "--resume, --epochs, --buffer and --checkpoint-every need --stream.": (
+            not stream and (resume or epochs or buffer or checkpoint_every)
         ),
         "--stream reads the table several times, so it needs a file instead of -.": (
             stream and is_stdin(data)
@@ -224,7 +227,7 @@ def train(
                     source,
                     options,
                     settings,
-                    Stream(buffer, epochs, checkpoint_every),
+                    Stream(buffer, epochs, checkpoint_every or Stream.every),
                     checkpoint,
                     resume=resume,
                     test=test_source,
