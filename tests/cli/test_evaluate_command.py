@@ -178,6 +178,19 @@ def test_a_class_that_is_never_predicted_is_remarked_and_balanced_weights_help(t
     assert quadric.load(tmp_path / "m")[-1].class_weight == "balanced"
 
 
+@pytest.mark.parametrize("options", [[], ["--class-weight", "balanced"]], ids=["plain", "balanced"])
+def test_balanced_weights_are_not_recommended_to_a_model_that_has_them(options, tmp_path):
+    data, model, page = rare_class(tmp_path / "a.csv"), tmp_path / "m", tmp_path / "page.html"
+    assert command("train", data, "-t", "y", "-o", model, *options).returncode == 0
+    test = tmp_path / "test.csv"
+    test.write_text("x,z,y\n" + "-2,0,no\n" * 9 + "-2,0,yes\n")
+    remarks = json.loads(command("evaluate", model, test, "--json").stdout)["remarks"]
+    assert any("Never predicted: 'yes' (1 test row)." in text for text in remarks)
+    assert any("--class-weight" in text for text in remarks) is not bool(options)
+    assert command("report", model, test, "-o", page).returncode == 0
+    assert ("Try --class-weight" in page.read_text()) is not bool(options)
+
+
 @pytest.mark.slow
 def test_balanced_weights_in_streaming(tmp_path):
     data = rare_class(tmp_path / "a.csv")

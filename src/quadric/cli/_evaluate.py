@@ -66,7 +66,7 @@ def evaluate(
         assert opened.source is not None
         schema = opened.schema if target is None else replace(opened.schema, target=target)
         found = evaluate_table(opened.model, schema, opened.source, linear=opened.linear, seed=seed)
-        remarks = most_important(remarks_on_scores(found.evaluation))
+        remarks = most_important(remarks_on_scores(found.evaluation, balanced=opened.balanced))
     notes = opened.notes + found.notes
     if as_json:
         about = {"model": str(model), "data": str(data), "target": schema.target}

@@ -41,6 +41,12 @@ class OpenedModel:
     labeled: bool = True
     linear: LinearBaseline | None = None
 
+    @property
+    def balanced(self) -> bool:
+        """Whether the classes were weighted in training."""
+        last = self.model[-1] if hasattr(self.model, "steps") else self.model
+        return getattr(last, "class_weight", None) is not None
+
     def inputs_and_labels(self) -> tuple[Any, Any]:
         """Return the inputs and targets of the rows without missing values; None if unknown."""
         from quadric.tables._features import complete_rows, features, labels, unused_columns

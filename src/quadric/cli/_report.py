@@ -79,7 +79,7 @@ def write_report(
         found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
         how = f"the rows of {source.path.name}"
         print_notes(opened.notes + found.notes)
-        remarks = most_important(remarks_on_scores(found.evaluation))
+        remarks = most_important(remarks_on_scores(found.evaluation, balanced=opened.balanced))
     else:
         assert trained.tested is not None
         found, how, remarks = trained.tested, trained.report.how, trained.remarks
