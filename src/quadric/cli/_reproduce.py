@@ -61,7 +61,8 @@ def reproduce(
         typer.Option(
             "--full/--quick",
             help="Full: all 180 cells of the MNIST table with 25 seeds and the paper's numbers of "
-            "epochs, and 5 seeds of bilinear. Quick: 135 cells with 3 seeds, in about two minutes.",
+            "epochs, and 5 seeds of bilinear. Quick: 135 cells with 3 seeds, in about one and a "
+            "half minutes.",
         ),
     ] = False,
     studies: Annotated[
