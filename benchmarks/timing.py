@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 Contenders = dict[str, Callable[[], object]]
 FEWEST = 3  # rounds in which even the slowest contender runs
+LONG = 1.0  # seconds of a call, which is not repeated to estimate its time
 
 
 def best_seconds(contenders: Contenders, *, rounds: int) -> dict[str, float]:
@@ -26,8 +27,9 @@ def seconds_by_round(
     """
     calls, last = {}, {}
     for name, run in contenders.items():
-        run()  # compile and fill the caches
-        once = seconds_per_call(run)
+        once = seconds_per_call(run)  # compiles and fills the caches
+        if once < LONG:
+            once = seconds_per_call(run)
         calls[name] = max(1, round(at_least / once))
         share = budget / len(contenders) / (once * calls[name])
         last[name] = int(min(rounds, max(FEWEST, share)))

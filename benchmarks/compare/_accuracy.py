@@ -24,14 +24,15 @@ from benchmarks.compare._peers import is_installed, skipped
 
 TITLE = "Accuracy for the money: real data sets, default settings"
 IMAGES = 3000  # drawn from the training images of MNIST and Fashion-MNIST
-FEW_ROWS = 1000  # with fewer, the folds are repeated; a quick run has only these sets
+FEW_ROWS = 1000  # with fewer, the folds are repeated
+QUICK_ROWS = 500  # a quick run has only sets with fewer
 MOST_SECONDS = 40  # of fits to a data set, after which a model skips the remaining folds
 QUICK_LEAVES_OUT = ("explainable boosting",)  # takes most of the time
 NOTES = (
     "Every model follows a StandardScaler and has its default settings; LogisticRegression may "
     "take 1000 iterations. Scores are means over five folds, which are repeated once for data sets "
     "with fewer than 1000 rows. At most 3000 rows of a data set are used. One core. A quick run "
-    "has only the data sets with fewer than 1000 rows, no repetitions, and no explainable "
+    "has only the data sets with fewer than 500 rows, no repetitions, and no explainable "
     "boosting.",
     "Explainable boosting has no pairs of inputs, which are its default, because with them it "
     "takes a minute for iris. A model that spends more than 40 s in the fits to a data set skips "
@@ -80,7 +81,7 @@ def run(*, quick: bool) -> dict[str, Any]:
             left_out[name] = "not on this machine; see `quadric data fetch`"
             continue
         X, y = data
-        if quick and len(y) >= FEW_ROWS:
+        if quick and len(y) >= QUICK_ROWS:
             continue
         print(f"  {name}", file=sys.stderr, flush=True)
         repeats = 2 if len(y) < FEW_ROWS and not quick else 1
