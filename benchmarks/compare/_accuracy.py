@@ -39,12 +39,14 @@ NOTES = (
     "the remaining folds.",
     "The mean ranks include the data sets on which no model was left out; a fit that fails (QDA "
     "with singular covariances) ranks last. Mean ranks that differ by less than the critical "
-    "difference do not differ significantly. Costs are medians over the data sets.",
+    "difference do not differ significantly. Wilcoxon's test compares the data sets on which both "
+    "models have a score. Costs are medians over the data sets.",
     "The KEEL sets were used to choose our defaults, so they favor quadric; those of scikit-learn "
     "in part. `results/defaults.md` has data sets that were held out.",
-    "p is that of a t-test over the folds, corrected for their overlap. The other model is the "
-    "best of nine on the same folds, and there are many data sets, so a small p is not a proof. "
-    "The likely reasons are interpretations, derived from which other models do well.",
+    "Points and p compare the folds that both models have; p is that of a t-test, corrected for "
+    "the overlap of the folds. The other model is the best of nine on the same folds, and there "
+    "are many data sets, so a small p is not a proof. The likely reasons are interpretations, "
+    "derived from which other models do well.",
 )
 Data = tuple[np.ndarray, np.ndarray]
 

@@ -47,6 +47,12 @@ class Scores:
             if not any("left_out" in self.rows[data, model] for model in self.models)
         ]
 
+    def differences(self, data: str, peer: str) -> np.ndarray:
+        """The accuracy of a peer minus that of the default, on the folds that both have."""
+        ours, theirs = (self.rows[data, m].get("accuracies", []) for m in (OURS, peer))
+        folds = min(len(ours), len(theirs))
+        return np.subtract(theirs[:folds], ours[:folds])
+
     def ranking(self, key: str, *, best: int, ours: str = OURS) -> Ranking:
         """Rank one model of ours and the peers that have this score on some data set."""
         sets, models = self.complete_sets(), [ours, *self.peers]
@@ -103,24 +109,24 @@ def losses(scores: Scores) -> Table:
     """The data sets on which a peer is more accurate than the default, and a likely reason."""
     found = []
     for data in scores.sets:
-        line = {model: scores.rows[data, model].get("accuracy", -1.0) for model in scores.models}
-        best = max(scores.peers, key=line.__getitem__)
-        if line[best] <= line[OURS]:
+        differences = {peer: scores.differences(data, peer) for peer in scores.peers}
+        ahead = {peer: values.mean() for peer, values in differences.items() if len(values)}
+        best = max(ahead, key=ahead.__getitem__)
+        if ahead[best] <= 0:
             continue
+        line = {model: scores.rows[data, model].get("accuracy", -1.0) for model in scores.models}
         kind = max(scores.kinds, key=line.__getitem__)
-        ours, theirs = (scores.rows[data, model]["accuracies"] for model in (OURS, best))
-        difference = np.subtract(ours[: len(theirs)], theirs)
-        p = worse_by_chance(difference, TEST_SHARE) if len(difference) > 1 else np.nan
+        folds = len(differences[best])
         cells = [
             data,
             f"{100 * line[OURS]:.1f}",
             f"{100 * line[best]:.1f}, {best}",
             f"{100 * line[kind]:.1f}, {kind.removeprefix(f'{OURS}: ')}",
-            f"{100 * (line[best] - line[OURS]):.1f}",
-            "one fold" if np.isnan(p) else f"{p:.2f}",
+            f"{100 * ahead[best]:.1f}",
+            f"{worse_by_chance(-differences[best], TEST_SHARE):.2f}" if folds > 1 else "one fold",
             reason(line, best, kind),
         ]
-        found.append((line[best] - line[OURS], cells))
+        found.append((ahead[best], cells))
     rows = [cells for _, cells in sorted(found, key=lambda pair: -pair[0])]
     columns = ["data set", "quadric", "best other", "our best kind", "points", "p", "likely reason"]
     return Table("Where another model is more accurate than the default", columns, rows)
