@@ -2,8 +2,9 @@
 
 A peer's ratio is its time divided by that of quadric in the same run, so it does not depend on how
 fast the machine is. The command measures again and exits with 1 if a ratio has fallen by more than
-25 %, that is, if quadric has become slower in comparison. It is not part of the tests, because the
-ratios of a busy machine vary.
+25 %, that is, if quadric has become slower in comparison. Ratios vary from run to run, so the
+sections with such a ratio are measured up to three times, and the highest ratio counts. The command
+is not part of the tests, because a busy machine changes the ratios even so.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from benchmarks.compare._result import from_json
 from benchmarks.compare._tables import Table
 
 ALLOWED = 0.25
+REPEATS = 2
 TIMED = ("sgd", "layers", "layers-2-threads", "fits", "deployment")
+Key = tuple[str, str, str]  # section, case and peer
 
 
 class Change(NamedTuple):
-    """The ratio of one contender, committed and measured now."""
+    """The ratio of one peer, committed and measured now."""
 
-    where: str
+    key: Key
     before: float
     now: float
 
@@ -36,21 +39,19 @@ class Change(NamedTuple):
         return 1 - self.now / self.before
 
 
-def ratios(sections: dict[str, Any]) -> dict[str, float]:
+def ratios(sections: dict[str, Any]) -> dict[Key, float]:
     """Return the ratio of every peer in every case."""
     return {
-        f"{name}: {case.name}: {timing.contender}": timing.ratio
+        (name, case.name, timing.contender): timing.ratio
         for name, found in sections.items()
-        if "cases" in found
-        for case in from_json(found["cases"])
+        for case in from_json(found.get("cases", []))
         for timing in case.peers
     }
 
 
-def changes(before: dict[str, Any], now: dict[str, Any]) -> list[Change]:
+def changes(before: dict[Key, float], now: dict[Key, float]) -> list[Change]:
     """Compare the peers that both runs have, the largest fall first."""
-    old, new = ratios(before), ratios(now)
-    both = [Change(where, old[where], new[where]) for where in old if where in new]
+    both = [Change(key, before[key], now[key]) for key in before if key in now]
     return sorted(both, key=lambda change: -change.fall)
 
 
@@ -59,12 +60,17 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("sections", nargs="*", default=TIMED, metavar="section", help=str(TIMED))
     parser.add_argument("--committed", type=Path, default=COMMITTED / file_name(quick=True))
     options = parser.parse_args(arguments)
-    console, before = Console(), read(options.committed)
-    now = compare(options.sections, quick=True, console=console)
+    console, before = Console(), ratios(read(options.committed))
+    now = ratios(compare(options.sections, quick=True, console=console))
+    for _ in range(REPEATS):
+        suspects = {change.key[0] for change in changes(before, now) if change.fall > ALLOWED}
+        if suspects:
+            again = ratios(compare(sorted(suspects), quick=True, console=console))
+            now |= {key: max(ratio, now[key]) for key, ratio in again.items()}
     found = changes(before, now)
     if not found:
         raise SystemExit(f"{options.committed} has no ratio that was measured now")
-    rows = [[c.where, f"{c.before:.3g}", f"{c.now:.3g}", f"{-c.fall:+.0%}"] for c in found]
+    rows = [[": ".join(c.key), f"{c.before:.3g}", f"{c.now:.3g}", f"{-c.fall:+.0%}"] for c in found]
     columns = ["peer", "committed", "now", "change"]
     console.print(Table("Time of others / quadric", columns, rows).rich())
     slower = [change for change in found if change.fall > ALLOWED]

@@ -30,7 +30,9 @@ def file_name(*, quick: bool) -> str:
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks compare", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and data sets: 6 min")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rounds and data sets: under 6 minutes"
+    )
     parser.add_argument("--out", type=Path, help="write quick.json or full.json to this directory")
     options = parser.parse_args(arguments)
     console = Console()

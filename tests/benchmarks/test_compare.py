@@ -179,6 +179,19 @@ def test_check_fails_if_a_ratio_falls_by_more_than_a_quarter(monkeypatch, now, f
         _check.main([])
 
 
+def test_a_ratio_that_recovers_in_a_second_run_is_no_failure(monkeypatch):
+    measured = []
+
+    def compare(names, quick, console):
+        measured.append(list(names))
+        return sections(5.0 if len(measured) == 1 else 9.0)
+
+    monkeypatch.setattr(_check, "read", lambda path: sections(10.0))
+    monkeypatch.setattr(_check, "compare", compare)
+    _check.main([])
+    assert measured == [list(_check.TIMED), ["sgd"]]
+
+
 def test_unknown_sections_are_reported_before_anything_runs():
     with pytest.raises(SystemExit, match="there is no section 'sdg'; choose from sgd, layers"):
         _command.main(["sdg"])
