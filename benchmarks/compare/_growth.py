@@ -172,7 +172,8 @@ def dask_workers(quick: bool) -> dict[str, Any]:
 
     seconds = {}
     for count in (1, 2):
-        with LocalCluster(count, threads_per_worker=1, dashboard_address=None) as cluster:
+        options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
+        with LocalCluster(**options) as cluster:
             address = cluster.scheduler_address
             sweep_seconds(count, seeds=1, address=address)  # imports and compiles
             seconds[count] = sweep_seconds(count, seeds=2 if quick else 6, address=address)
