@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 Contenders = dict[str, Callable[[], object]]
-FEWEST = 3  # rounds in which even the slowest contender runs
 LONG = 1.0  # seconds of a call, which is not repeated to estimate its time
 
 
@@ -18,12 +17,17 @@ def best_seconds(contenders: Contenders, *, rounds: int) -> dict[str, float]:
 
 
 def seconds_by_round(
-    contenders: Contenders, *, rounds: int, at_least: float = 0.0, budget: float = math.inf
+    contenders: Contenders,
+    *,
+    rounds: int,
+    at_least: float = 0.0,
+    budget: float = math.inf,
+    fewest: int = 3,
 ) -> dict[str, list[float]]:
     """Return the seconds per call of each contender in every round.
 
     A short call is repeated for `at_least` seconds per round. A contender that would need more than
-    its share of `budget` seconds runs only in the first rounds, but at least in three.
+    its share of `budget` seconds runs only in the first rounds, but at least in the `fewest`.
     """
     calls, last = {}, {}
     for name, run in contenders.items():
@@ -32,7 +36,7 @@ def seconds_by_round(
             once = seconds_per_call(run)
         calls[name] = max(1, round(at_least / once))
         share = budget / len(contenders) / (once * calls[name])
-        last[name] = int(min(rounds, max(FEWEST, share)))
+        last[name] = int(min(rounds, max(fewest, share)))
     found: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)
     for turn in range(max(last.values())):
