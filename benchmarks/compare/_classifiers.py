@@ -77,14 +77,14 @@ def _quadratic(*sizes: int, **options: Any) -> Callable[[], Any]:
 
 
 PRODUCTS = int((2 * MOST_PRODUCTS) ** 0.5)
-OURS = {
+OWN_MODELS = {
     "quadric": Classifier(lambda: QuadraticClassifier(random_state=0), _network),
     "quadric: one quadratic layer": Classifier(_quadratic(layer_kinds="quadratic"), _network),
     "quadric: one reduced layer": Classifier(_quadratic(layer_kinds="reduced"), _network),
     "quadric: 32 hidden, quadratic output": Classifier(_quadratic(32), _network),
     "quadric: logistic regression": Classifier(QuadraticLogisticRegression, _network),
 }
-PEERS = {
+PEER_MODELS = {
     "MLP": Classifier(lambda: MLPClassifier(random_state=0), _mlp),
     "logistic": Classifier(lambda: LogisticRegression(max_iter=1000), _linear),
     "poly-2 logistic": Classifier(
@@ -106,4 +106,4 @@ PEERS = {
         why="too slow for 784 inputs and ten classes",
     ),
 }
-CLASSIFIERS = OURS | PEERS
+CLASSIFIERS = OWN_MODELS | PEER_MODELS

@@ -17,15 +17,14 @@ class Ranking(NamedTuple):
     """Mean ranks of models, 1 is best, and the tests of their differences.
 
     Models whose mean ranks differ by at least `critical_difference` differ significantly by
-    Nemenyi's test. `p_values` are those of Wilcoxon's signed-rank test against the first model, and
-    `differs` says which of them Holm's procedure rejects.
+    Nemenyi's test. `differs` says which models differ from the first one by Wilcoxon's signed-rank
+    test with Holm's correction.
     """
 
     models: list[str]
     mean_ranks: np.ndarray
     friedman: float
     critical_difference: float
-    p_values: np.ndarray
     differs: np.ndarray
 
     def groups(self) -> list[tuple[int, int]]:
@@ -53,7 +52,6 @@ def ranking(models: list[str], scores: np.ndarray) -> Ranking:
         places.mean(axis=0),
         float(stats.friedmanchisquare(*places.T).pvalue),
         float(q * np.sqrt(count * (count + 1) / (6 * sets))),
-        p_values,
         holm(p_values),
     )
 

@@ -109,7 +109,7 @@ def test_a_model_without_a_score_ranks_last():
 
 
 def test_models_that_do_not_differ_are_joined():
-    order = Ranking(list("abcd"), np.array([4.0, 1.0, 2.0, 2.5]), 0.0, 1.6, np.array([]), None)
+    order = Ranking(list("abcd"), np.array([4.0, 1.0, 2.0, 2.5]), 0.0, 1.6, None)
     assert order.groups() == [(0, 2), (2, 3)]
 
 
