@@ -25,6 +25,7 @@ from benchmarks import keel
 from benchmarks.collection import CLASSIFICATION
 from benchmarks.defaults import parts
 from quadric import QuadraticClassifier
+from quadric.paper.experiments._statistics import ALPHA, adjust
 
 SHAPES = {
     "linear": {"hidden_layer_sizes": (), "layer_kinds": "linear"},
@@ -52,12 +53,8 @@ def worse_by_chance(differences: np.ndarray, test_share: float) -> float:
 
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Return which hypotheses Holm's procedure rejects at 5 %."""
-    order, rejected = np.argsort(p_values), np.zeros(len(p_values), dtype=bool)
-    for k, i in enumerate(order):
-        if p_values[i] > 0.05 / (len(p_values) - k):
-            break
-        rejected[i] = True
-    return rejected
+    adjusted = adjust(dict(enumerate(p_values)))
+    return np.array([adjusted[k] <= ALPHA for k in range(len(p_values))])
 
 
 def main() -> None:

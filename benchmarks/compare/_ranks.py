@@ -9,8 +9,7 @@ from scipy import stats
 
 from benchmarks.choice import holm
 from benchmarks.defaults import ranks
-
-ALPHA = 0.05
+from quadric.paper.experiments._statistics import ALPHA
 
 
 class Ranking(NamedTuple):
