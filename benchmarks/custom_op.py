@@ -1,6 +1,6 @@
 """Time the torch layer as a `torch.library.custom_op`: `python -m benchmarks.custom_op`.
 
-The same compiled loops are called from an autograd Function, as in `quadric.torch`, and from three
+The same compiled loops are called from an autograd Function, as in `quadric.torch`, and from two
 custom operators with registered fake and autograd functions, with one thread and in float32.
 """
 
@@ -21,21 +21,15 @@ def form(x: Tensor, P: Tensor) -> Tensor:
     return loops.forward(x, P)
 
 
-@torch.library.custom_op("quadric_benchmark::form_dx", mutates_args=())
-def form_dx(x: Tensor, P: Tensor, dz: Tensor) -> Tensor:
-    return loops.backward_x(x, P, dz)
-
-
-@torch.library.custom_op("quadric_benchmark::form_dP", mutates_args=())
-def form_dP(x: Tensor, dz: Tensor) -> Tensor:
-    return loops.backward_P(x, dz)
+@torch.library.custom_op("quadric_benchmark::gradients", mutates_args=())
+def gradients(x: Tensor, P: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
+    return loops.backward(x, P, dz)
 
 
 form.register_fake(lambda x, P: x.new_empty(x.shape[0], P.shape[1]))
-form_dx.register_fake(lambda x, P, dz: torch.empty_like(x))
-form_dP.register_fake(lambda x, dz: x.new_empty(x.shape[1] * (x.shape[1] + 1) // 2, dz.shape[1]))
+gradients.register_fake(lambda x, P, dz: (torch.empty_like(x), torch.empty_like(P)))
 form.register_autograd(
-    lambda ctx, dz: (form_dx(*ctx.saved_tensors, dz), form_dP(ctx.saved_tensors[0], dz)),
+    lambda ctx, dz: gradients(*ctx.saved_tensors, dz),
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
 )
 

@@ -10,9 +10,9 @@ Contenders = dict[str, Callable[[], object]]
 LONG = 1.0  # seconds of a call, which is not repeated to estimate its time
 
 
-def best_seconds(contenders: Contenders, *, rounds: int) -> dict[str, float]:
-    """Return the shortest time of each contender; all of them run once in every round."""
-    found = seconds_by_round(contenders, rounds=rounds)
+def best_seconds(contenders: Contenders, *, rounds: int, at_least: float = 0.0) -> dict[str, float]:
+    """Return the shortest time of each contender; all of them run in every round."""
+    found = seconds_by_round(contenders, rounds=rounds, at_least=at_least)
     return {name: min(seconds) for name, seconds in found.items()}
 
 
@@ -34,6 +34,11 @@ def seconds_by_round(
         once = seconds_per_call(run)  # compiles and fills the caches
         if once < LONG:
             once = seconds_per_call(run)
+        # the first calls take longer than later ones, so that they alone suggest too few
+        count = 1
+        while once * count < at_least:
+            count *= 2
+            once = seconds_per_call(run, count)
         calls[name] = max(1, round(at_least / once))
         share = budget / len(contenders) / (once * calls[name])
         last[name] = int(min(rounds, max(fewest, share)))

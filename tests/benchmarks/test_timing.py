@@ -43,7 +43,13 @@ def test_a_long_call_is_not_repeated_to_estimate_its_time(clock):
 def test_short_calls_are_repeated_and_divided_by_their_number(clock):
     found = timing.seconds_by_round({"a": clock.contender("a", 0.25)}, rounds=2, at_least=1.0)
     assert found == {"a": [0.25, 0.25]}
-    assert len(clock.calls) == 2 + 2 * 4
+    assert len(clock.calls) == (2 + 2 + 4) + 2 * 4
+
+
+def test_slow_first_calls_do_not_suggest_too_few(clock):
+    seconds = itertools.chain([0.75, 0.75], itertools.repeat(0.25))
+    timing.seconds_by_round({"a": clock.contender("a", seconds)}, rounds=2, at_least=1.0)
+    assert len(clock.calls) == (2 + 2 + 4) + 2 * 4
 
 
 def test_a_slow_contender_runs_in_fewer_rounds_but_at_least_in_three(clock):

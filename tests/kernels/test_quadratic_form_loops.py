@@ -2,7 +2,7 @@
 
 import ctypes
 import mmap
-from types import SimpleNamespace
+import threading
 
 import numpy as np
 import pytest
@@ -39,23 +39,23 @@ class Guarded:
 
 
 class GuardedNumPy:
-    """A replacement for NumPy in the module of the loops; it guards the buffers of each call.
+    """A replacement for NumPy in the module of the loops; it guards the memory of each call.
 
-    The loops allocate one unit more than they need, to align the rest. This class omits the unit,
+    The module allocates one unit more than it needs, to align the rest. This class omits the unit,
     because guarded memory is aligned.
     """
 
-    dtype = staticmethod(np.dtype)
+    uint8 = np.uint8
 
     def __init__(self, *, at_the_end):
         self.at_the_end, self.allocated = at_the_end, []
 
     def empty(self, count, dtype):
-        needed = count - loops.UNIT_BYTES // np.dtype(dtype).itemsize
-        memory = Guarded(np.full(needed, np.nan, dtype), at_the_end=self.at_the_end)
+        size = count - loops.UNIT_BYTES
+        memory = Guarded(np.full(size, 0xFF, dtype), at_the_end=self.at_the_end)  # NaN
         assert memory.address % loops.UNIT_BYTES == 0
         self.allocated.append(memory)
-        return SimpleNamespace(ctypes=SimpleNamespace(data=memory.address))
+        return memory.numbers
 
 
 class Team(PythonThreads):
@@ -85,7 +85,7 @@ def random_case(rng):
 
 
 def check(rng):
-    """Check one random case of all three loops: agreement with einsum, no writes outside."""
+    """Check one random case of both loops: agreement with einsum, no writes outside."""
     dtype = str(rng.choice(["float32", "float64"]))
     B, n, m, stride, tickets = random_case(rng)
     pairs = n * (n + 1) // 2
@@ -100,14 +100,15 @@ def check(rng):
     z, dx, dP = (guarded(np.full(size, np.nan)) for size in ((B, m), (B, n), (pairs, m)))
     given = [(buffer, buffer.numbers.copy()) for buffer in (x, P, dz)]
 
-    batch = loops.Batch(np.dtype(dtype), B, n, m, x.address, stride, tickets, Team(tickets).run)
+    team = Team(tickets)
+    sizes = np.dtype(dtype), B, n, m, stride, x.address, P.address
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loops, "np", numpy)
-        loops.write_values(batch, P.address, z.address)
-        loops.write_input_gradient(batch, P.address, dz.address, dx.address)
+        patch.setattr(loops, "_scratch", loops._Scratch())
+        patch.setattr(loops._Scratch, "most", -1)  # each call gets new memory
+        loops.run(loops.values, team, *sizes, z.address)
         if B:
-            loops.write_packed_gradient(batch, dz.address, dP.address)
-    assert len(numpy.allocated) == (3 if B else 2)
+            loops.run(loops.gradients, team, *sizes, dz.address, dx.address, dP.address)
     assert all(buffer.untouched_outside() for buffer in (x, P, dz, z, dx, dP, *numpy.allocated))
     assert all(np.array_equal(buffer.numbers, before) for buffer, before in given)
 
@@ -140,41 +141,72 @@ def test_loops_match_einsum_and_write_nothing_outside(count):
         check(rng)
 
 
-@pytest.mark.parametrize("loop", ["write_values", "write_input_gradient", "write_packed_gradient"])
+def test_each_gradient_can_be_left_out():
+    rng = np.random.default_rng(1)
+    B, n, m = 40, 7, 5
+    X, P, dz = (rng.normal(size=shape) for shape in ((B, n), (28, m), (B, m)))
+    _, *wanted = exact(X, P, dz)
+    for which in ((True, False), (False, True)):
+        found = np.zeros((B, n)), np.zeros((28, m))
+        addresses = [array.ctypes.data for array in (X, P, dz)]
+        addresses += [array.ctypes.data * asked for array, asked in zip(found, which, strict=True)]
+        loops.run(loops.gradients, Team(2), X.dtype, B, n, m, n, *addresses)
+        for array, true, asked in zip(found, wanted, which, strict=True):
+            np.testing.assert_allclose(array, true * asked, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("loop", ["values", "dx", "dP"])
 def test_work_is_shared(loop):
     """The number of tickets is limited by threads, tiles of samples (rows for dP) and work."""
     asked = []
 
     class Counting(Team):
-        def run(self, function, arguments):
-            asked.append(arguments[1])
-            super().run(function, arguments)
-            assert arguments[0] == 2 * arguments[1]  # each thread asked for one more
+        def run(self, function, arguments, tickets):
+            asked.append(tickets)
+            super().run(function, arguments, tickets)
+            assert arguments[0] == 2 * tickets  # each thread asked for one more
 
-    B, n, m = 200, 6, 2
-    x, P, z, dx = (np.ones(shape) for shape in ((B, n), (21, m), (B, m), (B, n)))
-    arrays = {
-        "write_values": (P, z),
-        "write_input_gradient": (P, z, dx),
-        "write_packed_gradient": (z, P),
-    }
-    addresses = [array.ctypes.data for array in arrays[loop]]
+    B, n, m = 50, 9, 2
+    arrays = [np.ones(shape) for shape in ((B, n), (45, m), (B, m), (B, n), (45, m))]
+    addresses = [array.ctypes.data for array in arrays]
+    if loop == "values":
+        addresses[3:] = []
+    else:
+        addresses[4 if loop == "dx" else 3] = 0
+    work = B * 45 * m
 
     def run(count, worth=1):
         team = Counting(count)
         team.worth = worth
-        threads = team.threads_for(B * 21 * m)
-        batch = loops.Batch(np.dtype("float64"), B, n, m, x.ctypes.data, n, threads, team.run)
-        getattr(loops, loop)(batch, *addresses)
+        which = loops.values if loop == "values" else loops.gradients
+        loops.run(which, team, np.dtype("float64"), B, n, m, n, *addresses)
 
-    tiles = -(-B // loops.Batch(np.dtype("float64"), B, n, m, 0, n, 1, None).lanes)
-    work = B * 21 * m
+    tiles = -(-B * 8 // (loops.UNITS * loops.UNIT_BYTES))
+    assert tiles < n
     run(3)
     run(40)
     run(40, worth=work // 2)
     run(40, worth=work)  # with one ticket, no thread is started
     run(1)
-    assert asked == [3, n if loop == "write_packed_gradient" else tiles, 2]
+    assert asked == [3, n if loop == "dP" else tiles, 2]
+
+
+def test_memory_is_kept_for_the_next_call(monkeypatch):
+    """Small memory is; every thread has its own."""
+    scratch = loops._Scratch()
+    assert scratch.memory(1000) is scratch.kept
+    kept, address = scratch.kept
+    assert kept.size == 1000
+    assert address % loops.UNIT_BYTES == 0
+    assert address == kept.ctypes.data
+    large, _ = scratch.memory(scratch.most + 1)
+    assert large.size == scratch.most + 1
+    assert scratch.kept[0] is kept
+    others = []
+    thread = threading.Thread(target=lambda: others.append(scratch.kept))
+    thread.start()
+    thread.join()
+    assert others[0][0].size == 0
 
 
 def test_the_guards_detect_writes_outside():

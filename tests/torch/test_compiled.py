@@ -16,6 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from quadric.core._quadratic_form import PythonThreads
+from quadric.kernels._lanes import UNIT_BYTES
+from quadric.kernels._quadratic_form_loops import UNITS
 from quadric.torch import Quadratic
 from quadric.torch import _quadratic_form as loops
 from quadric.torch._quadratic_form import _kept_places, quadratic_form
@@ -115,18 +117,19 @@ def test_all_threads_take_part(threads, monkeypatch):
     team, asked = team_of_openmp(), []
     parallel = team.parallel
 
-    def count(address, arguments, *default):
+    def count(function, arguments, *default):
         asked.append((arguments[1], *default))
-        parallel(address, arguments, *default)
+        parallel(function, arguments, *default)
         # every thread, including that of the last share, has asked for one more
         assert arguments[0] >= arguments[1] + 1
 
     monkeypatch.setattr(team, "parallel", count)
     threads(3)
-    results(*tensors((64, 6), (21, 2), (64, 2)))  # 4 tiles (or 8) and 6 rows of Q
-    results(*tensors((64, 2), (3, 2), (64, 2)))  # 2 rows of Q: no more tickets than these
+    results(*tensors((64, 6), (21, 2), (64, 2)))  # 4 tiles (or 8)
+    results(*tensors((17, 2), (3, 2), (17, 2)))  # 3 tiles, or 2: no more tickets than these
     # the team always has torch's size; with another size, OpenMP would restart its threads
-    assert asked == [(3, 0, 0)] * 5 + [(2, 0, 0)]
+    few = min(3, -(-17 * 8 // (UNITS * UNIT_BYTES)))
+    assert asked == [(3, 0, 0)] * 2 + [(few, 0, 0)] * 2
 
 
 def test_small_work_uses_one_thread(monkeypatch):
@@ -142,16 +145,16 @@ def test_the_loops_work_without_openmp(threads, monkeypatch):
     wanted = results(*inputs)
     run, tickets = PythonThreads.run, []
 
-    def counted(self, function, arguments):
-        tickets.append(arguments[1])
-        run(self, function, arguments)
+    def counted(self, function, arguments, count):
+        tickets.append(count)
+        run(self, function, arguments, count)
 
     team = PythonThreads(lambda: 3)
     monkeypatch.setattr(PythonThreads, "run", counted)
     monkeypatch.setattr(PythonThreads, "worth", 1)
     monkeypatch.setattr(loops, "_team", lambda: team)
     assert all(torch.equal(a, b) for a, b in zip(results(*inputs), wanted, strict=True))
-    assert tickets == [3, 3, 3]
+    assert tickets == [3, 3]
 
 
 def test_python_threads_without_openmp(monkeypatch):

@@ -252,12 +252,10 @@ class Quadratic(Layer):
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
-        packed = quadratic_form.packed_gradient(cache, delta)
+        d_input, packed = quadratic_form.gradients(cache, self.packed, delta, inputs=inputs)
         gradients = self.of(W=delta.T @ cache, b=delta.sum(axis=0), packed=packed)
-        if not inputs:
-            return gradients, None
-        d_input = quadratic_form.input_gradient(cache, self.packed, delta)
-        d_input += delta @ self.W
+        if d_input is not None:
+            d_input += delta @ self.W
         return gradients, d_input
 
     def shifted(self, o: Array) -> Self:

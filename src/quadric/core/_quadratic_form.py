@@ -63,28 +63,24 @@ def values(X: Array, packed: Array) -> Array:
     """z, shape (B, m), for X of shape (B, n) and packed of shape (n(n+1)/2, m)."""
     X, packed = _prepared(X, packed)
     z = np.empty((len(X), packed.shape[1]), X.dtype)
-    _loops().write_values(_batch(X, packed.shape[1]), packed.ctypes.data, z.ctypes.data)
+    _run(_kernel().values, X, packed, z)
     return z
 
 
-def input_gradient(X: Array, packed: Array, dz: Array) -> Array:
-    """dL/dX, shape (B, n), from dL/dz, shape (B, m)."""
+def gradients(
+    X: Array, packed: Array, dz: Array, *, inputs: bool = True
+) -> tuple[Array | None, Array]:
+    """dL/dX, shape (B, n), and dL/dpacked, shape (n(n+1)/2, m), from dL/dz, shape (B, m).
+
+    Without `inputs`, dL/dX is None.
+    """
     X, packed, dz = _prepared(X, packed, dz)
-    dX = np.empty(X.shape, X.dtype)
-    addresses = packed.ctypes.data, dz.ctypes.data, dX.ctypes.data
-    _loops().write_input_gradient(_batch(X, packed.shape[1]), *addresses)
-    return dX
-
-
-def packed_gradient(X: Array, dz: Array) -> Array:
-    """dL/dpacked, shape (n(n+1)/2, m): the sum over the batch of dz_k M(x)."""
-    X, dz = _prepared(X, dz)
-    n, m = X.shape[1], dz.shape[1]
+    dX = np.empty(X.shape, X.dtype) if inputs else None
     if len(X) == 0:
-        return np.zeros((n * (n + 1) // 2, m), X.dtype)
-    gradient = np.empty((n * (n + 1) // 2, m), X.dtype)
-    _loops().write_packed_gradient(_batch(X, m), dz.ctypes.data, gradient.ctypes.data)
-    return gradient
+        return dX, np.zeros(packed.shape, X.dtype)
+    dP = np.empty(packed.shape, X.dtype)
+    _run(_kernel().gradients, X, packed, dz, dX, dP)
+    return dX, dP
 
 
 def _prepared(X: Array, *others: Array) -> list[Array]:
@@ -100,14 +96,14 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
     return [rows, *(np.ascontiguousarray(array, dtype) for array in others)]
 
 
-def _batch(X: Array, m: int) -> Any:
-    (B, n), stride = X.shape, X.strides[0] // X.itemsize
-    threads = _TEAM.threads_for(B * n * (n + 1) // 2 * m)
-    return _loops().Batch(X.dtype, B, n, m, X.ctypes.data, stride, threads, _TEAM.run)
+def _run(loop: Any, X: Array, packed: Array, *others: Array | None) -> None:
+    (B, n), m, stride = X.shape, packed.shape[1], X.strides[0] // X.itemsize
+    addresses = [0 if array is None else array.ctypes.data for array in (X, packed, *others)]
+    _kernel().run(loop, _TEAM, X.dtype, B, n, m, stride, *addresses)
 
 
 @cache
-def _loops() -> Any:
+def _kernel() -> Any:
     from quadric.kernels import _compiling, _quadratic_form  # imports numba
 
     if not _compiling.ALLOWED:
@@ -131,10 +127,9 @@ class PythonThreads:
         """The number of threads to use for this number of multiplications."""
         return 1 if work < 2 * self.worth else min(self.count(), work // self.worth)
 
-    def run(self, function: int, arguments: Any) -> None:
+    def run(self, function: int, arguments: Any, tickets: int) -> None:
         """Call the function at the given address from as many threads as there are tickets."""
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
-        tickets = arguments[1]
         others = [threading.Thread(target=call, args=(arguments,)) for _ in range(tickets - 1)]
         for thread in others:
             thread.start()

@@ -100,13 +100,10 @@ class EntryPoint:
             return self.uncached
 
 
-ARGUMENTS = ctypes.c_int64 * 13  # enough for every loop
-
-
 class SharedLoop:
     """A compiled loop that several threads run at once, using tickets to share the work.
 
-    All threads call the same function with the address of the same int64 array. The array holds a
+    All threads call the same function with the same address. An array of int64 begins there, with a
     counter from which the threads take tickets, the number of tickets, and the other arguments of
     the loop. The type of the address determines the dtype of the numbers.
     """
@@ -115,16 +112,11 @@ class SharedLoop:
         self.function = function
         self.compiled = {}  # functions by dtype
 
-    def __call__(self, dtype, run, tickets, *numbers):
-        """Run the loop; `run(function, arguments)` makes several threads call the function."""
+    def compiled_for(self, dtype):
+        """Return the function for a dtype, and its address."""
         if dtype not in self.compiled:
             self.compiled[dtype] = self._compile(dtype)
-        call, address = self.compiled[dtype]
-        arguments = ARGUMENTS(0, tickets, *numbers)
-        if tickets == 1:
-            call(arguments)
-        else:
-            run(address, arguments)
+        return self.compiled[dtype]
 
     def _compile(self, dtype):
         signature = types.void(types.CPointer(numba.from_dtype(dtype)))

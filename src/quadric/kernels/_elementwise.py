@@ -56,5 +56,7 @@ def apply(name: str, z: np.ndarray) -> np.ndarray:
         source = np.concatenate([source, np.zeros(lanes - size, z.dtype)])
     result = np.empty_like(source)
     numbers = source.size, FUNCTIONS[name], source.ctypes.data, result.ctypes.data
-    _apply(z.dtype, None, 1, *numbers)
+    arguments = np.array([0, 1, *numbers], np.int64)
+    call, _ = _apply.compiled_for(z.dtype)
+    call(arguments.ctypes.data)
     return result[:size].reshape(z.shape)

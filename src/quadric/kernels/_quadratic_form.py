@@ -1,68 +1,112 @@
-"""z_k = x'Q_k x and its gradients for a batch, on arrays given by their addresses.
+"""Run the loops for z_k = x'Q_k x and its gradients, on arrays given by their addresses.
 
 `_quadratic_form_loops` contains and describes the loops.
 """
 
-from collections.abc import Callable
+import ctypes
+import struct
+import threading
+from functools import lru_cache
 from math import gcd
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from quadric.kernels import _quadratic_form_loops as loops
+from quadric.kernels._compiling import SharedLoop
 from quadric.kernels._lanes import UNIT_BYTES
-from quadric.kernels._quadratic_form_loops import APART, COLUMNS, J_BLOCK, UNITS, WIDTH
+from quadric.kernels._quadratic_form_loops import APART, COLUMNS, UNITS, gradients, values
+
+__all__ = ["gradients", "run", "values"]
+
+LANES = UNITS * UNIT_BYTES // 4  # in float32; in float64, there are half as many
+REST = COLUMNS * (APART + LANES) + LANES  # what the loops use besides tiles and panels
 
 
-class Batch(NamedTuple):
-    """B samples of n numbers each, for m neurons.
+def run(
+    loop: SharedLoop,
+    team: Any,
+    dtype: np.dtype[Any],
+    B: int,
+    n: int,
+    m: int,
+    stride: int,
+    x: int,
+    P: int,
+    z: int,
+    dx: int = 0,
+    dP: int = 0,
+) -> None:
+    """Run a loop for B samples of n numbers each and m neurons.
 
-    `x` is the address of the first sample, and consecutive samples are `stride` numbers apart. All
-    other addresses passed to the functions are those of contiguous arrays of the same dtype: P and
-    dP of shape (n(n+1)/2, m), z and dz of shape (B, m), and dx of shape (B, n). At most `threads`
-    threads share the work. ``run(function, arguments)`` makes all of them call the function at the
-    address `function`.
+    Parameters
+    ----------
+    loop : `values` or `gradients`
+        `values` writes z. `gradients` reads dL/dz from z, and writes dL/dx and dL/dP. It needs at
+        least one sample.
+    team : object
+        ``team.threads_for(work)`` is the number of threads for this many multiplications, and
+        ``team.run(function, arguments, tickets)`` makes that many threads call the function at this
+        address with the arguments.
+    dtype, B, n, m : dtype and ints
+        The dtype of all arrays and the sizes.
+    stride, x : int
+        Consecutive samples are `stride` numbers apart. The first is at the address `x`.
+    P, z, dx, dP : int
+        The addresses of contiguous arrays: P and dP of shape (n(n+1)/2, m), z of shape (B, m), and
+        dx of shape (B, n). A gradient whose address is 0 is not computed.
+    """
+    call, function, group, room, size = _plan(loop, dtype, n, m)
+    tickets = team.threads_for(B * n * (n + 1) // 2 * m)
+    if tickets > 1:
+        tiles = -(-B * dtype.itemsize // (UNITS * UNIT_BYTES))  # samples that fill the lanes
+        tickets = max(1, min(tickets, max(tiles, n) if dP else tiles))
+    memory, start = _scratch.kept  # `memory` must stay alive during the call
+    if memory.size < tickets * size:
+        memory, start = _scratch.memory(tickets * size)
+    arguments = ARGUMENTS.from_buffer_copy(
+        _as_bytes(0, tickets, B, n, m, stride, group, room, start, x, P, z, dx, dP)
+    )
+    if tickets == 1:
+        call(arguments)
+    else:
+        team.run(function, arguments, tickets)
+
+
+ARGUMENTS = ctypes.c_int64 * 14
+_as_bytes = struct.Struct("14q").pack
+
+
+@lru_cache(maxsize=128)  # saves more than half of the time that a call takes before its loop
+def _plan(loop: SharedLoop, dtype: np.dtype[Any], n: int, m: int) -> tuple[Any, ...]:
+    """Return the compiled loop and its address, the rows in a group, and a ticket's memory."""
+    # enough for the tiles or panels of every loop; multiples of LANES keep the memory aligned
+    room = ((2 * n + m + LANES) * APART + REST) // LANES * LANES
+    return *loop.compiled_for(dtype), COLUMNS // gcd(COLUMNS, m), room, room * dtype.itemsize
+
+
+class _Scratch(threading.local):
+    """The memory that the calls of a thread use one after the other.
+
+    For small batches, getting new memory from the system would take longer than the loops.
     """
 
-    dtype: np.dtype[Any]
-    B: int
-    n: int
-    m: int
-    x: int
-    stride: int
-    threads: int
-    run: Callable[[int, Any], None]
+    most = 2**22  # bytes; larger memory is not kept
 
-    @property
-    def lanes(self) -> int:
-        return UNITS * UNIT_BYTES // self.dtype.itemsize
+    def __init__(self) -> None:
+        self.kept = _aligned(0)
 
-
-def write_values(batch: Batch, P: int, z: int) -> None:
-    """Write z_k = x'Q_k x."""
-    room = (batch.n + batch.m + 1) * WIDTH + COLUMNS * (batch.lanes + J_BLOCK)
-    _run(loops.values, batch, -(-batch.B // batch.lanes), room, P, z, 0)
+    def memory(self, size: int) -> tuple[Any, int]:
+        """Return an aligned array of `size` bytes, and its address."""
+        memory = _aligned(size)
+        if size <= self.most:
+            self.kept = memory
+        return memory
 
 
-def write_input_gradient(batch: Batch, P: int, dz: int, dx: int) -> None:
-    """Write dL/dx."""
-    room = (2 * batch.n + batch.m) * WIDTH + COLUMNS * (batch.lanes + J_BLOCK)
-    _run(loops.input_gradient, batch, -(-batch.B // batch.lanes), room, P, dz, dx)
+def _aligned(size: int) -> tuple[Any, int]:
+    memory = np.empty(size + UNIT_BYTES, np.uint8)
+    skipped = -memory.ctypes.data % UNIT_BYTES
+    return memory[skipped : skipped + size], memory.ctypes.data + skipped
 
 
-def write_packed_gradient(batch: Batch, dz: int, dP: int) -> None:
-    """Write dL/dP; there must be at least one sample."""
-    room = (2 * (batch.n + batch.lanes) + batch.m + COLUMNS) * APART + COLUMNS * batch.lanes
-    _run(loops.packed_gradient, batch, batch.n, room, dP, dz, 0)
-
-
-def _run(loop: Any, batch: Batch, parts: int, room: int, *addresses: int) -> None:
-    """Run the loop, shared among at most `parts` threads, each with memory for `room` numbers."""
-    dtype, B, n, m, x, stride, threads, run = batch
-    tickets = max(1, min(parts, threads))
-    unit = UNIT_BYTES // dtype.itemsize
-    room = -(-room // unit) * unit
-    memory = np.empty(tickets * room + unit, dtype)
-    aligned = -(-memory.ctypes.data // UNIT_BYTES) * UNIT_BYTES
-    group = COLUMNS // gcd(COLUMNS, m)
-    loop(dtype, run, tickets, B, n, m, stride, group, room, aligned, x, *addresses)
+_scratch = _Scratch()

@@ -7,10 +7,10 @@ each one block of lanes, stay in registers while a number from Q (or D) multipli
 
 `values`           columns c = (i, k), lanes are samples:
                        u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
-`input_gradient`   columns are pairs (i, j), lanes are samples:
+`gradients`, dx    columns are pairs (i, j), lanes are samples:
                        a_ij = sum_k q_ijk dz_k,    dx_i = 2 sum_j a_ij x_j
                    up to three neurons: dx_i += 2 dz_k u_c, dx_j += 2 q_ijk x_i dz_k, u_c as above
-`packed_gradient`  columns c = (i, k), lanes are inputs j, sums over samples:
+`gradients`, dP    columns c = (i, k), lanes are inputs j, sums over samples:
                        D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
 
 How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of inputs j:
@@ -20,9 +20,9 @@ How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks
     |     \##|........|........|      .  the rest of the rows; six columns are copied at a time
     v       \|........|........|
 
-Inputs are first copied into tiles: [tile][input][lane] for `values` and `input_gradient`, where a
-lane is a sample, and [panel][sample][lane] for `packed_gradient`, where a lane is an input. WIDTH,
-CHUNK and J_BLOCK are small enough that data stays in the caches until it is used again.
+Inputs are first copied into tiles: [tile][input][lane] for z and dx, where a lane is a sample, and
+[panel][sample][lane] for dP, where a lane is an input. WIDTH, CHUNK and J_BLOCK are small enough
+that data stays in the caches until it is used again.
 
 Threads share the work by tickets. The results do not depend on the number of threads, because every
 entry is computed within one ticket, in the same order.
@@ -59,8 +59,9 @@ FEW = 3  # largest number of neurons for which the loop for few neurons is faste
 
 # The arguments, all int64. There are B samples of n inputs, `stride` numbers apart, and m neurons.
 # A loop processes `group` rows of a triangle at once, and each ticket has `room` numbers of
-# `memory`. The rest are addresses. `packed_gradient` writes P. For the gradients, z holds dz.
-Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx")
+# `memory`. The rest are addresses. For the gradients, z holds dz, and the address of a gradient
+# that is not wanted is 0.
+Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx dP")
 
 # Up to WIDTH samples in `count` tiles: their inputs, z or dz, and dx; `spare` is scratch memory.
 Tiles = namedtuple("Tiles", "count x z dx spare")
@@ -84,6 +85,7 @@ def _arguments(like):
         address(given[10], like),
         address(given[11], like),
         address(given[12], like),
+        address(given[13], like),
     )
 
 
@@ -122,11 +124,10 @@ def _to_tiles(rows, stride, count, n, tiles, lanes):
 
 
 @inline
-def _twice_from_tiles(tiles, stride, count, n, rows, lanes):
-    """rows[s, i] = 2 tiles[s // lanes, i, s % lanes]; `stride` is the number of rows of a tile."""
+def _twice_from_tiles(tiles, count, n, rows, lanes):
+    """rows[s, i] = 2 tiles[s // lanes, i, s % lanes]."""
     for s in range(count):
-        row = advance(rows, s * n)
-        tile = advance(tiles, s // lanes * stride * lanes + s % lanes)
+        row, tile = advance(rows, s * n), advance(tiles, s // lanes * n * lanes + s % lanes)
         for i in range(n):
             row[i] = 2 * tile[i * lanes]
 
@@ -174,43 +175,34 @@ def _store_six(to, sums, lanes):
 
 
 @inline
-def _row_of(c, columns, m):
-    """The row of column c = (i, k) within its group; past the last column, the last row."""
-    return min(c, columns - 1) // m
+def _next_column(column, m):
+    i, k = column
+    return (i, k + 1) if k + 1 < m else (i + 1, 0)
 
 
 @inline
-def _neuron_of(c, columns, m):
-    """The neuron of column c; past the last column, m, which is not a neuron."""
-    return c % m if c < columns else m
+def _six_columns(c, i0, m):
+    """Column c = (i, k) of the group that begins in row i0, and the next five."""
+    first = i0 + c // m, c % m
+    second = _next_column(first, m)
+    third = _next_column(second, m)
+    fourth = _next_column(third, m)
+    fifth = _next_column(fourth, m)
+    return first, second, third, fourth, fifth, _next_column(fifth, m)
 
 
 @inline
-def _copy_columns(P, group, first, j1, n, copy):
-    """copy[j - first, o] = q_ijk for the columns c + o = (i, k) of a group (c, columns, i0, m).
-
-    Entries on the diagonal are halved and those below it are 0. Past the end, the last column is
-    repeated.
-    """
-    c, columns, i0, m = group
-    for o in range(COLUMNS):
-        i, k = i0 + _row_of(c + o, columns, m), min(c + o, columns - 1) % m
-        q, to = advance(P, pair_row(i, n) * m + k), advance(copy, o)
-        for j in range(first, min(i, j1)):
-            to[(j - first) * COLUMNS] = 0
-        for j in range(max(first, i), j1):
-            to[(j - first) * COLUMNS] = q[j * m]
-        if first <= i and i < j1:
-            to[(i - first) * COLUMNS] = q[i * m] / 2
-
-
-@inline
-def _add_to_neuron(z, x, lanes, o, group, u):
-    """z_k += x_i u for the column c + o = (i, k) of a group (c, columns, i0, m)."""
-    c, columns, i0, m = group
-    at = _neuron_of(c + o, columns, m) * lanes
-    xi = load(x, (i0 + _row_of(c + o, columns, m)) * lanes, u)
-    store(z, at, multiply_add(u, xi, load(z, at, u)))
+def _copy_column(P, column, size, j0, j1, copy):
+    """copy[j - j0, 0] = q_ijk, halved on the diagonal, and 0 below it and past the last row."""
+    (i, k), (n, m) = column, size
+    first = min(max(i, j0), j1) if i < n else j1
+    for j in range(j0, first):
+        copy[(j - j0) * COLUMNS] = 0
+    q = advance(P, pair_row(i, n) * m + k)
+    for j in range(first, j1):
+        copy[(j - j0) * COLUMNS] = q[j * m]
+    if first == i and i < j1:
+        copy[(i - j0) * COLUMNS] = q[i * m] / 2
 
 
 # ---- z -------------------------------------------------------------------------------------
@@ -226,30 +218,46 @@ def _clear(tiles, count, zero):
 def _over_columns(given, tiles, zero, compute):
     """Copy six columns (i, k) at a time, and call `compute` with them for every tile of samples."""
     n, m = given.n, given.m
-    q = advance(tiles.spare, COLUMNS * lane_count(zero))
-    for j0 in range(0, n, J_BLOCK):
-        j1 = min(j0 + J_BLOCK, n)
+    q, size = advance(tiles.spare, COLUMNS * lane_count(zero)), (n, m)
+    for block in range(0, n, J_BLOCK):
+        j1 = min(block + J_BLOCK, n)
         for i0 in range(0, j1, given.group):
-            columns, j_first = min(given.group, n - i0) * m, max(i0, j0)
-            for c in range(0, columns, COLUMNS):
-                group = c, columns, i0, m
-                _copy_columns(given.P, group, j_first, j1, n, q)
+            j0 = max(i0, block)
+            for c in range(0, min(given.group, n - i0) * m, COLUMNS):
+                columns = _six_columns(c, i0, m)
+                _copy_column(given.P, columns[0], size, j0, j1, q)
+                _copy_column(given.P, columns[1], size, j0, j1, advance(q, 1))
+                _copy_column(given.P, columns[2], size, j0, j1, advance(q, 2))
+                _copy_column(given.P, columns[3], size, j0, j1, advance(q, 3))
+                _copy_column(given.P, columns[4], size, j0, j1, advance(q, 4))
+                _copy_column(given.P, columns[5], size, j0, j1, advance(q, 5))
                 for t in range(tiles.count):
-                    compute(tiles, t, n, group, q, j_first, j1, zero)
+                    compute(tiles, t, size, columns, q, j0, j1, zero)
 
 
 @inline
-def _add_values(tiles, t, n, group, q, j_first, j1, zero):
+def _add_to_neuron(z, x, n, column, u):
+    """z_k += x_i u for the column (i, k)."""
+    i, k = column
+    if i < n:
+        at = k * lane_count(u)
+        store(z, at, multiply_add(u, load(x, i * lane_count(u), u), load(z, at, u)))
+
+
+@inline
+def _add_values(tiles, t, size, columns, q, j0, j1, zero):
     """Add x_i u_c to z_k for the six columns c = (i, k) and the samples of tile t."""
-    lanes, rows = lane_count(zero), group[3] + 1
-    x, z = advance(tiles.x, t * n * lanes), advance(tiles.z, t * rows * lanes)
+    (n, m), lanes = size, lane_count(zero)
+    x, z = advance(tiles.x, t * n * lanes), advance(tiles.z, t * m * lanes)
     u = _six(zero)
-    for j in range(j_first, j1):
-        q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
-        u = _add_products(u, q_j, load(x, j * lanes, zero))
-    _store_six(tiles.spare, u, lanes)
-    for o in range(COLUMNS):
-        _add_to_neuron(z, x, lanes, o, group, load(tiles.spare, o * lanes, zero))
+    for j in range(j0, j1):
+        u = _add_products(u, _six_apart(q, (j - j0) * COLUMNS, 1), load(x, j * lanes, zero))
+    _add_to_neuron(z, x, n, columns[0], u[0])
+    _add_to_neuron(z, x, n, columns[1], u[1])
+    _add_to_neuron(z, x, n, columns[2], u[2])
+    _add_to_neuron(z, x, n, columns[3], u[3])
+    _add_to_neuron(z, x, n, columns[4], u[4])
+    _add_to_neuron(z, x, n, columns[5], u[5])
 
 
 @inline
@@ -258,15 +266,15 @@ def _values_of_share(given, ticket):
     lanes = lane_count(zero)
     x_tiles = advance(given.memory, ticket * given.room)
     z_tiles = advance(x_tiles, n * WIDTH)
-    spare = advance(z_tiles, (m + 1) * WIDTH)
+    spare = advance(z_tiles, m * WIDTH)
     first, last = _share(ticket, given.tickets, given.B, lanes)
     for s in range(first, last, WIDTH):
         count = min(WIDTH, last - s)
         tiles = Tiles((count + lanes - 1) // lanes, x_tiles, z_tiles, x_tiles, spare)
         _to_tiles(advance(given.x, s * given.stride), given.stride, count, n, x_tiles, lanes)
-        _clear(z_tiles, tiles.count * (m + 1), zero)
+        _clear(z_tiles, tiles.count * m, zero)
         _over_columns(given, tiles, zero, _add_values)
-        _twice_from_tiles(z_tiles, m + 1, count, m, advance(given.z, s * m), lanes)
+        _twice_from_tiles(z_tiles, count, m, advance(given.z, s * m), lanes)
 
 
 @SharedLoop
@@ -279,9 +287,16 @@ def values(like):
 
 
 @inline
+def _add_pair(x, dx, at, a, x_i, dx_i):
+    """Add a_ij x_i to dx_j, where x_j is at `at`; return dx_i + a_ij x_j."""
+    store(dx, at, multiply_add(a, x_i, load(dx, at, a)))
+    return multiply_add(a, load(x, at, a), dx_i)
+
+
+@inline
 def _add_pairs(given, tiles, zero):
     """Add sum_j a_ij x_j to dx_i, where a_ij = sum_k q_ijk dz_k."""
-    n, m, lanes, found = given.n, given.m, lane_count(zero), tiles.spare
+    n, m, lanes = given.n, given.m, lane_count(zero)
     for j0 in range(0, n, J_BLOCK):
         j1 = min(j0 + J_BLOCK, n)
         for i in range(j1):
@@ -300,32 +315,38 @@ def _add_pairs(given, tiles, zero):
                     for k in range(m):
                         q_k = q[k], q[o1 + k], q[o2 + k], q[o3 + k], q[o4 + k], q[o5 + k]
                         a = _add_products(a, q_k, load(dzt, k * lanes, zero))
-                    _store_six(found, a, lanes)
-                    for p in range(min(COLUMNS, rest)):
-                        a_p, at = load(found, p * lanes, zero), (j + p) * lanes
-                        store(dxt, at, multiply_add(a_p, x_i, load(dxt, at, zero)))
-                        dx_i = multiply_add(a_p, load(xt, at, zero), dx_i)
+                    at = j * lanes
+                    dx_i = _add_pair(xt, dxt, at, a[0], x_i, dx_i)
+                    if rest > 1:
+                        dx_i = _add_pair(xt, dxt, at + lanes, a[1], x_i, dx_i)
+                    if rest > 2:
+                        dx_i = _add_pair(xt, dxt, at + 2 * lanes, a[2], x_i, dx_i)
+                    if rest > 3:
+                        dx_i = _add_pair(xt, dxt, at + 3 * lanes, a[3], x_i, dx_i)
+                    if rest > 4:
+                        dx_i = _add_pair(xt, dxt, at + 4 * lanes, a[4], x_i, dx_i)
+                    if rest > 5:
+                        dx_i = _add_pair(xt, dxt, at + 5 * lanes, a[5], x_i, dx_i)
                 # this overwrites what the pair (i, i) stored, so that the pair counts only once
                 store(dxt, i * lanes, dx_i)
 
 
 @inline
-def _start_column(D, x, dz, lanes, o, group, zero):
-    """D_o = x_i dz_k for the column c + o = (i, k) of a group, or 0 past its end."""
-    c, columns, i0, m = group
+def _start_column(D, x, dz, n, column, zero):
+    """D = x_i dz_k for the column (i, k), or 0 past the last row."""
+    (i, k), lanes = column, lane_count(zero)
     product = zero
-    if c + o < columns:
-        i, k = i0 + (c + o) // m, (c + o) % m
+    if i < n:
         product = load(x, i * lanes, zero) * load(dz, k * lanes, zero)
-    store(D, o * lanes, product)
+    store(D, 0, product)
 
 
 @inline
-def _add_to_input(dx, dz, lanes, o, group, u):
-    """dx_i += dz_k u for the column c + o = (i, k) of a group."""
-    c, columns, i0, m = group
-    if c + o < columns:
-        at, k = (i0 + (c + o) // m) * lanes, (c + o) % m
+def _add_to_input(dx, dz, n, column, u):
+    """dx_i += dz_k u for the column (i, k)."""
+    (i, k), lanes = column, lane_count(u)
+    if i < n:
+        at = i * lanes
         store(dx, at, multiply_add(u, load(dz, k * lanes, u), load(dx, at, u)))
 
 
@@ -342,24 +363,31 @@ def _add_row(numbers, D, lanes, d):
 
 
 @inline
-def _add_columns(tiles, t, n, group, q, j_first, j1, zero):
+def _add_columns(tiles, t, size, columns, q, j0, j1, zero):
     """Add dz_k u_c to dx_i and q_ijk x_i dz_k to dx_j.
 
     For few neurons, this is faster than `_add_pairs`.
     """
-    lanes, D = lane_count(zero), tiles.spare
+    (n, m), lanes, D = size, lane_count(zero), tiles.spare
     x, dx = advance(tiles.x, t * n * lanes), advance(tiles.dx, t * n * lanes)
-    dz = advance(tiles.z, t * group[3] * lanes)
-    for o in range(COLUMNS):
-        _start_column(D, x, dz, lanes, o, group, zero)
+    dz = advance(tiles.z, t * m * lanes)
+    _start_column(D, x, dz, n, columns[0], zero)
+    _start_column(advance(D, lanes), x, dz, n, columns[1], zero)
+    _start_column(advance(D, 2 * lanes), x, dz, n, columns[2], zero)
+    _start_column(advance(D, 3 * lanes), x, dz, n, columns[3], zero)
+    _start_column(advance(D, 4 * lanes), x, dz, n, columns[4], zero)
+    _start_column(advance(D, 5 * lanes), x, dz, n, columns[5], zero)
     u = _six(zero)
-    for j in range(j_first, j1):
-        q_j = _six_apart(q, (j - j_first) * COLUMNS, 1)
+    for j in range(j0, j1):
+        q_j = _six_apart(q, (j - j0) * COLUMNS, 1)
         u = _add_products(u, q_j, load(x, j * lanes, zero))
         store(dx, j * lanes, _add_row(q_j, D, lanes, load(dx, j * lanes, zero)))
-    _store_six(D, u, lanes)
-    for o in range(COLUMNS):
-        _add_to_input(dx, dz, lanes, o, group, load(D, o * lanes, zero))
+    _add_to_input(dx, dz, n, columns[0], u[0])
+    _add_to_input(dx, dz, n, columns[1], u[1])
+    _add_to_input(dx, dz, n, columns[2], u[2])
+    _add_to_input(dx, dz, n, columns[3], u[3])
+    _add_to_input(dx, dz, n, columns[4], u[4])
+    _add_to_input(dx, dz, n, columns[5], u[5])
 
 
 @inline
@@ -381,13 +409,7 @@ def _input_gradient_of_share(given, ticket):
             _over_columns(given, tiles, zero, _add_columns)
         else:
             _add_pairs(given, tiles, zero)
-        _twice_from_tiles(dx_tiles, n, count, n, advance(given.dx, s * n), lanes)
-
-
-@SharedLoop
-def input_gradient(like):
-    """dL/dx, shape (B, n), from dL/dz; each ticket covers some of the samples."""
-    _take_tickets(like, _input_gradient_of_share)
+        _twice_from_tiles(dx_tiles, count, n, advance(given.dx, s * n), lanes)
 
 
 # ---- dL/dP ---------------------------------------------------------------------------------
@@ -479,11 +501,25 @@ def _packed_gradient_of_share(given, ticket):
                         _store_six(found, sums, lanes)
                         for o in range(used):
                             i, k = i0 + (c + o) // m, (c + o) % m
-                            row = advance(given.P, pair_row(i, n) * m + k)
+                            row = advance(given.dP, pair_row(i, n) * m + k)
                             _store_row(found, o, row, start, (i, n, m, lanes), s == 0)
 
 
+# ---- both gradients ------------------------------------------------------------------------
+
+
+@inline
+def _gradients_of_share(given, ticket):
+    if given.counter[12] != 0:
+        _input_gradient_of_share(given, ticket)
+    if given.counter[13] != 0:
+        _packed_gradient_of_share(given, ticket)
+
+
 @SharedLoop
-def packed_gradient(like):
-    """dL/dP from dL/dz; each ticket covers some of the rows i."""
-    _take_tickets(like, _packed_gradient_of_share)
+def gradients(like):
+    """dL/dx, shape (B, n), and dL/dP from dL/dz.
+
+    Each ticket covers some of the samples for dL/dx, and some of the rows i for dL/dP.
+    """
+    _take_tickets(like, _gradients_of_share)

@@ -21,16 +21,20 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import Function, forward_ad
 from torch.nn import Parameter
 
+_TYPES = {Tensor, Parameter}
 _DTYPES = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
 
 def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
-    """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m)."""
+    """x'Q_k x, shape (B, m), for x of shape (B, n) and Q packed as P, shape (n(n+1)/2, m).
+
+    The caller must have checked that shapes, dtypes and devices match.
+    """
     if is_transformed():
         return _values(x, P)
     if not torch.is_grad_enabled():
-        return _compute(x, P)
-    return _QuadraticForm.apply(x, P)  # type: ignore[no-untyped-call]
+        return forward(x, P)
+    return _apply(x, P)
 
 
 class _QuadraticForm(Function):
@@ -43,23 +47,50 @@ class _QuadraticForm(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, P: Tensor) -> Tensor:
         ctx.save_for_backward(x, P)
-        return _compute(x, P)
+        return forward(x, P)
 
     @staticmethod
     def backward(ctx: Any, dz: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, P = ctx.saved_tensors
-        wants_dx, wants_dP = ctx.needs_input_grad
-        input_gradient, packed_gradient = _input_gradient, _packed_gradient
-        if not torch.is_grad_enabled() and can_take(x, P, dz):
-            input_gradient, packed_gradient = backward_x, backward_P
-        return (
-            input_gradient(x, P, dz) if wants_dx else None,
-            packed_gradient(x, dz) if wants_dP else None,
-        )
+        return backward(x, P, dz, *ctx.needs_input_grad)
 
 
-def _compute(x: Tensor, P: Tensor) -> Tensor:
-    return forward(x, P) if can_take(x, P) else _values(x, P)
+# Function.apply only adds checks for transforms
+_apply: Any = super(Function, _QuadraticForm).apply
+
+
+def forward(x: Tensor, P: Tensor) -> Tensor:
+    """z, shape (B, m), for x of shape (B, n) and P of shape (n(n+1)/2, m)."""
+    x, P = x.contiguous(), P.contiguous()
+    addresses = _addresses(x, P)
+    if addresses is None:
+        return _values(x, P)
+    (B, n), m, dtype, kernel = x.shape, P.shape[1], x.dtype, _kernel()
+    z = x.new_empty(B, m)
+    kernel.run(kernel.values, _team(), _DTYPES[dtype], B, n, m, n, *addresses, z.data_ptr())
+    return z
+
+
+def backward(
+    x: Tensor, P: Tensor, dz: Tensor, wants_dx: bool = True, wants_dP: bool = True
+) -> tuple[Tensor | None, Tensor | None]:
+    """dL/dx, shape (B, n), and dL/dP, shape (n(n+1)/2, m), each None unless wanted."""
+    addresses = None
+    if not torch.is_grad_enabled() and not is_transformed():
+        x, P, dz = x.contiguous(), P.contiguous(), dz.contiguous()
+        addresses = _addresses(x, P, dz)
+    if addresses is None:
+        dx = _input_gradient(x, P, dz) if wants_dx else None
+        return dx, _packed_gradient(x, dz) if wants_dP else None
+    (B, n), (pairs, m), dtype, kernel = x.shape, P.shape, x.dtype, _kernel()
+    _check("P", P, (n * (n + 1) // 2, m), dtype)
+    _check("dz", dz, (B, m), dtype)
+    dx = x.new_empty(B, n) if wants_dx else None
+    dP = x.new_empty(pairs, m) if wants_dP else None
+    addresses.append(0 if dx is None else dx.data_ptr())
+    addresses.append(0 if dP is None else dP.data_ptr())
+    kernel.run(kernel.gradients, _team(), _DTYPES[dtype], B, n, m, n, *addresses)
+    return dx, dP
 
 
 def _values(x: Tensor, P: Tensor) -> Tensor:
@@ -126,80 +157,36 @@ def is_transformed() -> bool:
     )
 
 
-def can_take(*tensors: Tensor) -> bool:
-    """Whether the loops can compute with these tensors."""
-    if torch._C._len_torch_dispatch_stack() > 0 or is_transformed():
-        return False
+def _addresses(*tensors: Tensor) -> list[int] | None:
+    """The addresses of contiguous tensors of one dtype, or None if the loops cannot take them."""
+    if tensors[0].dtype not in _DTYPES or torch._C._len_torch_dispatch_stack() > 0:
+        return None
+    found = []
     try:
-        return all(map(_is_plain, tensors)) and _loops() is not None
+        for tensor in tensors:
+            # is_neg: a lazily negated view
+            if type(tensor) not in _TYPES or not tensor.is_cpu or tensor.is_neg():
+                return None
+            found.append(tensor.data_ptr())
     except RuntimeError:  # vmap's tensors have no address
-        return False
+        return None
+    if 0 in found or _kernel() is None:  # empty tensors have the address 0
+        return None
+    return found
 
 
-def _is_plain(tensor: Tensor) -> bool:
-    return (
-        (type(tensor) is Parameter or type(tensor) is Tensor)
-        and tensor.dtype in _DTYPES
-        and tensor.is_cpu
-        and (tensor.data_ptr() != 0 or tensor.numel() == 0)
-        and not tensor.is_neg()  # a lazily negated view
-    )
-
-
-def forward(x: Tensor, P: Tensor) -> Tensor:
-    """z, shape (B, m), for x of shape (B, n) and P of shape (n(n+1)/2, m)."""
-    x, P, z = _rows(x), P.contiguous(), x.new_empty(x.shape[0], P.shape[1])
-    _check(x, P=P)
-    _loops().write_values(_batch(x, P.shape[1]), P.data_ptr(), z.data_ptr())
-    return z
-
-
-def backward_x(x: Tensor, P: Tensor, dz: Tensor) -> Tensor:
-    """dL/dx, shape (B, n)."""
-    x, P, dz, dx = _rows(x), P.contiguous(), dz.contiguous(), x.new_empty(x.shape)
-    _check(x, P=P, dz=dz)
-    batch = _batch(x, P.shape[1])
-    _loops().write_input_gradient(batch, P.data_ptr(), dz.data_ptr(), dx.data_ptr())
-    return dx
-
-
-def backward_P(x: Tensor, dz: Tensor) -> Tensor:
-    """dL/dP, shape (n(n+1)/2, m)."""
-    n, m = x.shape[1], dz.shape[1]
-    if x.shape[0] == 0:
-        return x.new_zeros(n * (n + 1) // 2, m)
-    x, dz, dP = _rows(x), dz.contiguous(), x.new_empty(n * (n + 1) // 2, m)
-    _check(x, dz=dz)
-    _loops().write_packed_gradient(_batch(x, m), dz.data_ptr(), dP.data_ptr())
-    return dP
-
-
-def _rows(x: Tensor) -> Tensor:
-    return x if x.stride(1) == 1 else x.contiguous()
-
-
-def _batch(x: Tensor, m: int) -> Any:
-    (B, n), team = x.shape, _team()
-    threads = team.threads_for(B * n * (n + 1) // 2 * m)
-    dtype, stride = _DTYPES[x.dtype], x.stride(0)
-    return _loops().Batch(dtype, B, n, m, x.data_ptr(), stride, threads, team.run)
-
-
-def _check(x: Tensor, **tensors: Tensor) -> None:
-    """Raise RuntimeError for wrong shapes or dtypes, because hooks may replace saved tensors."""
-    (B, n), m = x.shape, next(iter(tensors.values())).shape[1]
-    for name, tensor in tensors.items():
-        shape = (n * (n + 1) // 2, m) if name == "P" else (B, m)
-        if tuple(tensor.shape) != shape or tensor.dtype != x.dtype:
-            raise RuntimeError(
-                f"expected {name} of shape {shape} and the dtype of x, {x.dtype}. "
-                f"Got shape {tuple(tensor.shape)} and {tensor.dtype}."
-            )
+def _check(name: str, tensor: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> None:
+    """Raise RuntimeError for a wrong shape or dtype, because hooks may replace saved tensors."""
+    if tensor.shape != shape or tensor.dtype != dtype:
+        raise RuntimeError(
+            f"expected {name} of shape {shape} and the dtype of x, {dtype}. "
+            f"Got shape {tuple(tensor.shape)} and {tensor.dtype}."
+        )
 
 
 @cache
-def _loops() -> Any:
-    """Return the module that contains the loops, or None if NUMBA_DISABLE_JIT is set."""
+def _kernel() -> Any:
+    """Return the module that runs the loops, or None if NUMBA_DISABLE_JIT is set."""
     from quadric.kernels import _compiling, _quadratic_form  # imports numba
 
     return _quadratic_form if _compiling.ALLOWED else None
@@ -221,7 +208,7 @@ class _OpenMP:
         """Return the number of threads for this many multiplications."""
         return 1 if work < 2 * self.worth else min(torch.get_num_threads(), work // self.worth)
 
-    def run(self, function: int, arguments: Any) -> None:
+    def run(self, function: int, arguments: Any, tickets: int) -> None:
         self.parallel(function, arguments, 0, 0)
 
 

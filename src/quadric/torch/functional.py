@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
-from torch.overrides import handle_torch_function, has_torch_function
+from torch.overrides import handle_torch_function, has_torch_function_variadic
 
 from quadric.core._quadratic_form import n_inputs
 from quadric.torch._quadratic_form import places, quadratic_form
@@ -32,15 +32,13 @@ def overridable(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = (*args, *kwargs.values())
-        if has_torch_function(given):
-            return handle_torch_function(call, given, *args, **kwargs)
+        if has_torch_function_variadic(*args, *kwargs.values()):
+            return handle_torch_function(call, (*args, *kwargs.values()), *args, **kwargs)
         return function(*args, **kwargs)
 
     return call
 
 
-@overridable
 def quadratic(
     x: Tensor,
     packed: Tensor,
@@ -70,12 +68,20 @@ def quadratic(
     >>> quadratic(torch.tensor([2.0, 3.0]), pack(torch.eye(2)[None]))
     tensor([13.])
     """
-    x, packed, W, b = _as_autocast(x, packed, W, b)
-    n, m = int((2 * packed.shape[0]) ** 0.5), packed.shape[1]
-    _check(x, n, packed=(packed, (n * (n + 1) // 2, m)), W=(W, (m, n)), b=(b, (m,)))
-    rows = x if x.ndim == 2 else x.reshape(-1, n)
-    z = quadratic_form(rows, packed)
-    if x.ndim != 2:  # before the sums, so that the result is not a view (FSDP warns about views)
+    if has_torch_function_variadic(x, packed, W, b):  # as `overridable`, but faster
+        return handle_torch_function(quadratic, (x, packed, W, b), x, packed, W, b)
+    x, packed, W, b = _prepared(x, packed, W, b)
+    pairs, m = packed.shape
+    n = int((2 * pairs) ** 0.5)
+    _check_input(x, n)
+    _check("packed", packed, (n * (n + 1) // 2, m), x)
+    if W is not None:
+        _check("W", W, (m, n), x)
+    if b is not None:
+        _check("b", b, (m,), x)
+    is_flat = x.ndim == 2
+    z = quadratic_form(x if is_flat else x.reshape(-1, n), packed)
+    if not is_flat:  # before the sums, so that the result is not a view (FSDP warns about views)
         z = z.reshape(*x.shape[:-1], m)
     if W is not None:
         z = z + linear(x, W, b)  # if Q is 0, this is bit-identical to torch.nn.Linear
@@ -108,9 +114,13 @@ def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None)
     >>> reduced(torch.tensor([2.0, 3.0]), W, None, U, torch.ones(1))
     tensor([8.])
     """
-    x, W, b, U, c = _as_autocast(x, W, b, U, c)
+    x, W, b, U, c = _prepared(x, W, b, U, c)
     m, n = W.shape
-    _check(x, n, W=(W, (m, n)), b=(b, (m,)), U=(U, (m, n)), c=(c, (m,)))
+    _check_input(x, n)
+    _check("W", W, (m, n), x)
+    _check("b", b, (m,), x)
+    _check("U", U, (m, n), x)
+    _check("c", c, (m,), x)
     return linear(x, W, b) * linear(x, U, c)
 
 
@@ -163,38 +173,44 @@ def unpack(packed: Tensor) -> Tensor:
     return packed.t().index_select(1, places(n, packed.device)).reshape(-1, n, n)
 
 
-def _as_autocast(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
-    """Convert all tensors to the dtype of the autocast region, if there is one."""
+def _prepared(*tensors: Any) -> tuple[Any, ...]:
+    """Convert x and the parameters to the dtype of the autocast region, if there is one."""
+    x = tensors[0]
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor. Got {type(x).__name__} instead.")
+    if not torch._C._is_any_autocast_enabled():
+        return tensors
     device = x.device.type
     if device in WITHOUT_AUTOCAST or not torch.is_autocast_enabled(device):
-        return x, *parameters
+        return tensors
     dtype = torch.get_autocast_dtype(device)
     return tuple(
         t.to(dtype) if t is not None and t.is_floating_point() and t.dtype != torch.float64 else t
-        for t in (x, *parameters)
+        for t in tensors
     )
 
 
-def _check(x: Tensor, n: int, **parameters: tuple[Tensor | None, tuple[int, ...]]) -> None:
-    """Raise RuntimeError, as torch does, if shapes, dtypes or devices do not match."""
+def _check_input(x: Tensor, n: int) -> None:
+    """Raise RuntimeError, as torch does, if the last dimension of x is not n."""
     if x.ndim == 0 or x.shape[-1] != n:
         raise RuntimeError(
             f"expected an input of shape (..., {n}), where {n} is the layer's in_features. "
             f"Got {tuple(x.shape)} instead."
         )
-    for name, (tensor, shape) in parameters.items():
-        if tensor is None:
-            continue
-        if tuple(tensor.shape) != shape:
-            raise RuntimeError(f"expected {name} of shape {shape}. Got {tuple(tensor.shape)}.")
-        if tensor.dtype != x.dtype:
-            raise RuntimeError(
-                f"expected input and {name} of the same dtype. Got {x.dtype} and {tensor.dtype}: "
-                f"convert one with x.to({tensor.dtype}), or use torch.autocast."
-            )
-        if tensor.device != x.device:
-            raise RuntimeError(
-                f"expected input and {name} on the same device. Got {x.device} and {tensor.device}."
-            )
+
+
+def _check(name: str, parameter: Tensor | None, shape: tuple[int, ...], x: Tensor) -> None:
+    """Raise RuntimeError, as torch does, for a wrong shape, or another dtype or device than x's."""
+    if parameter is None:
+        return
+    if parameter.shape != shape:
+        raise RuntimeError(f"expected {name} of shape {shape}. Got {tuple(parameter.shape)}.")
+    if parameter.dtype != x.dtype:
+        raise RuntimeError(
+            f"expected input and {name} of the same dtype. Got {x.dtype} and {parameter.dtype}: "
+            f"convert one with x.to({parameter.dtype}), or use torch.autocast."
+        )
+    if parameter.device != x.device:
+        raise RuntimeError(
+            f"expected input and {name} on the same device. Got {x.device} and {parameter.device}."
+        )
