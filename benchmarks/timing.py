@@ -34,7 +34,7 @@ def seconds_by_round(
         once = seconds_per_call(run)  # compiles and fills the caches
         if once < LONG:
             once = seconds_per_call(run)
-        # the first calls take longer than later ones, so that they alone suggest too few
+        # the first calls take longer than later ones, so they alone would suggest too few calls
         count = 1
         while once * count < at_least:
             count *= 2

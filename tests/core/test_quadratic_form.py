@@ -1,6 +1,7 @@
 """x'Qx of NumPy batches and its gradients, from packed triangles."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -156,6 +157,52 @@ def test_as_many_threads_as_numpy_uses(monkeypatch):
             results[count] = computed(*arrays)
     assert tickets == [2, 2]  # a single thread needs no team
     assert all(np.array_equal(a, b) for a, b in zip(results[1], results[2], strict=True))
+
+
+INTERRUPTED = """
+import signal
+import numpy as np
+from quadric.core import _quadratic_form as form
+
+class Interrupt(Exception):
+    pass
+
+def interrupt(*_):
+    raise Interrupt
+
+form._TEAM = form.PythonThreads(lambda: 4)
+form._TEAM.worth = 1
+rng = np.random.default_rng(0)
+X, packed = rng.normal(size=(400, 40)), rng.normal(size=(820, 30))
+true = form.values(X, packed)
+signal.signal(signal.SIGALRM, interrupt)
+interrupts = 0
+while interrupts < 200:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 2e-3))
+        while True:
+            form.values(X, packed)
+    except Interrupt:
+        interrupts += 1
+    assert np.array_equal(form.values(X, packed), true)
+print("survived")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+def test_interrupted_calls_leave_no_thread_that_uses_their_memory():
+    """Otherwise the process would crash, or a later result would be wrong."""
+    found = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120
+    )
+    assert found.stdout == "survived\n", found.stderr
+
+
+def test_a_gradient_of_another_shape_is_an_error():
+    X, packed, dz = draw(6, 4, 3)
+    with pytest.raises(ValueError, match=r"dz must have shape \(6, 3\). Got \(6, 2\) instead."):
+        gradients(X, packed, dz[:, :2])
 
 
 def test_values_that_are_not_finite():

@@ -101,14 +101,19 @@ def check(rng):
     given = [(buffer, buffer.numbers.copy()) for buffer in (x, P, dz)]
 
     team = Team(tickets)
-    sizes = np.dtype(dtype), B, n, m, stride, x.address, P.address
+    sizes, given_to_all = (B, n, m, stride), (x.address, P.address)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loops, "np", numpy)
         patch.setattr(loops, "_scratch", loops._Scratch())
         patch.setattr(loops._Scratch, "most", -1)  # each call gets new memory
-        loops.run(loops.values, team, *sizes, z.address)
-        if B:
-            loops.run(loops.gradients, team, *sizes, dz.address, dx.address, dP.address)
+        for loop, addresses in (
+            (loops.values, (z.address, 0, 0)),
+            (loops.gradients, (dz.address, dx.address, 0)),
+            (loops.gradients, (dz.address, 0, dP.address)),
+            (loops.gradients, (dz.address, dx.address, dP.address)),
+        )[: 4 if B else 1]:
+            loops.run(loop, team, np.dtype(dtype), sizes, (*given_to_all, *addresses))
+    assert len(numpy.allocated) == (4 if B else 1)
     assert all(buffer.untouched_outside() for buffer in (x, P, dz, z, dx, dP, *numpy.allocated))
     assert all(np.array_equal(buffer.numbers, before) for buffer, before in given)
 
@@ -150,12 +155,12 @@ def test_each_gradient_can_be_left_out():
         found = np.zeros((B, n)), np.zeros((28, m))
         addresses = [array.ctypes.data for array in (X, P, dz)]
         addresses += [array.ctypes.data * asked for array, asked in zip(found, which, strict=True)]
-        loops.run(loops.gradients, Team(2), X.dtype, B, n, m, n, *addresses)
+        loops.run(loops.gradients, Team(2), X.dtype, (B, n, m, n), addresses)
         for array, true, asked in zip(found, wanted, which, strict=True):
             np.testing.assert_allclose(array, true * asked, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("loop", ["values", "dx", "dP"])
+@pytest.mark.parametrize("loop", ["z", "dx", "dP", "dx and dP"])
 def test_work_is_shared(loop):
     """The number of tickets is limited by threads, tiles of samples (rows for dP) and work."""
     asked = []
@@ -168,18 +173,19 @@ def test_work_is_shared(loop):
 
     B, n, m = 50, 9, 2
     arrays = [np.ones(shape) for shape in ((B, n), (45, m), (B, m), (B, n), (45, m))]
-    addresses = [array.ctypes.data for array in arrays]
-    if loop == "values":
-        addresses[3:] = []
-    else:
-        addresses[4 if loop == "dx" else 3] = 0
+    names = ["x", "P", "z", "dx", "dP"]
+    always = ["x", "P", "z"]
+    addresses = [
+        array.ctypes.data if name in (*always, *loop.split(" and ")) else 0
+        for name, array in zip(names, arrays, strict=True)
+    ]
     work = B * 45 * m
 
     def run(count, worth=1):
         team = Counting(count)
         team.worth = worth
-        which = loops.values if loop == "values" else loops.gradients
-        loops.run(which, team, np.dtype("float64"), B, n, m, n, *addresses)
+        which = loops.values if loop == "z" else loops.gradients
+        loops.run(which, team, np.dtype("float64"), (B, n, m, n), addresses)
 
     tiles = -(-B * 8 // (loops.UNITS * loops.UNIT_BYTES))
     assert tiles < n
@@ -188,25 +194,53 @@ def test_work_is_shared(loop):
     run(40, worth=work // 2)
     run(40, worth=work)  # with one ticket, no thread is started
     run(1)
-    assert asked == [3, n if loop == "dP" else tiles, 2]
+    assert asked == [3, n if "dP" in loop else tiles, 2]
 
 
-def test_memory_is_kept_for_the_next_call(monkeypatch):
-    """Small memory is; every thread has its own."""
-    scratch = loops._Scratch()
-    assert scratch.memory(1000) is scratch.kept
-    kept, address = scratch.kept
-    assert kept.size == 1000
+def run_values(count, B=40, n=7, m=5):
+    """Run the loop with this many threads, and return whether z is correct."""
+    rng = np.random.default_rng(2)
+    X, P = rng.normal(size=(B, n)), rng.normal(size=(n * (n + 1) // 2, m))
+    z = np.empty((B, m))
+    addresses = X.ctypes.data, P.ctypes.data, z.ctypes.data, 0, 0
+    loops.run(loops.values, Team(count), X.dtype, (B, n, m, n), addresses)
+    return np.allclose(z, exact(X, P, np.zeros((B, m)))[0], rtol=1e-10)
+
+
+def test_only_small_memory_is_kept_and_each_thread_has_its_own(monkeypatch):
+    monkeypatch.setattr(loops, "_scratch", loops._Scratch())
+    assert run_values(1)
+    memory, address = kept = loops._scratch.kept
+    assert memory.ctypes.data == address
     assert address % loops.UNIT_BYTES == 0
-    assert address == kept.ctypes.data
-    large, _ = scratch.memory(scratch.most + 1)
-    assert large.size == scratch.most + 1
-    assert scratch.kept[0] is kept
+    assert run_values(1)
+    assert run_values(1, B=3, n=2)
+    assert loops._scratch.kept is kept  # the same memory was used again
+    assert run_values(1, n=1500, B=2, m=1)
+    assert loops._scratch.kept is kept  # larger memory is not kept
     others = []
-    thread = threading.Thread(target=lambda: others.append(scratch.kept))
+    thread = threading.Thread(target=lambda: others.append(loops._scratch.kept))
     thread.start()
     thread.join()
-    assert others[0][0].size == 0
+    assert others == [loops.NOTHING]
+
+
+def test_a_loop_that_a_signal_handler_runs_has_its_own_memory(monkeypatch):
+    """A handler may run while other threads use the memory of an interrupted call."""
+    monkeypatch.setattr(loops, "_scratch", loops._Scratch())
+    assert run_values(1)
+    used = []
+
+    class Interrupted(Team):
+        def run(self, function, arguments, tickets):
+            used.append(arguments[8])
+            assert run_values(1)  # as in a handler
+            used.append(loops._scratch.kept[1])
+            super().run(function, arguments, tickets)
+
+    monkeypatch.setattr("tests.kernels.test_quadratic_form_loops.Team", Interrupted)
+    assert run_values(2)
+    assert len(set(used)) == 2
 
 
 def test_the_guards_detect_writes_outside():

@@ -1,6 +1,7 @@
 """The compiled loops of the torch layers, and cases in which they must not be used."""
 
 import contextlib
+import ctypes
 import os
 import subprocess
 import sys
@@ -117,9 +118,10 @@ def test_all_threads_take_part(threads, monkeypatch):
     team, asked = team_of_openmp(), []
     parallel = team.parallel
 
-    def count(function, arguments, *default):
+    def count(function, address, *default):
+        arguments = (ctypes.c_int64 * 2).from_address(address)
         asked.append((arguments[1], *default))
-        parallel(function, arguments, *default)
+        parallel(function, address, *default)
         # every thread, including that of the last share, has asked for one more
         assert arguments[0] >= arguments[1] + 1
 
@@ -339,6 +341,11 @@ def test_cached_indices_belong_to_no_transform(transform):
     z.backward(dz)
     found = torch.func.vmap(lambda x: quadratic_form(x[None], P)[0])(x)
     torch.testing.assert_close(found.detach(), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_sparse_inputs_are_computed_with_torch_operations():
+    x, P = (t.detach() for t in tensors((4, 5), (15, 3)))
+    torch.testing.assert_close(quadratic_form(x.to_sparse(), P), quadratic_form(x, P))
 
 
 def test_gradients_of_zeros_without_memory():

@@ -29,9 +29,9 @@ WAYS = pytest.mark.parametrize("way", ["loops", "operations"], indirect=True)
 def way(request, monkeypatch):
     """Compute with the compiled loops or with torch operations."""
     if request.param == "operations":
-        monkeypatch.setattr(loops, "_addresses", lambda *tensors: None)
+        monkeypatch.setattr(loops, "_for_loops", lambda *tensors: None)
     else:
-        assert loops._addresses(torch.ones(1, 1))
+        assert loops._for_loops(torch.ones(1, 1)) is not None
     return request.param
 
 
@@ -149,6 +149,8 @@ def test_layout_matches_the_core(n):
 def test_packed_rows_must_be_a_triangle():
     with pytest.raises(RuntimeError, match=r"expected packed of shape \(6, 1\). Got \(5, 1\)"):
         functional.quadratic(torch.zeros(1, 3), torch.zeros(5, 1))
+    with pytest.raises(RuntimeError, match=r"shape \(n\(n\+1\)/2, m\). Got \(6, 1, 1\) instead"):
+        functional.quadratic(torch.zeros(1, 3), torch.zeros(6, 1, 1))
     with pytest.raises(ValueError, match=r"n\(n\+1\)/2 rows for some n. Got 5"):
         functional.unpack(torch.zeros(5, 1))
 

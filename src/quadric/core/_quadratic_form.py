@@ -10,8 +10,10 @@ The loops are compiled; `kernels._quadratic_form_loops` describes them. The torc
 same loops.
 """
 
+import _thread
+import contextlib
 import ctypes
-import threading
+import time
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
@@ -63,7 +65,7 @@ def values(X: Array, packed: Array) -> Array:
     """z, shape (B, m), for X of shape (B, n) and packed of shape (n(n+1)/2, m)."""
     X, packed = _prepared(X, packed)
     z = np.empty((len(X), packed.shape[1]), X.dtype)
-    _run(_kernel().values, X, packed, z)
+    _run(_kernel().values, X, packed, z, None, None)
     return z
 
 
@@ -75,6 +77,8 @@ def gradients(
     Without `inputs`, dL/dX is None.
     """
     X, packed, dz = _prepared(X, packed, dz)
+    if dz.shape != (len(X), packed.shape[1]):
+        raise ValueError(f"dz must have shape {(len(X), packed.shape[1])}. Got {dz.shape} instead.")
     dX = np.empty(X.shape, X.dtype) if inputs else None
     if len(X) == 0:
         return dX, np.zeros(packed.shape, X.dtype)
@@ -97,9 +101,9 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
 
 
 def _run(loop: Any, X: Array, packed: Array, *others: Array | None) -> None:
-    (B, n), m, stride = X.shape, packed.shape[1], X.strides[0] // X.itemsize
+    sizes = *X.shape, packed.shape[1], X.strides[0] // X.itemsize
     addresses = [0 if array is None else array.ctypes.data for array in (X, packed, *others)]
-    _kernel().run(loop, _TEAM, X.dtype, B, n, m, stride, *addresses)
+    _kernel().run(loop, _TEAM, X.dtype, sizes, addresses)
 
 
 @cache
@@ -130,12 +134,35 @@ class PythonThreads:
     def run(self, function: int, arguments: Any, tickets: int) -> None:
         """Call the function at the given address from as many threads as there are tickets."""
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
-        others = [threading.Thread(target=call, args=(arguments,)) for _ in range(tickets - 1)]
-        for thread in others:
-            thread.start()
-        call(arguments)
-        for thread in others:
-            thread.join()
+        begun: list[None] = []
+        ended: list[None] = []
+
+        def take_part(end: Any) -> None:
+            begun.append(None)
+            call(arguments.buffer_info()[0])  # keeps the arguments alive for a thread that is late
+            ended.append(None)
+            end.release()
+
+        ends = [_thread.allocate_lock() for _ in range(tickets - 1)]
+        try:
+            for end in ends:
+                end.acquire()
+                # a signal handler that raises an exception can block a threading.Thread forever
+                _thread.start_new_thread(take_part, (end,))
+            call(arguments.buffer_info()[0])
+            for end in ends:
+                end.acquire()
+        except BaseException:  # an interrupt, or no more threads
+            arguments[0] = tickets  # a thread that asks for a ticket now gets none
+            _wait_until(lambda: len(ended) == len(begun))  # they use the caller's memory
+            raise
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    """Wait, even if there are more interrupts."""
+    while not condition():
+        with contextlib.suppress(BaseException):
+            time.sleep(1e-4)
 
 
 _TEAM = PythonThreads(loop_threads)

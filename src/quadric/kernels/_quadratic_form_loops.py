@@ -62,6 +62,7 @@ FEW = 3  # largest number of neurons for which the loop for few neurons is faste
 # `memory`. The rest are addresses. For the gradients, z holds dz, and the address of a gradient
 # that is not wanted is 0.
 Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx dP")
+DX, DP = Arguments._fields.index("dx"), Arguments._fields.index("dP")
 
 # Up to WIDTH samples in `count` tiles: their inputs, z or dz, and dx; `spare` is scratch memory.
 Tiles = namedtuple("Tiles", "count x z dx spare")
@@ -510,9 +511,9 @@ def _packed_gradient_of_share(given, ticket):
 
 @inline
 def _gradients_of_share(given, ticket):
-    if given.counter[12] != 0:
+    if given.counter[DX] != 0:
         _input_gradient_of_share(given, ticket)
-    if given.counter[13] != 0:
+    if given.counter[DP] != 0:
         _packed_gradient_of_share(given, ticket)
 
 

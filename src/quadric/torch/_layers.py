@@ -85,11 +85,11 @@ class _Layer(nn.Module):
     def _finish(self, init: str) -> None:
         """Adjust the initial values if a kind of layer needs special values."""
 
-    def _given(self) -> list[Any]:
-        """The parameters in the order of `names`.
+    def _current_parameters(self) -> list[Any]:
+        """Return the parameters in the order of `names`.
 
-        This takes less time than three attributes of a module. Parametrizations and pruning replace
-        a parameter by an attribute.
+        Reading the dictionary is faster than reading attributes of a module. A parametrized or
+        pruned parameter is not in the dictionary, but is an attribute.
         """
         own = self._parameters
         return [own[name] if name in own else getattr(self, name) for name in self.names]
@@ -119,7 +119,7 @@ class Linear(_Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return z, shape (..., m), for an input x of shape (..., n)."""
-        return nn.functional.linear(input, *self._given())
+        return nn.functional.linear(input, self.W, self.b)
 
 
 class Quadratic(_Layer):
@@ -172,7 +172,7 @@ class Quadratic(_Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return z, shape (..., m), for an input x of shape (..., n)."""
-        return functional.quadratic(input, *self._given())
+        return functional.quadratic(input, *self._current_parameters())
 
     @property
     def Q(self) -> Tensor:
@@ -248,7 +248,7 @@ class Reduced(_Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return z, shape (..., m), for an input x of shape (..., n)."""
-        return functional.reduced(input, *self._given())
+        return functional.reduced(input, *self._current_parameters())
 
     def _finish(self, init: str) -> None:
         if init == "relinear":

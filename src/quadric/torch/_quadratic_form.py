@@ -55,19 +55,20 @@ class _QuadraticForm(Function):
         return backward(x, P, dz, *ctx.needs_input_grad)
 
 
-# Function.apply only adds checks for transforms
+# Function.apply only adds support for torch.func, which `is_transformed` has excluded
 _apply: Any = super(Function, _QuadraticForm).apply
 
 
 def forward(x: Tensor, P: Tensor) -> Tensor:
     """z, shape (B, m), for x of shape (B, n) and P of shape (n(n+1)/2, m)."""
-    x, P = x.contiguous(), P.contiguous()
-    addresses = _addresses(x, P)
-    if addresses is None:
+    given = _for_loops(x, P)
+    if given is None:
         return _values(x, P)
-    (B, n), m, dtype, kernel = x.shape, P.shape[1], x.dtype, _kernel()
+    (x, P), addresses = given
+    (B, n), m, kernel = x.shape, P.shape[1], _kernel()
     z = x.new_empty(B, m)
-    kernel.run(kernel.values, _team(), _DTYPES[dtype], B, n, m, n, *addresses, z.data_ptr())
+    addresses += z.data_ptr(), 0, 0
+    kernel.run(kernel.values, _team(), _DTYPES[x.dtype], (B, n, m, n), addresses)
     return z
 
 
@@ -75,13 +76,11 @@ def backward(
     x: Tensor, P: Tensor, dz: Tensor, wants_dx: bool = True, wants_dP: bool = True
 ) -> tuple[Tensor | None, Tensor | None]:
     """dL/dx, shape (B, n), and dL/dP, shape (n(n+1)/2, m), each None unless wanted."""
-    addresses = None
-    if not torch.is_grad_enabled() and not is_transformed():
-        x, P, dz = x.contiguous(), P.contiguous(), dz.contiguous()
-        addresses = _addresses(x, P, dz)
-    if addresses is None:
+    given = None if torch.is_grad_enabled() or is_transformed() else _for_loops(x, P, dz)
+    if given is None:
         dx = _input_gradient(x, P, dz) if wants_dx else None
         return dx, _packed_gradient(x, dz) if wants_dP else None
+    (x, P, dz), addresses = given
     (B, n), (pairs, m), dtype, kernel = x.shape, P.shape, x.dtype, _kernel()
     _check("P", P, (n * (n + 1) // 2, m), dtype)
     _check("dz", dz, (B, m), dtype)
@@ -89,7 +88,7 @@ def backward(
     dP = x.new_empty(pairs, m) if wants_dP else None
     addresses.append(0 if dx is None else dx.data_ptr())
     addresses.append(0 if dP is None else dP.data_ptr())
-    kernel.run(kernel.gradients, _team(), _DTYPES[dtype], B, n, m, n, *addresses)
+    kernel.run(kernel.gradients, _team(), _DTYPES[dtype], (B, n, m, n), addresses)
     return dx, dP
 
 
@@ -157,22 +156,27 @@ def is_transformed() -> bool:
     )
 
 
-def _addresses(*tensors: Tensor) -> list[int] | None:
-    """The addresses of contiguous tensors of one dtype, or None if the loops cannot take them."""
+def _for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
+    """The tensors, made contiguous, and their addresses, or None if the loops cannot take them.
+
+    The caller checks that the dtypes agree.
+    """
     if tensors[0].dtype not in _DTYPES or torch._C._len_torch_dispatch_stack() > 0:
         return None
-    found = []
+    contiguous, addresses = [], []
     try:
         for tensor in tensors:
             # is_neg: a lazily negated view
             if type(tensor) not in _TYPES or not tensor.is_cpu or tensor.is_neg():
                 return None
-            found.append(tensor.data_ptr())
-    except RuntimeError:  # vmap's tensors have no address
+            tensor = tensor.contiguous()
+            contiguous.append(tensor)
+            addresses.append(tensor.data_ptr())
+    except RuntimeError:  # tensors of vmap and sparse tensors have no address
         return None
-    if 0 in found or _kernel() is None:  # empty tensors have the address 0
+    if 0 in addresses or _kernel() is None:  # empty tensors have the address 0
         return None
-    return found
+    return contiguous, addresses
 
 
 def _check(name: str, tensor: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> None:
@@ -209,7 +213,7 @@ class _OpenMP:
         return 1 if work < 2 * self.worth else min(torch.get_num_threads(), work // self.worth)
 
     def run(self, function: int, arguments: Any, tickets: int) -> None:
-        self.parallel(function, arguments, 0, 0)
+        self.parallel(function, arguments.buffer_info()[0], 0, 0)
 
 
 @cache

@@ -71,14 +71,16 @@ def quadratic(
     if has_torch_function_variadic(x, packed, W, b):  # as `overridable`, but faster
         return handle_torch_function(quadratic, (x, packed, W, b), x, packed, W, b)
     x, packed, W, b = _prepared(x, packed, W, b)
+    if packed.ndim != 2:
+        raise RuntimeError(
+            f"expected packed of shape (n(n+1)/2, m). Got {tuple(packed.shape)} instead."
+        )
     pairs, m = packed.shape
     n = int((2 * pairs) ** 0.5)
     _check_input(x, n)
     _check("packed", packed, (n * (n + 1) // 2, m), x)
-    if W is not None:
-        _check("W", W, (m, n), x)
-    if b is not None:
-        _check("b", b, (m,), x)
+    _check("W", W, (m, n), x)
+    _check("b", b, (m,), x)
     is_flat = x.ndim == 2
     z = quadratic_form(x if is_flat else x.reshape(-1, n), packed)
     if not is_flat:  # before the sums, so that the result is not a view (FSDP warns about views)
@@ -178,9 +180,7 @@ def _prepared(*tensors: Any) -> tuple[Any, ...]:
     x = tensors[0]
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor. Got {type(x).__name__} instead.")
-    if not torch._C._is_any_autocast_enabled():
-        return tensors
-    device = x.device.type
+    device = "cpu" if x.is_cpu else x.device.type
     if device in WITHOUT_AUTOCAST or not torch.is_autocast_enabled(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
