@@ -57,7 +57,7 @@ def run(*, quick: bool) -> dict[str, Any]:
         predictors["MLPClassifier"] = mlp.predict_proba
         for rows in (1, 10_000):
             calls = {who: partial(predict, X[:rows]) for who, predict in predictors.items()}
-            timed = seconds_by_round(calls, rounds=15 if quick else 41, at_least=2e-3)
+            timed = seconds_by_round(calls, rounds=9 if quick else 41, at_least=2e-3)
             in_shell.write(X[:rows])
             timed["quadric, command line"] = [in_shell.seconds() for _ in range(2 if quick else 5)]
             units = dict.fromkeys(timed, rows)

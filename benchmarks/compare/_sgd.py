@@ -57,7 +57,7 @@ NOTES = (
 
 def run(*, quick: bool) -> dict[str, Any]:
     X, Y = make_data()
-    X, rounds, budget = X.toarray(), (9 if quick else 25), (9.0 if quick else 60.0)
+    X, rounds, budget = X.toarray(), (9 if quick else 25), (6.0 if quick else 60.0)
     cases = []
     for kind in KINDS:
         start = make_network(kind)
