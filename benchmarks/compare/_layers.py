@@ -23,7 +23,8 @@ NOTES = (
     "for NumPy arrays, as the layers of `Network` use it. JAX computes with its own arrays in both "
     "comparisons. quadric stores and differentiates the triangle of Q, the others the full matrix.",
     "At (128, 32, 10), autograd and Python take two thirds of a pass in torch. With one thread, "
-    "JAX is then nearly as fast: over many runs, its time was 0.94 to 1.10 of that of quadric.",
+    "JAX is about as fast there: over many runs, its time was 0.82 to 1.10 of that of the torch "
+    "layer. The form for arrays, which needs no autograd, is ahead of JAX at every shape.",
     "nn.Bilinear is left out where it takes more than a second per pass.",
 )
 Pass = Callable[[], tuple[Any, Any, Any]]  # returns z, dx and the gradient of Q

@@ -33,7 +33,7 @@ NOTES = (
     "The layers count n(n+1)/2 multiply-adds per sample, neuron and result. Their times at (1, 1, "
     "1) are those of Python and of torch's autograd. They are a large part of the times at (128, "
     "32, 10). There, besides, copying the columns of Q takes a sixth of the time of z, and blocks "
-    "on the diagonal of a small triangle are half empty: dQ uses 69% of the lanes of its registers.",
+    "on the diagonal of a small triangle are half empty: dQ uses 69% of its lanes.",
 )
 
 
