@@ -59,8 +59,8 @@ def test_one_sample_one_epoch_rewind_and_new_seed(open_page):
 def test_points_are_drawn_and_learned(open_page):
     page = open_page("#samples=0")
     page.page.select_option("#setting-data", "points")
-    assert "at least two classes" in page.summary
-    assert page.page.is_disabled("#run")
+    page.wait_for_summary("at least two classes")
+    page.page.wait_for_selector("#run:disabled")
     for x, y in [(0.2, 0.3), (0.25, 0.4), (0.3, 0.25)]:
         page.click_picture(x, y)
     page.page.click("#draw-class-1")
