@@ -38,11 +38,9 @@ def run(*, quick: bool) -> dict[str, Any]:
         if B * n * n * m > BILINEAR_LIMIT and groups.get("torch", {}).pop(slow, None):
             left_out[slow] = "more than a second per pass"
         check_equal([one() for passes in groups.values() for one in passes.values()])
-        rounds, budget, fewest = (9, 1.0, 2) if quick else (31, 20.0, 3)
+        rounds, budget = (9, 1.0) if quick else (31, 20.0)
         for where, passes in groups.items():
-            found = seconds_by_round(
-                passes, rounds=rounds, at_least=2e-2, budget=budget, fewest=fewest
-            )
+            found = seconds_by_round(passes, rounds=rounds, at_least=2e-2, budget=budget)
             name = f"({B}, {n}, {m}), {where}"
             cases.append(case_of(name, found, left_out=left_out if where == "torch" else None))
     return {"cases": to_json(cases), "skipped": skipped(["torch", "JAX"])}
