@@ -65,7 +65,7 @@ def run(
         _scratch.keep((memory, start))
 
 
-@lru_cache(maxsize=128)  # saves more than half of the time that a call takes before its loop
+@lru_cache(maxsize=128)  # so that calls for small batches take less time
 def _plan(loop: SharedLoop, dtype: np.dtype[Any], n: int, m: int) -> tuple[Any, ...]:
     """Return what depends only on these arguments.
 
