@@ -15,7 +15,7 @@ from quadric.errors import DatasetUnavailableError
 from quadric.model_file import load
 from quadric.paper.bilinear import _measures as measures
 from quadric.paper.bilinear import _reproduction as reproduction
-from quadric.paper.bilinear._cells import Comparison, cells_of
+from quadric.paper.bilinear._cells import PublishedComparison, cells_of
 from quadric.paper.bilinear._findings import findings
 from quadric.paper.bilinear._published import PUBLISHED, TITLES, VARIANTS, Published
 from quadric.paper.experiments._statistics import Sample
@@ -145,13 +145,13 @@ def sample(mean, std=None, runs=1):
     [(97.79, 0.30, True), (97.80, 0.31, False), (97.19, -0.30, True), (97.18, -0.31, False)],
 )
 def test_accuracies_within_three_tenths_of_a_point_agree(ours, difference, close):
-    one = Comparison(Published(97.49, 0.06, 38.5), sample(ours), sample(40.0))
+    one = PublishedComparison(Published(97.49, 0.06, 38.5), sample(ours), sample(40.0))
     assert one.difference == pytest.approx(difference)
     assert one.is_close is close
     assert one.rank_difference == pytest.approx(1.5)
-    equal = Comparison(Published(98.01), sample(0.9801 * 100 - 1e-13), sample(40.0))
+    equal = PublishedComparison(Published(98.01), sample(0.9801 * 100 - 1e-13), sample(40.0))
     assert f"{equal.difference:+.2f}" == "+0.00"
-    unknown = Comparison(None, sample(ours), sample(40.0))
+    unknown = PublishedComparison(None, sample(ours), sample(40.0))
     assert (unknown.difference, unknown.is_close, unknown.rank_difference) == (None, None, None)
 
 
@@ -187,6 +187,12 @@ def test_findings_state_what_the_numbers_show():
     assert len(findings(artificial("fashion_mnist"), [1, 10])) == 3  # no ranks are published
     other = {("digits", *key[1:]): one for key, one in artificial().items()}
     assert len(findings(other, [1, 10])) == 2
+
+
+def test_radii_without_a_first_one_to_compare_with_are_listed_without_ratios():
+    *_, radii = findings(artificial(radii=(0.0, 2.0, 0.5, 1.5)), [1, 10])
+    assert "0.000 with neither input noise nor weight decay, and 2.000 with input noise, " in radii
+    assert radii.endswith("1.500 with noise and decay.")
 
 
 # ---- the experiment --------------------------------------------------------------------------

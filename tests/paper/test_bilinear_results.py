@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quadric.paper.bilinear._cells import Comparison
+from quadric.paper.bilinear._cells import PublishedComparison
 from quadric.paper.bilinear._published import NAMES, PUBLISHED, TITLES
 from quadric.paper.experiments._statistics import Sample
 
@@ -37,7 +37,7 @@ def test_the_committed_page_agrees_with_the_committed_tables():
     for row in rows:
         published = published_of[row["data"], row["variant"]]
         ours, rank = sample(float(row["ours, %"])), sample(float(row["our rank"]))
-        one = Comparison(published, ours, rank)
+        one = PublishedComparison(published, ours, rank)
         assert float(row["difference"]) == pytest.approx(one.difference)
         assert row["within 0.3 points"] == str(one.is_close)
         (shown,) = (

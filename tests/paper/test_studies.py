@@ -19,7 +19,7 @@ from quadric.paper.studies import _cnn_head as cnn_head
 from quadric.paper.studies import _fewer_layers as fewer_layers
 from quadric.paper.studies import _recurrent as recurrent
 from quadric.paper.studies import _wide_layers as wide_layers
-from quadric.paper.studies._tables import TABLES, split
+from quadric.paper.studies._splits import SPLITS, split
 from quadric.paper.sweep import RECIPES, Store, StudyTask, run_sweep
 from tests.support import warm
 from tests.support.commands import command
@@ -163,7 +163,7 @@ def test_estimates_grow_with_the_seeds(store):
         assert many == pytest.approx(4 * few), name
 
 
-@pytest.mark.parametrize("name", [*TABLES, "mnist"])
+@pytest.mark.parametrize("name", [*SPLITS, "mnist"])
 def test_training_and_test_sets_depend_on_the_seed(name):
     data = datasets.digits()
     size = 60

@@ -17,8 +17,8 @@ Key = tuple[str, str, str]  # data set, variant, measure
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A published figure beside ours; numbers that are not known are None."""
+class PublishedComparison:
+    """The published figures of a variant beside ours; numbers that are not known are None."""
 
     published: Published | None
     ours: Sample
@@ -54,9 +54,9 @@ def cells_of(parts: Sequence[Part], runs: Sequence[Sequence[Run]]) -> dict[Key, 
     }
 
 
-def compare(cells: Mapping[Key, Sample], name: str, variant: str) -> Comparison:
+def compare(cells: Mapping[Key, Sample], name: str, variant: str) -> PublishedComparison:
     """Return the published figures of a variant beside ours."""
-    return Comparison(
+    return PublishedComparison(
         PUBLISHED.get((name, variant)),
         cells[name, variant, ACCURACY],
         cells[name, variant, RANK],
@@ -64,12 +64,12 @@ def compare(cells: Mapping[Key, Sample], name: str, variant: str) -> Comparison:
 
 
 def data_names(cells: Mapping[Key, Any]) -> list[str]:
-    """Return the names of the data sets, in their order."""
+    """Return the names of the data sets, in the order of the cells."""
     return list(dict.fromkeys(name for name, _, _ in cells))
 
 
 def _unit(measure: str, width: int, data: ImageData | None) -> float:
-    """The factor from hundredths of a measure to the unit in which it is shown."""
+    """Return the factor from hundredths of a measure to the unit in which it is shown."""
     assert data is not None
     if measure in (RANK, INPUT_RANK):
         return width / 100

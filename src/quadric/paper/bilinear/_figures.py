@@ -18,14 +18,11 @@ from quadric.paper.experiments._statistics import Sample
 from quadric.plotting._style import color_of, marker_of
 
 Style = dict[str, Any]
+# The names of the classes, by data set; other classes are numbered.
 CLASSES = {
-    "fashion_mnist": dict(
-        enumerate(
-            (
-                *("T-shirt", "trousers", "pullover", "dress", "coat"),
-                *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
-            )
-        )
+    "fashion_mnist": (
+        *("T-shirt", "trousers", "pullover", "dress", "coat"),
+        *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
     )
 }
 
@@ -90,8 +87,9 @@ def _panels(
 
 def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figure:
     """Draw the eigenvector with the largest positive eigenvalue of every class, by variant."""
-    strongest = {variant: positive_images(one, data) for variant, one in networks.items()}
+    strongest = {variant: positive_images(network, data) for variant, network in networks.items()}
     count = len(next(iter(strongest.values())))
+    classes = CLASSES.get(data.name, tuple(map(str, range(count))))
     figure = new_figure(0.92 * count + 1.0, 0.98 * len(strongest) + 0.25)
     axes = figure.subplots(len(strongest), count, squeeze=False)
     for row, (variant, images) in zip(axes, strongest.items(), strict=True):
@@ -102,7 +100,7 @@ def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figu
             ax.set_yticks([])
             ax.spines[:].set_visible(False)
             if ax is axes[0, label]:
-                ax.set_title(CLASSES.get(data.name, {}).get(label, str(label)), fontsize=8)
+                ax.set_title(classes[label], fontsize=8)
         row[0].set_ylabel(TITLES[variant].replace(" and ", "\nand "), fontsize=8)
     return figure
 
@@ -110,12 +108,11 @@ def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figu
 def positive_images(network: Network, data: ImageData) -> Array:
     """Return the eigenvector with the largest eigenvalue of every class, as images.
 
-    An eigenvector and its negative are the same; the sign is chosen so that the product with the
-    mean image of the class is positive.
+    The sign of an eigenvector is arbitrary. It is chosen so that the product with the mean image of
+    the class is positive.
     """
-    found = spectrum(network, centered=False)
     images = []
-    for label, pairs in enumerate(found.positive):
+    for label, pairs in enumerate(spectrum(network, centered=False).positive):
         mean = data.X_train[data.y_train == label].mean(axis=0)
         vector = pairs.eigenvectors[0] if len(pairs.eigenvectors) else np.zeros(len(mean))
         images.append((vector if vector @ mean >= 0 else -vector).reshape(data.shape))

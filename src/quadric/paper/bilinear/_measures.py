@@ -20,17 +20,17 @@ MEDIAN = "median certified radius"
 
 
 def truncated(rank: int) -> str:
-    """The name of the accuracy with this number of eigenvectors per class."""
+    """Return the name of the accuracy with this number of eigenvectors per class."""
     return f"accuracy at rank {rank}"
 
 
 def certified(distance: float) -> str:
-    """The name of the certified accuracy at this distance."""
+    """Return the name of the certified accuracy at this distance."""
     return f"certified at {distance:g}"
 
 
 def names(ranks: Sequence[int], distances: Sequence[float]) -> tuple[str, ...]:
-    """The names of all measures, in the order of `measure`."""
+    """Return the names of all measures, in the order of `measure`."""
     return (
         *(ACCURACY, RANK, INPUT_RANK),
         *map(truncated, ranks),
@@ -59,31 +59,27 @@ def measure(
     kept = [min(rank, X.shape[1]) for rank in ranks]
     by_rank = dict(zip(*truncation_scores(folded, X, y, kept), strict=True))
     rows = np.linspace(0, len(X) - 1, min(n_certified, len(X))).astype(int)
-    found = radius(folded, X[rows])
-    right = found.predicted == y[rows]
+    radii = radius(folded, X[rows])
+    right = radii.predicted == y[rows]
+    hidden, pixels = spectrum(_without_embedding(network)), spectrum(folded, centered=False)
     return (
         accuracy,
-        mean_rank(spectrum(_without_embedding(network)).effective_rank) / width,
-        mean_rank(spectrum(folded, centered=False).effective_rank) / width,
+        float(hidden.effective_rank.mean()) / width,
+        float(pixels.effective_rank.mean()) / width,
         *(float(by_rank[rank]) for rank in kept),
-        median_radius(found.radius[right], X.shape[1]),
-        *(float((right & (found.radius > distance)).mean()) for distance in distances),
+        median_radius(radii.radius[right], X.shape[1]),
+        *(float((right & (radii.radius > distance)).mean()) for distance in distances),
     )
 
 
-def mean_rank(ranks: Array) -> float:
-    """The mean over the classes."""
-    return float(ranks.mean())
-
-
 def median_radius(radii: Array, n_pixels: int) -> float:
-    """The median radius as a share of the distance between a black and a white image."""
+    """Return the median radius as a share of the distance between a black and a white image."""
     longest = np.sqrt(n_pixels)
     return float(min(np.median(radii), longest) / longest) if len(radii) else 0.0
 
 
 def _without_embedding(network: Network) -> object:
-    """The quadratic layer in the coordinates of the hidden layer, as in the publication."""
+    """Return the quadratic layer in the coordinates of the hidden layer, as in the publication."""
     _, product, head = network.layers
     assert isinstance(product, Reduced)
     assert isinstance(head, Linear)

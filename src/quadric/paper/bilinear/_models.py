@@ -1,4 +1,4 @@
-"""The trained networks, as model files in a directory beside the store."""
+"""The trained networks, as model files in a directory next to the store."""
 
 import hashlib
 from collections.abc import Callable
@@ -22,19 +22,19 @@ def path_of(store: Store, study: Study, data: ImageData, task: StudyTask) -> Pat
     return store.path.parent / DIRECTORY / name
 
 
-def keeper(store: Store, study: Study, data: ImageData) -> Callable[[StudyTask, Network], None]:
+def saver(store: Store, study: Study, data: ImageData) -> Callable[[StudyTask, Network], None]:
     """Return a function that writes the network of a run to its file."""
 
-    def keep(task: StudyTask, network: Network) -> None:
+    def save_network(task: StudyTask, network: Network) -> None:
         path = path_of(store, study, data, task)
         path.parent.mkdir(exist_ok=True)
         save(network, path)
 
-    return keep
+    return save_network
 
 
-def kept(store: Store, study: Study, data: ImageData, task: StudyTask) -> Network | None:
-    """Return the network of a run, or None if its file was removed."""
+def saved_network(store: Store, study: Study, data: ImageData, task: StudyTask) -> Network | None:
+    """Return the network of a run, or None if its file does not exist."""
     path = path_of(store, study, data, task)
     if not path.exists():
         return None

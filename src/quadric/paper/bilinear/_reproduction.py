@@ -14,7 +14,7 @@ from quadric.paper.bilinear._figures import (
 )
 from quadric.paper.bilinear._findings import findings
 from quadric.paper.bilinear._measures import measure, names
-from quadric.paper.bilinear._models import keeper, kept
+from quadric.paper.bilinear._models import saved_network, saver
 from quadric.paper.bilinear._published import (
     CITATION,
     DECAY,
@@ -26,7 +26,13 @@ from quadric.paper.bilinear._published import (
 )
 from quadric.paper.bilinear._tables import comparison_table, radii_table, truncation_table
 from quadric.paper.experiments._experiment import Context, Outcome
-from quadric.paper.studies._runs import Part, facts_of, run_parts, seeds_of
+from quadric.paper.studies._runs import (
+    Part,
+    estimated_seconds,
+    facts_of,
+    run_parts,
+    seeds_of,
+)
 from quadric.paper.sweep import Study, StudyTask
 from quadric.paper.sweep._study import Measured
 
@@ -73,7 +79,7 @@ def study() -> Study:
 
 def parts_for(context: Context) -> list[Part]:
     """Return the runs of each data set; Fashion-MNIST is left out if it is not available."""
-    found = []
+    parts = []
     for data in (context.images, context.fashion):
         if data is None:
             continue
@@ -84,18 +90,18 @@ def parts_for(context: Context) -> list[Part]:
             for seed in seeds_of(context, SEEDS[context.full])
             for variant in VARIANTS
         ]
-        keep = None if context.store is None else keeper(context.store, study(), data)
-        found.append(Part(study(), tasks, data, (data.name,), keep))
-    return found
+        keep = None if context.store is None else saver(context.store, study(), data)
+        parts.append(Part(study(), tasks, data, (data.name,), keep))
+    return parts
 
 
 def estimate(context: Context) -> float:
     """Estimate how many seconds all runs take."""
-    return sum(task.cost for part in parts_for(context) for task in part.tasks) / context.jobs
+    return estimated_seconds(context, parts_for(context))
 
 
 def run(context: Context) -> Outcome:
-    """Train and measure what is not in the store, and compare the variants."""
+    """Train and measure the networks that are not in the store, and compare the variants."""
     require("torch", extra="torch", by="The experiment bilinear")
     parts = parts_for(context)
     runs = run_parts(context, parts)
@@ -143,12 +149,12 @@ def _networks(context: Context, part: Part) -> dict[str, Network]:
     """Return the networks of the first seed whose files exist, by variant."""
     assert context.store is not None
     assert part.data is not None
-    found = {
-        task.kind: kept(context.store, part.study, part.data, task)
+    networks = {
+        task.kind: saved_network(context.store, part.study, part.data, task)
         for task in part.tasks
         if task.seed == context.first_seed
     }
-    return {variant: network for variant, network in found.items() if network is not None}
+    return {variant: network for variant, network in networks.items() if network is not None}
 
 
 def _summary(context: Context) -> str:

@@ -14,15 +14,16 @@ def comparison_table(cells: Mapping[Key, Sample]) -> Table:
     rows = []
     for name in data_names(cells):
         for variant in VARIANTS:
-            one = compare(cells, name, variant)
-            published = one.published
+            comparison = compare(cells, name, variant)
+            published, ours = comparison.published, comparison.ours
             rows.append(
                 (
                     *(NAMES.get(name, name), TITLES[variant]),
                     *((published.accuracy, published.std) if published else (None, None)),
-                    *(one.ours.mean, one.ours.std, one.ours.runs),
-                    *(one.difference, one.is_close),
-                    *(published.rank if published else None, one.rank.mean, one.rank_difference),
+                    *(ours.mean, ours.std, ours.runs),
+                    *(comparison.difference, comparison.is_close),
+                    *(published.rank if published else None, comparison.rank.mean),
+                    comparison.rank_difference,
                 )
             )
     return Table(

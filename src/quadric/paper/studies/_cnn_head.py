@@ -19,6 +19,7 @@ from quadric.paper.studies._runs import (
     Group,
     Part,
     are_enough,
+    estimated_seconds,
     facts_of,
     run_parts,
     samples,
@@ -51,7 +52,7 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) 
 def parts_for(context: Context) -> list[Part]:
     """Return the runs; sizes larger than the data set are left out."""
     assert context.images is not None
-    found = []
+    parts = []
     for size, (epochs, seeds) in SIZES.items():
         if size <= len(context.images.X_train):
             study = Study(
@@ -66,13 +67,13 @@ def parts_for(context: Context) -> list[Part]:
                 for head in HEADS
                 for seed in seeds_of(context, seeds)
             ]
-            found.append(Part(study, tasks, context.images))
-    return found
+            parts.append(Part(study, tasks, context.images))
+    return parts
 
 
 def estimate(context: Context) -> float:
     """Estimate how many seconds all runs take."""
-    return sum(task.cost for part in parts_for(context) for task in part.tasks) / context.jobs
+    return estimated_seconds(context, parts_for(context))
 
 
 def run(context: Context) -> Outcome:
@@ -143,9 +144,9 @@ def _table(cells: Samples) -> Table:
         [
             (
                 *(size, features, head, PARAMETERS[NAMES[head]](10, features), measure),
-                *(one.mean, one.std, one.runs),
+                *(sample.mean, sample.std, sample.runs),
             )
-            for (size, features, head, measure), one in cells.items()
+            for (size, features, head, measure), sample in cells.items()
         ],
         "",
         {"mean": ".2f", "std": ".2f"},
@@ -178,11 +179,11 @@ def _figure(cells: Samples) -> Figure:
     axes = figure.subplots(1, len(widths), sharey=True, squeeze=False)[0]
     for ax, width in zip(axes, widths, strict=True):
         for k, head in enumerate(HEADS[1:], start=1):
-            mine = [test for key, test in comparisons(cells, head).items() if key[1] == width]
+            tests = [test for key, test in comparisons(cells, head).items() if key[1] == width]
             ax.errorbar(
-                [i + 0.12 * (2 * k - 3) for i in range(len(mine))],
-                [test.difference for test in mine],
-                [2 * (test.error or 0.0) for test in mine],
+                [i + 0.12 * (2 * k - 3) for i in range(len(tests))],
+                [test.difference for test in tests],
+                [2 * (test.error or 0.0) for test in tests],
                 linestyle="",
                 capsize=2,
                 color=color_of(k),

@@ -33,8 +33,10 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> tupl
     side = data.shape[0]
     choice, order = np.random.default_rng(task.seed).spawn(2)
     rows = choice.permutation(len(data.X_train))[: task.size]
-    X, T = (_images(some, data.largest, side) for some in (data.X_train[rows], data.X_test))
-    y, labels = torch.tensor(data.y_train[rows]), torch.tensor(data.y_test)
+    X, X_test = (
+        _images(pixels, data.largest, side) for pixels in (data.X_train[rows], data.X_test)
+    )
+    y, y_test = torch.tensor(data.y_train[rows]), torch.tensor(data.y_test)
     accuracies, last = [], settings["epochs"][-1]
     with one_torch_thread():
         with seeded(task.seed):
@@ -49,7 +51,7 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> tupl
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
             if epoch in settings["epochs"]:
-                accuracies.append(_accuracy(model, T, labels))
+                accuracies.append(_accuracy(model, X_test, y_test))
     return accuracies, task.size * last
 
 
@@ -60,5 +62,5 @@ def _images(pixels: Any, largest: int, side: int) -> Tensor:
 def _accuracy(model: nn.Module, X: Tensor, y: Tensor) -> float:
     model.eval()
     with torch.no_grad():
-        found = torch.cat([model(images).argmax(dim=1) for images in torch.split(X, 500)])
-    return int((found == y).sum()) / len(y)
+        predicted = torch.cat([model(images).argmax(dim=1) for images in torch.split(X, 500)])
+    return int((predicted == y).sum()) / len(y)

@@ -2,7 +2,7 @@
 
 A row compares a network with d - 1 hidden layers and a quadratic or reduced output with a linear
 network with d hidden layers of the same width. It counts only if the d-th hidden layer helps the
-linear network: otherwise it can be left out without quadratic neurons, too.
+linear network: otherwise, it can be left out even without quadratic neurons.
 """
 
 import math
@@ -25,13 +25,14 @@ from quadric.paper.studies._runs import (
     Group,
     Part,
     are_enough,
+    estimated_seconds,
     facts_of,
     run_parts,
     samples,
     seeds_of,
     sign_text,
 )
-from quadric.paper.studies._tables import split
+from quadric.paper.studies._splits import split
 from quadric.paper.sweep import Study, StudyTask
 from quadric.paper.sweep._study import Measured
 from quadric.plotting._style import color_of, marker_of
@@ -84,7 +85,7 @@ def parameters(name: str, kind: str, depth: int) -> int:
 def parts_for(context: Context) -> list[Part]:
     """Return the runs of every data set; MNIST is left out if it is not available."""
     assert context.images is not None
-    found = []
+    parts = []
     for name, (size, inputs, classes, width) in DATA.items():
         if name == "mnist" and context.images.name != "mnist":
             continue
@@ -95,21 +96,23 @@ def parts_for(context: Context) -> list[Part]:
             for depth in depths
             for seed in seeds_of(context, SEEDS)
         ]
-        found.append(Part(study, tasks, context.images if name == "mnist" else None, (name,)))
-    return found
+        parts.append(Part(study, tasks, context.images if name == "mnist" else None, (name,)))
+    return parts
 
 
 def estimate(context: Context) -> float:
     """Estimate how many seconds all runs take."""
-    return sum(task.cost for part in parts_for(context) for task in part.tasks) / context.jobs
+    return estimated_seconds(context, parts_for(context))
 
 
 def run(context: Context) -> Outcome:
     """Run the tasks that are not in the store, and compare the depths."""
     parts = parts_for(context)
     runs = run_parts(context, parts)
-    found = {(key[0], *key[3].split()): value for key, value in samples(parts, runs).items()}
-    cells = {(name, kind, int(depth)): value for (name, kind, depth), value in found.items()}
+    cells: dict[Group, Sample] = {}
+    for (name, _, _, kind_and_depth, _), sample in samples(parts, runs).items():
+        kind, depth = kind_and_depth.split()
+        cells[name, kind, int(depth)] = sample
     return Outcome(
         "fewer-layers",
         "Study: fewer hidden layers",
@@ -164,9 +167,9 @@ def _claims(cells: Samples) -> list[Claim]:
         for kind in ("quadratic", "reduced")
     }
     shown = "; ".join(
-        f"with a {kind} output, one hidden layer fewer is enough in {len(found)} of {len(rows)}"
-        + (f" ({_names(found)})" if found else "")
-        for kind, found in reached.items()
+        f"with a {kind} output, one hidden layer fewer is enough in {len(enough)} of {len(rows)}"
+        + (f" ({_names(enough)})" if enough else "")
+        for kind, enough in reached.items()
     )
     verdict = Verdict.UNKNOWN
     if are_enough(cells) and rows:
@@ -196,8 +199,8 @@ def _table(cells: Samples) -> Table:
         "Test accuracy in percent",
         ("data", "output", "hidden layers", "parameters", "mean", "std", "runs"),
         [
-            (name, kind, depth, parameters(name, kind, depth), one.mean, one.std, one.runs)
-            for (name, kind, depth), one in cells.items()
+            (name, kind, depth, parameters(name, kind, depth), sample.mean, sample.std, sample.runs)
+            for (name, kind, depth), sample in cells.items()
         ],
         "Every hidden layer is linear with tanh and has the width given in the study.",
         {"mean": ".2f", "std": ".2f"},
@@ -251,11 +254,11 @@ def _figure(cells: Samples) -> Figure:
         ax.remove()
     for ax, name in zip(axes, names, strict=False):
         for k, (kind, depths) in enumerate(DEPTHS.items()):
-            mine = [cells[name, kind, depth] for depth in depths]
+            by_depth = [cells[name, kind, depth] for depth in depths]
             ax.errorbar(
                 depths,
-                [one.mean for one in mine],
-                [one.std or 0.0 for one in mine],
+                [sample.mean for sample in by_depth],
+                [sample.std or 0.0 for sample in by_depth],
                 capsize=2,
                 color=color_of(k),
                 marker=marker_of(k),

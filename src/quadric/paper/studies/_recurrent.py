@@ -19,6 +19,7 @@ from quadric.paper.studies._runs import (
     Group,
     Part,
     are_enough,
+    estimated_seconds,
     facts_of,
     run_parts,
     samples,
@@ -59,7 +60,7 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) 
 
 def parts_for(context: Context) -> list[Part]:
     """Return the runs of every task."""
-    found = []
+    parts = []
     for name, (size, length, _, _, widths) in TASKS.items():
         study = Study("recurrent", ("score",), train, {**SETTINGS, "task": name, "length": length})
         updates = SETTINGS["steps"] * len(SETTINGS["rates"])
@@ -68,13 +69,13 @@ def parts_for(context: Context) -> list[Part]:
             for kind, width in widths.items()
             for seed in seeds_of(context, SEEDS)
         ]
-        found.append(Part(study, tasks, None, (name,)))
-    return found
+        parts.append(Part(study, tasks, None, (name,)))
+    return parts
 
 
 def estimate(context: Context) -> float:
     """Estimate how many seconds all runs take."""
-    return sum(task.cost for part in parts_for(context) for task in part.tasks) / context.jobs
+    return estimated_seconds(context, parts_for(context))
 
 
 def run(context: Context) -> Outcome:
@@ -117,13 +118,9 @@ def _claim(cells: Samples) -> Claim:
     tests = comparisons(cells)
     shown = "; ".join(
         f"{IN_WORDS[name]}: "
-        + ", ".join(
-            f"{sign_text(tests[name, other])} than {MODELS[other]} "
-            f"({tests[name, other].difference:+.1f})"
-            for other in ("rnn", "gru")
-        )
+        + ", ".join(_compared(tests[name, other], other) for other in ("rnn", "gru"))
         for name in dict.fromkeys(key[0] for key in cells)
-    ).replace("undecided than", "undecided against")
+    )
     signs = [test.sign for key, test in tests.items() if key[1] == "rnn"]
     verdict = Verdict.of(2 * signs.count(1) > len(signs) and -1 not in signs)
     if verdict is Verdict.FAILS and 1 in signs:
@@ -139,15 +136,21 @@ def _claim(cells: Samples) -> Claim:
     )
 
 
+def _compared(test: Comparison, other: str) -> str:
+    """Return, for example, 'higher than nn.RNN (+1.2)' or 'undecided against nn.GRU (-0.1)'."""
+    preposition = "than" if test.sign else "against"
+    return f"{sign_text(test)} {preposition} {MODELS[other]} ({test.difference:+.1f})"
+
+
 def _table(cells: Samples) -> Table:
     from quadric.paper.studies._sequences import parameters
 
     rows = []
-    for (name, kind), one in cells.items():
+    for (name, kind), sample in cells.items():
         size, length, inputs, outputs, widths = TASKS[name]
         count = parameters(kind, inputs, widths[kind], outputs)
         row = (name, length, size, MODELS[kind], widths[kind], count)
-        rows.append((*row, one.mean, one.std, one.best, one.worst, one.runs))
+        rows.append((*row, sample.mean, sample.std, sample.best, sample.worst, sample.runs))
     return Table(
         "recurrent",
         "Scores on test sequences in percent",
@@ -180,12 +183,12 @@ def _figure(cells: Samples) -> Figure:
     figure = new_figure(6.4, 3.2)
     ax = figure.subplots()
     for k, (kind, label) in enumerate(MODELS.items()):
-        mine = [cells[name, kind] for name in names]
+        by_task = [cells[name, kind] for name in names]
         ax.bar(
             [i + 0.26 * (k - 1) for i in range(len(names))],
-            [one.mean for one in mine],
+            [sample.mean for sample in by_task],
             0.24,
-            yerr=[one.std or 0.0 for one in mine],
+            yerr=[sample.std or 0.0 for sample in by_task],
             capsize=2,
             color=color_of(k),
             label=label,

@@ -1,4 +1,4 @@
-"""What the studies share: running their tasks, summarizing the runs, and comparing models."""
+"""Functions for all studies: run the tasks, summarize the runs, and describe comparisons."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ RULE = (
     f"With fewer than {ENOUGH} runs per cell there is no verdict."
 )
 
-Group = tuple[Any, ...]
+Group = tuple[Any, ...]  # the key of a cell, such as (data set, size, width, kind, measure)
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Part:
 def seeds_of(context: Context, default: int) -> range:
     """Return the seeds of a study: `default` of them, unless the context has another number."""
     return range(context.first_seed, context.first_seed + (context.seeds or default))
+
+
+def estimated_seconds(context: Context, parts: Sequence[Part]) -> float:
+    """Estimate how many seconds all runs take."""
+    return sum(task.cost for part in parts for task in part.tasks) / context.jobs
 
 
 def run_parts(context: Context, parts: Sequence[Part]) -> list[list[Run]]:
@@ -78,17 +83,17 @@ def run_parts(context: Context, parts: Sequence[Part]) -> list[list[Run]]:
 def samples(parts: Sequence[Part], runs: Sequence[Sequence[Run]]) -> dict[Group, Sample]:
     """Return samples in percent by (*group, size, hidden, kind, measure), over the seeds."""
     values: dict[Group, list[float]] = defaultdict(list)
-    for part, found in zip(parts, runs, strict=True):
-        for run in found:
+    for part, runs_of_part in zip(parts, runs, strict=True):
+        for run in runs_of_part:
             place = (*part.group, run.task.size, run.task.hidden, run.task.kind)
             for measure, value in zip(part.study.measures, run.result.accuracies, strict=True):
                 values[*place, measure].append(100 * value)
     return {key: sample_of(numbers) for key, numbers in values.items()}
 
 
-def are_enough(found: Mapping[Group, Sample]) -> bool:
-    """Whether every cell has enough runs for a verdict."""
-    return min(sample.runs for sample in found.values()) >= ENOUGH
+def are_enough(cells: Mapping[Group, Sample]) -> bool:
+    """Return whether every cell has enough runs for a verdict."""
+    return min(sample.runs for sample in cells.values()) >= ENOUGH
 
 
 def sign_text(test: Comparison) -> str:
@@ -98,9 +103,9 @@ def sign_text(test: Comparison) -> str:
 
 def facts_of(runs: Sequence[Sequence[Run]]) -> dict[str, Any]:
     """Return the number of runs, their total time and the processors."""
-    every = [run for found in runs for run in found]
+    all_runs = [run for runs_of_part in runs for run in runs_of_part]
     return {
-        "runs": len(every),
-        "seconds of all runs": sum(run.result.seconds for run in every),
-        "processors": sorted({run.environment.cpu for run in every}),
+        "runs": len(all_runs),
+        "seconds of all runs": sum(run.result.seconds for run in all_runs),
+        "processors": sorted({run.environment.cpu for run in all_runs}),
     }

@@ -41,8 +41,8 @@ def digit_rows(seed: int) -> tuple[Sequences, Sequences]:
     """Return training and test images of digits, one row of 8 pixels per step."""
     X, y = load_digits(return_X_y=True)
     parts = train_test_split(X / 16, y, test_size=0.3, stratify=y, random_state=seed)
-    inputs = [torch.tensor(some, dtype=torch.float32).view(-1, 8, 8) for some in parts[:2]]
-    return (inputs[0], torch.tensor(parts[2])), (inputs[1], torch.tensor(parts[3]))
+    X_train, X_test = (torch.tensor(part, dtype=torch.float32).view(-1, 8, 8) for part in parts[:2])
+    return (X_train, torch.tensor(parts[2])), (X_test, torch.tensor(parts[3]))
 
 
 def sequences(name: str, size: int, length: int, seed: int) -> tuple[Sequences, Sequences]:

@@ -5,7 +5,7 @@ and a linear and a quadratic layer are fitted to its outputs (the features).
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,14 @@ from quadric.paper.studies._runs import (
     Group,
     Part,
     are_enough,
+    estimated_seconds,
     facts_of,
     run_parts,
     samples,
     seeds_of,
     sign_text,
 )
-from quadric.paper.sweep import Recipe, Study, StudyTask, Task
+from quadric.paper.sweep import Recipe, Run, Study, StudyTask, Task
 from quadric.paper.sweep._data import prepare
 from quadric.paper.sweep._study import Measured
 from quadric.paper.sweep._task import fit_network, initial_network
@@ -57,30 +58,33 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) 
     """Train a network, and fit linear and quadratic layers to its features."""
     assert data is not None
     recipe = Recipe(epochs=(settings["epochs"],))
-    place = Task(task.size, task.hidden, task.kind, task.seed)
+    sweep_task = Task(task.size, task.hidden, task.kind, task.seed)
     ready = prepare(data, recipe.dtype)
-    net, X, Y = initial_network(place, recipe, ready)
+    net, X, Y = initial_network(sweep_task, recipe, ready)
     y = Y.argmax(axis=1)
     untrained = _features(net, recipe, X)[0]
-    history = fit_network(net, X, Y, place, recipe)
-    F, T = _features(net, recipe, X, ready.test)
+    history = fit_network(net, X, Y, sweep_task, recipe)
+    F, F_test = _features(net, recipe, X, ready.test)
     measured = [_fitted("linear", F, y, settings["weakest"], settings).score(F, y)]
     for kind in KINDS:
         layer = _fitted(kind, F, y, settings["alpha"], settings)
         if kind == "quadratic":
             measured.append(layer.score(F, y))
-        measured.append(layer.score(T, ready.labels))
+        measured.append(layer.score(F_test, ready.labels))
     layer = _fitted("linear", untrained, y, settings["weakest"], settings)
     measured.append(layer.score(untrained, y))
     return tuple(measured), history.n_samples * history.epochs
 
 
 def _features(net: Network, recipe: Recipe, *images: Matrix) -> list[Array]:
-    """Return the outputs of the hidden layer, standardized, which does not affect separability."""
+    """Return the outputs of the hidden layer for each set of images, standardized by the first set.
+
+    Standardizing does not affect separability.
+    """
     hidden = Network(net.layers[:1], net.activations[:1])
-    outputs = [hidden.forward(some, offset=recipe.offset) for some in images]
+    outputs = [hidden.forward(X, offset=recipe.offset) for X in images]
     scaler = StandardScaler().fit(outputs[0])
-    return [scaler.transform(some) for some in outputs]
+    return [scaler.transform(features) for features in outputs]
 
 
 def _fitted(
@@ -115,7 +119,7 @@ def parts_for(context: Context) -> list[Part]:
 
 def estimate(context: Context) -> float:
     """Estimate how many seconds all runs take."""
-    return sum(task.cost for part in parts_for(context) for task in part.tasks) / context.jobs
+    return estimated_seconds(context, parts_for(context))
 
 
 def run(context: Context) -> Outcome:
@@ -123,7 +127,7 @@ def run(context: Context) -> Outcome:
     assert context.images is not None
     parts = parts_for(context)
     runs = run_parts(context, parts)
-    cells, separated = samples(parts, runs), _separated(runs)
+    cells, separated = samples(parts, runs), _separated(runs[0])
     return Outcome(
         "wide-layers",
         "Study: features of wide hidden layers",
@@ -145,15 +149,15 @@ def run(context: Context) -> Outcome:
     )
 
 
-def _separated(runs: Any) -> dict[Group, tuple[int, int]]:
+def _separated(runs: Sequence[Run]) -> dict[Group, tuple[int, int]]:
     """Count the runs whose training images a linear layer separates, trained and untrained."""
-    found: dict[Group, tuple[int, int]] = {}
-    for one in runs[0]:
-        key = (one.task.size, one.task.hidden, one.task.kind)
-        trained, untrained = found.get(key, (0, 0))
-        first, *_, last = one.result.accuracies
-        found[key] = (trained + (first == 1), untrained + (last == 1))
-    return found
+    counts: dict[Group, tuple[int, int]] = {}
+    for run in runs:
+        key = (run.task.size, run.task.hidden, run.task.kind)
+        trained, untrained = counts.get(key, (0, 0))
+        first, *_, last = run.result.accuracies
+        counts[key] = (trained + (first == 1), untrained + (last == 1))
+    return counts
 
 
 def gains(cells: Samples) -> dict[Group, Comparison]:
@@ -187,7 +191,7 @@ def falls(cells: Samples) -> dict[Group, Comparison]:
 
 
 def _first_separable(
-    cells: Samples, separated: Mapping[Group, tuple[int, int]], size: int, trained: bool
+    cells: Samples, separated: Mapping[Group, tuple[int, int]], size: int, *, trained: bool
 ) -> int | None:
     """Return the smallest width from which a linear layer separates the images of every run."""
     first = None
@@ -202,11 +206,9 @@ def _first_separable(
 
 def _claim(cells: Samples, separated: Mapping[Group, tuple[int, int]], compared: bool) -> Claim:
     """Judge separability, and whether the gain of a quadratic layer falls and vanishes."""
-    widths, sizes = (sorted({key[k] for key in cells}) for k in (1, 0))
-    trained, untrained = (
-        [_first_separable(cells, separated, size, which) for size in sizes]
-        for which in (True, False)
-    )
+    sizes, widths = sorted({key[0] for key in cells}), sorted({key[1] for key in cells})
+    trained = [_first_separable(cells, separated, size, trained=True) for size in sizes]
+    untrained = [_first_separable(cells, separated, size, trained=False) for size in sizes]
     tests, changes = gains(cells), falls(cells)
     at_the_end = [test for key, test in tests.items() if key[1] == widths[-1]]
     lower = sum(test.sign == 1 for test in changes.values())
@@ -257,7 +259,7 @@ def _table(cells: Samples, separated: Mapping[Group, tuple[int, int]]) -> Table:
     rows = []
     for place in dict.fromkeys(key[:3] for key in cells):
         fitted = [cells[*place, name] for name in MEASURES]
-        numbers = [number for one in fitted[:4] for number in (one.mean, one.std)]
+        numbers = [number for sample in fitted[:4] for number in (sample.mean, sample.std)]
         rows.append((*place, *numbers, fitted[4].mean, fitted[0].runs, *separated[place]))
     names = [f"{name}{suffix}" for name in MEASURES[:4] for suffix in (", mean", ", std")]
     columns = [*names, "untrained, linear, training, mean"]
@@ -310,11 +312,11 @@ def _figure(cells: Samples) -> Figure:
             untrained = [cells[size, h, kind, MEASURES[4]].mean for h in widths]
             label = f"{size} images, before training"
             left.plot(widths, untrained, **(style | {"linestyle": "--", "label": label}))
-        mine = [tests[size, h, kind] for h in widths]
+        by_width = [tests[size, h, kind] for h in widths]
         right.errorbar(
             widths,
-            [test.difference for test in mine],
-            [2 * (test.error or 0.0) for test in mine],
+            [test.difference for test in by_width],
+            [2 * (test.error or 0.0) for test in by_width],
             capsize=2,
             **style,
         )

@@ -1,4 +1,4 @@
-"""Training and test sets of the study of hidden layers, drawn by seed."""
+"""The training and test sets of the study of hidden layers; a seed determines the split."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def split(name: str, size: int, seed: int, data: ImageData | None) -> Split:
     if name == "mnist":
         assert data is not None
         return _images(data, size, seed)
-    return TABLES[name](size, seed)
+    return SPLITS[name](size, seed)
 
 
 def _images(data: ImageData, size: int, seed: int) -> Split:
@@ -27,12 +27,13 @@ def _images(data: ImageData, size: int, seed: int) -> Split:
     rows = np.random.default_rng(seed).permutation(len(data.X_train))[:size]
     height, width = data.shape
 
-    def reduced(pixels: Array) -> Array:
+    def downsampled(pixels: Array) -> Array:
         blocks = pixels.reshape(-1, height // 4, 4, width // 4, 4)
         small = blocks.mean(axis=(2, 4), dtype=np.float32).reshape(len(pixels), -1)
         return np.asarray(small / data.largest)
 
-    return reduced(data.X_train[rows]), data.y_train[rows], reduced(data.X_test), data.y_test
+    X_train, X_test = downsampled(data.X_train[rows]), downsampled(data.X_test)
+    return X_train, data.y_train[rows], X_test, data.y_test
 
 
 def _clusters(size: int, seed: int) -> Split:
@@ -61,7 +62,8 @@ def _part_of(load: Callable[..., tuple[Array, Array]]) -> Callable[[int, int], S
     return draw
 
 
-TABLES: dict[str, Callable[[int, int], Split]] = {
+# The data sets other than MNIST.
+SPLITS: dict[str, Callable[[int, int], Split]] = {
     "digits": _part_of(load_digits),
     "breast cancer": _part_of(load_breast_cancer),
     "six clusters": _clusters,
