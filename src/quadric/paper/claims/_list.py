@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -31,7 +31,9 @@ class Statement:
     printed, found : str
         What the paper prints and what we find, for statements judged by a test or a derivation.
     paper_verdict, verdict : Verdict
+        The verdicts on these two.
     method : str
+        How our verdict was reached.
     """
 
     id: str
@@ -51,10 +53,8 @@ class Statement:
     @property
     def judged_by(self) -> str:
         """The command, test or page that judges the statement; '-' if none does."""
-        if self.experiment:
-            return f"quadric reproduce {self.experiment}"
-        if self.study:
-            return f"quadric reproduce {self.study}"
+        if name := self.experiment or self.study:
+            return f"quadric reproduce {name}"
         return self.test or self.docs or "-"
 
     @property
@@ -83,7 +83,7 @@ class PaperText:
 
     paragraphs: Mapping[str, list[int]]
     numbered: list[str]
-    without_claim: Mapping[str, list[str]] = field(default_factory=dict)
+    without_claim: Mapping[str, list[str]]
 
     def places(self) -> list[str]:
         """Return every sentence, table, figure and algorithm of the paper."""
@@ -110,26 +110,21 @@ def in_words(places: Iterable[str]) -> str:
     >>> in_words(["II 13.1", "II 18.1", "II 18.2", "II 18.3", "Table I"])
     'II, paragraph 13, sentence 1, paragraph 18, sentences 1, 2, 3; Table I'
     """
-    found: dict[str, dict[str, list[str]]] = {}
+    sections: dict[str, dict[str, list[str]]] = {}  # the sentences of each paragraph
     for place in places:
         section = section_of(place)
         paragraph, _, sentence = place.removeprefix(section).strip().partition(".")
-        paragraphs = found.setdefault(section, {})
+        paragraphs = sections.setdefault(section, {})
         if paragraph:
             paragraphs.setdefault(paragraph, []).append(sentence)
-    return "; ".join(
-        ", ".join(
-            [
-                section,
-                *(
-                    f"paragraph {paragraph}, sentence{'s' * (len(numbers) > 1)} "
-                    + ", ".join(numbers)
-                    for paragraph, numbers in paragraphs.items()
-                ),
-            ]
-        )
-        for section, paragraphs in found.items()
-    )
+    texts = []
+    for section, paragraphs in sections.items():
+        parts = [section]
+        for paragraph, sentences in paragraphs.items():
+            plural = "s" if len(sentences) > 1 else ""
+            parts.append(f"paragraph {paragraph}, sentence{plural} {', '.join(sentences)}")
+        texts.append(", ".join(parts))
+    return "; ".join(texts)
 
 
 def _document() -> dict[str, Any]:
@@ -140,15 +135,15 @@ def _document() -> dict[str, Any]:
 @cache
 def statements() -> Mapping[str, Statement]:
     """Return all statements by id, in the order of the list."""
-    found = {}
+    by_id = {}
     for entry in _document()["claims"]:
         for key, name in (("paper", "paper_verdict"), ("ours", "verdict")):
             entry[name] = Verdict(entry.pop(key, Verdict.UNKNOWN))
-        found[entry["id"]] = Statement(**entry)
-    return found
+        by_id[entry["id"]] = Statement(**entry)
+    return by_id
 
 
 def paper_text() -> PaperText:
-    """Return the sentences of the paper by place."""
+    """Return the structure of the paper's text, from `claims.toml`."""
     text = _document()["text"]
     return PaperText(text["paragraphs"], text["numbered"], text["without_claim"])

@@ -29,8 +29,8 @@ def markdown_page(rows: Sequence[Judged]) -> str:
         ),
         f"{len(rows)} claims.\n",
     ]
-    for title, some in by_chapter(rows):
-        parts += [f"## {title}\n", _table(("claim", "the paper", "ours"), map(_cells, some))]
+    for title, claims in by_chapter(rows):
+        parts += [f"## {title}\n", _table(("claim", "the paper", "ours"), map(_cells, claims))]
     parts += [
         "## Sentences without a claim\n",
         "Together with the places above, these are all sentences of the paper.\n",

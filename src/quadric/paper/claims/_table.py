@@ -69,16 +69,16 @@ class Judged:
         return astuple(self)
 
 
-def judge(found: Iterable[Claim]) -> list[Judged]:
+def judge(claims: Iterable[Claim]) -> list[Judged]:
     """Return a row for every statement of the list.
 
     Parameters
     ----------
-    found : iterable of Claim
+    claims : iterable of Claim
         The verdicts of the experiments that were run.
     """
     by_id: dict[str, Claim] = {}
-    for claim in found:
+    for claim in claims:
         statement = statements()[claim.id]  # an unknown id is a mistake in an experiment
         if claim.id in by_id or not (statement.experiment or statement.study):
             raise ValueError(f"the claim {claim.id!r} is judged twice")
@@ -139,4 +139,4 @@ def by_chapter(rows: Iterable[Judged]) -> list[tuple[str, list[Judged]]]:
     for row in rows:
         first = row.section.split("; ")[0]
         chapters[ELSEWHERE.get(first) or re.split("[-,]", first)[0]].append(row)
-    return [(CHAPTERS[number], some) for number, some in chapters.items() if some]
+    return [(CHAPTERS[number], claims) for number, claims in chapters.items() if claims]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-NEEDS_FULL = "not judged: needs --full"  # what a quick run says about a claim it cannot decide
+NEEDS_FULL = "not judged: needs --full"  # the note of a quick run on a claim it cannot decide
 
 
 class Verdict(StrEnum):

@@ -45,11 +45,16 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
         for table in outcome.tables:
             _write_csv(directory / f"{table.name}.csv", [table.columns, *table.rows])
     claims = judge(claim for outcome in outcomes for claim in outcome.claims)
-    if not all(outcome.citation for outcome in outcomes):
+    if _is_about_the_paper(outcomes):
         _write_csv(directory / "claims.csv", [COLUMNS, *(row.cells() for row in claims)])
     page = directory / "index.html"
     write_whole(page, _html(outcomes, claims, about, pictures).encode(errors="replace"))
     return page
+
+
+def _is_about_the_paper(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether any of the results is the paper's, not that of another publication."""
+    return not all(outcome.citation for outcome in outcomes)
 
 
 def _write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
@@ -78,7 +83,7 @@ def _html(
         classes=CLASSES,
         texts={row.id: row.claim for row in claims},
         not_run=sum(not row.was_run for row in claims),
-        is_about_the_paper=not all(outcome.citation for outcome in outcomes),
+        is_about_the_paper=_is_about_the_paper(outcomes),
     )
 
 

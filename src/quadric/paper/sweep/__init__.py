@@ -1,6 +1,6 @@
 """Sweeps: resumable sets of training runs with one recipe, on all cores or on a Dask cluster.
 
-The runs of a study (`_study.py`), which have their own way of training, use the same store.
+The runs of a study (`_study.py`), which has its own training function, use the same store.
 
 The package imports `network` and `datasets`. Only `_dask.py` imports `distributed`. Start with
 `_runner.py`, which runs the tasks (`_task.py`) that are not in the store (`_store.py`).

@@ -28,7 +28,7 @@ RETRIES = 3  # for a task that raises an error; the scheduler itself moves runs 
 
 def on_cluster(
     tasks: Sequence[AnyTask], recipe: Method, data: ImageData | None, address: str
-) -> Iterator[Finished]:
+) -> Generator[Finished, None, None]:
     """Yield results as runs finish. Each worker gets the data once; lost data are sent again."""
     with _connected(address) as client:
         try:

@@ -4,10 +4,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
-from typing import Any
 
 from quadric._utils import checks
 from quadric._utils.blas_threads import one_blas_thread
@@ -73,13 +72,12 @@ def run_sweep(
     # longest first, so that no core is idle at the end while a long run that started late finishes
     missing = sorted(set(wanted) - set(runs), key=lambda task: (-task.cost, task))
     if missing:
-        results: Any = (  # a generator
-            on_cluster(missing, recipe, data, dask)
-            if dask is not None
-            else _in_processes(missing, recipe, data, jobs)
-            if isinstance(recipe, Study)
-            else _in_threads(missing, recipe, data, jobs)
-        )
+        if dask is not None:
+            results = on_cluster(missing, recipe, data, dask)
+        elif isinstance(recipe, Study):
+            results = _in_processes(missing, recipe, data, jobs)
+        else:
+            results = _in_threads(missing, recipe, data, jobs)
         with contextlib.closing(results):  # stops the other runs if anything is raised here
             for task, result, where in results:
                 if result.model is not None and on_model is not None:
@@ -93,7 +91,7 @@ def run_sweep(
 
 def _in_threads(
     tasks: Sequence[AnyTask], recipe: Method, data: ImageData | None, jobs: int | None
-) -> Iterator[Finished]:
+) -> Generator[Finished, None, None]:
     """Yield results as runs finish. Threads suffice, because the compiled loop releases the GIL."""
     from joblib import cpu_count
 
@@ -122,7 +120,7 @@ def _in_threads(
 
 def _in_processes(
     tasks: Sequence[AnyTask], study: Study, data: ImageData | None, jobs: int | None
-) -> Iterator[Finished]:
+) -> Generator[Finished, None, None]:
     """Yield results as runs finish. Studies spend much of their time in Python, under the GIL."""
     from joblib import Parallel, cpu_count, delayed
 
@@ -143,7 +141,7 @@ def _in_processes(
 
 
 def _end_with(parent: int) -> None:
-    """End this process soon after its parent: it would wait forever if the parent is killed."""
+    """End this process soon after its parent; without this, it could outlive a killed parent."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -148,7 +148,8 @@ def from_values(values: Sequence[Any]) -> tuple[Key, Run]:
         raise ValueError("a value has the wrong type")
     if values[-1] != digest(values[:-1]):
         raise ValueError("the digest does not match")
-    accuracies, seconds, steps = json.loads(values[7]), *values[8:10]
+    accuracies = json.loads(values[7])
+    seconds, steps = values[8:10]
     if not isinstance(accuracies, list) or not all(
         type(number) is float and 0 <= number <= 1 for number in accuracies
     ):

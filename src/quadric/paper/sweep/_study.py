@@ -1,4 +1,4 @@
-"""A study: runs with their own way of training, in the same store as the runs of a recipe."""
+"""A study: runs with a training function of their own, in the same store as those of a recipe."""
 
 import json
 import time
@@ -60,8 +60,8 @@ class Study:
         The names of the numbers that a run returns, each from 0 to 1.
     train : callable(task, settings, data)
         A function at the top level of a module, so that other processes can import it. Returns the
-        measured numbers, the number of training samples visited and, if it is to be kept, the
-        trained network.
+        measured numbers, the number of training samples visited and, optionally, the trained
+        network.
     settings : mapping
         JSON values that determine the results together with the task and the data.
     """
@@ -80,7 +80,7 @@ class Study:
         """Run a task with one BLAS thread."""
         start = time.perf_counter()
         with one_blas_thread():
-            found = self.train(task, self.settings, data)
-        model = found[2] if len(found) == 3 else None
-        numbers = tuple(map(float, found[0]))
-        return Result(numbers, time.perf_counter() - start, found[1], model)
+            measured = self.train(task, self.settings, data)
+        seconds = time.perf_counter() - start
+        model = measured[2] if len(measured) == 3 else None
+        return Result(tuple(map(float, measured[0])), seconds, measured[1], model)
