@@ -16,26 +16,26 @@ BY_NAME = {form.name: form for form in forms.FORMS}
 def test_counts_of_forms(form, m, n):
     """The formula is the count of the forward and backward pass, plus the update."""
     rng, counter = np.random.default_rng(0), Counter()
-    layer = forms.make_layer(form.kind, m, n, rng)
+    layer = forms.make_layer(form.model, m, n, rng)
     layer |= {name: counter.wrap(layer[name]) for name in COUNTED if name in layer}
     a, delta = counter.wrap(rng.normal(size=n)), counter.wrap(rng.normal(size=m))
     _, cached = form.forward(layer, a)
     form.backward(layer, a, cached, delta)
     counted = counter.multiplications + counter.by_structural_zero + n  # n products with g'
-    update = COUNTS[form.kind, "update"](m, n)
+    update = COUNTS[form.model, "update"](m, n)
     if "Kronecker" in form.name:
         update += m * n * (n - 1) // 2  # both triangles
     assert form.count(m, n) == counted + update
 
 
 def test_all_forms_of_a_model_take_the_same_step():
-    for kind in ("qnn", "rpqnn"):
+    for model in ("qnn", "rpqnn"):
         after = []
-        for form in (form for form in forms.FORMS if form.kind == kind):
+        for form in (form for form in forms.FORMS if form.model == model):
             rng = np.random.default_rng(1)
-            hidden, output = forms.make_layer("ann", 4, 5, rng), forms.make_layer(kind, 3, 4, rng)
+            hidden, output = forms.make_layer("ann", 4, 5, rng), forms.make_layer(model, 3, 4, rng)
             below = forms.train_step(form, hidden, output, rng.normal(size=5), np.eye(3)[1])
-            names = ("W", "b", "Q") if kind == "qnn" else ("W", "b", "U", "c")
+            names = ("W", "b", "Q") if model == "qnn" else ("W", "b", "U", "c")
             after.append([below, hidden["W"], *(output[name] for name in names)])
         for other in after[1:]:
             for one, two in zip(after[0], other, strict=True):

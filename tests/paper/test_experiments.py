@@ -123,7 +123,7 @@ def test_formulas_agree_with_counts(m, n):
 
 
 def test_memory_is_measured_on_the_layers():
-    rows = {row[0]: row[1:] for row in complexity.held(10, 30)}
+    rows = {row[0]: row[1:] for row in complexity.memory(10, 30)}
     m, n = 10, 30
     assert rows["QNN"][1] == m * n * (n + 1) // 2  # Q as its triangle
     assert rows["QNN"][0] - rows["QNN"][1] == 2 * m * n  # the paper counts V, twice

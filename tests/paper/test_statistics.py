@@ -13,13 +13,8 @@ from quadric.paper.experiments._statistics import (
     expected_maximum,
     holm,
     maximum_range,
+    sample_of,
 )
-
-
-def sample_of(values):
-    values = np.asarray(values, float)
-    std = values.std(ddof=1) if len(values) > 1 else None
-    return Sample(values.mean(), std, values.max(), values.min(), len(values))
 
 
 def test_a_contrast_of_two_samples_is_welchs_test():

@@ -20,7 +20,7 @@ from quadric.network import Network
 from quadric.paper.claims import NEEDS_FULL, Claim, Verdict
 from quadric.paper.experiments import _clusters, _mnist_cells
 from quadric.paper.experiments._experiment import MODELS, Context, Outcome, Table, new_figure
-from quadric.paper.experiments._statistics import Sample, contrast
+from quadric.paper.experiments._statistics import Sample, contrast, sample_of
 from quadric.plotting._style import color_of
 from quadric.reference import _algorithm1, _algorithm2, _as_printed
 from quadric.reference._pieces import Parameters, sigma
@@ -118,17 +118,19 @@ def features(X: Array) -> Array:
 
 def train_clusters(seeds: int, epochs: int) -> Array:
     """Return accuracies in percent, shape (seeds, 2 versions, by thresholds and by argmax)."""
-    parts = [_clusters.data(seed) for seed in range(seeds)]
+    data = [_clusters.data(seed) for seed in range(seeds)]
     rng = np.random.default_rng(0)
-    F = np.stack([features(X) for (X, _), _ in parts])
-    Y = np.stack([np.eye(6)[y] for (_, y), _ in parts])
+    F = np.stack([features(X) for (X, _), _ in data])
+    Y = np.stack([np.eye(6)[y] for (_, y), _ in data])
     start = rng.normal(0, 0.005, (seeds, 6, 6))
     theta = train_signs(F, Y, start, _clusters.RATE, epochs, rng)
     scores = np.empty((seeds, 2, 2))
-    for (s, (_, (X, y))), version in product(enumerate(parts), range(2)):
-        z = features(X) @ theta[s, version].T
-        right = ((z > 0) == np.eye(6, dtype=bool)[y]).all(axis=1), z.argmax(axis=1) == y
-        scores[s, version] = [100 * one.mean() for one in right]
+    for seed, (_, (X_test, y_test)) in enumerate(data):
+        for version in range(2):
+            z = features(X_test) @ theta[seed, version].T
+            by_thresholds = ((z > 0) == np.eye(6, dtype=bool)[y_test]).all(axis=1)
+            by_argmax = z.argmax(axis=1) == y_test
+            scores[seed, version] = 100 * by_thresholds.mean(), 100 * by_argmax.mean()
     return scores
 
 
@@ -241,11 +243,7 @@ def cell_row(error: str, data: str, paper: Sample | None, corrected: Array, prin
     """Return a row of a cell of the MNIST table; z is in standard errors of the difference."""
 
     def z(ours: Array) -> float | None:
-        if paper is None:
-            return None
-        extremes = float(ours.max()), float(ours.min())
-        sample = Sample(float(ours.mean()), float(ours.std(ddof=1)), *extremes, len(ours))
-        return contrast((1, sample), (-1, paper)).t
+        return None if paper is None else contrast((1, sample_of(ours.tolist())), (-1, paper)).t
 
     means = float(corrected.mean()), float(printed.mean())
     return (error, data, paper.mean if paper else None, *means, z(corrected), z(printed))
@@ -262,7 +260,8 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
             + (f", paper {paper:g} %" if paper is not None else "")
             for _, name, paper, corrected, printed, *_ in mine
         )
-        found_verdict, why = Verdict.UNKNOWN, f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
+        found_verdict = Verdict.UNKNOWN
+        why = f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
         if judged:
             found_verdict = verdict(mine)
             undecided = found_verdict is Verdict.UNKNOWN
@@ -310,7 +309,7 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
 
 
 def verdict(rows: Sequence[Row]) -> Verdict:
-    """Whether the printed form gives the paper's numbers; UNKNOWN if the rows do not decide it."""
+    """Judge whether the printed form gives the paper's numbers; UNKNOWN if they do not decide it."""
     sizes = [
         abs(z) if z is not None else LIMIT * abs(printed - paper) / 10
         for _, _, paper, _, printed, _, z in rows

@@ -57,7 +57,7 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
     ]
 
 
-def held(m: int, n: int) -> list[tuple[Any, ...]]:
+def memory(m: int, n: int) -> list[tuple[Any, ...]]:
     """Return a row per model: extra numbers as printed and as stored, and bytes in float32."""
     rows = []
     for model, kind in MODELS.items():
@@ -86,9 +86,9 @@ def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ..
         rows.append(
             (model.upper(), "n³" if model == "qnn" else "n²", *exponents, 1e6 * seconds[-1])
         )
-    (literal,) = [form for form in _forms.FORMS if form.name == "QNN, block product A Q"]
-    exponent = _exponent(sizes, [literal.count(n, n) for n in sizes])
-    return [*rows, ("QNN, block product A Q", "n³", exponent, rows[1][3], None, None)]
+    block_product = next(form for form in _forms.FORMS if form.name == "QNN, block product A Q")
+    exponent = _exponent(sizes, [block_product.count(n, n) for n in sizes])
+    return [*rows, (block_product.name, "n³", exponent, rows[1][3], None, None)]
 
 
 def _exponent(sizes: tuple[int, ...], values: list[Any]) -> float:
@@ -123,7 +123,7 @@ def run(context: Context) -> Outcome:
                 "bytes of parameters",
                 "bytes cached",
             ),
-            held(m, n),
+            memory(m, n),
             "Extra numbers are those beyond the ANN's parameters and activations. Bytes are those "
             "that the layers hold in float32, with Q stored as its triangle. The printed 2mn for "
             "the QNN counts V twice; the layers compute from the triangle and do not keep V.",

@@ -29,10 +29,11 @@ class Context:
         Number of seeds; None means the experiment's default.
     first_seed : int
     jobs : int
-        Number of threads.
+        Number of threads or, for the runs of a study, processes.
     dask : str or None
-        The address of a Dask scheduler for the runs of the MNIST table.
+        The address of a Dask scheduler for the runs that are kept in the store.
     recipe : Recipe
+        How the runs of the MNIST table are trained.
     images : ImageData or None
         MNIST or a substitute, for experiments that need images.
     fashion : ImageData or None

@@ -29,7 +29,7 @@ class Form:
     Attributes
     ----------
     name : str
-    kind : {'ann', 'qnn', 'rpqnn'}
+    model : {'ann', 'qnn', 'rpqnn'}
     forward : callable(layer, a)
         Returns z and the values that the backward pass uses again.
     backward : callable(layer, a, cached, delta)
@@ -41,7 +41,7 @@ class Form:
     """
 
     name: str
-    kind: str
+    model: str
     forward: Callable[[Layer, Array], tuple[Array, Any]]
     backward: Callable[[Layer, Array, Any, Array], tuple[Array, Any]]
     update: Callable[[Layer, Array, Any, Array], None]
@@ -134,9 +134,9 @@ def _update_rpqnn(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
     layer["U"] -= np.outer(scaled * v1, a)
 
 
-def _step(kind: str) -> Callable[[int, int], int]:
+def _step(model: str) -> Callable[[int, int], int]:
     """Return the count of a step of Algorithm 1 or 2 in a layer that passes delta down."""
-    return lambda m, n: _counts.step_count(kind, m, n)
+    return lambda m, n: _counts.step_count(model, m, n)
 
 
 _qnn = _step("qnn")
@@ -203,16 +203,16 @@ FORMS = (
 )
 
 
-def make_layer(kind: str, m: int, n: int, rng: np.random.Generator) -> Layer:
+def make_layer(model: str, m: int, n: int, rng: np.random.Generator) -> Layer:
     """Return the parameters of a layer; 'packed' holds the coefficients of x_i x_j, i <= j."""
     layer = {"W": rng.normal(0, 0.1, (m, n)), "b": rng.normal(0, 0.1, m)}
-    if kind == "qnn":
+    if model == "qnn":
         Q = rng.normal(0, 0.1, (m, n, n))
         layer["Q"] = (Q + Q.transpose(0, 2, 1)) / 2
         rows, columns = np.triu_indices(n)
         layer["triangle"] = np.stack([rows, columns])
         layer["packed"] = np.where(rows == columns, 1, 2) * layer["Q"][:, rows, columns]
-    elif kind == "rpqnn":
+    elif model == "rpqnn":
         layer |= {"U": rng.normal(0, 0.1, (m, n)), "c": rng.normal(0, 0.1, m)}
     return layer
 
@@ -226,7 +226,7 @@ def train_step(form: Form, hidden: Layer, output: Layer, x: Array, y: Array) -> 
     below = a * (1 - a) * back
     scaled = RATE * delta
     form.update(output, a, reused, scaled)
-    output["b"] -= scaled if form.kind != "rpqnn" else scaled * reused[1]
+    output["b"] -= scaled if form.model != "rpqnn" else scaled * reused[1]
     scaled = RATE * below
     hidden["b"] -= scaled
     hidden["W"] -= np.outer(scaled, x)
@@ -245,7 +245,7 @@ def time_steps(steps: int, rounds: int) -> dict[str, float]:
     x, y = rng.normal(size=INPUTS), np.eye(OUTPUTS)[3]
     best = dict.fromkeys((form.name for form in FORMS), np.inf)
     cases = [
-        (form, make_layer("ann", HIDDEN, INPUTS, rng), make_layer(form.kind, OUTPUTS, HIDDEN, rng))
+        (form, make_layer("ann", HIDDEN, INPUTS, rng), make_layer(form.model, OUTPUTS, HIDDEN, rng))
         for form in FORMS
     ]
     with one_blas_thread():

@@ -53,7 +53,7 @@ def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
     assert store is not None
     tasks = tasks_for(context) if tasks is None else tasks
     stored = {run.task for run in store.runs(recipe, data.checksum)} & set(tasks)
-    total, done = (float(sum(task.cost for task in some)) for some in (tasks, stored))
+    total, done = sum(task.cost for task in tasks), sum(task.cost for task in stored)
     context.progress(done, total, f"{data.name}: {len(stored)} of {len(tasks)} runs stored")
     steps, start = 0, time.perf_counter()
 
@@ -83,7 +83,7 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
     compared, inputs = data.name == "mnist", data.X_train.shape[1]
     cells = cells_of(runs, recipe, paper_table() if compared else {})
     steps, unit = sum(run.result.steps for run in runs), _unit(recipe)
-    first, last = (end(run.task.seed for run in runs) for end in (min, max))
+    first, last = min(run.task.seed for run in runs), max(run.task.seed for run in runs)
     seeds = str(first) if first == last else f"{first} to {last}"
     images = "1 image" if recipe.batch_size == 1 else f"{recipe.batch_size} images"
     return Outcome(
@@ -111,21 +111,22 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             **facts,
             "processors": sorted({run.environment.cpu for run in runs}),
         },
-        {f"{data.name}_{what}": caption for what, caption in CAPTIONS.items()},
+        {f"{data.name}_{name}": caption for name, caption in CAPTIONS.items()},
     )
 
 
 def data_claim(data: ImageData) -> Claim:
     """Judge what the paper states about MNIST, from the files themselves."""
-    shape = (len(data.y_train), len(data.y_test), data.X_train.shape[1], len(set(data.y_train)))
-    found = "{} training and {} test images of {} pixels, {} classes".format(*shape)
-    known = data.name == "mnist"
-    holds = Verdict.HOLDS if shape == (60_000, 10_000, 28 * 28, 10) else Verdict.FAILS
+    train, test = len(data.y_train), len(data.y_test)
+    pixels, classes = data.X_train.shape[1], len(set(data.y_train))
+    found = f"{train} training and {test} test images of {pixels} pixels, {classes} classes"
+    holds = (train, test, pixels, classes) == (60_000, 10_000, 28 * 28, 10)
+    is_mnist = data.name == "mnist"
     return Claim(
         "mnist-data",
         "60 000 and 10 000 images of 28 × 28 pixels",
-        found if known else f"{found}; not judged: the images are not MNIST",
-        holds if known else Verdict.UNKNOWN,
+        found if is_mnist else f"{found}; not judged: the images are not MNIST",
+        Verdict.of(holds if is_mnist else None),
         Verdict.HOLDS,
         "count",
     )

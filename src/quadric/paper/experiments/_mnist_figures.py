@@ -35,9 +35,9 @@ def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) ->
 
 
 def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str, Figure]:
-    """Draw accuracy against width, the gain over the ANN, and accuracy against parameters."""
+    """Draw accuracy and gain against width, accuracy against parameters, and the differences."""
     ann = {cell.key[:3]: cell for cell in cells if cell.model == "ann"}
-    fewest, most = (end(cell.epochs for cell in cells) for end in (min, max))
+    fewest, most = min(cell.epochs for cell in cells), max(cell.epochs for cell in cells)
 
     def paper_mean(cell: Cell) -> float:
         return cell.paper.mean if cell.paper else float("nan")
@@ -69,7 +69,7 @@ def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str,
     }
     if any(cell.z is not None for cell in cells):  # more than one run
         drawn["differences"] = _differences(cells)
-    return {f"{data.name}_{what}": figure for what, figure in drawn.items()}
+    return {f"{data.name}_{name}": figure for name, figure in drawn.items()}
 
 
 def _panels(

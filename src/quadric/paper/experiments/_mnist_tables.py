@@ -22,9 +22,9 @@ def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table
     ours = {cell.key: cell.ours for cell in cells}
     theirs = {cell.key: cell.paper for cell in cells if cell.paper is not None}
     pixels = data.X_train.shape[1]
-    both = [_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []
+    with_paper = [_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []
     return [
-        *both,
+        *with_paper,
         Table(
             f"{data.name}_table",
             "Our results in the form of the paper's table",
@@ -127,16 +127,17 @@ def _extremes(cells: Sequence[Cell]) -> Table:
 
 
 def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
-    found = ("difference", "t", "p (Holm)", "verdict")
+    measured = ("difference", "t", "p (Holm)", "verdict")
     rows: list[tuple[Any, ...]] = []
     for better, worse in PAIRS:
         mine, printed = (comparisons(samples, better, worse) for samples in (ours, theirs))
         for row, test in mine.items():
             paper = printed.get(row)
-            values = [_values(one) if one else (None,) * len(found) for one in (paper, test)]
+            paper_values = _values(paper) if paper else (None,) * len(measured)
             same = paper and paper.difference * test.difference > 0
-            rows.append((f"{better.upper()} - {worse.upper()}", *row, *values[0], *values[1], same))
-    columns = [*(f"paper {column}" for column in found), *found]
+            models = f"{better.upper()} - {worse.upper()}"
+            rows.append((models, *row, *paper_values, *_values(test), same))
+    columns = [*(f"paper {column}" for column in measured), *measured]
     styles = {"difference": "+.2f", "t": "+.1f", "p (Holm)": ".2g"}
     return Table(
         f"{name}_outperforms",

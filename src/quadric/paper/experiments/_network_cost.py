@@ -10,9 +10,9 @@ from quadric.network import Network
 from quadric.paper.experiments._experiment import NAMES
 from quadric.reference import _counts
 
-# Parameters; a larger network is measured at a smaller size.
-LARGEST = 2_000_000
-MULTIPLICATIONS, REPEATS = 2e7, 7  # per measurement: about 10 ms; the best one counts
+LARGEST = 2_000_000  # parameters; a larger network is measured at a smaller size
+MULTIPLICATIONS = 2e7  # per measurement, which takes about 10 ms
+REPEATS = 7  # measurements, of which the best one counts
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,13 @@ def run(context: Context) -> Outcome:
     X, y = make_moons(200, noise=0.0, random_state=0)
     moons = separating_quadric(X, y)
     support = 0 if moons.weights is None else int((moons.weights > 1e-9).sum())
-    constructed, trained = (sum(row[name] == 100 for row in rows) for name in columns[4:8:2])
-    new, trained_new = (np.mean([row[name] for row in rows]) for name in columns[5:8:2])
+    constructed, trained = (
+        sum(row[name] == 100 for row in rows) for name in ("constructed", "trained")
+    )
+    new, trained_new = (
+        np.mean([row[name] for row in rows])
+        for name in ("constructed, new points", "trained, new points")
+    )
     disjoint = sum(row["ellipsoids disjoint"] for row in rows)
     pairs = [row["trained"] for row in rows if row["C"] == 2]
     theorem = (

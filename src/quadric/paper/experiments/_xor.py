@@ -24,6 +24,7 @@ from quadric.paper.claims import Claim, Verdict
 from quadric.paper.experiments._experiment import Context, Outcome, Table, new_figure
 from quadric.plotting import plot_regions
 from quadric.plotting._style import BOUNDARY, color_of, marker_of
+from quadric.training import Epoch
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,12 @@ class TrainedNeuron:
     neuron: Quadric
 
 
+def correct(net: Network) -> int:
+    """Return how many of the four points a network of one neuron classifies correctly."""
+    X, y = datasets.xor()
+    return int(((net.logits(X)[:, 0] > 0) == (y == 1)).sum())
+
+
 def train(variant: Variant, seed: int) -> TrainedNeuron:
     """Train one neuron on the four points, one sample per step."""
     X, y = datasets.xor()
@@ -71,8 +78,8 @@ def train(variant: Variant, seed: int) -> TrainedNeuron:
     neuron: Any = net.layers[0]
     neuron.W, neuron.b = np.zeros((1, 2)), np.zeros(1)
 
-    def correct() -> int:
-        return int(((net.logits(X)[:, 0] > 0) == (y == 1)).sum())
+    def is_solved(epoch: Epoch) -> bool:
+        return correct(net) == 4
 
     history = net.fit(
         X,
@@ -80,10 +87,10 @@ def train(variant: Variant, seed: int) -> TrainedNeuron:
         learning_rate=variant.learning_rate,
         epochs=variant.epochs,
         rng=seed,
-        callback=(lambda epoch: correct() == 4) if variant.stop_when_solved else None,
+        callback=is_solved if variant.stop_when_solved else None,
     )
     return TrainedNeuron(
-        variant, history.epochs, correct(), Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
+        variant, history.epochs, correct(net), Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
     )
 
 
@@ -93,8 +100,8 @@ def train_linear(seed: int) -> int:
     net = Network.create(2, [("linear", 1, "logistic")], init="normal", scale=1.0, rng=seed)
     counts = []
 
-    def after(epoch: Any) -> None:
-        counts.append(int(((net.logits(X)[:, 0] > 0) == (y == 1)).sum()))
+    def after(epoch: Epoch) -> None:
+        counts.append(correct(net))
 
     net.fit(X, y, learning_rate=0.1, epochs=LINEAR_EPOCHS, rng=seed, callback=after)
     return max(counts)
@@ -109,7 +116,6 @@ def run(context: Context) -> Outcome:
     for variant in VARIANTS:
         mine = [one for one in trained if one.variant is variant]
         solved = sum(one.correct == 4 for one in mine)
-        found = _listed(_kinds(mine))
         until = "until 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
         rows.append(
             (
@@ -119,7 +125,7 @@ def run(context: Context) -> Outcome:
                 median_high(one.epochs for one in mine),
                 f"{solved}/{seeds}",
                 variant.expected,
-                found,
+                _listed(_kinds(mine)),
             )
         )
     most = context.map(train_linear, [(seed,) for seed in range(seeds)], "xor")
