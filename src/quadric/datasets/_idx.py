@@ -95,15 +95,15 @@ def check(content: bytes, file: KnownFile) -> None:
 def unpack(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
     """Return the array of an idx file as a read-only view of `content`."""
     header = 4 + 4 * len(shape)
-    magic = 0x0800 + len(shape)  # 08 means unsigned bytes; the number of dimensions follows
+    expected = 0x0800 + len(shape)  # 08 means unsigned bytes; the number of dimensions follows
     if len(content) < header:
         raise BadFileError(f"it ends within the header, after {len(content)} of {header} bytes")
-    found, *dimensions = struct.unpack(f">{1 + len(shape)}I", content[:header])
-    if found != magic:
-        raise BadFileError(f"its magic number is {found}, not {magic}")
+    magic, *dimensions = struct.unpack(f">{1 + len(shape)}I", content[:header])
+    if magic != expected:
+        raise BadFileError(f"its magic number is {magic}, not {expected}")
     if tuple(dimensions) != shape:
-        counts = (" x ".join(map(str, numbers)) for numbers in (dimensions, shape))
-        raise BadFileError("it contains {} entries, not {}".format(*counts))
+        stated, wanted = " x ".join(map(str, dimensions)), " x ".join(map(str, shape))
+        raise BadFileError(f"it contains {stated} entries, not {wanted}")
     entries = len(content) - header
     if entries != math.prod(shape):
         raise BadFileError(f"{entries} bytes follow the header, not {math.prod(shape)}")

@@ -202,7 +202,7 @@ def download(
     target.mkdir(parents=True, exist_ok=True)  # fail before the download, not after it
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
-    contents, source = sources.fetch(collection, [], tell)
+    contents, source = sources.fetch(collection, tell=tell)
     write_all(target, contents)
     return target, source.title
 

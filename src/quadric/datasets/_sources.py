@@ -68,18 +68,21 @@ class ImageSource(NamedTuple):
 
 
 def fetch(
-    collection: Collection, tried: list[str], tell: Callable[[str], None] = lambda title: None
+    collection: Collection,
+    searched: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda title: None,
 ) -> tuple[Contents, ImageSource]:
     """Return the verified files from the first source that provides them.
 
     Parameters
     ----------
     collection : Collection
-    tried : list of str
-        Places already searched, for the error message. The sources that fail are appended.
+    searched : sequence of str
+        Places that were searched before, for the error message.
     tell : callable
         Called with the title of each source before it is tried.
     """
+    tried = list(searched)
     for source in SOURCES[collection.name]:
         tell(source.title)
         try:
