@@ -80,7 +80,8 @@ def sequences(length: int, count: int, generator: torch.Generator) -> tuple[Tens
 def train(contestant: Contestant, task: Task, seed: int) -> tuple[float, float]:
     """Train, and return the fractions of correct last products at both lengths."""
     torch.manual_seed(seed)
-    rnn, readout = network = contestant.make()
+    network = contestant.make()
+    rnn, readout = network
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=task.learning_rate)
     for _ in range(task.steps * contestant.patience):

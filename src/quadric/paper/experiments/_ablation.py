@@ -309,7 +309,7 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
 
 
 def verdict(rows: Sequence[Row]) -> Verdict:
-    """Judge whether the printed form gives the paper's numbers; UNKNOWN if they do not decide it."""
+    """Judge whether the printed form gives the paper's numbers; UNKNOWN if that is undecided."""
     sizes = [
         abs(z) if z is not None else LIMIT * abs(printed - paper) / 10
         for _, _, paper, _, printed, _, z in rows

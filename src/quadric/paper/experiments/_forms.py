@@ -204,7 +204,10 @@ FORMS = (
 
 
 def make_layer(model: str, m: int, n: int, rng: np.random.Generator) -> Layer:
-    """Return the parameters of a layer; 'packed' holds the coefficients of x_i x_j, i <= j."""
+    """Return the parameters of a layer; 'packed' holds the coefficients of x_i x_j, i <= j.
+
+    The updates change Q but not 'packed', so the form with the triangle is exact for one step only.
+    """
     layer = {"W": rng.normal(0, 0.1, (m, n)), "b": rng.normal(0, 0.1, m)}
     if model == "qnn":
         Q = rng.normal(0, 0.1, (m, n, n))
