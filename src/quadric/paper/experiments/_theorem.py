@@ -22,7 +22,11 @@ DIMENSIONS = (2, 3, 5, 10, 20)
 
 
 def bounded_clusters(C: int, d: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
-    """Draw training and test points uniformly from C disjoint ellipsoids."""
+    """Draw training and test points uniformly from C disjoint ellipsoids in d dimensions.
+
+    Returns X and y of the training points, then those of the test points. Both sets have
+    30 + 10 d points per cluster.
+    """
     centers: list[Array] = []
     box = 1.6 * C ** (1 / d) + 2.0
     while len(centers) < C:  # at least 2.5 apart, with half-lengths of at most 1

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from quadric._utils.arrays import Array
 from quadric.paper.claims import Claim, Verdict
 from quadric.paper.experiments._experiment import MODELS, Context, Outcome, Table, new_figure
-from quadric.paper.sweep import Recipe, Task, run_task
+from quadric.paper.sweep import Recipe, Result, Task, run_task
 from quadric.plotting._style import color_of, marker_of
 
 # The paper's seconds and accuracies: 60 000 images, 5 epochs, 30 hidden neurons.
@@ -25,12 +25,12 @@ def run(context: Context) -> Outcome:
     assert data is not None
     compared, size = data.name == "mnist", len(data.X_train)
     repeats = 5 if context.full else 3
-    results: dict[str, list[Any]] = {model: [] for model in MODELS}
+    results: dict[str, list[Result]] = {model: [] for model in MODELS}
     # in turn, so that a temporary slowdown affects all three
     for done, (seed, model) in enumerate(product(range(repeats), MODELS), start=1):
         results[model].append(run_task(Task(size, 30, MODELS[model], seed), recipe, data))
         context.progress(done, 3 * repeats, f"timing: {model.upper()}")
-    seconds = {model: np.array([one.seconds for one in results[model]]) for model in MODELS}
+    seconds = {model: np.array([result.seconds for result in results[model]]) for model in MODELS}
     rows = []
     for model, (paper_seconds, paper_accuracy) in PAPER.items():
         paper = paper_seconds / PAPER["ann"][0]
@@ -44,7 +44,7 @@ def run(context: Context) -> Outcome:
                 median,
                 ratio,
                 paper_accuracy if compared else None,
-                float(np.mean([100 * one.accuracies[-1] for one in results[model]])),
+                float(np.mean([100 * result.accuracies[-1] for result in results[model]])),
                 5 * size / median / 1e6,
             )
         )

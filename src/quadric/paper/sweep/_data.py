@@ -24,14 +24,14 @@ class Prepared:
 
     Attributes
     ----------
-    train : CSR matrix
+    train : CSR matrix of shape (images, pixels)
         Training images. The cost of a step grows with the number of nonzero pixels.
     targets : array of shape (images, classes)
         One-hot labels of the training images.
-    test : array
+    test : array of shape (test images, pixels)
         Test images, dense: BLAS is as fast as SciPy's CSR product here and, unlike SciPy, releases
         the GIL.
-    labels : array
+    labels : array of shape (test images,)
         Labels of the test images.
     """
 
