@@ -88,24 +88,24 @@ class DivergenceError(_Picklable, ArithmeticError, ValueError):
             place += f", layer {layer}"
         cause = ""
         if loss is None:
-            what = f"a value was not finite at {place}"
+            event = f"a value was not finite at {place}"
             # the words of scikit-learn's networks, which programs may look for
             cause = (
                 " Solver produced non-finite parameter weights. The input data may contain large "
                 "values and need to be preprocessed."
             )
         else:
-            what = f"the loss grew from {reference:.4g} at the start to {loss:.4g} at {place}"
+            event = f"the loss grew from {reference:.4g} at the start to {loss:.4g} at {place}"
         advice = "features scaled to about unit size or a larger penalty"
         if learning_rate is not None:
-            what += f" (learning_rate={learning_rate:g}"
-            what += f", lowered {recoveries} times before)" if recoveries else ")"
+            event += f" (learning_rate={learning_rate:g}"
+            event += f", lowered {recoveries} times before)" if recoveries else ")"
             advice = (
                 "a smaller learning rate, features scaled to about unit size or, in Network.fit, "
                 "gradient clipping (clip=1.0)"
             )
         super().__init__(
-            f"training diverged: {what}.{cause} The network was restored to its last good state. "
+            f"training diverged: {event}.{cause} The network was restored to its last good state. "
             f"Try {advice}."
         )
 

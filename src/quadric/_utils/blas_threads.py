@@ -10,7 +10,7 @@ from typing import Any
 Setting = tuple[Any, int]  # a BLAS library and its number of threads
 
 _lock = threading.Lock()
-_given = threading.local()  # has `count` within `threads_for_loops`
+_loops = threading.local()  # has `threads`, their number, within `threads_for_loops`
 _saved: list[list[Setting]] = []  # one entry per active context; the first is the original setting
 
 
@@ -41,20 +41,20 @@ def threads_for_loops() -> Iterator[None]:
     share a core with them.
     """
     count = loop_threads()
-    if count == 1 or hasattr(_given, "count"):
+    if count == 1 or hasattr(_loops, "threads"):
         yield
         return
-    _given.count = count
+    _loops.threads = count
     try:
         with one_blas_thread():
             yield
     finally:
-        del _given.count
+        del _loops.threads
 
 
 def loop_threads() -> int:
     """Return the number of threads that compiled loops use: by default, as many as BLAS."""
-    return getattr(_given, "count", 0) or blas_threads()
+    return getattr(_loops, "threads", 0) or blas_threads()
 
 
 def blas_threads() -> int:

@@ -18,8 +18,11 @@ CONTROL_GROUP_FILES = (
 )
 
 
-def check_limit(needed: float, what: str, ways: str) -> None:
-    """Raise MemoryLimitError if `needed` bytes exceed the limit; `ways` lists ways to use less."""
+def check_limit(needed: float, item: str, ways: str) -> None:
+    """Raise MemoryLimitError if `item` needs more bytes than the limit.
+
+    `ways` lists ways to use less memory.
+    """
     limit = get_config()["max_memory"]
     if limit is None:
         if needed < ALWAYS_ALLOWED:
@@ -27,7 +30,7 @@ def check_limit(needed: float, what: str, ways: str) -> None:
         limit = int(SHARE * available_bytes())
     if needed > limit:
         raise MemoryLimitError(
-            f"{what} would need about {readable(needed)}, and the limit is {readable(limit)}.",
+            f"{item} would need about {readable(needed)}, and the limit is {readable(limit)}.",
             f"{ways} The limit is set by quadric.set_config(max_memory=...).",
             needed=int(needed),
             limit=limit,
@@ -40,15 +43,15 @@ def available_bytes() -> int:
     This is the minimum of the system's available memory and what remains within the limits of the
     control groups and of the address space. On macOS it is the installed memory.
     """
-    found = [_system_bytes(), control_group_bytes()]
+    sizes = [_system_bytes(), control_group_bytes()]
     if sys.platform != "win32":
         import resource
 
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         pages = _number(Path("/proc/self/statm"))
         if limit != resource.RLIM_INFINITY and pages is not None:
-            found.append(max(0, limit - pages * resource.getpagesize()))
-    return min((size for size in found if size is not None), default=8 * 2**30)
+            sizes.append(max(0, limit - pages * resource.getpagesize()))
+    return min((size for size in sizes if size is not None), default=8 * 2**30)
 
 
 def _system_bytes() -> int | None:
@@ -72,13 +75,13 @@ def control_group_bytes(root: Path = Path("/")) -> int | None:
 
     `root` is the directory that contains /proc and /sys.
     """
-    found = [_left_in_group(group) for group in control_groups(root)]
-    return min((size for size in found if size is not None), default=None)
+    sizes = [_left_in_group(group) for group in control_groups(root)]
+    return min((size for size in sizes if size is not None), default=None)
 
 
 def control_groups(root: Path = Path("/")) -> list[Path]:
     """Return the directories of this process's control groups, each followed by its parents."""
-    found = []
+    groups: list[Path] = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         # 4:cpu,memory:/path in version 1, 0::/path in version 2
         match = re.fullmatch(r"(?:0:|\d+:(?:[^:]*,)?(memory)(?:,[^:]*)?):/(.*)", line)
@@ -86,8 +89,8 @@ def control_groups(root: Path = Path("/")) -> list[Path]:
             top = root / "sys/fs/cgroup" / (match[1] or "")
             # In a container, the group's path may lead outside the mounted directory.
             parts = [] if ".." in match[2] else match[2].split("/")
-            found += [top.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
-    return found
+            groups += [top.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
+    return groups
 
 
 def _left_in_group(group: Path) -> int | None:

@@ -53,9 +53,10 @@ def table(
     return f'<table style="{style}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 
-def _bar(share: float, width: int = 120) -> str:
+def _bar(share: float) -> str:
     """Return a horizontal bar; a negative share is pale."""
-    length, opacity = min(abs(share), 1.0) * width, 0.35 if share < 0 else 1
+    width, opacity = 120, 0.35 if share < 0 else 1
+    length = min(abs(share), 1.0) * width
     return (
         f'<svg width="{width}" height="10" role="img" aria-label="{share:.1%}">'
         f'<rect width="{length:.1f}" height="10" fill="{BLUE}" opacity="{opacity}"/></svg>'

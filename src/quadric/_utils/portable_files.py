@@ -1,6 +1,7 @@
 """File operations that differ between systems: locks, and replacing a file that is in use.
 
-The lock is on one byte of a file. It is released when the file is closed or the process is killed.
+A lock is on one byte of a file, or on the whole file on Linux. It is released when the file is
+closed or the process is killed.
 """
 
 import os
@@ -15,8 +16,8 @@ PAUSE = 0.02
 def lock(handle: int, byte: int) -> None:
     """Lock a file for this process, or raise OSError if another process has locked it.
 
-    Linux locks the whole file with `flock`, which does not interact with other kinds of locks. It
-    may be called again for a locked file.
+    On Linux, `flock` locks the whole file and does not interact with other kinds of locks. Except
+    on Windows, the function may be called again with the same handle.
     """
     if sys.platform == "win32":
         import msvcrt

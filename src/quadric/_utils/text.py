@@ -46,7 +46,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def rounded(value: float) -> str:
-    """Return a number with four digits, without an exponent up to ten million.
+    """Return a number with four significant digits; a whole part below ten million is written out.
 
     >>> rounded(3.14159), rounded(24680.5), rounded(1.5e9)
     ('3.142', '24680', '1.5e+09')

@@ -69,12 +69,10 @@ def replacing(
         raise
 
 
-def open_regular(path: str | os.PathLike[str], *, follow_links: bool = True) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file for reading; raise OSError for directories, devices and pipes."""
-    _check_regular(os.stat(path, follow_symlinks=follow_links).st_mode, path)
+    _check_regular(os.stat(path).st_mode, path)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if not follow_links:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
     handle = os.open(path, flags)
     try:
         _check_regular(os.fstat(handle).st_mode, path)  # the file may have been replaced
@@ -95,9 +93,9 @@ def remove_leftovers(target: Path, tag: str = "", age: float = 0.0) -> None:
 
     A temporary file that is already linked to its final name is removed regardless of its age.
     """
-    for path, found in leftovers(target, tag):
-        old = found.st_nlink > 1 or time.time() - found.st_mtime >= age
-        if stat.S_ISREG(found.st_mode) and old:
+    for path, status in leftovers(target, tag):
+        old = status.st_nlink > 1 or time.time() - status.st_mtime >= age
+        if stat.S_ISREG(status.st_mode) and old:
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -142,5 +140,5 @@ def _check_regular(mode: int, path: str | os.PathLike[str]) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a directory", os.fspath(path))
     if not stat.S_ISREG(mode):
-        what = "a link" if stat.S_ISLNK(mode) else "a device or a pipe, not a file"
-        raise PermissionError(errno.EPERM, f"it is {what}", os.fspath(path))
+        kind = "a link" if stat.S_ISLNK(mode) else "a device or a pipe, not a file"
+        raise PermissionError(errno.EPERM, f"it is {kind}", os.fspath(path))
