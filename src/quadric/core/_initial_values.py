@@ -124,9 +124,9 @@ def draw_layers(
 ) -> list[Layer]:
     """Draw new layers; `shapes` holds (kind, neurons) for each, and the first has n inputs."""
     layers: list[Layer] = []
-    given = {} if scale is None else {"scale": scale}
+    options = {} if scale is None else {"scale": scale}
     for kind, m in shapes:
-        drawn = INITIAL_VALUES[init](kind, n, m, rng, **given)
+        drawn = INITIAL_VALUES[init](kind, n, m, rng, **options)
         layers.append(LAYERS[kind](**{name: array.astype(dtype) for name, array in drawn.items()}))
         n = m
     return layers

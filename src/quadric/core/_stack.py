@@ -78,10 +78,10 @@ class Stack:
                         a = ACTIVATIONS[self.activations[l]].function(z)
             yield rows, z
 
-    def logits(self, X: Matrix, *, finite: bool = False) -> Array:
-        """Return the logits of every row of X; see `logit_blocks`."""
+    def logits(self, X: Matrix) -> Array:
+        """Return the logits of every row of X, which may be infinite or NaN."""
         z = np.empty((X.shape[0], self.layers[-1].n_outputs), dtype=self.layers[0].dtype)
-        for rows, block in self.logit_blocks(X, finite=finite):
+        for rows, block in self.logit_blocks(X, finite=False):
             z[rows] = block
         return z
 
@@ -107,8 +107,8 @@ class Stack:
         sums: list[Layer] = []
         with self.threads(X.shape[0]):
             for rows in self._blocks(X.shape[0]):
-                some = None if weight is None else weight[rows]
-                value, grads = self._block_gradients(X[rows], Y[rows], some, X.shape[0], finite)
+                factors = None if weight is None else weight[rows]
+                value, grads = self._block_gradients(X[rows], Y[rows], factors, X.shape[0], finite)
                 total += value
                 if sums:
                     for into, part in zip(parameters(sums), parameters(grads), strict=True):

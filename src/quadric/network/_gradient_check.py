@@ -60,11 +60,13 @@ def check_gradients(stack: Stack, samples: Samples, *, l2: float, step: float) -
     entries = []
     for l, (layer, grad) in enumerate(zip(stack.layers, grads, strict=True)):
         for name, array in layer.arrays().items():
-            gradients = np.ndenumerate(grad.arrays()[name])
-            compared = (_compare(value, array, *entry, step) for entry in gradients)
-            index, *numbers = max(compared, key=lambda found: found[-1])
+            compared = (
+                _compare(value, array, index, gradient, step)
+                for index, gradient in np.ndenumerate(grad.arrays()[name])
+            )
+            index, gradient, difference, error = max(compared, key=lambda entry: entry[-1])
             shown, place = _as_shown(name, index, layer.n_inputs)
-            entries.append(WorstEntry(f"layers.{l}.{shown}", place, *numbers))
+            entries.append(WorstEntry(f"layers.{l}.{shown}", place, gradient, difference, error))
     return GradientCheck(tuple(entries))
 
 
