@@ -16,9 +16,10 @@ from numba import types
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 
 OPTIONS: Any = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
-ONLY_CALLED_FROM_HERE: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-block = numba.njit(**ONLY_CALLED_FROM_HERE)
-inline = numba.njit(forceinline=True, **ONLY_CALLED_FROM_HERE)
+# for functions that only other compiled functions call
+INTERNAL: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+block = numba.njit(**INTERNAL)
+inline = numba.njit(forceinline=True, **INTERNAL)
 
 ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
@@ -77,8 +78,8 @@ class EntryPoint:
         dtypes = tuple(
             [
                 getattr(value, "dtype", None)
-                for given in arguments
-                for value in (given if isinstance(given, tuple) else (given,))
+                for argument in arguments
+                for value in (argument if isinstance(argument, tuple) else (argument,))
             ]
         )
         compiled = self.compiled.get(dtypes)

@@ -87,7 +87,7 @@ def list_sample(samples, i, memory, first, offset_square):
         _add_offset(samples.offset, n, where, x, size)
         size = n
     elif samples.offset_use == FOLDED_INTO_WEIGHTS:
-        offset_dot = samples.offset_dots[i] * 1.0  # float64, as above
+        offset_dot = samples.offset_dots[i] * 1.0  # float64, whatever the dtype
     return Inputs(where, x, size, offset_dot, offset_square)
 
 
