@@ -17,7 +17,7 @@ from quadric.training._memory_needs import (
     converted_bytes,
     matrix_bytes,
 )
-from quadric.training._run import Options, Samples, TrainingState, squared
+from quadric.training._run import Options, Samples, TrainingState
 from quadric.training._train import train
 
 __all__ = [
@@ -35,6 +35,5 @@ __all__ = [
     "check_training",
     "converted_bytes",
     "matrix_bytes",
-    "squared",
     "train",
 ]

@@ -3,8 +3,8 @@
 A loss is compared only with the loss on the same samples at the start of the same call. Therefore
 new data in `partial_fit`, or a warm start with other targets, does not count as divergence.
 
-With `resume`, a lowered rate rises again, because the cause may have been a single batch. If it
-fails again, it rises more and more slowly.
+With `resume`, a lowered rate rises again, because the cause may have been a single batch. The more
+calls have diverged, the more slowly it rises.
 """
 
 import numpy as np
@@ -27,13 +27,13 @@ class Watch:
 
     If ``options.growth`` is set, the loss of an epoch is compared with the larger of two losses at
     the start: the loss of the network on up to 1000 samples, and the loss on all samples if all
-    logits were zero. For the latter, the average of the last calls counts if it is larger, because
-    a call with `resume` may have a single sample, whose target may be near zero.
+    logits were zero. The latter is replaced by its average over the last calls if that is larger,
+    because a call with `resume` may have a single sample, whose target may be near zero.
 
     If a call with `resume` is a single step, its loss was computed before the step. Then the loss
     after the step is compared with it. A loss of more than `growth` times the loss for logits of
     zero must not grow further. Otherwise a rate that is too high could raise it a little with every
-    call, and no call would be to blame.
+    call, and no call would count as diverged.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ class Watch:
     def current_loss(self) -> float:
         """Return the objective on up to 1000 evenly spaced samples."""
         n_samples = len(self.weighted)
-        some = self.weighted.take(np.arange(0, n_samples, -(-n_samples // MOST_ROWS)))
+        subset = self.weighted.take(np.arange(0, n_samples, -(-n_samples // MOST_ROWS)))
         with np.errstate(over="ignore", invalid="ignore"):
-            value = self.stack.mean_loss(self.stack.logits(some.X), some.Y, some.weight)
+            value = self.stack.mean_loss(self.stack.logits(subset.X), subset.Y, subset.weight)
         return value + self.stack.penalty(self.l2)
 
     def _set_limit(self, loss_at_start: float, growth: float, zero_growth: float) -> None:
@@ -92,7 +92,10 @@ class Watch:
         self.in_a_row = 0
 
     def end_call(self) -> None:
-        """Double a lowered rate after 2**(failed_calls - 1) good calls, at most LONGEST_WAIT."""
+        """Double a lowered rate after 2**(failed_calls - 1) good calls, at most LONGEST_WAIT.
+
+        At the full rate, LONGEST_WAIT good calls reset `failed_calls`.
+        """
         state = self.state
         if state.recoveries:
             state.failed_calls, state.good_calls = state.failed_calls + 1, 0

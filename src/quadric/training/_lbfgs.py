@@ -11,7 +11,7 @@ from quadric._utils.arrays import Array, Matrix
 from quadric.core import Layer, Stack, parameters
 from quadric.errors import DivergenceError
 from quadric.training._history import Epoch
-from quadric.training._run import Options, Samples, TrainingState, squared
+from quadric.training._run import Options, Samples, TrainingState
 
 
 class _OutOfEvaluationsError(Exception):
@@ -169,7 +169,7 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
     of later layers are assumed to have a mean square of 1.
     """
     with np.errstate(over="ignore"):
-        entries = squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+        entries = _squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
         squares = np.asarray(entries.mean(axis=0), dtype=np.float64).ravel()
     squares = np.where(np.isfinite(squares), squares, 1.0)
 
@@ -184,6 +184,11 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
         means = _spread(layers, mean_square)
         curvature = np.where(np.isfinite(means), means, 1.0) / 4 + diagonal
     return np.sqrt(np.where(curvature > 0, curvature, 1.0))
+
+
+def _squared(X: Matrix) -> Matrix:
+    """Return the squared entries of a CSR matrix; SciPy would need three times the memory."""
+    return sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
 
 
 def _multiplicities(n: int) -> Array:

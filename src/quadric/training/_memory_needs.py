@@ -35,8 +35,8 @@ class Architecture:
 
     @classmethod
     def of(cls, layers: Sequence[Layer]) -> Self:
-        each = [(layer.kind, layer.n_outputs) for layer in layers]
-        return cls(layers[0].n_inputs, each, layers[0].dtype.itemsize)
+        shapes = [(layer.kind, layer.n_outputs) for layer in layers]
+        return cls(layers[0].n_inputs, shapes, layers[0].dtype.itemsize)
 
     @property
     def sizes(self) -> list[tuple[str, int, int]]:

@@ -188,8 +188,9 @@ class PerSample:
             X = _compress(X)
             if offset is not None and not sparse.issparse(X):
                 X, offset = X + offset, None  # exact, and no slower for dense rows
-        self.packed = _resumed(stack, samples.offset, state) or PackedLayers(stack, offset)
+        self.packed = _resumed(stack, state) or PackedLayers(stack, offset)
         if options.resume:
+            assert samples.offset is None  # it could differ from the offset of the last call
             state.packed = self.packed
             state.memory = {"theta": self.packed.theta, "scale": self.packed.scale}
         self.table = _read_only(self.packed.table)
@@ -245,11 +246,11 @@ class PerSample:
         return float(loss_mean)
 
 
-def _resumed(stack: Stack, offset: Array | None, state: TrainingState) -> PackedLayers | None:
+def _resumed(stack: Stack, state: TrainingState) -> PackedLayers | None:
     """Return the packed copy from the last call, unless the layers have changed since then."""
     packed: PackedLayers | None = state.packed
     if packed is None and "theta" in state.memory:
-        packed = PackedLayers(stack, offset)
+        packed = PackedLayers(stack, offset=None)
         packed.theta[...], packed.scale[...] = state.memory["theta"], state.memory["scale"]
     return packed if packed is not None and packed.holds(stack) else None
 

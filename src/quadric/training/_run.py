@@ -35,11 +35,6 @@ class Samples:
         return (X.toarray() if sparse.issparse(X) else X) + self.offset
 
 
-def squared(X: Matrix) -> Matrix:
-    """Return the squared entries of a CSR matrix; SciPy would need three times the memory."""
-    return sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
-
-
 @dataclass(frozen=True)
 class Options:
     """Training options. The public functions validate the values; this class does not.
@@ -90,6 +85,7 @@ class Options:
         Parameters that 'lbfgs' does not change, such as ('b',).
     resume : bool
         Whether to continue with the optimizer memory and damping in the state (`partial_fit`).
+        Not supported for samples with an offset.
     recover : bool
         Whether to undo a diverged epoch and lower the rate instead of raising DivergenceError.
     growth : float or None
