@@ -53,6 +53,7 @@ def arcs(conic: Quadric, window: Window, *, step: float = MAX_SEGMENT) -> list[A
 
 
 def check_conic(conic: Quadric) -> None:
+    """Raise ValueError unless the surface has two dimensions."""
     if conic.n_dims != 2:
         raise ValueError(
             f"a conic must have 2 dimensions. Got {conic.n_dims}; "
@@ -134,14 +135,14 @@ def _angles(chords: Array, B: Array, g: Array) -> Array:
 
 def _crossings(conic: Quadric, window: Window) -> Array:
     """The points where the curve crosses the four sides of the window."""
-    found = []
+    points = []
     for axis, side in ((0, window[0]), (0, window[1]), (1, window[2]), (1, window[3])):
         other = 1 - axis
         along = conic.slice([other], np.full(2, side))
         for root in _roots(along.Q[0, 0], along.w[0], along.b):
             if window[2 * other] <= root <= window[2 * other + 1]:
-                found.append((side, root) if axis == 0 else (root, side))
-    return np.array(found).reshape(-1, 2)
+                points.append((side, root) if axis == 0 else (root, side))
+    return np.array(points).reshape(-1, 2)
 
 
 def _roots(a: float, h: float, c: float) -> list[float]:

@@ -94,14 +94,14 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7) -> Quadric:
     factor = 1 + 1e-12
     for _ in range(60):
         shape = factor * (full + full.T) / 2
-        found = ellipsoid(mean + center @ P, shape).transform(scale, middle)
+        candidate = ellipsoid(mean + center @ P, shape).transform(scale, middle)
         # BLAS may round the same row differently in another call, so a bound is needed
-        rounding = _rounding(found, X)
+        rounding = _rounding(candidate, X)
         if rounding.max() > MAX_ROUNDING:
             break
-        short = float((found.value(X) + rounding).max())
+        short = float((candidate.value(X) + rounding).max())
         if short <= 0:
-            return found
+            return candidate
         factor *= 1 + 2 * short + 1e-12  # enclose points that rounding has left outside
     raise ValueError(
         "rounding errors are too large for an ellipsoid around these points. Got points that are "

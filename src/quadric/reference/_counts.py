@@ -148,12 +148,12 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
     cache = algorithm.forward(layers, activations, x)
     forward, zeros = counter.multiplications, counter.by_structural_zero
     deltas = algorithm.backward(layers, activations, cache, y, "binary_cross_entropy")
-    both = counter.multiplications
+    forward_and_backward = counter.multiplications
     caches = (cache.v1[1], cache.v2[1]) if kind == "rpqnn" else ()
     algorithm.update(layer, deltas[1], *caches, cache.a[1], eta)
     return {
         "forward": forward - n * n,  # without the layer below
         "forward, by structural zeros": zeros,
-        "backward": both - forward,
-        "update": counter.multiplications - both,
+        "backward": forward_and_backward - forward,
+        "update": counter.multiplications - forward_and_backward,
     }
