@@ -54,9 +54,9 @@ def _refuse_non_finite(name: str, array: Array, dtype: np.dtype[Any]) -> None:
             return
     finite = np.isfinite(array)
     if not finite.all():
-        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        index = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise ValueError(
-            f"{name} must be finite in {dtype.name}. Got {array[where]} at index {where}; "
+            f"{name} must be finite in {dtype.name}. Got {array[index]} at index {index}; "
             "remove or impute such entries first."
         )
 

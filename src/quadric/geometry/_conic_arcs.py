@@ -46,9 +46,9 @@ def arcs(conic: Quadric, window: Window, *, step: float = MAX_SEGMENT) -> list[A
         )
     middle = np.array([(x0 + x1) / 2, (y0 + y1) / 2])
     half = float(np.hypot(x1 - x0, y1 - y0)) / DIAGONAL
-    seen = _normalized(conic.transform(1 / half, -middle / half))
+    scaled = _normalized(conic.transform(1 / half, -middle / half))
     width, height = (x1 - x0) / 2 / half, (y1 - y0) / 2 / half
-    pieces = _pieces(seen, (-width, width, -height, height), step)
+    pieces = _pieces(scaled, (-width, width, -height, height), step)
     return [middle + half * piece for piece in pieces]
 
 
@@ -138,8 +138,8 @@ def _crossings(conic: Quadric, window: Window) -> Array:
     points = []
     for axis, side in ((0, window[0]), (0, window[1]), (1, window[2]), (1, window[3])):
         other = 1 - axis
-        along = conic.slice([other], np.full(2, side))
-        for root in _roots(along.Q[0, 0], along.w[0], along.b):
+        section = conic.slice([other], np.full(2, side))
+        for root in _roots(section.Q[0, 0], section.w[0], section.b):
             if window[2 * other] <= root <= window[2 * other + 1]:
                 points.append((side, root) if axis == 0 else (root, side))
     return np.array(points).reshape(-1, 2)

@@ -127,8 +127,8 @@ def _khachiyan(X: Array, tolerance: float) -> tuple[Array, Array]:
             H = np.linalg.inv((q * u[:, None]).T @ q)
             M = np.einsum("ij,jk,ik->i", q, H, q)
         top = int(np.argmax(M))
-        held = np.flatnonzero(u > 0)
-        bottom = int(held[np.argmin(M[held])])
+        support = np.flatnonzero(u > 0)
+        bottom = int(support[np.argmin(M[support])])
         over, under = M[top] / d - 1, 1 - M[bottom] / d
         if over <= tolerance:
             break
@@ -184,5 +184,5 @@ def disjoint(first: Quadric, second: Quadric) -> bool:
     axes, center = first.axes, first.center
     assert center is not None
     A = axes.directions.T * axes.half_lengths  # x = A z + center
-    seen = second.preimage(A, center)
-    return not second.encloses(center) and seen.distance(np.zeros(first.n_dims)) > 1.0
+    mapped = second.preimage(A, center)
+    return not second.encloses(center) and mapped.distance(np.zeros(first.n_dims)) > 1.0

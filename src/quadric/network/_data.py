@@ -22,19 +22,22 @@ from quadric.training import Architecture, Samples, check_answers, check_backwar
 
 def checked_inputs(stack: Stack, X: Any) -> Matrix:
     """Return X as an array or CSR matrix of the stack's dtype; raise if a copy is too large."""
-    first, dtype = stack.layers[0], stack.layers[0].dtype
-    if sparse.issparse(X) or getattr(X, "dtype", None) != dtype:
+    n_inputs, dtype = stack.layers[0].n_inputs, stack.layers[0].dtype
+    size = 0
+    if sparse.issparse(X):
+        size = 2 * X.nnz * (dtype.itemsize + 4)
+    elif getattr(X, "dtype", None) != dtype:
         size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize
-        size = 2 * X.nnz * (dtype.itemsize + 4) if sparse.issparse(X) else size
-        check_limit(size, f"X as an array of {dtype}", "Pass fewer samples at a time.")
-    return as_inputs("X", X, first.n_inputs, dtype)
+    check_limit(size, f"X as an array of {dtype}", "Pass fewer samples at a time.")
+    return as_inputs("X", X, n_inputs, dtype)
 
 
 def checked_samples(
     stack: Stack, X: Any, Y: Any, sample_weight: Any = None, offset: Any = None
 ) -> Samples:
     """Return the training data in the stack's dtype."""
-    first, X = stack.layers[0], checked_inputs(stack, X)
+    first = stack.layers[0]
+    X = checked_inputs(stack, X)
     shift = as_offset(offset, first.n_inputs, first.dtype)
     Y = _targets(stack, X, Y)
     return Samples(X, Y, as_weights(sample_weight, X.shape[0], first.dtype), shift)
@@ -51,22 +54,23 @@ def _targets(stack: Stack, X: Matrix, Y: Any, prefix: str = "") -> Array:
 
 def network_outputs(stack: Stack, X: Any, offset: Any, function: Callable[[Array], Array]) -> Array:
     """Return function(logits), computed block by block."""
-    given, X = X, checked_inputs(stack, X)
+    inputs = checked_inputs(stack, X)
+    n_samples = inputs.shape[0]
     network = Architecture.of(stack.layers)
     shift = as_offset(offset, network.n_inputs, stack.layers[0].dtype)
-    needed = converted_bytes(given, X)
+    needed = converted_bytes(X, inputs)
     needed += 0 if shift is None else 3 * network.n_parameters * network.itemsize
-    check_answers(network, X.shape[0], network.n_outputs * network.itemsize, needed)
-    outputs = np.empty((X.shape[0], network.n_outputs), dtype=stack.layers[0].dtype)
-    for rows, z in stack.shifted(shift).logit_blocks(X):
+    check_answers(network, n_samples, network.n_outputs * network.itemsize, needed)
+    outputs = np.empty((n_samples, network.n_outputs), dtype=stack.layers[0].dtype)
+    for rows, z in stack.shifted(shift).logit_blocks(inputs):
         outputs[rows] = function(z)
     return outputs
 
 
-def finite_gradients(stack: Stack, given: Any, samples: Samples) -> tuple[float, list[Layer]]:
-    """Return the mean loss and the gradients; `given` is X as the user passed it."""
+def finite_gradients(stack: Stack, X: Any, samples: Samples) -> tuple[float, list[Layer]]:
+    """Return the mean loss and the gradients; `samples` holds X after conversion."""
     network = Architecture.of(stack.layers)
-    check_backward(network, len(samples), converted_bytes(given, samples.X))
+    check_backward(network, len(samples), converted_bytes(X, samples.X))
     with np.errstate(over="ignore", invalid="ignore"):
         value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
     finite = all(np.isfinite(array).all() for array in parameters(grads))

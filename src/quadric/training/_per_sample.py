@@ -143,7 +143,7 @@ class PackedLayers:
         copies = stack.snapshot()
         self.read_into(copies)
         pairs = zip(parameters(copies), parameters(stack.layers), strict=True)
-        return all(np.array_equal(one, other) for one, other in pairs)
+        return all(np.array_equal(copy, original) for copy, original in pairs)
 
     def settle(self) -> None:
         """Fold the offset's u into the weights and recompute r; called once per epoch."""
