@@ -61,8 +61,10 @@ def test_a_history_is_a_curve(network):
     assert page.text[0].startswith("3 epochs of 2 samples in ")
     assert page.tags.count("polyline") == 1
     assert f"{max(history.loss):.4g}" in page.text
-    one = network.fit([[0.0, 1.0], [1.0, 0.0]], [0, 1], epochs=1, rng=0)
-    assert "svg" not in Page(one._repr_html_()).tags
+    short = network.fit([[0.0, 1.0], [1.0, 0.0]], [0, 1], epochs=1, rng=0)
+    page = Page(short._repr_html_())
+    assert page.text[0].startswith("1 epoch of 2 samples in ")
+    assert "svg" not in page.tags
 
 
 def test_a_separation_is_a_table_of_classes():

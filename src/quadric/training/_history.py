@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from quadric._utils import notebook
+from quadric._utils.text import counted
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,9 @@ class History:
     def _repr_html_(self) -> str:
         seconds = f" in {sum(self.seconds):.3g} s" if self.seconds else ""
         losses = f", loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}" if self.loss else ""
-        text = f"{self.epochs} epochs of {self.n_samples} samples{seconds}{losses}"
-        scores = notebook.curve(self.validation_score, "validation score of each epoch")
-        return notebook.paragraph(text) + notebook.curve(self.loss, "loss of each epoch") + scores
+        size = f"{counted(self.epochs, 'epoch')} of {counted(self.n_samples, 'sample')}"
+        return (
+            notebook.paragraph(f"{size}{seconds}{losses}")
+            + notebook.curve(self.loss, "loss of each epoch")
+            + notebook.curve(self.validation_score, "validation score of each epoch")
+        )
