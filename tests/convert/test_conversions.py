@@ -10,7 +10,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
-from quadric import Linear, Network, Quadratic, QuadraticLogisticRegression, Reduced
+from quadric import (
+    Linear,
+    Network,
+    Quadratic,
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    Reduced,
+)
 from quadric.convert import (
     from_ellipsoids,
     from_gaussians,
@@ -158,6 +165,18 @@ def test_own_logistic_regression_to_polynomial_features():
     pipeline = to_polynomial_logistic(model)
     np.testing.assert_allclose(pipeline.predict_proba(X), model.predict_proba(X), atol=1e-12)
     assert (pipeline.predict(X) == model.predict(X)).all()
+
+
+def test_two_softmax_outputs_to_polynomial_features():
+    """scikit-learn has one row of coefficients for two classes."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, :5]
+    model = QuadraticClassifier((), loss="cross_entropy", alpha=1.0, random_state=0).fit(X, y)
+    pipeline = to_polynomial_logistic(model)
+    np.testing.assert_allclose(pipeline.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    assert (pipeline.predict(X) == model.predict(X)).all()
+    again = from_polynomial_logistic(pipeline)
+    np.testing.assert_allclose(again.forward(X)[:, 0], model.predict_proba(X)[:, 1], atol=1e-12)
 
 
 @pytest.mark.parametrize("kinds", [("linear", "quadratic"), ("reduced", "linear"), ("reduced",)])

@@ -197,6 +197,42 @@ def test_decided_and_undecided_separations():
         separating_quadric([[0.0], [1.0], [2.0], [1e5]], [0, 1, 0, 0])
 
 
+@pytest.mark.parametrize("distance", [1e-6, 1e-7, 1e-8, 1e-9])
+def test_close_points_do_not_prove_that_no_quadric_separates(distance):
+    """-(x - d/2)(x - 3d/2) separates, but its values vanish among the rounding errors."""
+    with pytest.raises(ArithmeticError, match="undecided"):
+        separating_quadric([[0.0], [distance], [2 * distance], [1.0]], [0, 1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[0.0], [1], [2], [3]], [0, 1, 0, 1]),
+        ([[0.0, 0], [1, 0], [2, 0], [3, 0], [5, 7]], [0, 1, 0, 1, 0]),  # on a line
+        ([[0.0, 0], [0, 0], [1, 2]], [0, 1, 0]),  # a point of both classes
+        ([[i, j] for i in range(4) for j in range(4)], [0, 1, 0, 1, 1, 0, 1, 0] * 2),
+    ],
+)
+def test_few_points_prove_that_no_quadric_separates(X, y):
+    result = separating_quadric(X, y)
+    assert result.quadric is None
+    assert result.margin == 0
+    assert result.weights.sum() == pytest.approx(2)
+
+
+def test_the_margin_is_the_smallest_value_on_the_points():
+    """Also for a solution that needs a second attempt, with points scaled by their size."""
+    rng = np.random.default_rng(1)
+    near = rng.normal(size=(40, 2))
+    near[:20] *= 1e-5
+    far = rng.normal(size=(300, 2))
+    far = far[np.abs(np.hypot(*far.T) - 1) > 0.05]
+    for X, y in ((near, near[:, 0] > 1e5 * near[:, 1] ** 2), (far, np.hypot(*far.T) > 1)):
+        result = separating_quadric(X, y)
+        smallest = np.abs(result.quadric.value(X)).min()
+        assert result.margin == pytest.approx(smallest, rel=1e-3)
+
+
 def test_data_too_far_from_the_origin_is_refused():
     A = np.random.default_rng(0).normal(size=(50, 2))
     X = np.column_stack([np.vstack([A, A + np.array([10, 0])]), np.full(100, 1e7)])
@@ -224,6 +260,6 @@ def test_fewer_points_than_dimensions(seed):
 
 
 def test_missing_labels_are_refused():
-    for labels in ([0.0, np.nan], [None, "a"]):
+    for labels in ([0.0, np.nan], [0.0, np.inf], [None, "a"]):
         with pytest.raises(ValueError, match="none of them missing"):
             separate([[0.0, 1], [1, 0]], labels)

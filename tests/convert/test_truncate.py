@@ -175,6 +175,9 @@ def test_wrong_arguments_are_refused(mlp):
         truncate(mlp, tolerance=0.1, X=X[:2], y=[1, 10])
     with pytest.raises(ValueError, match=r"y must have shape \(2,\)"):
         truncate(mlp, tolerance=0.1, X=X[:2], y=[1])
+    classifier = QuadraticLogisticRegression().fit(X[:20], Y[:20] % 3)
+    with pytest.raises(ValueError, match=r"y must have shape \(20,\).*Got \(20, 3\)"):
+        truncation_scores(classifier, X[:20], np.eye(3)[Y[:20] % 3])
     with pytest.raises(ValueError, match="ranks must hold whole numbers up to 64"):
         truncation_scores(mlp, X, Y, [65])
     deep = Network.create(4, [("quadratic", 3, "tanh"), ("linear", 2, "softmax")], rng=0)

@@ -261,10 +261,14 @@ def to_polynomial_logistic(model: Any) -> Any:
     features = PolynomialFeatures(2, include_bias=False).fit(np.zeros((1, n)))
     logistic = LogisticRegression()
     factor = np.where(rows == columns, 1.0, 2.0)
+    coefficients = np.hstack([layer.W, layer.Q[:, rows, columns] * factor])
+    intercepts = layer.b.copy()
+    if outputs == 2:  # a softmax of two outputs is a logistic function of their difference
+        coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)
     vars(logistic).update(
         classes_=np.asarray(classes),
-        coef_=np.hstack([layer.W, layer.Q[:, rows, columns] * factor]),
-        intercept_=layer.b.copy(),
+        coef_=coefficients,
+        intercept_=intercepts,
         n_features_in_=n + len(rows),
         n_iter_=np.zeros(1, dtype=np.int32),
     )

@@ -24,14 +24,19 @@ class Score:
 
     @classmethod
     def of(cls, estimator: Any, network: Network, y: Any, n_samples: int) -> Self:
-        """Check the targets; y holds classes, indices of outputs, one-hot rows or numbers."""
-        y = np.asarray(unmasked("y", y))
-        m, last = network.n_outputs, network.activations[-1]
-        if y.shape not in ((n_samples,), (n_samples, m)):
-            raise ValueError(f"y must have shape ({n_samples},), one entry per row. Got {y.shape}.")
+        """Check the targets.
+
+        For an estimator with `classes_`, y holds classes. For other models, it holds indices of
+        outputs, one-hot rows or numbers.
+        """
         if getattr(estimator, "_is_multilabel", False):
             raise ValueError("the outputs are not mutually exclusive classes; give rank instead.")
+        y = np.asarray(unmasked("y", y))
+        m, last = network.n_outputs, network.activations[-1]
         classes = getattr(estimator, "classes_", None)
+        n_columns = m if classes is None else 1
+        if y.shape not in ((n_samples,), (n_samples, n_columns)):
+            raise ValueError(f"y must have shape ({n_samples},), one entry per row. Got {y.shape}.")
         probable = last in ("logistic", "softmax")
         if classes is None and not probable and (m == 1 or y.ndim == 2):
             return cls(y.reshape(n_samples, m).astype(float), None, last)

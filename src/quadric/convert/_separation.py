@@ -230,7 +230,7 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     lengths = np.linalg.norm(basis, axis=1)
     # the second attempt scales each point by its size, so that points with small values matter
     for row_sizes in (np.ones(len(Z)), np.where(lengths > 0, lengths, 1.0)):
-        coefficients, margin, weights = _widest_margin(basis / row_sizes[:, None], sign)
+        coefficients, weights = _widest_margin(basis / row_sizes[:, None], sign)
         F = sign * (basis @ coefficients)
         noise = 1e-13 * (np.abs(basis) @ np.abs(coefficients))
         if (noise < F).all():
@@ -239,22 +239,37 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
             Q[rows, columns] = solution[: len(rows)]
             quadric = Quadric(Q, solution[len(rows) : -1], solution[-1]).transform(scale, mean)
             if (sign * quadric.value(X) > 0).all():
-                return QuadricSeparation(quadric, margin, None)
+                return QuadricSeparation(quadric, float(F.min()), None)
         weights = weights / row_sizes
         shares = [np.where(sign == s, weights, 0.0) for s in (1.0, -1.0)]
         if all(share.sum() > 0 for share in shares):
             shares = [share / share.sum() for share in shares]
+            total = shares[0] + shares[1]
             gap = np.abs((shares[0] - shares[1]) @ monomials)
-            if (gap <= 1e-13 * ((shares[0] + shares[1]) @ np.abs(monomials))).all():
-                return QuadricSeparation(None, 0.0, shares[0] + shares[1])
+            equal = (gap <= 1e-13 * (total @ np.abs(monomials))).all()
+            if equal and _are_distinct((monomials / sizes)[total > 1e-9]):
+                return QuadricSeparation(None, 0.0, total)
     raise ArithmeticError(
         "undecided: rounding errors are too large to confirm either a separating quadric or a "
         "proof that there is none. The points are too close to the boundary between the two cases."
     )
 
 
-def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
-    """Return coefficients in [-1, 1] with the widest margin, the margin and the dual weights."""
+def _are_distinct(monomials: Array) -> bool:
+    """Whether these points are far enough apart for equal weighted means to be a proof.
+
+    A quadratic function that separates points at distances below about 1e-6 has values below the
+    tolerance for the means. The monomials of such points have a small singular value, and one of
+    about its square, which looks like zero. If the monomials are linearly dependent instead, the
+    other singular values are not small.
+    """
+    sigma = np.linalg.svd(monomials, compute_uv=False)
+    zero = sigma <= 1e-12 * sigma[0]
+    return not zero.any() or bool(sigma[~zero].min() > 1e-6 * sigma[0])
+
+
+def _widest_margin(basis: Array, sign: Array) -> tuple[Array, Array]:
+    """Return the coefficients in [-1, 1] with the widest margin, and the dual weights."""
     A = np.column_stack([-sign[:, None] * basis, np.ones(len(basis))])  # t - sign F <= 0
     cost = np.zeros(A.shape[1])
     cost[-1] = -1.0
@@ -269,7 +284,7 @@ def _widest_margin(basis: Array, sign: Array) -> tuple[Array, float, Array]:
     )
     if result.status != 0:
         raise ArithmeticError(f"the linear program was not solved: {result.message}")
-    return result.x[:-1], float(result.x[-1]), np.maximum(-result.ineqlin.marginals, 0.0)
+    return result.x[:-1], np.maximum(-result.ineqlin.marginals, 0.0)
 
 
 def _labeled(X: Any, y: Any) -> tuple[Array, Array]:
@@ -280,7 +295,7 @@ def _labeled(X: Any, y: Any) -> tuple[Array, Array]:
         if missing or len({type(label) for label in y.ravel()}) > 1:
             raise ValueError("y must hold labels of one type, none of them missing.")
     elif y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("y must hold labels, none of them missing. Got a NaN.")
+        raise ValueError("y must hold labels, none of them missing. Got NaN or infinity.")
     if X.ndim != 2 or not X.size or y.shape != (len(X),):
         raise ValueError(
             "X must have shape (n_samples, n_features) and y (n_samples,). "
