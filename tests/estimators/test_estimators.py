@@ -466,6 +466,9 @@ def test_balanced_labels_match_scikit_learn_without_weights():
     for y in (rng.integers(0, 3, 50), (rng.random((50, 2)) < [0.2, 0.7]).astype(int)):
         balanced = with_class_weight("balanced", np.unique(y), y, None)
         np.testing.assert_allclose(balanced, compute_sample_weight("balanced", y))
+        if y.ndim == 2:
+            same = with_class_weight("balanced", np.unique(y), sparse.csr_array(y), None)
+            np.testing.assert_array_equal(same, balanced)
     weight = np.array([1.0, 1.0, 0.0])  # a class without weight is not counted
     y = np.array([0, 0, 1])
     assert with_class_weight("balanced", np.unique(y), y, weight).tolist() == [1.0, 1.0, 0.0]

@@ -76,6 +76,23 @@ def test_many_samples_are_all_used():
     assert model.score(X_new, y_new) > best.mean() - 0.01
 
 
+def test_samples_of_weight_zero_do_not_affect_the_choice():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 2)), np.arange(1000) % 2
+    model = QuadraticClassifier(random_state=0, max_iter=20)
+    weighted = model.fit(X, y, sample_weight=np.arange(1000) < 30).selection_
+    assert weighted == model.fit(X[:30], y[:30]).selection_
+
+
+def test_a_choice_among_many_samples_of_weight_zero():
+    """Few have a weight, so a random part of all samples may have none."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_001, 2)), np.arange(20_001) % 2
+    model = QuadraticClassifier(random_state=0, max_iter=20)
+    model.fit(X, y, sample_weight=np.arange(20_001) < 4)
+    assert model.score(X[:4], y[:4]) == 1
+
+
 def test_selection_is_a_record_of_plain_values(tmp_path):
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier(random_state=0).fit(X, y)

@@ -214,15 +214,19 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
     def _minimize(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
         """Choose among the candidates, then run L-BFGS."""
         options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
-        among, used, tried, given = plan.candidates, 0, plan.skipped, samples
+        among, used, tried = plan.candidates, 0, plan.skipped
         many = len(samples) > LBFGS_SAMPLES and len(among) > 1
+        # the samples on which the candidates are compared
+        compared_on = _data.without_zero_weights(samples)
         if many:
-            given = samples.take(np.sort(plan.rng.permutation(len(samples))[:CHOSEN_ON]))
+            some = np.sort(plan.rng.permutation(len(compared_on))[:CHOSEN_ON])
+            compared_on = compared_on.take(some)
         else:
-            samples = _data.merge_repeated(samples)
-            given = samples if len(samples) >= MERGED * len(given) else given
-        if not can_choose(among, len(given), options):
-            among = among and [without_choice(among, given.X.shape[1])]
+            samples = _data.merge_repeated(compared_on)
+            if len(samples) >= MERGED * len(compared_on):
+                compared_on = samples
+        if not can_choose(among, len(compared_on), options):
+            among = among and [without_choice(among, samples.X.shape[1])]
         if among:
             self.network_ = self._build(among[0], samples, problem, plan)
             self._alpha = among[0].alpha
@@ -230,7 +234,8 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         if problem.standardize:
             last = self.network_.layers[-1]
             samples, mean, scale = _data.standardize(samples, last)
-            given = replace(given, Y=((given.Y - mean) / scale).astype(samples.Y.dtype))
+            targets = ((compared_on.Y - mean) / scale).astype(samples.Y.dtype)
+            compared_on = replace(compared_on, Y=targets)
             if not among:  # a warm start: the network predicts in the units of the targets
                 _data.scale_outputs(last, 1 / scale, -mean / scale)
         try:
@@ -239,7 +244,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
                     among,
                     lambda candidate: self._build(candidate, samples, problem, plan),
                     problem.loss,
-                    given,
+                    compared_on,
                     options,
                     plan.rng,
                 )

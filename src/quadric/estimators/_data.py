@@ -84,9 +84,13 @@ def with_class_weight(
         each = compute_class_weight(class_weight, classes=classes, y=y)
         by_class: Array = each[np.searchsorted(classes, y)]
         return by_class if sample_weight is None else by_class * sample_weight
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    n_samples = y.shape[0]
+    weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, np.float64)
     balanced = weight
-    for labels in np.reshape(y, (len(y), -1)).T:
+    columns = y[:, None] if y.ndim == 1 else y
+    for k in range(columns.shape[1]):
+        column = columns[:, [k]]  # one at a time, because y may be sparse
+        labels = (column.toarray() if sparse.issparse(column) else column).ravel()
         _, index = np.unique(labels, return_inverse=True)
         sums = np.bincount(index, weights=weight)
         each = np.divide(weight.sum() / np.count_nonzero(sums), sums, where=sums > 0, out=sums)
@@ -152,6 +156,13 @@ def hold_out(
     return samples.take(np.concatenate([rows, alone])), samples.take(held)
 
 
+def without_zero_weights(samples: Samples) -> Samples:
+    """Return the samples whose weight is not zero."""
+    if samples.weight is None or samples.weight.all():
+        return samples
+    return samples.take(np.flatnonzero(samples.weight))
+
+
 def merge_repeated(samples: Samples) -> Samples:
     """Return the distinct (x, y), sorted, with the sums of their weights (None if all are 1).
 
@@ -159,8 +170,7 @@ def merge_repeated(samples: Samples) -> Samples:
     or weighted. In a long L-BFGS run on a nonconvex problem, such differences grow into different
     solutions. Merging and sorting make the results for equivalent data bit-identical.
     """
-    if samples.weight is not None:
-        samples = samples.take(np.flatnonzero(samples.weight))
+    samples = without_zero_weights(samples)
     X, Y, weight = samples.X, samples.Y, samples.weight
     if sparse.issparse(X):
         keys = _sparse_keys(X, Y)
