@@ -78,7 +78,7 @@ def fold_bilinear(
         name: as_numbers(f"biases[{name!r}]", (biases or {}).get(name, np.zeros(len(m))), FLOAT64)
         for name, m in matrices.items()
     }
-    linear = {name: Linear(matrices[name], b[name]) for name in matrices if name not in "WV"}
+    linear = {name: Linear(matrices[name], b[name]) for name in matrices if name not in ("W", "V")}
     product = Reduced(matrices["W"], b["W"], matrices["V"], b["V"])
     last: Layer = linear["out"]
     _check_size("out", last.W, 1, product.n_outputs, "one per row of W and V")

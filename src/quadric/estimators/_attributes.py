@@ -13,7 +13,7 @@ from quadric.network import Network
 from quadric.training import Options, TrainingState
 
 
-class _Fitted:
+class HasNetwork:
     """An estimator with a `network_`, once it is fitted."""
 
     network_: Network
@@ -52,7 +52,7 @@ class _Views(list[Array]):
             view[...] = value
 
 
-class FittedAttributes(_Fitted):
+class FittedAttributes(HasNetwork):
     """The attributes that the network estimators share with scikit-learn's networks."""
 
     early_stopping: bool
@@ -99,10 +99,10 @@ class FittedAttributes(_Fitted):
     def _optimizer(self) -> SimpleNamespace:
         """The current learning rate, under the private name that users of scikit-learn know."""
         schedule = self.learning_rate if self.solver == "sgd" else "constant"
-        given = Options(
+        options = Options(
             learning_rate=self.learning_rate_init, schedule=schedule, power_t=self.power_t
         )
-        return SimpleNamespace(learning_rate=self._state.next_rate(given))
+        return SimpleNamespace(learning_rate=self._state.next_rate(options))
 
     @property
     def _no_improvement_count(self) -> int:
@@ -137,7 +137,7 @@ def _refused(name: str) -> property:
     return property(refuse, refuse)
 
 
-class NeuronAttributes(_Fitted):
+class NeuronAttributes(HasNetwork):
     """The parameters of an estimator with a single quadratic layer, which can be assigned."""
 
     coef_ = _refused("coef_")

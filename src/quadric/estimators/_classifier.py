@@ -38,9 +38,9 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
     hidden_layer_sizes : sequence of int, int or 'auto', default='auto'
         The widths of the hidden layers; () means a single layer. If the solver is 'lbfgs' and
         `layer_kinds` is 'auto', 'auto' chooses on held-out samples among a linear layer, a
-        quadratic layer, a reduced layer (for more than 64 inputs), and 32 or 64 hidden neurons with
-        a quadratic or linear output; `selection_` lists the candidates. Otherwise, it means 32
-        hidden neurons.
+        quadratic layer, a reduced layer (for more than 64 inputs), 32 hidden neurons with a
+        quadratic or linear output, and 64 with a linear output (for at least 2000 samples);
+        `selection_` lists the candidates. Otherwise, it means 32 hidden neurons.
     activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
         The activation of the hidden layers.
     layer_kinds : 'auto', a kind, or a sequence of kinds, default='auto'

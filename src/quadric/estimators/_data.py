@@ -19,7 +19,7 @@ from quadric.training import Architecture, Samples, SampleSizes, check_training,
 
 # For `validate_data`: any sparse format becomes CSR, and integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
-LARGEST_SPREAD = 1e3
+LARGEST_RATIO = 1e3  # of two features' standard deviations; a larger one causes a warning
 ROWS = 1000  # number of rows compared or squared at once, because X may fill most of the memory
 
 
@@ -110,7 +110,7 @@ def warn_about_scales(X: Matrix, estimator_name: str) -> None:
             variance = sum(squares) / len(X)
         spread = np.sqrt(variance)
     spread = spread[np.isfinite(spread) & (spread > 0)]
-    if spread.size > 1 and spread.max() > LARGEST_SPREAD * spread.min():
+    if spread.size > 1 and spread.max() > LARGEST_RATIO * spread.min():
         warn_user(
             f"The features' standard deviations differ by a factor of "
             f"{spread.max() / spread.min():.1e}. Quadratic neurons square their inputs: put a "

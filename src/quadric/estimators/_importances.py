@@ -7,13 +7,12 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.core import Layer, Quadratic, Reduced
 from quadric.core._variance import monomial_coefficients, term_variances
+from quadric.estimators._attributes import HasNetwork
 from quadric.network import Network
 
 
-class FeatureImportances:
+class FeatureImportances(HasNetwork):
     """Adds `feature_importances_` to an estimator with a `network_`."""
-
-    network_: Network
 
     @property
     def feature_importances_(self) -> Array:
@@ -26,28 +25,28 @@ class FeatureImportances:
         single layer. `quadric.explain.explain(model, X)` computes the shares on data, and
         `quadric.explain.permutation_importances` works for every model.
         """
-        if "network_" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
-        if len(self.network_.layers) > 1:
+        network = self._fitted()
+        if len(network.layers) > 1:
             raise AttributeError(
                 "feature_importances_ needs a single layer (hidden_layer_sizes=()). This network "
                 "has hidden layers; use quadric.explain.permutation_importances(model, X, y)."
             )
-        return _importances(self.network_)
+        return _importances(network)
 
 
 def _importances(network: Network) -> Array:
     layer = network.layers[0].astype(np.dtype(np.float64))
     neurons = range(layer.n_outputs)
-    W, Q = np.zeros(layer.n_inputs), np.zeros((layer.n_inputs, layer.n_inputs))
+    mean_w, mean_Q = np.zeros(layer.n_inputs), np.zeros((layer.n_inputs, layer.n_inputs))
     if network.activations[0] == "softmax":
         for k in neurons:
-            w, q = _coefficients(layer, k)
-            W, Q = W + w / layer.n_outputs, Q + q / layer.n_outputs
+            w, Q = _coefficients(layer, k)
+            mean_w = mean_w + w / layer.n_outputs
+            mean_Q = mean_Q + Q / layer.n_outputs
     ones, shares = np.ones(layer.n_inputs), np.zeros(layer.n_inputs)
     for k in neurons:
-        w, q = _coefficients(layer, k)
-        linear, products = term_variances(w - W, monomial_coefficients(q - Q), ones)
+        w, Q = _coefficients(layer, k)
+        linear, products = term_variances(w - mean_w, monomial_coefficients(Q - mean_Q), ones)
         # a diagonal entry occurs in both sums and therefore counts in full
         shares += linear + (products.sum(axis=0) + products.sum(axis=1)) / 2
     total = shares.sum()
@@ -55,7 +54,7 @@ def _importances(network: Network) -> Array:
 
 
 def _coefficients(layer: Layer, k: int) -> tuple[Array, Any]:
-    """w and the symmetric matrix Q of one neuron of any kind."""
+    """w, shape (n,), and the symmetric matrix Q, shape (n, n), of one neuron of any kind."""
     n = layer.n_inputs
     if isinstance(layer, Quadratic):
         Q = np.zeros((n, n))

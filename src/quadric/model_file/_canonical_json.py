@@ -14,9 +14,9 @@ LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 80, 57, 36
 KEY = re.compile(rb'"([^"\\]*)\\?":')
 
 
-def expect(true: object, problem: str) -> None:
-    """Raise ModelFileError with a description of the problem unless `true`."""
-    if not true:
+def expect(condition: object, problem: str) -> None:
+    """Raise ModelFileError with a description of the problem unless the condition is true."""
+    if not condition:
         raise ModelFileError(problem)
 
 

@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,15 @@ NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 FilePath = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]  # quadric._utils.arrays imports SciPy, which `info` does not need
-Entries = dict[str, tuple[str, tuple[int, ...], int, int]]  # dtype, shape, begin, end
+
+
+class Entry(NamedTuple):
+    """The declaration of a tensor; its bytes are those from `begin` to `end` after the header."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -113,10 +121,13 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
     with _opened(path, form) as stream:
         text, description, entries = _read_header(stream, form)
         view = memoryview(stream.read())
-        size = max((end for *_, end in entries.values()), default=0)
+        size = max((entry.end for entry in entries.values()), default=0)
         expect(len(view) == size, "it changed while it was being read")
         claimed = description.pop("hash")
-        parts = {n: (d, s, view[a:b]) for n, (d, s, a, b) in entries.items()}
+        parts = {
+            name: (entry.dtype, entry.shape, view[entry.begin : entry.end])
+            for name, entry in entries.items()
+        }
         expect(
             claimed == digest(without_hash(text, claimed), parts),
             "its content does not match its hash",
@@ -135,7 +146,10 @@ def describe_file(path: FilePath) -> dict[str, Any]:
     """The description with the tensors' dtypes and shapes, from the header alone."""
     with _opened(path, MODEL) as stream:
         _, description, entries = _read_header(stream, MODEL)
-    tensors = {name: {"dtype": e[0], "shape": list(e[1])} for name, e in sorted(entries.items())}
+    tensors = {
+        name: {"dtype": entry.dtype, "shape": list(entry.shape)}
+        for name, entry in sorted(entries.items())
+    }
     return {**description, "tensors": tensors}
 
 
@@ -161,7 +175,7 @@ def _opened(path: FilePath, form: Form) -> Iterator[BinaryIO]:
         ) from None
 
 
-def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], Entries]:
+def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], dict[str, Entry]]:
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
     expect(len(start) == 8, f"it is not a {form.name}: it is too short")
@@ -194,16 +208,16 @@ def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], Ent
     return text, description, entries
 
 
-def _entries(header: dict[str, Any], available: int) -> Entries:
+def _entries(header: dict[str, Any], available: int) -> dict[str, Entry]:
     """The checked declarations of the tensors, which must exactly fill the rest of the file."""
-    entries: Entries = {}
-    for name, entry in header.items():
+    entries: dict[str, Entry] = {}
+    for name, declared in header.items():
         expect(NAME.fullmatch(name), f"a tensor has the invalid name {name[:80]!r}")
         expect(
-            isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"},
+            isinstance(declared, dict) and set(declared) == {"dtype", "shape", "data_offsets"},
             f"tensor {name} is not described by dtype, shape and data_offsets",
         )
-        dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+        dtype, shape, offsets = declared["dtype"], declared["shape"], declared["data_offsets"]
         expect(
             isinstance(dtype, str) and dtype in DTYPES,
             f"tensor {name} has a dtype that the format does not support",
@@ -217,11 +231,15 @@ def _entries(header: dict[str, Any], available: int) -> Entries:
             end - begin == math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize,
             f"the size of tensor {name} does not match its shape",
         )
-        entries[name] = (dtype, tuple(shape), begin, end)
+        entries[name] = Entry(dtype, tuple(shape), begin, end)
     place = 0
-    for name, (*_, begin, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
-        expect(begin == place, f"tensor {name} does not start at the end of the previous tensor")
-        place = end
+    in_order = sorted(entries, key=lambda name: (entries[name].begin, entries[name].end))
+    for name in in_order:
+        expect(
+            entries[name].begin == place,
+            f"tensor {name} does not start at the end of the previous tensor",
+        )
+        place = entries[name].end
     expect(
         place == available,
         f"it is truncated or too long: it has {available:,} bytes of tensors, not {place:,}",

@@ -159,9 +159,9 @@ def from_tensors(
     for field, shape in LAYERS[kind].shapes(n, m).items():
         name = STORED_NAMES.get(field, field)
         array = _transposed(field, tensors[name])
-        given = f"{place}{name} has the wrong shape {tensors[name].shape} or dtype {array.dtype}"
-        expect(array.shape == shape and 0 not in shape, given)
-        expect(array.dtype == dtype and dtype in (np.float32, np.float64), given)
+        problem = f"{place}{name} has the wrong shape {tensors[name].shape} or dtype {array.dtype}"
+        expect(array.shape == shape and 0 not in shape, problem)
+        expect(array.dtype == dtype and dtype in (np.float32, np.float64), problem)
         expect(np.isfinite(array).all(), f"{place}{name} is not finite")
         arrays[field] = np.array(array, order="C")
     return LAYERS[kind].of(**arrays)

@@ -66,8 +66,7 @@ def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: bool = False) 
     try:
         found = operations(step)
         n, fill = _n_inputs(step, found), fill_values(after) if after else None
-        whole = _compose(found, n, fill)
-        return _absolute(whole, _compose(_sizes(found), n, fill)) if absolute else whole
+        return _absolute(found, n, fill) if absolute else _compose(found, n, fill)
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
     except NotAffineError as error:
@@ -98,8 +97,7 @@ def partly_affine(
     ):
         try:
             found, n = branch.operations, len(branch.columns)
-            part = _compose(found, n, fill)
-            maps.append(_absolute(part, _compose(_sizes(found), n, fill)) if absolute else part)
+            maps.append(_absolute(found, n, fill) if absolute else _compose(found, n, fill))
             origins += [("input", int(column)) for column in branch.columns]
         except NotAffineError:
             maps.append(_identity(branch.width))
@@ -182,8 +180,9 @@ def _sizes(found: Sequence[Operation]) -> list[Operation]:
     return sizes
 
 
-def _absolute(whole: AffineMap, sizes: AffineMap) -> AffineMap:
+def _absolute(found: Sequence[Operation], n: int, fill: Array | None) -> AffineMap:
     """The composition of absolute values; constants of columns without values are added."""
+    whole, sizes = _compose(found, n, fill), _compose(_sizes(found), n, fill)
     return AffineMap(np.abs(sizes.A), np.abs(sizes.t) + np.abs(whole.t))
 
 

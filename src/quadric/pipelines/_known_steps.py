@@ -81,9 +81,9 @@ class Facts:
         self.unasked.discard(name)
         return self.values.get(name)
 
-    def expect(self, name: str, true: object, expected: str) -> None:
-        """Raise FactError unless `true`; the message is "`name` of `owner` must be `expected`"."""
-        if not true:
+    def expect(self, name: str, condition: object, expected: str) -> None:
+        """Raise FactError, "`name` of `owner` must be `expected`", unless the condition is true."""
+        if not condition:
             raise FactError(f"{name} of {self.owner} must be {expected}")
 
     def check(self, name: str, value: Any, rules: Rules) -> Any:
