@@ -216,15 +216,13 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
         among, used, tried = plan.candidates, 0, plan.skipped
         many = len(samples) > LBFGS_SAMPLES and len(among) > 1
-        # the samples on which the candidates are compared
-        compared_on = _data.without_zero_weights(samples)
+        compared_on = _data.without_zero_weights(samples)  # to choose among the candidates
         if many:
-            some = np.sort(plan.rng.permutation(len(compared_on))[:CHOSEN_ON])
-            compared_on = compared_on.take(some)
+            rows = plan.rng.permutation(len(compared_on))[:CHOSEN_ON]
+            compared_on = compared_on.take(np.sort(rows))
         else:
             samples = _data.merge_repeated(compared_on)
-            if len(samples) >= MERGED * len(compared_on):
-                compared_on = samples
+            compared_on = samples if len(samples) >= MERGED * len(compared_on) else compared_on
         if not can_choose(among, len(compared_on), options):
             among = among and [without_choice(among, samples.X.shape[1])]
         if among:

@@ -87,7 +87,7 @@ def with_class_weight(
     n_samples = y.shape[0]
     weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, np.float64)
     balanced = weight
-    columns = y[:, None] if y.ndim == 1 else y
+    columns: Any = y[:, None] if y.ndim == 1 else y
     for k in range(columns.shape[1]):
         column = columns[:, [k]]  # one at a time, because y may be sparse
         labels = (column.toarray() if sparse.issparse(column) else column).ravel()
