@@ -10,7 +10,7 @@ import pytest
 import quadric
 from quadric.tables import Schema
 from quadric.tables._linear_baseline import LinearBaseline
-from tests.support.commands import NAMES, assert_error, command, write_iris
+from tests.support.commands import NAMES, assert_error, command, strict_json, write_iris
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +155,25 @@ def test_regression_scores(tmp_path):
         assert_error(
             result, f"column 'y' contains {value.replace('e', 'e+')} in row 2: numbers must"
         )
+
+
+@pytest.mark.parametrize("options", [["--test", "constant.csv"], ["--cv", "4"], []])
+def test_a_model_whose_R2_is_not_defined_is_saved(options, tmp_path):
+    """R² needs two different targets among the rows that are scored."""
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(rng.normal(size=(4, 3)), schema=["a", "b", "y"])
+    table.write_csv(tmp_path / "few.csv")
+    table.with_columns(y=pl.lit(1.5)).write_csv(tmp_path / "constant.csv")
+    train = ["train", "few.csv", "-t", "y", "--task", "regression", "--hidden", "none", *options]
+    result = command(*train, "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    found = strict_json(result.stdout)
+    assert set(found["scores"].values()) == {None}
+    assert not [remark for remark in found["remarks"] if "nan" in remark]
+    assert found["mean_absolute_error"] > 0
+    assert "nan" not in command(*train, cwd=tmp_path).stdout
+    shown = command("info", "few.quadric", cwd=tmp_path).stdout
+    assert "this model: -" in shown
 
 
 def rare_class(path, n=400, rare=12, seed=0):

@@ -1,9 +1,11 @@
 """Run the command line in tests, in this process or in a separate one."""
 
 import contextlib
+import json
 import subprocess
 
 import polars as pl
+import pytest
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
@@ -33,6 +35,11 @@ def command(*arguments, cwd="."):
     with contextlib.chdir(cwd):
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+
+
+def strict_json(text):
+    """Parse JSON without NaN and Infinity, which other programs do not accept."""
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
 def process(*arguments, **options):

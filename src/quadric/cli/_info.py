@@ -122,11 +122,15 @@ def _column(column: Any) -> str:
 
 def _lines(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [
-            f"{key}: {inner:.3f}" if isinstance(inner, float) else f"{key}: {inner}"
-            for key, inner in value.items()
-        ]
+        return [f"{key}: {_text(inner)}" for key, inner in value.items()]
     if not isinstance(value, list):
         return [str(value)]
     more = [f"... and {len(value) - MOST_ITEMS} more"] if len(value) > MOST_ITEMS else []
     return [*map(str, value[:MOST_ITEMS]), *more]
+
+
+def _text(value: Any) -> str:
+    """Return a score with three digits, a hyphen if it is not defined, other values unchanged."""
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

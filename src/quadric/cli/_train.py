@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import asdict
 from enum import StrEnum
@@ -304,7 +305,7 @@ def _show(trained: Trained, path: Path) -> None:
     else:
         console.print(f"\nScores ({report.how}):")
         print_evaluation(report.evaluation)
-        if report.spread:
+        if report.spread and not math.isnan(report.scores[MODEL]):
             folds = f"{report.scores[MODEL]:.3f} ± {report.spread[MODEL]:.3f}"
             console.print(f"{report.metric} over the folds: {folds}")
     print_remarks(trained.remarks)

@@ -152,9 +152,9 @@ def evaluate(
             "class": label,
             "rows": int(belong[k]),
             "predicted": int(predicted[k]),
-            "precision": _number(precision[k]),
-            "recall": _number(recall[k]),
-            "F1": _number(f1[k]),
+            "precision": finite_or_none(precision[k]),
+            "recall": finite_or_none(recall[k]),
+            "F1": finite_or_none(f1[k]),
         }
         for k, label in enumerate(classes)
     ]
@@ -189,12 +189,12 @@ def _scores(model: Metrics, baselines: Mapping[str, Metrics], seed: int) -> dict
             ends = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         low, high = value + scale * (ends - center[name][0])
         found[name] = Score(
-            _number(value),
-            _number(low),
-            _number(high),
-            {other: _number(scores[name][0]) for other, scores in others.items()},
+            finite_or_none(value),
+            finite_or_none(low),
+            finite_or_none(high),
+            {other: finite_or_none(scores[name][0]) for other, scores in others.items()},
             {
-                other: _number(scale * np.std(resampled[name] - scores[name]))
+                other: finite_or_none(scale * np.std(resampled[name] - scores[name]))
                 for other, scores in paired.items()
             },
         )
@@ -216,9 +216,9 @@ def _interval(score: Score) -> str:
     return f"{shown(low)} to {shown(score.high)}"
 
 
-def _number(value: Any) -> float | None:
-    """Return a float, or None for NaN, which JSON does not have."""
-    return None if math.isnan(value) else float(value)
+def finite_or_none(value: Any) -> float | None:
+    """Return a float, or None for NaN and infinity, which JSON does not have."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:

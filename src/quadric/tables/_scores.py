@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from quadric._utils.arrays import Array
-from quadric.tables._evaluation import MODEL, Evaluation, evaluate
+from quadric.tables._evaluation import MODEL, Evaluation, evaluate, finite_or_none
 from quadric.tables._metrics import MOST_CONFUSED
 from quadric.tables._schema import Schema
 
@@ -81,7 +81,8 @@ class Report:
     how : str
         A description of the rows on which the scores are computed.
     scores : dict
-        The score of the model and of each baseline; empty if no row was held out.
+        The score of the model and of each baseline; empty if no row was held out. NaN if the score
+        is not defined, such as R² if all targets are equal.
     trained, held_out : int
         The number of rows that the saved model was trained on, and the number held out.
     spread : dict or None
@@ -105,8 +106,14 @@ class Report:
     evaluation: Evaluation | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values, without the fields that do not apply."""
+        """Return the report as JSON values, without the fields that do not apply.
+
+        Scores that are not defined are None, because JSON does not have NaN.
+        """
         state = asdict(replace(self, evaluation=None))
+        for name in ("scores", "spread"):
+            if state[name] is not None:
+                state[name] = {key: finite_or_none(value) for key, value in state[name].items()}
         state["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()
         return {name: value for name, value in state.items() if value is not None}
 

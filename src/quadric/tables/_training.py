@@ -1,5 +1,6 @@
 """Training on a table in memory: preprocessing, the model, and a held-out split or folds."""
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from quadric._utils.arrays import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.tables._column_profile import profile_batch
+from quadric.tables._evaluation import MODEL
 from quadric.tables._features import labeled_rows
 from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._remarks import (
@@ -269,7 +271,7 @@ def _fit_and_score(
     if cv is None:
         how = f"{len(held)} held-out rows, which the saved model was not trained on"
         report = scores.report(how, len(rows), len(held))
-        if settings.hidden == () and len(held):
+        if settings.hidden == () and len(held) and not math.isnan(report.scores[MODEL]):
             tell("comparing with other shapes")
             other = _fit(X[rows], y[rows], schema, replace(settings, hidden=None, kind=None))
             score = other.score(X[held], y[held])
