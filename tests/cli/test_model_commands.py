@@ -151,6 +151,21 @@ def test_plot_draws_boundaries_and_refuses_wrong_options(place, tmp_path):
     assert command("plot", place / "iris.quadric", "--what", "all", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--image-shape", "2x2", "--what", "spectrum"], "--image-shape cannot be combined"),
+        (["--image-shape", "2x2", "--classes", "setosa,virginica"], "--image-shape cannot be"),
+        (["--what", "dependence", "--inputs", "petal_length,petal_width"], "--inputs needs"),
+        (["--what", "confusion", "--classes", "setosa,virginica"], "--classes needs"),
+    ],
+)
+def test_plot_refuses_options_that_would_be_ignored(options, message, place, tmp_path):
+    result = command("plot", place / "iris.quadric", place / "iris.csv", *options, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["dependence", "calibration", "confusion"])
 def test_plots_are_named_after_the_model(place, tmp_path, what):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quadric._utils.text import first_applying
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
     errors_as_one_line,
@@ -83,8 +84,20 @@ def plot(
     the model; spectrum, similarity and truncation draw the eigenvalues of the classes' matrices Q.
     With --image-shape, plot the eigenvectors of each class's Q as images.
     """
-    if what is not None and what not in WHAT:
-        raise typer.BadParameter(f"--what must be one of {', '.join(WHAT)}. Got {what!r}.")
+    problems = {
+        f"--what must be one of {', '.join(WHAT)}. Got {what!r}.": (
+            what is not None and what not in WHAT
+        ),
+        "--image-shape cannot be combined with --what, --inputs or --classes.": (
+            image_shape and (what or inputs or classes)
+        ),
+        "--inputs needs --what boundaries or surface.": (
+            inputs and what not in (None, "boundaries", "surface")
+        ),
+        "--classes needs --what boundaries.": classes and what not in (None, "boundaries"),
+    }
+    if problem := first_applying(problems):
+        raise typer.BadParameter(problem)
     ending = f"-{what}" if what else ""
     path = Path(f"{model.stem}{ending}.png") if output is None else output
     path = output_path(path, inputs=[model, data])
