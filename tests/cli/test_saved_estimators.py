@@ -99,6 +99,23 @@ def test_text_columns_are_categories(directory, tmp_path):
     np.testing.assert_allclose(pl.read_csv(tmp_path / "out.csv")["price"], expected)
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [[4], slice(4, 5), slice("color", "color"), np.arange(5) == 4, ["color"]],
+    ids=["index", "slice", "slice of names", "mask", "name"],
+)
+def test_text_columns_may_be_given_in_every_way(columns, directory, tmp_path):
+    data = pd.read_csv(directory / "mixed.csv")
+    X, y = data.drop(columns="price"), data["price"] > data["price"].median()
+    encode = make_column_transformer((OneHotEncoder(), columns), remainder=StandardScaler())
+    model = make_pipeline(encode, QuadraticLogisticRegression()).fit(X, y)
+    quadric.save(model, tmp_path / "m.quadric", extra={"target": "expensive"})
+    out = tmp_path / "out.csv"
+    result = command("predict", tmp_path / "m.quadric", directory / "mixed.csv", "-o", out)
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_array_equal(pl.read_csv(out)["expensive"], model.predict(X).astype(int))
+
+
 def test_a_model_of_an_array_has_no_column_names(directory):
     result = command("predict", directory / "array.quadric", directory / "iris.csv")
     assert_error(result, "it was fitted to an array. Fit it to a pandas or Polars DataFrame")

@@ -62,3 +62,17 @@ def test_an_older_output_survives_a_failure(iris, tmp_path, name):
         predict(trained.model, trained.schema, open_table(tmp_path / "new.csv"), tmp_path / name)
     assert (tmp_path / name).read_text() == "precious"
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_fraction_is_not_scored_as_an_integer_class(tmp_path):
+    rows = "".join(f"{x},{int(x > 0)}\n" for x in np.linspace(-1, 1, 40))
+    table = open_table(write(tmp_path / "train.csv", f"x,y\n{rows}"))
+    trained = train(table, ColumnOptions("y"), Settings(hidden=()))
+    new = open_table(write(tmp_path / "new.csv", "x,y\n0.9,1\n0.9,1.5\n"))
+    done = predict(trained.model, trained.schema, new, tmp_path / "out.csv")
+    assert pl.read_csv(tmp_path / "out.csv")["y"].to_list() == [1, 1]
+    assert done.scores.to_dict() == {}
+    assert done.scores.notes() == [
+        "The predictions are not scored: column 'y' must contain integers, like the model's "
+        "classes, but row 2 contains 1.5."
+    ]

@@ -49,12 +49,12 @@ class OpenedModel:
 
     def inputs_and_labels(self) -> tuple[Any, Any]:
         """Return the inputs and targets of the rows without missing values; None if unknown."""
-        from quadric.tables._features import complete_rows, features, labels, unused_columns
+        from quadric.tables._features import check_inputs, complete_rows, features, labels
 
         schema, source, y = self.schema, self.source, None
         if schema is None or source is None:
             return None, None
-        unused_columns(schema, source.columns)
+        check_inputs(schema, source.columns)
         frame = source.read()
         X = features(schema, frame)
         kept = complete_rows(X)

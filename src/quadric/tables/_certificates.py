@@ -12,7 +12,7 @@ from quadric._utils.arrays import Array
 from quadric._utils.text import counted
 from quadric.certify import Radii, radius
 from quadric.errors import TableError
-from quadric.tables._features import complete_rows, empty_rows, features, labels, unused_columns
+from quadric.tables._features import check_inputs, complete_rows, empty_rows, features, labels
 from quadric.tables._schema import Schema
 from quadric.tables._source import Source
 from quadric.tables._table_network import TableNetwork
@@ -51,7 +51,7 @@ class CertifiedTable:
         known = np.array([value is not None for value in self.truth])
         parts = ("distance", "radius", "nearest", "predicted", "becomes")
         some = replace(self.radii, **{name: getattr(self.radii, name)[known] for name in parts})
-        return some, self.truth[known].astype(self.radii.predicted.dtype)
+        return some, np.array(self.truth[known].tolist())
 
     def accuracy(self, at: Array) -> Array:
         """Return the certified accuracy at each radius, or the certified share without labels."""
@@ -121,7 +121,7 @@ def certify_table(
     """
     if schema.task != "classification":
         raise TableError("certificates need a classifier, but this model predicts numbers.")
-    unused_columns(schema, source.columns)
+    check_inputs(schema, source.columns)
     frame = source.read()
     X = features(schema, frame)
     kept = complete_rows(X) if isinstance(model, TableNetwork) else ~empty_rows(X)

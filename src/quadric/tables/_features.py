@@ -69,16 +69,14 @@ def check_size(name: str, values: Array, start: int) -> None:
         )
 
 
-def unused_columns(schema: Schema, columns: Sequence[str]) -> list[str]:
-    """Return the columns not used by the model; raise TableError if one it needs is missing."""
+def check_inputs(schema: Schema, columns: Sequence[str]) -> None:
+    """Raise TableError if a column that the model needs is missing."""
     missing = [name for name in schema.names if name not in columns]
     if missing:
         word = "column" if len(missing) == 1 else "columns"
         raise TableError(
             f"the table lacks the {word} {listed(map(repr, missing), 10)}, which the model needs."
         )
-    used = set(schema.names)
-    return [name for name in columns if name not in used]
 
 
 def features(schema: Schema, frame: pl.DataFrame, start: int = 0) -> pl.DataFrame:
@@ -95,11 +93,14 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
     """Return the targets and a mask of the rows that have one."""
     cleaned = clean(frame.select(schema.target))
     if schema.classes and isinstance(schema.classes[0], str):
-        found, dtype = to_text(cleaned[schema.target]), "U"
+        values, dtype = to_text(cleaned[schema.target]), "U"
     else:
-        found, dtype = _to_numbers(cleaned, start)[schema.target], "i8" if schema.classes else "f8"
-    present = found.is_not_null()
-    return found.filter(present).to_numpy().astype(dtype), present.to_numpy()
+        values, dtype = _to_numbers(cleaned, start)[schema.target], "f8"
+        if schema.classes:
+            _check_integers(values, start)
+            dtype = "i8"
+    present = values.is_not_null()
+    return values.filter(present).to_numpy().astype(dtype), present.to_numpy()
 
 
 def labeled_rows(
@@ -120,6 +121,17 @@ def complete_rows(X: pl.DataFrame) -> Array:
 def empty_rows(X: pl.DataFrame) -> Array:
     """Return a mask of the rows in which all values are missing."""
     return X.select(pl.all_horizontal(pl.all().is_null()))[:, 0].to_numpy()
+
+
+def _check_integers(values: pl.Series, start: int) -> None:
+    """Raise TableError for the first fraction in a target whose classes are integers."""
+    fractions = values != values.floor()
+    if fractions.any():
+        row = int(fractions.arg_max() or 0)
+        raise TableError(
+            f"column {values.name!r} must contain integers, like the model's classes, but row "
+            f"{start + row + 1} contains {values[row]:g}."
+        )
 
 
 def _to_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:

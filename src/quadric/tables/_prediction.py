@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from quadric._utils.table_names import check_columns
 from quadric._utils.text import counted, listed
 from quadric.errors import TableError
-from quadric.tables._features import complete_rows, empty_rows, features, unused_columns
+from quadric.tables._features import check_inputs, complete_rows, empty_rows, features
 from quadric.tables._schema import Schema
 from quadric.tables._source import Source
 from quadric.tables._table_network import TableNetwork
@@ -138,8 +138,9 @@ def predict(
     if proba and schema.task == "regression":
         raise TableError("--proba needs a classifier, but this model predicts numbers.")
     check_columns(keep, source.columns)
-    known = {schema.target, *keep}
-    unused = [name for name in unused_columns(schema, source.columns) if name not in known]
+    check_inputs(schema, source.columns)
+    used = {*schema.names, schema.target, *keep}
+    unused = [name for name in source.columns if name not in used]
     done = Predicted(unused=unused, imputes=not isinstance(model, TableNetwork))
     scored = labeled and schema.target in source.columns
     last = model[-1] if isinstance(model, Pipeline) else model

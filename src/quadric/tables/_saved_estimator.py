@@ -1,13 +1,14 @@
 """The columns of an estimator or pipeline that was fitted to a DataFrame in Python and saved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from quadric._utils.text import listed
 from quadric.errors import TableError
-from quadric.tables._features import features, unused_columns
+from quadric.pipelines._composed_steps import column_indices
+from quadric.tables._features import check_inputs, features
 from quadric.tables._schema import Column, Schema
 from quadric.tables._source import Source
 
@@ -74,7 +75,7 @@ def read_inputs(model: Any, source: Source) -> pl.DataFrame:
         If the table lacks a column, or contains text where the model expects a number.
     """
     schema, _ = schema_of_estimator(model, {}, source)
-    unused_columns(schema, source.columns)
+    check_inputs(schema, source.columns)
     return features(schema, source.read())
 
 
@@ -88,7 +89,7 @@ def _classes(model: Any) -> tuple[Any, ...]:
     return tuple(label if isinstance(label, str) else int(label) for label in labels)
 
 
-def _text_columns(step: Any, names: Sequence[str]) -> dict[str, list[str]]:
+def _text_columns(step: Any, names: list[str]) -> dict[str, list[str]]:
     """Return the categories of the text columns that a fitted step encodes."""
     if hasattr(step, "steps"):  # a Pipeline: imputers, which may come first, keep the columns
         inner = [(one, names) for _, one in step.steps]
@@ -109,7 +110,9 @@ def _text_columns(step: Any, names: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _chosen(columns: Any, names: Sequence[str]) -> list[str]:
-    """Return the names of a ColumnTransformer's columns, which may be given as indices."""
-    chosen = [columns] if isinstance(columns, (str, int)) else list(columns)
-    return [str(one) if isinstance(one, str) else names[int(one)] for one in chosen]
+def _chosen(columns: Any, names: list[str]) -> list[str]:
+    """Return the names of a ColumnTransformer's columns; empty if an earlier step renames them."""
+    try:
+        return [names[i] for i in column_indices(columns, names)]
+    except (IndexError, ValueError):
+        return []

@@ -11,6 +11,7 @@ from quadric._utils.text import counted, listed
 from quadric.errors import TableError
 from quadric.tables._evaluation import Evaluation, evaluate
 from quadric.tables._features import (
+    check_inputs,
     clean,
     complete_rows,
     empty_rows,
@@ -18,7 +19,6 @@ from quadric.tables._features import (
     labels,
     to_numbers,
     to_text,
-    unused_columns,
 )
 from quadric.tables._linear_baseline import LinearBaseline
 from quadric.tables._schema import Schema
@@ -136,7 +136,7 @@ def evaluate_table(
 
 def check_target(schema: Schema, source: Source) -> None:
     """Raise TableError if the table lacks the target or an input."""
-    unused_columns(schema, source.columns)
+    check_inputs(schema, source.columns)
     if schema.target not in source.columns:
         raise TableError(
             f"{source.path} lacks the target {schema.target!r}, so there is nothing to compare the "
