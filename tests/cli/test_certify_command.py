@@ -8,7 +8,7 @@ import pytest
 
 import quadric
 from quadric.certify import radius
-from tests.support.commands import assert_error, command
+from tests.support.commands import NAMES, assert_error, command, strict_json
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,42 @@ def test_a_row_with_a_missing_value_is_imputed_and_an_empty_row_has_no_radius(pl
     assert written["radius"].is_null().to_list() == [False, True, False]
 
 
+def test_an_unknown_label_that_begins_with_the_predicted_class_is_not_counted_as_correct(place):
+    table = pl.read_csv(place / "iris.csv").filter(pl.col("species") == "versicolor")
+    table.with_columns(species=pl.lit("versicolored")).write_csv(place / "unknown.csv")
+    result = command("certify", "iris.quadric", "unknown.csv", "--json", cwd=place)
+    found = json.loads(result.stdout)
+    assert found["certified_accuracy"][0] == {"radius": 0, "share": 0}
+    assert found["accuracy_of_answered"] == 0
+
+
+def test_rows_whose_class_cannot_change_have_no_finite_radius(place):
+    fixed = ["certify", "iris.quadric", "iris.csv", "--fixed", ",".join(NAMES)]
+    found = strict_json(command(*fixed, "--json", cwd=place).stdout)
+    assert found["median_radius"] is None
+    assert found["fragile"] == []
+    (only,) = found["certified_accuracy"]
+    assert only["radius"] == 0
+    assert only["share"] > 0.9
+    result = command(*fixed, cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert "nan" not in result.stdout
+    assert "Most fragile rows" not in result.stdout
+
+
+def test_a_row_with_only_categories_is_explained(place):
+    letters = pl.DataFrame({"a": ["u", "v"] * 40, "b": ["x", "y", "z", "z"] * 20})
+    table = letters.with_columns(good=pl.col("a") == "u")
+    table.write_csv(place / "letters.csv")
+    options = ["-t", "good", "--hidden", "none", "-o", "letters.quadric"]
+    assert command("train", "letters.csv", *options, cwd=place).returncode == 0
+    explain = ["explain", "letters.quadric", "letters.csv", "--row", "1"]
+    result = command(*explain, cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert "No change of the numeric inputs changes the class." in result.stdout
+    assert strict_json(command(*explain, "--json", cwd=place).stdout)["radius"] is None
+
+
 def test_wrong_names_and_files_are_one_line_errors(place):
     for arguments, message in [
         (["iris.quadric", "iris.csv", "--fixed", "age"], "fixed must name inputs: sepal_length"),
@@ -132,6 +168,21 @@ def test_a_row_is_explained_in_words_with_integers_and_fixed_categories(place, l
     row = pl.DataFrame([changed]).select(pl.col("income", "years").cast(pl.Float64), pl.col("city"))
     assert model.predict(row)[0] == "approved"
     assert one["lower_bound"] <= one["distance"]
+
+
+def test_the_nearest_of_many_classes_is_shown(place):
+    rng = np.random.default_rng(0)
+    x, noise = np.repeat(np.arange(13.0), 10), rng.normal(size=130) / 20
+    table = pl.DataFrame({"x": x + noise, "k": [f"k{int(value):02}" for value in x]})
+    table.write_csv(place / "many.csv")
+    options = ["-t", "k", "--hidden", "none", "--alpha", "0.001", "-o", "many.quadric"]
+    assert command("train", "many.csv", *options, cwd=place).returncode == 0
+    arguments = ["explain", "many.quadric", "many.csv", "--row", "130", "--json"]
+    result = command(*arguments, cwd=place)
+    assert "Only 10 of the 12 other classes are shown." in result.stderr
+    found = json.loads(result.stdout)
+    assert found["predicted"] == "k12"
+    assert found["counterfactuals"][0]["to"] == "k11"
 
 
 def test_wrong_rows_are_one_line_errors(place):

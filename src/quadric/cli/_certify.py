@@ -58,8 +58,8 @@ def certify(
     units: Annotated[
         str,
         typer.Option(
-            help="Measure lengths in the units of the 'inputs', or 'scaled' by their standard "
-            "deviations in training."
+            help="Units of the radii: 'inputs', those of the columns, or 'scaled', the columns' "
+            "standard deviations in training."
         ),
     ] = "inputs",
     fixed: Annotated[
@@ -132,31 +132,37 @@ def certify(
         print_json(summary | {"output": None if path is None else str(path), "notes": notes})
         return
     print_notes(notes)
-    _print(found, summary, units)
+    _print(summary, units)
     for name, file in {"Radii": path, "Curve": picture}.items():
         if file is not None:
             print_line(f"{name}: {file}")
 
 
 def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any]:
-    """Return the certified accuracy, the rows with at least this radius, and the most fragile."""
+    """Return the certified accuracy, the rows with at least this radius, and the most fragile.
+
+    The radius of a row is infinite if its class cannot change; such rows are not fragile.
+    """
     import numpy as np
 
+    from quadric.tables._evaluation import finite_or_none
+
     radii = found.radii
-    at = np.unique([float(f"{one:.3g}") for one in np.quantile(radii.radius, SHARES)])
-    at = np.unique(np.concatenate([[0.0], at]))
+    finite = np.isfinite(radii.radius)
+    quantiles = np.quantile(radii.radius[finite], SHARES) if finite.any() else []
+    at = np.unique([0.0, *(float(f"{quantile:.3g}") for quantile in quantiles)])
     sure = radii.radius >= least
     known, y = found.labeled
     right = None if y is None else known.predicted == y
     confident = known.radius >= least
-    order = np.argsort(radii.radius, kind="stable")[:fragile]
+    order = [i for i in np.argsort(radii.radius, kind="stable")[:fragile] if finite[i]]
     return {
         "rows": len(radii.radius),
         "exact": radii.exact,
-        "median_radius": float(np.median(radii.radius)),
+        "median_radius": finite_or_none(np.median(radii.radius)),
         "certified_accuracy" if y is not None else "certified_share": [
-            {"radius": float(one), "share": float(share)}
-            for one, share in zip(at, found.accuracy(at), strict=True)
+            {"radius": float(radius), "share": float(share)}
+            for radius, share in zip(at, found.accuracy(at), strict=True)
         ],
         "min_radius": least,
         "answered": int(sure.sum()),
@@ -175,13 +181,13 @@ def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any
     }
 
 
-def _print(found: CertifiedTable, summary: dict[str, Any], units: str) -> None:
+def _print(summary: dict[str, Any], units: str) -> None:
     unit = "standard deviations" if units == "scaled" else "the units of the inputs"
     print_line(f"{counted(summary['rows'], 'row')}; radii in {unit}.")
     name = "certified accuracy" if "certified_accuracy" in summary else "certified share"
     curve = summary[name.replace(" ", "_")]
     table = Table(Column("radius", justify="right"), Column(name, justify="right"), box=None)
-    print_table(table, [(rounded(c["radius"]), f"{100 * c['share']:.1f} %") for c in curve])
+    print_table(table, [(rounded(at["radius"]), f"{100 * at['share']:.1f} %") for at in curve])
     if summary["min_radius"] > 0:
         rest = summary["rows"] - summary["answered"]
         share = summary["accuracy_of_answered"]
@@ -190,10 +196,10 @@ def _print(found: CertifiedTable, summary: dict[str, Any], units: str) -> None:
         print_line(f"Abstained for {counted(rest, 'row')} with a radius below {least}{accuracy}.")
     if summary["fragile"]:
         print_line("Most fragile rows (quadric explain MODEL DATA --row N explains one):")
-    for one in summary["fragile"]:
-        change = "" if one["becomes"] is None else f", becomes {one['becomes']}"
+    for row in summary["fragile"]:
+        change = "" if row["becomes"] is None else f", becomes {row['becomes']}"
         print_line(
-            f"  row {one['row']}: {one['predicted']}, radius {rounded(one['radius'])}{change}"
+            f"  row {row['row']}: {row['predicted']}, radius {rounded(row['radius'])}{change}"
         )
 
 
