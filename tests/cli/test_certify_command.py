@@ -144,9 +144,25 @@ def test_wrong_names_and_files_are_one_line_errors(place):
         (["iris.quadric", "iris.csv", "--keep", "age"], "age"),
     ]:
         assert_error(command("certify", *arguments, "-o", "x.csv", cwd=place), message)
-    result = command("certify", "iris.quadric", "iris.csv", "--units", "meters", cwd=place)
-    assert result.returncode == 2
-    assert "--units must be" in result.stderr
+    for options, message in [
+        (["--units", "meters"], "--units must be"),
+        (["--keep", "petal_width"], "--keep and --raw-csv need"),
+        (["--raw-csv"], "--keep and --raw-csv need"),
+    ]:
+        result = command("certify", "iris.quadric", "iris.csv", *options, cwd=place)
+        assert result.returncode == 2
+        assert message in result.stderr
+
+
+def test_a_target_with_the_name_of_a_column_of_results_is_not_overwritten(place):
+    table = pl.read_csv(place / "iris.csv").rename({"species": "radius"})
+    table.write_csv(place / "named.csv")
+    options = ["-t", "radius", "--hidden", "none", "-o", "named.quadric"]
+    assert command("train", "named.csv", *options, cwd=place).returncode == 0
+    result = command("certify", "named.quadric", "named.csv", "-o", "out.csv", cwd=place)
+    assert_error(result, "the target 'radius' has the same name as a column of results")
+    assert not (place / "out.csv").exists()
+    assert command("certify", "named.quadric", "named.csv", cwd=place).returncode == 0
 
 
 def test_a_row_is_explained_in_words_with_integers_and_fixed_categories(place, loans):

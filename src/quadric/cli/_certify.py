@@ -22,10 +22,12 @@ from quadric.cli._console import (
 )
 from quadric.cli._model_loading import open_model
 from quadric.cli._table_options import (
-    TABLE_HELP,
     DecimalOption,
     EncodingOption,
+    KeepOption,
     ModelArgument,
+    RawCsvOption,
+    TableArgument,
     ThousandsOption,
     check_exists,
     check_written,
@@ -41,10 +43,7 @@ SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the sum
 
 def certify(
     model: ModelArgument,
-    data: Annotated[
-        Path,
-        typer.Argument(readable=False, help=f"A table with the model's columns: {TABLE_HELP}."),
-    ],
+    data: TableArgument,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write predictions and radii: .csv, .tsv or .parquet."),
@@ -69,18 +68,12 @@ def certify(
     fragile: Annotated[
         int, typer.Option(min=0, help="Number of rows with the smallest radii to print.")
     ] = 5,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns of the table to copy to the output; may be repeated."),
-    ] = None,
+    keep: KeepOption = None,
     picture: Annotated[
         Path | None,
         typer.Option("--plot", help="Draw the certified accuracy: .png, .svg or .pdf."),
     ] = None,
-    raw_csv: Annotated[
-        bool,
-        typer.Option("--raw-csv", help="Write text that looks like a formula unchanged."),
-    ] = False,
+    raw_csv: RawCsvOption = False,
     encoding: EncodingOption = None,
     decimal: DecimalOption = ".",
     thousands: ThousandsOption = "",
@@ -94,6 +87,8 @@ def certify(
     """
     if units not in ("inputs", "scaled"):
         raise typer.BadParameter(f"--units must be 'inputs' or 'scaled'. Got {units!r}.")
+    if output is None and (keep or raw_csv):
+        raise typer.BadParameter("--keep and --raw-csv need a file for the radii: -o radii.csv.")
     path = None if output is None else output_path(output, inputs=[model, data])
     if path is not None:
         check_written(path)

@@ -1,5 +1,6 @@
 """Printing, progress bars, error reports and output paths, shared by all commands."""
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -88,7 +89,7 @@ def writable_directory(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK):
-            raise PermissionError(13, "Permission denied", str(path))
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         fail(f"cannot write to {path}: {error.strerror}. Choose another directory with --out.")
     return path

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from quadric._utils.text import visible
+from quadric._utils.text import counted, visible
 from quadric.cli._console import (
     errors_as_one_line,
     make_console,
     print_json,
+    print_line,
     print_notes,
     print_table,
 )
@@ -53,7 +54,7 @@ def evaluate(
 
     Every score is printed with its 95% bootstrap interval and next to the scores of two baselines:
     the most frequent class or the mean of the target, and logistic or linear regression. The
-    second one needs a model that was trained with `quadric train`.
+    second baseline needs a model that was trained with `quadric train`.
     """
     check_exists(model, data)
     with errors_as_one_line():
@@ -73,7 +74,7 @@ def evaluate(
         print_json({**about, "notes": notes, "remarks": remarks, **found.evaluation.to_dict()})
         return
     print_notes(notes)
-    make_console().print(f"{visible(schema.target)}, {found.evaluation.rows:,} rows:")
+    print_line(f"{schema.target}, {counted(found.evaluation.rows, 'row')}:")
     print_evaluation(found.evaluation)
     print_remarks(remarks)
 

@@ -14,7 +14,7 @@ from quadric.cli._console import errors_as_one_line, fail, print_line
 def playground(
     port: Annotated[
         int,
-        typer.Option(min=0, max=65535, help="The port to listen on [default: a free one]."),
+        typer.Option(min=0, max=65535, show_default="a free one", help="The port to listen on."),
     ] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
     copy_to: Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from quadric._utils.text import counted
 from quadric.cli._console import (
     errors_as_one_line,
     output_path,
@@ -14,9 +15,12 @@ from quadric.cli._console import (
 )
 from quadric.cli._model_loading import open_model
 from quadric.cli._table_options import (
-    TABLE_HELP,
     DecimalOption,
     EncodingOption,
+    KeepOption,
+    ModelArgument,
+    RawCsvOption,
+    TableArgument,
     ThousandsOption,
     check_exists,
     check_written,
@@ -26,16 +30,8 @@ from quadric.cli._table_options import (
 
 
 def predict(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            readable=False, help="A model file from `quadric train`, or a saved Network."
-        ),
-    ],
-    data: Annotated[
-        Path,
-        typer.Argument(readable=False, help=f"A table with the model's columns: {TABLE_HELP}."),
-    ],
+    model: ModelArgument,
+    data: TableArgument,
     output: Annotated[
         Path,
         typer.Option(
@@ -47,17 +43,8 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns of the table to copy to the output; may be repeated."),
-    ] = None,
-    raw_csv: Annotated[
-        bool,
-        typer.Option(
-            "--raw-csv",
-            help="Do not add an apostrophe in front of text that looks like a spreadsheet formula.",
-        ),
-    ] = False,
+    keep: KeepOption = None,
+    raw_csv: RawCsvOption = False,
     encoding: EncodingOption = None,
     decimal: DecimalOption = ".",
     thousands: ThousandsOption = "",
@@ -114,4 +101,4 @@ def predict(
         return
     print_notes(notes)
     if path is not None:
-        print_line(f"Predictions: {path} ({done.rows} rows)")
+        print_line(f"Predictions: {path} ({counted(done.rows, 'row')})")

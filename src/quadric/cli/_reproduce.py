@@ -1,4 +1,4 @@
-"""`quadric reproduce`: compare the paper's results with ours in a table, JSON and a report."""
+"""`quadric reproduce`: repeat the paper's experiments and compare the results with the paper's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from quadric._utils.text import visible
+from quadric._utils.text import counted, visible
 from quadric.cli._console import (
     fail,
     make_console,
@@ -82,7 +82,7 @@ def reproduce(
         ),
     ] = None,
     first_seed: Annotated[
-        int, typer.Option(min=0, max=2**62, help="First seed for mnist, the studies, bilinear.")
+        int, typer.Option(min=0, max=2**62, help="First seed for mnist, studies and bilinear.")
     ] = 0,
     data_dir: Annotated[
         Path | None, typer.Option(help="Directory with MNIST's four idx files (or QUADRIC_DATA).")
@@ -97,7 +97,7 @@ def reproduce(
     ] = None,
     dask: Annotated[
         str | None,
-        typer.Option(help="Address of a Dask scheduler for mnist, the studies, bilinear."),
+        typer.Option(help="Address of a Dask scheduler for mnist, studies and bilinear."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     recipe: Annotated[
@@ -125,7 +125,7 @@ def reproduce(
     ] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
 ) -> None:
-    """Reproduce the paper's results, compare them with ours, and write a report.
+    """Repeat the paper's experiments, compare the results with the paper's, and write a report.
 
     Finished runs of the MNIST table, of the studies and of bilinear are kept: after Ctrl-C or a
     crash, the same command resumes. bilinear reproduces the results of another publication on MNIST
@@ -142,7 +142,7 @@ def reproduce(
     from quadric.paper.studies import STUDIES
 
     if studies and experiment is not ExperimentName.all:
-        fail(f"--studies runs all studies: leave it out, or leave out {str(experiment)!r}.")
+        fail(f"--studies runs all studies. Omit it, or omit {str(experiment)!r}.")
     if init_scale is None and init not in (None, "normal"):
         init_scale = 1.0
     changes = {
@@ -229,7 +229,8 @@ def _run(
     seconds = sum(experiment.estimate(context) for experiment in chosen.values())
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
-        stderr.print(f"About {text} with {context.jobs} threads, less if runs are already stored.")
+        threads = counted(context.jobs, "thread")
+        stderr.print(f"About {text} with {threads}, less if runs are already stored.")
     with contextlib.ExitStack() as stack:
         if any(experiment.needs_store for experiment in chosen.values()):
             # opened first, so that an unusable store is reported immediately

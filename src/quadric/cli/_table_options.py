@@ -1,4 +1,4 @@
-"""Options for commands that read tables: text encoding, number format and column names."""
+"""Arguments and options of commands that read tables, and checks of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 TABLE_HELP = "a CSV or Parquet file, a directory of Parquet files, a pattern, or - for stdin"
 
-ModelArgument = Annotated[Path, typer.Argument(readable=False, help="A model file.")]
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, help="A model file from `quadric train` or, in Python, `quadric.save`."
+    ),
+]
+TableArgument = Annotated[
+    Path,
+    typer.Argument(readable=False, help=f"A table with the model's columns: {TABLE_HELP}."),
+]
 LabeledTableArgument = Annotated[
     Path,
     typer.Argument(
@@ -53,6 +62,17 @@ ThousandsOption = Annotated[
     typer.Option(
         "--thousands",
         help="Thousands separator in the table: a comma, a point, a space, ' or _.",
+    ),
+]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option("--keep", help="Columns of the table to copy to the output; may be repeated."),
+]
+RawCsvOption = Annotated[
+    bool,
+    typer.Option(
+        "--raw-csv",
+        help="Do not add an apostrophe in front of text that looks like a spreadsheet formula.",
     ),
 ]
 
@@ -104,7 +124,7 @@ def check_written(path: Path) -> None:
     """Raise BadParameter unless a table can be written in the format of this file name."""
     if path.suffix.lower() not in WRITTEN:
         raise typer.BadParameter(
-            f"predictions are written as .csv, .tsv or .parquet files. Got {path.name!r}."
+            f"tables are written as .csv, .tsv or .parquet files. Got {path.name!r}."
         )
 
 

@@ -94,14 +94,14 @@ def usage(path: Path, model: Any, schema: Schema, source: Source) -> dict[str, s
         python = f"import quadric\n\nnetwork = quadric.load({path.name!r})\n"
         python += f"network.forward(X)  # the columns {listed(map(repr, schema.names))}"
     else:
+        names = "TableFormat, open_table, read_inputs" if given else "open_table, read_inputs"
+        opened = f"open_table({table!r}, {written})" if given else f"open_table({table!r})"
         python = (
-            "import quadric\nfrom quadric.tables import TableFormat, open_table, read_inputs\n\n"
+            f"import quadric\nfrom quadric.tables import {names}\n\n"
             f"model = quadric.load({path.name!r})\n"
-            f"table = open_table({table!r}, {written})\n"
+            f"table = {opened}\n"
             "model.predict(read_inputs(model, table))"
         )
-        if not given:
-            python = python.replace("TableFormat, ", "").replace(f", {written}", "")
     return {
         "Shell": f"quadric predict {arguments} -o predictions.csv\n"
         f"quadric evaluate {arguments}\nquadric explain {arguments}",

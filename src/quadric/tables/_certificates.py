@@ -18,6 +18,8 @@ from quadric.tables._source import Source
 from quadric.tables._table_network import TableNetwork
 from quadric.tables._writing import write_batches
 
+RESULTS = ("radius", "distance", "becomes")  # columns that are written after the predictions
+
 
 @dataclass(frozen=True)
 class CertifiedTable:
@@ -55,34 +57,41 @@ class CertifiedTable:
 
     def accuracy(self, at: Array) -> Array:
         """Return the certified accuracy at each radius, or the certified share without labels."""
-        found, y = self.labeled
-        return found.certified_accuracy(y, at)
+        radii, y = self.labeled
+        return radii.certified_accuracy(y, at)
 
     def write(self, path: Path | None, kept: pl.DataFrame, least: float, *, raw_csv: bool) -> None:
-        """Write predictions and radii; a prediction with a smaller radius than `least` is empty."""
-        found, columns = self.radii, {}
-        predicted = zip(found.predicted.tolist(), found.radius >= least, strict=True)
-        values = {
-            self.target: [label if is_sure else None for label, is_sure in predicted],
-            "radius": found.radius.tolist(),
-            "distance": [None if np.isnan(d) else d for d in found.distance.tolist()],
-            "becomes": found.becomes.tolist(),
-        }
-        for name, given in values.items():
-            column: list[Any] = [None] * self.count
-            for number, value in zip(self.numbers.tolist(), given, strict=True):
-                column[number - 1] = value
-            columns[name] = column
-        if clash := [name for name in kept.columns if name in columns]:
+        """Write predictions and radii; a prediction with a smaller radius than `least` is empty.
+
+        The `kept` columns, with one entry for each row of the table, come first.
+        """
+        if self.target in RESULTS:
+            raise TableError(
+                f"the target {self.target!r} has the same name as a column of results. Certify "
+                "without -o."
+            )
+        if clash := [name for name in kept.columns if name in (self.target, *RESULTS)]:
             raise TableError(
                 f"--keep {clash[0]!r} has the same name as a column of results. Rename it in the "
                 "table."
             )
-        write_batches(
-            path,
-            [pl.concat([kept, pl.DataFrame(columns)], how="horizontal")],
-            raw_csv=raw_csv,
-        )
+        radii = self.radii
+        predicted = zip(radii.predicted.tolist(), radii.radius >= least, strict=True)
+        results = {
+            self.target: [label if is_sure else None for label, is_sure in predicted],
+            "radius": radii.radius.tolist(),
+            "distance": [None if np.isnan(d) else d for d in radii.distance.tolist()],
+            "becomes": radii.becomes.tolist(),
+        }
+        frame = pl.DataFrame({name: self._column(values) for name, values in results.items()})
+        write_batches(path, [pl.concat([kept, frame], how="horizontal")], raw_csv=raw_csv)
+
+    def _column(self, values: list[Any]) -> list[Any]:
+        """Return one value for each row of the table; None for rows without a prediction."""
+        column: list[Any] = [None] * self.count
+        for number, value in zip(self.numbers.tolist(), values, strict=True):
+            column[number - 1] = value
+        return column
 
 
 def certify_table(
@@ -134,11 +143,11 @@ def certify_table(
         truth[present] = y.tolist()
         truth = truth[kept] if present[kept].any() else None
     try:
-        found = radius(model, X.filter(kept), units=units, fixed=fixed, progress=progress)
+        radii = radius(model, X.filter(kept), units=units, fixed=fixed, progress=progress)
     except (ValueError, TypeError) as error:
         raise TableError(" ".join(str(error).split())) from None
     numbers = 1 + np.flatnonzero(kept)
-    return CertifiedTable(found, numbers, len(frame), truth, schema.target)
+    return CertifiedTable(radii, numbers, len(frame), truth, schema.target)
 
 
 def notes_of(found: CertifiedTable) -> list[str]:

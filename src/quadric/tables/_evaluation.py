@@ -168,9 +168,10 @@ def _scores(model: Metrics, baselines: Mapping[str, Metrics], seed: int) -> dict
     With more than MOST_RESAMPLED rows, a random subset of this size is resampled, and the distances
     from the score are scaled by the square root of the ratio of the numbers of rows.
     """
-    n, one = len(model), np.ones((1, len(model)))
-    values = model.scores(one)
-    others = {name: metrics.scores(one) for name, metrics in baselines.items()}
+    n = len(model)
+    once = np.ones((1, n))  # every row counts once
+    values = model.scores(once)
+    others = {name: metrics.scores(once) for name, metrics in baselines.items()}
     rng = np.random.default_rng(seed)
     m = min(n, MOST_RESAMPLED)
     rows = np.arange(n) if m == n else np.sort(rng.choice(n, m, replace=False))

@@ -37,18 +37,21 @@ def find(
     target : ColumnProfile or None
         The target, if its values suggest a regression and the user did not choose the task.
     """
-    texts = {name: one for name, one in inputs.items() if kinds.get(name) in (None, "category")}
-    decimal = [name for name, one in texts.items() if _mark(one) == "--decimal"]
-    thousands = [name for name, one in texts.items() if _mark(one) == "--thousands"]
+    texts = {
+        name: profile for name, profile in inputs.items() if kinds.get(name) in (None, "category")
+    }
+    decimal = [name for name, profile in texts.items() if _mark(profile) == "--decimal"]
+    thousands = [name for name, profile in texts.items() if _mark(profile) == "--thousands"]
     if decimal:
-        yield Finding("decimal comma", tuple(decimal), _commas(texts, decimal, "decimal commas"))
+        sentence = _commas(texts, decimal, "decimal commas")
+        yield Finding("decimal comma", tuple(decimal), sentence)
     if thousands:
-        what = "commas between thousands"
-        yield Finding("thousands", tuple(thousands), _commas(texts, thousands, what))
+        sentence = _commas(texts, thousands, "commas between thousands")
+        yield Finding("thousands", tuple(thousands), sentence)
     mixed = [
         name
-        for name, one in texts.items()
-        if kinds.get(name) == "category" and _is_mixed(one) and not _mark(one)
+        for name, profile in texts.items()
+        if kinds.get(name) == "category" and _is_mixed(profile) and not _mark(profile)
     ]
     if mixed:
         examples = [f"{name!r} ({_exceptions(texts[name])})" for name in mixed]
@@ -60,7 +63,9 @@ def find(
             "the column is numeric.",
         )
     identifiers = [
-        name for name, one in inputs.items() if kinds.get(name) == "number" and _is_identifier(one)
+        name
+        for name, profile in inputs.items()
+        if kinds.get(name) == "number" and _is_identifier(profile)
     ]
     if identifiers:
         drop = " ".join(f"--drop {shlex.quote(name)}" for name in identifiers[:MOST_NAMED])
@@ -95,10 +100,10 @@ def _mark(profile: ColumnProfile) -> str:
     return "--decimal" if profile.commas > profile.grouped else "--thousands"
 
 
-def _commas(profiles: Mapping[str, ColumnProfile], names: list[str], what: str) -> str:
+def _commas(profiles: Mapping[str, ColumnProfile], names: list[str], marks: str) -> str:
     examples = [f"{name!r} (such as {_first_odd(profiles[name])})" for name in names]
     return (
-        f"Numbers with {what} are read as text: {listed(examples, MOST_NAMED)}. "
+        f"Numbers with {marks} are read as text: {listed(examples, MOST_NAMED)}. "
         f"{how_to_read(profiles[names[0]])}"
     )
 

@@ -59,25 +59,25 @@ def _open_files(
     files: Sequence[Path], names: Sequence[Path], table_format: TableFormat
 ) -> list[Source]:
     """Open files; `names` are their names in messages."""
-    starts, versions = [], []
+    versions: dict[Path, dict[str, int]] = {}
+    parquet_files: dict[Path, Path] = {}  # with their names
     for file, name in zip(files, names, strict=True):
         try:
             # by name, as in later checks: Windows may report another time for an open file
-            versions.append({file: file_version(os.stat(file))})
+            versions[file] = file_version(os.stat(file))
             with open_regular(file) as stream:
-                starts.append(stream.read(4))
+                if stream.read(4) == b"PAR1":
+                    parquet_files[file] = name
         except OSError as error:
             raise cannot_read(name, error) from None
-    are_parquet = [start == b"PAR1" for start in starts]
-    if any(are_parquet) and table_format.encoding is not None:
+    if parquet_files and table_format.encoding is not None:
         raise TableError("--encoding is for CSV files; text in Parquet files is always UTF-8.")
-    parts = list(zip(files, names, versions, are_parquet, strict=True))
-    probed = [(file, name) for file, name, _, is_parquet in parts if is_parquet]
-    found = iter(parquet.columns_and_rows(*zip(*probed, strict=True)) if probed else ())
+    shapes = parquet.columns_and_rows(parquet_files) if parquet_files else {}
     sources = []
-    for file, name, version, is_parquet in parts:
-        if is_parquet:
-            columns, rows = next(found)
+    for file, name in zip(files, names, strict=True):
+        version = {file: versions[file]}
+        if file in shapes:
+            columns, rows = shapes[file]
             frames = partial(parquet.frames, name, file, rows)
             sources.append(Source(name, version, columns, frames, (), table_format))
             continue

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -21,23 +21,20 @@ PROBE = Path(__file__).with_name("_parquet_probe.py")
 LONGEST_REASON = 200
 
 
-def columns_and_rows(
-    files: Sequence[Path], names: Sequence[Path]
-) -> list[tuple[tuple[str, ...], int]]:
+def columns_and_rows(files: Mapping[Path, Path]) -> dict[Path, tuple[tuple[str, ...], int]]:
     """Read whole files in another process, and return the columns and number of rows of each.
 
     Parameters
     ----------
-    files : sequence of Path
-        The files to read.
-    names : sequence of Path
-        Their names in error messages.
+    files : mapping of Path to Path
+        The files to read, and their names in error messages.
 
     Raises
     ------
     TableError
         If a file is damaged or cannot be read.
     """
+    names = list(files.values())
     if not sys.executable:
         raise TableError(f"cannot read {names[0]}: the path of the Python interpreter is unknown.")
     limit = get_config()["max_memory"] or int(SHARE * available_bytes())
@@ -53,17 +50,17 @@ def columns_and_rows(
     except OSError as error:
         raise TableError(f"cannot start a process to read {names[0]}: {error.strerror}.") from None
     lines = done.stdout.splitlines()
-    found: list[tuple[tuple[str, ...], int]] = []
-    for k, name in enumerate(names):
+    found: dict[Path, tuple[tuple[str, ...], int]] = {}
+    for k, (file, name) in enumerate(files.items()):
         try:
-            one = json.loads(lines[k] if k < len(lines) else b"")
+            answer = json.loads(lines[k] if k < len(lines) else b"")
         except ValueError:
             raise _no_answer(name, done) from None
-        if "error" in one:
-            raise _damaged(name, one["error"])
-        if not one["columns"]:
+        if "error" in answer:
+            raise _damaged(name, answer["error"])
+        if not answer["columns"]:
             raise TableError(f"{name} has no columns.")
-        found.append((tuple(one["columns"]), one["rows"]))
+        found[file] = (tuple(answer["columns"]), answer["rows"])
     if b"panicked at" in done.stderr:
         which = names[0] if len(names) == 1 else f"one of {len(names)} parts"
         raise _damaged(which, "its reader panicked")

@@ -49,8 +49,8 @@ def most_important(remarks: Iterable[Remark], most: int = MOST_REMARKS) -> list[
     >>> most_important([Remark(Rank.FEW_ROWS, "c"), Remark(Rank.LEAK, "b")], most=1)
     ['b']
     """
-    ordered = sorted(remarks, key=lambda one: one.rank)
-    return list(dict.fromkeys(one.text for one in ordered))[:most]
+    ordered = sorted(remarks, key=lambda remark: remark.rank)
+    return list(dict.fromkeys(remark.text for remark in ordered))[:most]
 
 
 def remark_on_shape(other: Any, score: float, report: Any) -> Remark:
@@ -86,16 +86,16 @@ def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
     score, trivial = evaluation.scores[name], TRIVIAL[evaluation.task]
     if _advantage(score, trivial) > 2:
         return []
-    what = "always predicting the most frequent class" if evaluation.classes else "the mean"
+    constant = "the most frequent class" if evaluation.classes else "the mean"
     text = (
-        f"The model is not clearly better than {what}: {name} {shown(score.value)} against "
-        f"{shown(score.baselines[trivial])}"
+        f"The model is not clearly better than always predicting {constant}: {name} "
+        f"{shown(score.value)} against {shown(score.baselines[trivial])}"
     )
     loss = evaluation.scores.get("log-loss")
     if loss is not None and _advantage(loss, trivial) < -2:  # a lower loss is better
         area = shown(evaluation.scores["ROC AUC"].value)
         return [Remark(Rank.CLASSES, f"{text}. Its probabilities are better (ROC AUC {area}).")]
-    return [Remark(Rank.BASELINE, f"{text}. The inputs may say nothing about the target.")]
+    return [Remark(Rank.BASELINE, f"{text}. The inputs may be unrelated to the target.")]
 
 
 def _against_linear(score: Score, linear: str, name: str) -> list[Remark]:

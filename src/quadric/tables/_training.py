@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric._utils.arrays import Array
+from quadric._utils.text import counted
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.tables._column_profile import profile_batch
@@ -234,6 +235,11 @@ def how_on(test: Source) -> str:
     return f"the rows of {test.path.name}, which the saved model was not trained on"
 
 
+def how_on_held_out(count: int) -> str:
+    """Describe the held-out rows."""
+    return f"{counted(count, 'held-out row')}, which the saved model was not trained on"
+
+
 @contextmanager
 def memory_limit_as_table_error() -> Iterator[None]:
     """Convert a MemoryLimitError to a TableError whose advice refers to command-line options."""
@@ -269,7 +275,7 @@ def _fit_and_score(
             if k == 1:  # the other folds would give similar remarks
                 remarks = remarks_on_duplicates((X[rows], y[rows]), (X[held], y[held]))
     if cv is None:
-        how = f"{len(held)} held-out rows, which the saved model was not trained on"
+        how = how_on_held_out(len(held))
         report = scores.report(how, len(rows), len(held))
         if settings.hidden == () and len(held) and not math.isnan(report.scores[MODEL]):
             tell("comparing with other shapes")
@@ -295,14 +301,16 @@ def _tested(report: Report, scores: Scores) -> TestTable | None:
 
 def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
     """Return pairs of training rows and held-out rows, stratified by class."""
-    count, fewest, found = settings.cv, len(y), f"; there are {len(y)}"
+    count = settings.cv
     if count is None:
         return [_holdout(y, schema, settings)]
     if schema.classes:
         fewest, rarest = min(zip(schema.class_counts, schema.classes, strict=True))
-        found = f" of every class; {rarest!r} has {fewest}"
+        there_are = f" of every class; {rarest!r} has {fewest}"
+    else:
+        fewest, there_are = len(y), f"; there are {len(y)}"
     if fewest < count:
-        raise TableError(f"--cv {count} needs at least {count} rows{found}.")
+        raise TableError(f"--cv {count} needs at least {count} rows{there_are}.")
     make = StratifiedKFold if schema.classes else KFold
     folds = make(count, shuffle=True, random_state=settings.seed)
     return list(folds.split(np.zeros(len(y)), y))

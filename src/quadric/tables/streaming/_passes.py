@@ -23,7 +23,13 @@ from quadric.tables._schema_inference import ColumnOptions, infer_schema
 from quadric.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
 from quadric.tables._source import Source, changed
 from quadric.tables._test_table import TestTable, check_target, evaluate_table
-from quadric.tables._training import Settings, Trained, how_on, warnings_added_to
+from quadric.tables._training import (
+    Settings,
+    Trained,
+    how_on,
+    how_on_held_out,
+    warnings_added_to,
+)
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import Learner
 
@@ -115,6 +121,8 @@ def train_stream(
 
 @dataclass(frozen=True)
 class _Run:
+    """The table, the settings and the passes of one run."""
+
     source: Source
     options: ColumnOptions
     settings: Settings
@@ -232,9 +240,8 @@ class _Run:
                 scores.add(0, numbers[held], y[held], ours, trivial, theirs)
             count += len(unseen)
             self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
-        how = f"{count} held-out rows, which the saved model was not trained on"
         trained = schema.rows - schema.missing_targets - count
-        return scores.report(how, trained, count), [], None
+        return scores.report(how_on_held_out(count), trained, count), [], None
 
     def _buffers(
         self, schema: Schema, skip: int = 0
