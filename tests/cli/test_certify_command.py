@@ -148,6 +148,7 @@ def test_wrong_names_and_files_are_one_line_errors(place):
         (["--units", "meters"], "--units must be"),
         (["--keep", "petal_width"], "--keep and --raw-csv need"),
         (["--raw-csv"], "--keep and --raw-csv need"),
+        (["--plot", "curve.txt"], "--plot must end with .png"),
     ]:
         result = command("certify", "iris.quadric", "iris.csv", *options, cwd=place)
         assert result.returncode == 2

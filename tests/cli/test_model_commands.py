@@ -187,6 +187,10 @@ def test_plots_of_hidden_layers_and_regressors(place, tmp_path):
         result = command("plot", model, place / "iris.csv", *what, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
     assert_error(
+        command("plot", model, place / "iris.csv", "--classes", "setosa,virginica", cwd=tmp_path),
+        "--classes needs a classifier",
+    )
+    assert_error(
         command("plot", model, place / "iris.csv", "--what", "boundaries", cwd=tmp_path),
         "does not suit a regressor. Use surface, dependence, residuals, spectrum, truncation.",
     )

@@ -248,6 +248,7 @@ def test_an_output_that_is_also_an_input_is_refused(place, tmp_path):
         ("predict", model, table, "-o", table),
         ("predict", model, table, "-o", model),
         ("export", model, model),
+        ("train", table, "-t", "species", "-o", tmp_path / "new", "--report", tmp_path / "new"),
     ):
         assert_error(command(*arguments), "would be overwritten")
     assert (model.read_bytes(), table.read_bytes()) == before

@@ -12,6 +12,7 @@ from quadric._utils.table_names import check_columns
 from quadric._utils.text import counted, rounded
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
+    check_picture,
     errors_as_one_line,
     output_path,
     print_json,
@@ -93,7 +94,8 @@ def certify(
     if path is not None:
         check_written(path)
     if picture is not None:
-        output_path(picture, "--plot", [model, data])
+        output_path(picture, "--plot", [model, data, path])
+        check_picture(picture, "--plot")
     check_exists(model, data)
     with errors_as_one_line(ValueError):
         opened = open_model(model, data, table_format(encoding, decimal, thousands))

@@ -96,11 +96,14 @@ def writable_directory(path: Path) -> Path:
 
 
 def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = ()) -> Path:
-    """Check in advance that a file can be written and is not one of the inputs."""
+    """Check in advance that a file can be written and is not one of the inputs.
+
+    An output that is written earlier counts as an input.
+    """
     problems = {
-        f"{path} is an input and would be overwritten. Choose another file with {option}.": any(
-            source is not None and path.exists() and source.exists() and path.samefile(source)
-            for source in inputs
+        f"{path} would be overwritten, but it is also an input or another output. Choose another "
+        f"file with {option}.": any(
+            source is not None and _is_same(path, source) for source in inputs
         ),
         f"{path} is a directory. Choose a file with {option}.": path.is_dir(),
         f"there is no directory {path.parent}. Create it, or choose another with {option}.": (
@@ -114,6 +117,19 @@ def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = 
     if problem := first_applying(problems):
         fail(problem)
     return path
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether two paths are the same file, which need not exist yet."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.absolute() == other.absolute()
+
+
+def check_picture(path: Path, option: str = "-o") -> None:
+    """Raise BadParameter unless a figure can be written in the format of this file name."""
+    if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
+        raise typer.BadParameter(f"{option} must end with .png, .svg or .pdf. Got {path.name!r}.")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import typer
 from quadric._utils.text import first_applying
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
+    check_picture,
     errors_as_one_line,
     fail,
     output_path,
@@ -101,8 +102,7 @@ def plot(
     ending = f"-{what}" if what else ""
     path = Path(f"{model.stem}{ending}.png") if output is None else output
     path = output_path(path, inputs=[model, data])
-    if path.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg", ".webp"):
-        raise typer.BadParameter(f"the output must end with .png, .svg or .pdf. Got {path.name!r}.")
+    check_picture(path)
     check_exists(model, data)
     with errors_as_one_line(ValueError, TypeError):
         from quadric.plotting._eigenvectors import plot_image_classifier
@@ -144,7 +144,10 @@ def _classes(model: Any, names: list[str]) -> list[Any] | None:
     """Return the model's classes with these names; None if no names are given."""
     if not names:
         return None
-    by_text = {str(label): label for label in list(getattr(model, "classes_", ()))}
+    labels = getattr(model, "classes_", None)
+    if labels is None:
+        raise ValueError("--classes needs a classifier, but this model predicts numbers.")
+    by_text = {str(label): label for label in labels}
     if len(set(names)) < 2 or not set(names) <= set(by_text):
         raise ValueError(
             f"--classes takes two or more of the model's classes, {', '.join(by_text)}. "
