@@ -145,14 +145,14 @@ def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any
     from quadric.tables._evaluation import finite_or_none
 
     radii = found.radii
-    finite = np.isfinite(radii.radius)
-    quantiles = np.quantile(radii.radius[finite], SHARES) if finite.any() else []
+    finite = radii.radius[np.isfinite(radii.radius)]
+    quantiles = np.quantile(finite, SHARES) if len(finite) else np.empty(0)
     at = np.unique([0.0, *(float(f"{quantile:.3g}") for quantile in quantiles)])
     sure = radii.radius >= least
     known, y = found.labeled
     right = None if y is None else known.predicted == y
     confident = known.radius >= least
-    order = [i for i in np.argsort(radii.radius, kind="stable")[:fragile] if finite[i]]
+    order = np.argsort(radii.radius, kind="stable")[: min(fragile, len(finite))]
     return {
         "rows": len(radii.radius),
         "exact": radii.exact,
