@@ -229,6 +229,18 @@ def test_nullable_columns():
     assert found.mean[0, 0] == pytest.approx(model.predict(nullable).mean())
 
 
+@pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+def test_columns_of_integers_are_set_to_values_between_them(library):
+    X = np.random.default_rng(0).integers(0, 5, size=(80, 2))
+    y, model = X[:, 0] ** 2.0, QuadraticRegressor((), random_state=0)
+    expected = dependence(model.fit(X, y), X.astype(float), [0]).mean
+    if library != "numpy":
+        X = pytest.importorskip(library).DataFrame({"x1": X[:, 0], "x2": X[:, 1]})
+    mean = dependence(model.fit(X, y), X, [0]).mean
+    assert len(np.unique(mean)) == len(mean)
+    np.testing.assert_array_equal(mean, expected)
+
+
 def test_dependence_needs_a_row():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = QuadraticRegressor((), random_state=0).fit(X, X[:, 0])

@@ -1,5 +1,6 @@
 """The columns of the data that a model accepts: arrays, and pandas or Polars frames."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ class Columns:
     def replaced(self, new: dict[int, Any]) -> Any:
         """Return the data with new values in some columns, in the form of X."""
         if not self.is_frame:
-            X = self.X.copy()
+            # integers become floats, because the new values may lie between them
+            X = self.X.astype(float) if self.X.dtype.kind in "iub" else self.X.copy()
             for k, values in new.items():
                 X[:, k] = values
             return X
@@ -70,8 +72,9 @@ class Columns:
             old = X[X.columns[k]]
             values = np.broadcast_to(np.asarray(values, dtype=object), len(X)).tolist()
             if hasattr(X, "with_columns"):  # Polars
-                series = type(old)(old.name, values, dtype=old.dtype, strict=False)
-                X = X.with_columns(series)
+                between = old.dtype.is_integer() and _has_fractions(values)
+                dtype = None if between else old.dtype
+                X = X.with_columns(type(old)(old.name, values, dtype=dtype, strict=False))
             else:
                 numeric = old.dtype.kind in "iub" and all(
                     v is not None and float(v).is_integer() for v in values
@@ -80,3 +83,8 @@ class Columns:
                 X = X.copy()
                 X[X.columns[k]] = type(old)(values, index=old.index, dtype=dtype)
         return X
+
+
+def _has_fractions(values: list[Any]) -> bool:
+    """Whether one of the numbers is not an integer; missing ones are ignored."""
+    return any(v is not None and math.isfinite(v) and v % 1 for v in values)
