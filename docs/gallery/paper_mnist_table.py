@@ -15,7 +15,8 @@ import quadric
 from quadric.plotting import COLORS
 
 root = Path(quadric.__file__).parents[2]  # a clone of the repository
-rows = list(csv.DictReader((root / "results" / "mnist.csv").read_text().splitlines()))
+text = (root / "results" / "mnist.csv").read_text(encoding="utf-8")
+rows = list(csv.DictReader(text.splitlines()))
 names = {"ann": "linear", "rpqnn": "reduced", "qnn": "quadratic"}
 
 fig, axes = plt.subplots(1, 4, figsize=(10, 4.2), layout="constrained", sharey=True)
