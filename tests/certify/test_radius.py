@@ -12,6 +12,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    MinMaxScaler,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -269,6 +270,31 @@ def test_ordinal_codes_are_fixed():
     assert (found.nearest[there, 3] == X[there, 3]).all()
     assert (model.predict(X + 0.999 * (found.nearest - X))[there] == found.predicted[there]).all()
     assert (model.predict(X + 1.001 * (found.nearest - X))[there] == found.becomes[there]).all()
+
+
+@pytest.mark.parametrize(
+    "branches",
+    [
+        [(StandardScaler(), [0, 1]), (OneHotEncoder(handle_unknown="ignore"), [1, 3])],
+        [(StandardScaler(), [0, 1]), (MinMaxScaler(), [1, 2]), (OneHotEncoder(), [3])],
+    ],
+    ids=["scaled and encoded", "scaled twice"],
+)
+def test_an_input_that_moves_several_coordinates_at_once_is_an_error(branches):
+    X, y = load_iris(return_X_y=True)
+    X[:, 1:] = X[:, 1:].round()
+    model = make_pipeline(make_column_transformer(*branches), QuadraticLogisticRegression())
+    with pytest.raises(ValueError, match=r"ColumnTransformer uses the column x2 in several"):
+        radius(model.fit(X, y), X)
+
+
+def test_an_input_of_two_scalers_is_one_coordinate():
+    X, y = load_iris(return_X_y=True)
+    branches = make_column_transformer((StandardScaler(), [0, 1]), (MinMaxScaler(), [1, 2, 3]))
+    model = make_pipeline(branches, QuadraticLogisticRegression()).fit(X, y)
+    found = radius(model, X)
+    assert found.names == ["x1", "x2", "x3", "x4"]
+    assert attack(model.predict, X, found) == 0
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,16 @@ def test_the_precision_is_that_of_the_inputs_and_the_network():
     assert attack(single.predict, X.astype("float32"), rounded) == 0
 
 
+def test_columns_of_float16_and_float32_are_rounded_like_float32():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    X, y = load_iris(return_X_y=True)
+    table = pandas.DataFrame(X.astype("float32")).astype({0: "float16"})
+    model = QuadraticClassifier((), random_state=0).fit(table, y)
+    assert model.network_.dtype == np.float32
+    mixed, single = radius(model, table), radius(model, table.astype("float32"))
+    np.testing.assert_array_equal(mixed.radius, single.radius)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12])
 def test_tiny_and_huge_weights(dtype, scale):

@@ -146,6 +146,7 @@ class Candidates:
         if len(free) > MOST_INPUTS:
             return []
         search, k = self._search(free), self.wanted
+        assert k is not None  # any other class needs no minimizer
         A, u0 = search.change.matrix, self.scores.inputs.change.apply(start)
         others = [j for j in range(len(self.scores.b)) if j != k]
         Q = self.scores.Q[k] - self.scores.Q[others]
@@ -163,7 +164,7 @@ class Candidates:
         least = LEAD * float(np.abs(lead(np.zeros(len(free)))).max())
         constraint: Any = {"type": "ineq", "fun": lambda s: lead(s) - least, "jac": slope}
         rng, found = np.random.default_rng(0), []
-        ties = [search.tie(start[None], j, int(k or 0)) for j in others]
+        ties = [search.tie(start[None], j, k) for j in others]
         starts = [tie.steps[0] @ tie.V.T for tie in ties if np.isfinite(tie.lengths[0])]
         reach = max([float(np.linalg.norm(one)) for one in starts], default=1.0) or 1.0
         random = rng.normal(size=(len(SCALES) * 8, len(free))) / np.sqrt(len(free))

@@ -134,15 +134,15 @@ def counterfactual(
     0 with x1 2 instead of 1
     """
     checks.check_choice("units", units, ("inputs", "scaled"))
-    given, x = as_classifier(model), one_row(x)
-    inputs = coordinates_of(given, x)
-    scores, row = class_scores(given, inputs), Row(given, inputs, x)
+    classifier, x = as_classifier(model), one_row(x)
+    inputs = coordinates_of(classifier, x)
+    scores, row = class_scores(classifier, inputs), Row(classifier, inputs, x)
     sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
     sizes = sizes / _weights(inputs, weights)
     free = np.flatnonzero(~held_inputs(inputs, fixed))
     low, high = _bounds(inputs, bounds, row.point)
     whole = [i for i in input_indices(inputs, "integers", integers) if i in free]
-    wanted = None if to is None else _class_index(given.labels, to)
+    wanted = None if to is None else _class_index(classifier.labels, to)
     candidates = Candidates(scores, row, sizes, wanted)
     if wanted == candidates.predicted:
         raise ValueError(f"to must differ from the class of x. The model predicts {to!r} already.")
@@ -151,7 +151,7 @@ def counterfactual(
         point = candidates.whole(free, whole, low, high)
     else:
         point = candidates.bounded(row.point, free, low, high)
-    predicted, names = given.labels[candidates.predicted], inputs.names
+    predicted, names = classifier.labels[candidates.predicted], inputs.names
     if point is None:
         nowhere = np.full(len(names), np.nan)
         exact = bool(np.isinf(length))
@@ -159,7 +159,7 @@ def counterfactual(
     becomes, distance = int(row.classes(point[None])[0]), candidates.length(point)
     exact = distance <= length * (1 + SAME)
     changes = changes_of(row, point, becomes, sizes, whole, (low, high))
-    label = given.labels[becomes]
+    label = classifier.labels[becomes]
     return Counterfactual(
         point, predicted, label, distance, min(lower, distance), exact, changes, names
     )

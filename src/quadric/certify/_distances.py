@@ -72,7 +72,7 @@ def lower_bounds(lowest: float, F: Array, slope: Array) -> Array:
     L = max(0.0, -lowest)
     with np.errstate(divide="ignore", invalid="ignore"):
         bound = 2 * F / (slope + np.sqrt(slope**2 + 4 * L * F))
-    return np.where(F > 0, np.where(np.isnan(bound), np.inf, bound), 0.0)
+    return np.where((F > 0) & ~np.isnan(bound), bound, 0.0)
 
 
 @dataclass(frozen=True)

@@ -73,13 +73,13 @@ class LowerBounds:
 
     Parameters
     ----------
-    given, inputs : Classifier and Coordinates
+    classifier, inputs : Classifier and Coordinates
         The model.
     free, sizes : arrays
         The coordinates that may change, and the unit of length along each coordinate.
     """
 
-    given: Classifier
+    classifier: Classifier
     inputs: Coordinates
     free: Array
     sizes: Array
@@ -87,8 +87,8 @@ class LowerBounds:
     majorants: list[Majorant] = field(init=False)
 
     def __post_init__(self) -> None:
-        network, dtype = self.given.network, self.inputs.dtype
-        folded = self.given.folded
+        network, dtype = self.classifier.network, self.inputs.dtype
+        folded = self.classifier.folded
         self.layers, self.activations = list(folded.layers), folded.activations
         found = zip(absolute_layers(network, dtype), shares(network, dtype), strict=True)
         # the second term is for the rounding errors of the points and of the bounds themselves

@@ -1,5 +1,6 @@
 """The parts of a model that certificates need: its classes, its network and its coordinates."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.certify._rounding import U64, roundoff
+from quadric.certify._rounding import U64, relative_error, roundoff
 from quadric.convert._fold import fold
 from quadric.explain._coordinates import Space, affine_space
 from quadric.geometry._affine_map import AffineMap
@@ -96,41 +97,43 @@ def as_classifier(model: Any) -> Classifier:
     return Classifier(model, [step for _, step in named_steps], estimator, network, labels)
 
 
-def coordinates_of(given: Classifier, X: Any) -> Coordinates:
+def coordinates_of(classifier: Classifier, X: Any) -> Coordinates:
     """The coordinates of a model; raise ValueError if a step is neither affine nor an encoder."""
-    names, network = getattr(given.model, "feature_names_in_", None), given.network
-    space = affine_space(given.steps, (), network.n_inputs, None, names)
+    names, network = getattr(classifier.model, "feature_names_in_", None), classifier.network
+    space = affine_space(classifier.steps, (), network.n_inputs, None, names)
     change = absolute = AffineMap(np.ones(len(space.names)), np.zeros(len(space.names)))
-    if len(space.maps) < len(given.steps):
+    if len(space.maps) < len(classifier.steps):
         raise ValueError(
             f"the steps before the model must be affine or encode categories. {space.note}"
         )
     held = np.zeros(len(space.names), dtype=bool)
-    for k, (step, found) in enumerate(zip(given.steps, space.maps, strict=True)):
+    for k, (step, found) in enumerate(zip(classifier.steps, space.maps, strict=True)):
         change = found.after(change)
         try:
-            part = affine_map(step, given.steps[k + 1 :], absolute=True)
+            part = affine_map(step, classifier.steps[k + 1 :], absolute=True)
         except NotAffineError:
-            parts = partly_affine(step, given.steps[k + 1 :], absolute=True)
+            parts = partly_affine(step, classifier.steps[k + 1 :], absolute=True)
             assert parts is not None  # because the map was found
             _check_encodes(step, parts, space)
+            _check_used_once(step, parts, space)
             part = parts.map
             held = np.array([source == "output" for source, _ in parts.origins])
         absolute = part.after(absolute)
-    dtype, u = _precision(given, X)
+    dtype, u = _precision(classifier, X)
     widths = [step.A.shape[-1] + 8 for step in space.maps]
-    share = sum(widths) * (u + 2 * U64)
-    if not hasattr(given.estimator, "get_params"):  # a network converts its inputs
+    share = relative_error(sum(widths) * (u + 2 * U64))
+    if not hasattr(classifier.estimator, "get_params"):  # a network converts its inputs
         share += float(np.finfo(dtype).eps) / 2 if dtype == np.float32 else 0.0
     return Coordinates(space, change, absolute, share, dtype, held)
 
 
-def _precision(given: Classifier, X: Any) -> tuple[Any, float]:
+def _precision(classifier: Classifier, X: Any) -> tuple[Any, float]:
     """The dtype of the network's computations, and the unit roundoff of the steps before it."""
-    u, own = roundoff(X), given.network.dtype
-    if not hasattr(given.estimator, "get_params"):
+    u, own = roundoff(X), classifier.network.dtype
+    if not hasattr(classifier.estimator, "get_params"):
         return own, u
-    single = own == np.float32 and u == float(np.finfo(np.float32).eps) / 2
+    # float16 columns next to float32 columns are converted to float32
+    single = own == np.float32 and u >= float(np.finfo(np.float32).eps) / 2
     return np.dtype(np.float32 if single else np.float64), u
 
 
@@ -147,6 +150,22 @@ def _check_encodes(step: Any, parts: PartlyAffine, space: Space) -> None:
             raise ValueError(
                 "the steps before the model must be affine or encode categories. A branch of "
                 f"{type(step).__name__} does neither ({shown}). {space.note}"
+            )
+
+
+def _check_used_once(step: Any, parts: PartlyAffine, space: Space) -> None:
+    """Raise ValueError if an input that can move occurs in several branches of a step.
+
+    Each occurrence is a coordinate, but they cannot move independently.
+    """
+    (whole,) = operations(step)
+    assert isinstance(whole, Beside)
+    uses = Counter(int(column) for branch in whole.branches for column in branch.columns)
+    for name, (source, column) in zip(space.names, parts.origins, strict=True):
+        if source == "input" and uses[column] > 1:
+            raise ValueError(
+                f"the steps before the model must use each number once. {type(step).__name__} uses "
+                f"the column {name} in several branches; use it in one of them."
             )
 
 

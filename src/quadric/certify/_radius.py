@@ -111,18 +111,18 @@ def radius(
     distance. A row that is closer to the boundary than these errors has the radius 0.
     """
     checks.check_choice("units", units, ("inputs", "scaled"))
-    given = as_classifier(model)
+    classifier = as_classifier(model)
     X = X.toarray() if hasattr(X, "toarray") else X
-    inputs = coordinates_of(given, X)
+    inputs = coordinates_of(classifier, X)
     points = inputs.space.reach(X)
     if not np.isfinite(points).all():
         raise ValueError("X must be finite. Got a missing or infinite value; impute it first.")
     sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
-    free, predicted = np.flatnonzero(~held_inputs(inputs, fixed)), given.predict(X)
-    exact = len(given.folded.layers) == 1
+    free, predicted = np.flatnonzero(~held_inputs(inputs, fixed)), classifier.predict(X)
+    exact = len(classifier.folded.layers) == 1
     nearest = Nearest.unknown(predicted, len(free))
     if len(free) and exact:
-        search = Search(class_scores(given, inputs), free, sizes)
+        search = Search(class_scores(classifier, inputs), free, sizes)
         _run(
             {
                 "pair of classes": search.prepare(),
@@ -132,7 +132,7 @@ def radius(
         )
     elif len(free):
         nearest.distance[:] = np.nan
-        bounds = LowerBounds(given, inputs, free, sizes)
+        bounds = LowerBounds(classifier, inputs, free, sizes)
         _run({"block of rows": _blocks(bounds.run, points, nearest)}, progress)
     moved = np.where(np.isfinite(nearest.distance)[:, None], points, np.nan)
     moved[:, free] += nearest.step * sizes[free]
@@ -140,8 +140,8 @@ def radius(
         nearest.distance,
         nearest.radius,
         moved,
-        given.labels[predicted],
-        given.labels[nearest.becomes],
+        classifier.labels[predicted],
+        classifier.labels[nearest.becomes],
         inputs.names,
         exact,
     )

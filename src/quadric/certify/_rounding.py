@@ -145,7 +145,12 @@ def shares(network: Network, dtype: Any) -> list[float]:
             degree = 1
     if network.activations[-1] != "identity":
         found.pop()
-    return [total / (1 - total) if total < 0.5 else np.inf for total in found]
+    return [relative_error(total) for total in found]
+
+
+def relative_error(total: float) -> float:
+    """N u / (1 - N u), for the given N u; infinite if N u is too large for a useful bound."""
+    return total / (1 - total) if total < 0.5 else np.inf
 
 
 def _roundings(layer: Layer) -> int:

@@ -15,15 +15,15 @@ class Row:
 
     Parameters
     ----------
-    given, inputs : Classifier and Coordinates
+    classifier, inputs : Classifier and Coordinates
         The model.
     x : array of shape (1, n_features), or pandas or Polars table with one row
         The row, as returned by `one_row`.
     """
 
-    def __init__(self, given: Classifier, inputs: Coordinates, x: Any) -> None:
-        self.given, self.inputs, self.x = given, inputs, x
-        self.columns = _columns(given, inputs)
+    def __init__(self, classifier: Classifier, inputs: Coordinates, x: Any) -> None:
+        self.classifier, self.inputs, self.x = classifier, inputs, x
+        self.columns = _columns(classifier, inputs)
         self.point = inputs.space.reach(x)[0]
         if len(self.point) != len(inputs.names):
             raise ValueError(
@@ -48,7 +48,7 @@ class Row:
             for k in changed:
                 rows[:, self.columns[k]] = points[:, k]
             return rows
-        names = getattr(self.given.model, "feature_names_in_", None)
+        names = getattr(self.classifier.model, "feature_names_in_", None)
         listed = list(self.x.columns) if names is None else list(names)
         values = {listed[self.columns[k]]: points[:, k] for k in changed}
         zeros = [0] * len(points)
@@ -62,7 +62,7 @@ class Row:
 
     def classes(self, points: Array) -> Array:
         """The index of the class that the model predicts for each point."""
-        return self.given.predict(self.at(points))
+        return self.classifier.predict(self.at(points))
 
 
 def one_row(x: Any) -> Any:
@@ -80,14 +80,14 @@ def one_row(x: Any) -> Any:
     return rows
 
 
-def _columns(given: Classifier, inputs: Coordinates) -> Sequence[int]:
+def _columns(classifier: Classifier, inputs: Coordinates) -> Sequence[int]:
     """The column of the user's data for each coordinate, or -1 for an encoded category."""
-    if not given.steps:
+    if not classifier.steps:
         return range(len(inputs.names))
     try:
-        affine_map(given.steps[0], given.steps[1:])
+        affine_map(classifier.steps[0], classifier.steps[1:])
     except NotAffineError:
-        parts = partly_affine(given.steps[0], given.steps[1:])
+        parts = partly_affine(classifier.steps[0], classifier.steps[1:])
         assert parts is not None  # because the coordinates exist
         return [column if source == "input" else -1 for source, column in parts.origins]
     return range(len(inputs.names))

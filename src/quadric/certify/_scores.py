@@ -22,7 +22,6 @@ class Scores:
     Q: Array  # (K, n, n), symmetric
     W: Array
     b: Array
-    given: Classifier
     inputs: Coordinates
     rounding: Rounding
 
@@ -42,18 +41,18 @@ class Scores:
         return u, V, z, error + moved * (2 * Q * (size + moved) + w)
 
 
-def class_scores(given: Classifier, inputs: Coordinates) -> Scores:
+def class_scores(classifier: Classifier, inputs: Coordinates) -> Scores:
     """The scores of a model; raise ValueError if it does not fold to one layer."""
-    folded = given.folded
+    folded, name = classifier.folded, type(classifier.estimator).__name__
     if len(folded.layers) > 1:
         raise ValueError(
-            f"model must fold to a single quadratic layer. This {type(given.estimator).__name__} "
-            f"folds to {len(folded.layers)} layers, so its distances have no exact solution. Train "
-            "with hidden_layer_sizes=(), or with activation='identity' and one quadratic layer."
+            f"model must fold to a single quadratic layer. This {name} folds to "
+            f"{len(folded.layers)} layers, so its distances have no exact solution. Train with "
+            "hidden_layer_sizes=(), or with activation='identity' and one quadratic layer."
         )
     layer = layer_to_quadratic(folded.layers[0])
     Q, W, b = layer.Q, layer.W, layer.b
     if len(b) == 1:
         Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
-    rounding = rounding_of(given.network, inputs.dtype, inputs.absolute, inputs.share)
-    return Scores(Q, W, b, given, inputs, rounding)
+    rounding = rounding_of(classifier.network, inputs.dtype, inputs.absolute, inputs.share)
+    return Scores(Q, W, b, inputs, rounding)

@@ -83,6 +83,8 @@ class Search:
         self.scores, A = scores, self.change.A
         largest = np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2) if A.size else 0.0
         self.stretch = float(largest) * (1 + 1e-6)
+        # rounding errors of products with A grow with |A|, whose norm can be larger than that of A
+        self.size_A = self.stretch if A.ndim == 1 else float(np.linalg.norm(A)) * SLACK
         spread = steps_of(scores.inputs.absolute, free, sizes)
         self.spread = float(np.linalg.norm(spread.A)) * SLACK
         self.sizes_Q = np.linalg.norm(scores.Q, axis=(1, 2))
@@ -108,9 +110,10 @@ class Search:
         if (c, k) not in self._spectra:
             D = self.scores.Q[c] - self.scores.Q[k]
             A = self.change.pull_back(self.change.pull_back(D).T)
-            error = gamma(2 * len(D)) * (self.sizes_Q[c] + self.sizes_Q[k]) * self.stretch**2
+            sizes = (self.sizes_Q[c] + self.sizes_Q[k]) * self.stretch * self.size_A
             model = self.scores.rounding.curve(self.stretch, self.spread)
-            found = Spectrum.of((A + A.T) / 2, float(error) + 2 * model)
+            error = gamma(2 * len(D)) * float(sizes) + 2 * model
+            found = Spectrum.of((A + A.T) / 2, error)
             with self._lock:
                 self._spectra[c, k] = found
         return self._spectra[c, k]
@@ -134,7 +137,7 @@ class Search:
         slopes = [self.change.pull_back(2 * v + w) for v, w in zip(V, self.scores.W, strict=True)]
         steep = 2 * self.sizes_Q * np.linalg.norm(u, axis=1)[:, None] + self.sizes_W
         more = 2 * self.sizes_Q * moved[:, None]
-        slope_error = (gamma(3 * u.shape[1]) * steep + more) * self.stretch
+        slope_error = gamma(3 * u.shape[1]) * steep * self.size_A + more * self.stretch
         constant, slope = rounding.growth(u, size, moved, self.stretch, self.spread)
         return _Problems(z, z_error + constant[:, None], slopes, slope_error + slope[:, None])
 
@@ -145,7 +148,8 @@ class Search:
         for j, k in enumerate(rivals):
             F, g, F_error, g_error = problems.tie(c, k, rows)
             spectrum = self.spectrum(c, k)
-            lowest = float(spectrum.lam.min(initial=0.0)) - spectrum.error
+            # d'Ad >= lowest |d|^2, where |V'd|^2 <= (1 + skew) |d|^2
+            lowest = float(spectrum.lam.min(initial=0.0)) * (1 + spectrum.skew) - spectrum.error
             slope = np.linalg.norm(g, axis=1) * (1 + gamma(g.shape[1])) + g_error
             bounds[:, j] = lower_bounds(lowest, F - F_error, slope) * (1 - 16 * EPS)
         order = np.argsort(bounds, axis=1)
