@@ -21,7 +21,7 @@ from quadric.certify._model import (
 )
 from quadric.certify._rows import Row, one_row
 from quadric.certify._scores import class_scores
-from quadric.certify._wording import Change, changes_of, in_words
+from quadric.certify._wording import Change, changes_of, in_words, rounded_down
 
 SAME = 1e-6  # relative difference up to which a distance equals its lower limit
 
@@ -74,7 +74,7 @@ class Counterfactual:
             return words
         return (
             f"{words} (the smallest change found, of length {rounded(self.distance)}; every such "
-            f"change is longer than {rounded(self.lower_bound)})"
+            f"change is longer than {rounded_down(self.lower_bound)})"
         )
 
     __str__ = text

@@ -63,9 +63,9 @@ class Classifier:
 class Coordinates:
     """The inputs of a model, and the affine map from them to the inputs of its network.
 
-    `absolute` is the map with the absolute values of all coefficients, `share` the relative
-    rounding error of evaluating the map, and `dtype` that of the network's computations. `held`
-    marks encoded categories.
+    `change` is the map, `absolute` is the map with the absolute values of all coefficients, and
+    `share` bounds the relative rounding error of evaluating the map. The network computes in
+    `dtype`. `held` marks encoded categories, which cannot move.
     """
 
     space: Space

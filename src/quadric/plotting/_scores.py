@@ -155,7 +155,9 @@ def residuals_figure(predicted: Array, y: Any, target: str, figure: Any = None) 
     """Draw the true values and the residuals of predicted numbers."""
     y = np.asarray(y, dtype=float)
     if predicted.shape != y.shape or y.ndim != 1:
-        raise ValueError(f"y must have shape (n_samples,). Got {y.shape}.")
+        raise ValueError(
+            f"y must have shape ({len(predicted)},), one number per prediction. Got {y.shape}."
+        )
     residuals, name = y - predicted, plain(target)
     figure = get_figure(figure, 9, 4.2)
     left, right = figure.subplots(1, 2)
