@@ -47,6 +47,12 @@ test("points survive exactly, with any names", () => {
 	assert.deepEqual(fromHash(hash), { settings, problems: [] });
 });
 
+test("an empty plane survives, with its classes", () => {
+	const empty = { ...POINTS, X: new Float64Array(0), classes: new Int32Array(0) };
+	const settings = { ...DEFAULTS, data: "points", points: empty };
+	assert.deepEqual(fromHash(toHash(settings).hash), { settings, problems: [] });
+});
+
 test("too many points are left out, and opening the link reports it", () => {
 	const points = { ...POINTS, X: new Float64Array(2002), classes: new Int32Array(1001) };
 	const { hash, complete } = toHash({ ...DEFAULTS, data: "csv", points });

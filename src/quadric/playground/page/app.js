@@ -18,7 +18,11 @@ import { Report } from "./report.js";
 import { DEFAULTS, LIMITS } from "./settings.js";
 import { Stage } from "./stage.js";
 
-const NETWORK = ["layers", "lastKind", "activation", "output", "init", "scale", "seed"];
+// a change of these drops imported weights
+const NETWORK = [
+	...["layers", "lastKind", "activation", "output", "init", "scale", "seed"],
+	...["standardize", "compare"],
+];
 const DEMO_SAMPLES = 1200; // trained on a first visit, at once if motion is reduced
 
 /** @param {string[]} first @param {string[]} second */
@@ -95,10 +99,12 @@ export class App {
 	/** @param {boolean} run whether to train at once */
 	restart(run) {
 		const { samples, compare } = this.settings;
-		this.data = makeData(this.settings);
+		const data = makeData(this.settings);
+		if (!same(this.data.names, data.names)) this.imported = null;
+		this.data = data;
 		this.settings = { ...this.settings, samples: 0 };
 		byId("column-picture").classList.toggle("side-by-side", compare);
-		this.stage.start(this.settings, this.data, { ...this.imported, samples });
+		this.stage.start(this.settings, data, { ...this.imported, samples });
 		if (run) this.stage.order("run");
 		this.showSettings();
 	}
@@ -162,7 +168,6 @@ export class App {
 
 	/** @param {Data} data of a CSV file @param {string} note */
 	useData(data, note) {
-		if (!same(this.data.names, data.names)) this.imported = null;
 		this.drawing.setActive(false);
 		this.change({ data: "csv", points: rounded(data) });
 		this.note(`${note} ${byId("data-note").innerText}`);

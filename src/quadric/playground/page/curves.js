@@ -73,8 +73,7 @@ export class Chart {
 					const value = curve[i + column + offset];
 					if (Number.isFinite(value)) context.lineTo(toX(curve[i]), toY(value));
 				}
-				const dashes = offset ? [5, 4] : [];
-				stroke(context, themeColor(color), 2, dashes);
+				stroke(context, themeColor(color), 2, offset ? [5, 4] : []);
 			}
 		}
 	}

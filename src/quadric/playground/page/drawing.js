@@ -51,8 +51,8 @@ export class Drawing {
 	/** @param {Point} at */
 	add(at) {
 		const { data } = this.app;
-		const classes = Int32Array.of(...data.classes, this.current);
-		this.use({ ...data, X: Float64Array.of(...data.X, ...at), classes });
+		const classes = Int32Array.from([...data.classes, this.current]);
+		this.use({ ...data, X: Float64Array.from([...data.X, ...at]), classes });
 	}
 
 	/** @param {number} row */

@@ -50,7 +50,7 @@ const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
 /** Index and distance. @param {Place[]} places @param {Place} to */
 export function nearestOf(places, to) {
 	const distances = places.map((place) => distance(place, to));
-	const least = Math.min(...distances);
+	const least = distances.reduce((a, b) => Math.min(a, b), Infinity);
 	return [distances.indexOf(least), least];
 }
 

@@ -109,8 +109,8 @@ function parseLayers(text) {
 function parsePoints(values) {
 	const names = decoded(values.get("names"));
 	const features = decoded(values.get("features"));
-	const lines = values.get("points")?.split(";") ?? [""];
-	const rows = lines.map((row) => row.split(",").map(parseNumber));
+	const lines = values.get("points")?.split(";") ?? [];
+	const rows = lines.filter(Boolean).map((row) => row.split(",").map(parseNumber));
 	const valid =
 		names.length >= 1 &&
 		names.length <= LIMITS.classes &&

@@ -27,13 +27,13 @@ export class Stage {
 		/** @type {Panel[]} that wait for the painter; of each, only the last state is painted */
 		this.queue = [];
 		/** @type {Panel | null} that is being painted */
-		this.sitter = null;
+		this.busy = null;
 		this.painter = new Worker(new URL("./painter.js", import.meta.url), { type: "module" });
 		this.lastThumbs = 0;
 		this.painter.onmessage = ({ data: painting }) => {
 			if (painting.thumbs) this.lastThumbs = performance.now();
-			if (this.sitter) this.sitter.painting = painting;
-			this.sitter = null;
+			if (this.busy) this.busy.painting = painting;
+			this.busy = null;
 			this.paintNext();
 			this.askForFrame();
 		};
@@ -178,9 +178,9 @@ export class Stage {
 	}
 
 	paintNext() {
-		if (this.sitter) return;
-		this.sitter = this.queue.shift() ?? null;
-		if (this.sitter) this.painter.postMessage(this.sitter.job);
+		if (this.busy) return;
+		this.busy = this.queue.shift() ?? null;
+		if (this.busy) this.painter.postMessage(this.busy.job);
 	}
 }
 

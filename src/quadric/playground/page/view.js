@@ -39,8 +39,8 @@ export function makeView(X, scaler, aspect) {
 
 /** @param {Float64Array} X @param {number} j @param {Scaler} scaler */
 function range(X, j, { mean, scale }) {
-	const column = X.filter((_, i) => i % 2 === j);
-	const [least, most] = [Math.min(...column), Math.max(...column)];
+	const column = X.filter((_, i) => i % 2 === j).sort();
+	const [least, most] = [column[0], column[column.length - 1]];
 	if (most > least) return { middle: (least + most) / 2, width: (most - least) * (1 + 2 * MARGIN) };
 	return { middle: column[0] ?? mean[j], width: 5 * scale[j] };
 }
