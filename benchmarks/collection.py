@@ -14,11 +14,11 @@ def _rng(seed):
     return np.random.default_rng(seed)
 
 
-def _xor(d, noise_share=0.05):
-    """The sign of the product of the first two of d features, with some labels flipped."""
+def _xor(d):
+    """The sign of the product of the first two of d features, with 5 % of the labels flipped."""
     rng = _rng(d)
     X = rng.normal(size=(600, d))
-    y = (X[:, 0] * X[:, 1] > 0) ^ (rng.random(600) < noise_share)
+    y = (X[:, 0] * X[:, 1] > 0) ^ (rng.random(600) < 0.05)
     return X, y.astype(int)
 
 

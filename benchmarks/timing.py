@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 Contenders = dict[str, Callable[[], object]]
-LONG = 1.0  # seconds of a call, which is not repeated to estimate its time
+LONG = 1.0  # seconds; a longer call is not repeated to estimate its time
 
 
 def best_seconds(contenders: Contenders, *, rounds: int, at_least: float = 0.0) -> dict[str, float]:
@@ -29,7 +29,7 @@ def seconds_by_round(
     A short call is repeated for `at_least` seconds per round. A contender that would need more than
     its share of `budget` seconds runs only in the first rounds, but at least in the `fewest`.
     """
-    calls, last = {}, {}
+    calls, rounds_of = {}, {}
     for name, run in contenders.items():
         once = seconds_per_call(run)  # compiles and fills the caches
         if once < LONG:
@@ -40,13 +40,13 @@ def seconds_by_round(
             count *= 2
             once = seconds_per_call(run, count)
         calls[name] = max(1, round(at_least / once))
-        share = budget / len(contenders) / (once * calls[name])
-        last[name] = int(min(rounds, max(fewest, share)))
+        affordable = budget / len(contenders) / (once * calls[name])
+        rounds_of[name] = int(min(rounds, max(fewest, affordable)))
     found: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)
-    for turn in range(max(last.values())):
+    for turn in range(max(rounds_of.values())):
         for name in order:
-            if turn < last[name]:
+            if turn < rounds_of[name]:
                 found[name].append(seconds_per_call(contenders[name], calls[name]))
         order.append(order.pop(0))  # another contender begins
     return found

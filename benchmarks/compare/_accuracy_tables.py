@@ -68,16 +68,17 @@ class Scores:
 
 def summary(scores: Scores) -> Table:
     """One row per model: mean ranks, and what it costs."""
-    found, by_loss = scores.ranking("accuracy", best=1), scores.ranking("log_loss", best=-1)
+    by_accuracy = scores.ranking("accuracy", best=1)
+    by_loss = scores.ranking("log_loss", best=-1)
     loss_ranks = dict(zip(by_loss.models, by_loss.mean_ranks, strict=True))
-    differs = dict(zip(found.models[1:], found.differs, strict=True))
+    differs = dict(zip(by_accuracy.models[1:], by_accuracy.differs, strict=True))
     rows = []
-    for k in np.argsort(found.mean_ranks):
-        model = found.models[k]
+    for k in np.argsort(by_accuracy.mean_ranks):
+        model = by_accuracy.models[k]
         rows.append(
             [
                 model,
-                f"{found.mean_ranks[k]:.2f}",
+                f"{by_accuracy.mean_ranks[k]:.2f}",
                 f"{loss_ranks[model]:.2f}" if model in loss_ranks else "no probabilities",
                 *scores.costs(model),
                 "–" if model == OURS else ("yes" if differs[model] else "no"),
@@ -85,7 +86,7 @@ def summary(scores: Scores) -> Table:
         )
     title = (
         f"Mean ranks on {len(scores.complete_sets())} data sets; critical difference "
-        f"{found.critical_difference:.2f} (Nemenyi), Friedman p = {found.friedman:.1g}"
+        f"{by_accuracy.critical_difference:.2f} (Nemenyi), Friedman p = {by_accuracy.friedman:.1g}"
     )
     columns = ["model", "rank by accuracy", "rank by log-loss", *COSTS.values()]
     return Table(title, [*columns, "differs from quadric (Wilcoxon, Holm)"], rows)

@@ -1,4 +1,4 @@
-"""Certificates: seconds per certified image, beside what verifiers publish."""
+"""Certificates: seconds per certified input, next to the published times of verifiers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.certificates import digits_model, random_model
-from benchmarks.compare._images import stored
+from benchmarks.compare._images import missing
 from benchmarks.compare._tables import Table, number
 from quadric.certify import radius
 
@@ -30,17 +30,15 @@ PUBLISHED = [
 
 
 def run(*, quick: bool) -> dict[str, Any]:
-    rows, left_out = [], {}
-    if stored("mnist") is None:
-        left_out["MNIST"] = "quadric data fetch mnist"
-    else:
+    rows, skipped = [], missing(["MNIST"])
+    if not skipped:
         network, X, _ = digits_model()
         X = X[: 300 if quick else len(X)]
         rows.append(row(f"MNIST, {len(X)} images, 784 inputs, 10 classes", network, X))
     network, X = random_model()
     X = X[: 20_000 if quick else len(X)]
     rows.append(row(f"normal data, {len(X)} rows, 20 inputs, 3 classes", network, X))
-    return {"rows": rows, "skipped": left_out}
+    return {"rows": rows, "skipped": skipped}
 
 
 def row(what: str, network: Any, X: np.ndarray) -> dict[str, Any]:

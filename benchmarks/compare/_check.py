@@ -51,13 +51,15 @@ def ratios(sections: dict[str, Any]) -> dict[Key, float]:
 
 def changes(before: dict[Key, float], now: dict[Key, float]) -> list[Change]:
     """Compare the peers that both runs have, the largest fall first."""
-    both = [Change(key, before[key], now[key]) for key in before if key in now]
-    return sorted(both, key=lambda change: -change.fall)
+    found = [Change(key, before[key], now[key]) for key in before if key in now]
+    return sorted(found, key=lambda change: -change.fall)
 
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks check", description=__doc__)
-    parser.add_argument("sections", nargs="*", default=TIMED, metavar="section", help=str(TIMED))
+    parser.add_argument(
+        "sections", nargs="*", default=TIMED, metavar="section", help=", ".join(TIMED)
+    )
     parser.add_argument("--committed", type=Path, default=COMMITTED / file_name(quick=True))
     options = parser.parse_args(arguments)
     console, before = Console(), ratios(read(options.committed))

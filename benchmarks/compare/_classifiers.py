@@ -17,11 +17,11 @@ from sklearn.svm import SVC
 
 from quadric import QuadraticClassifier, QuadraticLogisticRegression
 
-MOST_PRODUCTS = 20_000  # columns of the expanded inputs
+MOST_EXPANDED = 199  # inputs; more have more than 20 000 squares and products
 
 
 class Classifier(NamedTuple):
-    """How to make a model, how many numbers it stores when fitted, and when it is left out."""
+    """How to make a model, how many numbers it stores when fitted, and when and why to omit it."""
 
     make: Callable[[], Any]
     count: Callable[[Any], int]
@@ -76,7 +76,6 @@ def _quadratic(*sizes: int, **options: Any) -> Callable[[], Any]:
     return lambda: QuadraticClassifier(sizes, random_state=0, **options)
 
 
-PRODUCTS = int((2 * MOST_PRODUCTS) ** 0.5)
 OWN_MODELS = {
     "quadric": Classifier(lambda: QuadraticClassifier(random_state=0), _network),
     "quadric: one quadratic layer": Classifier(_quadratic(layer_kinds="quadratic"), _network),
@@ -90,7 +89,7 @@ PEER_MODELS = {
     "poly-2 logistic": Classifier(
         lambda: make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000)),
         lambda model: _linear(model[-1]),
-        most_inputs=PRODUCTS,
+        most_inputs=MOST_EXPANDED,
         why="more than 20 000 products of inputs",
     ),
     "QDA": Classifier(QuadraticDiscriminantAnalysis, _qda),

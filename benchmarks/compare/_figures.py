@@ -19,7 +19,7 @@ SETTINGS = {"svg.hashsalt": "quadric", "svg.fonttype": "path", "font.size": 9}
 
 
 def ratios(cases: Sequence[Case], title: str) -> Figure:
-    """The times of all contenders relative to quadric; the longer list is the one with the rows."""
+    """Draw the times relative to quadric; of cases and contenders, the longer list has the rows."""
     names = [t.contender for case in cases for t in case.timings if t.contender != OURS]
     found = {(t.contender, case.name): t.ratio for case in cases for t in case.timings}
     rows, marks = list(dict.fromkeys(names)), [case.name for case in cases]
@@ -130,19 +130,19 @@ def growth(found: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw(found: dict[str, Any], full: dict[str, Any], directory: Path) -> list[Path]:
+def draw(quick: dict[str, Any], full: dict[str, Any], directory: Path) -> list[Path]:
     """Write all figures as SVG, and return their paths."""
     scores = Scores(full["accuracy"])
     with mpl.rc_context(SETTINGS):
         figures = {
-            "sgd": ratios(from_json(found["sgd"]["cases"]), "One step of per-sample SGD"),
+            "sgd": ratios(from_json(quick["sgd"]["cases"]), "One step of per-sample SGD"),
             "layers": ratios(
-                from_json(found["layers"]["cases"]),
+                from_json(quick["layers"]["cases"]),
                 "Quadratic layers (B, n, m), forward and backward, one thread",
             ),
             "ranks": critical_difference(scores.ranking("accuracy", best=1)),
             "cost": cost(scores),
-            "growth": growth(found["growth"]),
+            "growth": growth(quick["growth"]),
         }
         paths = []
         for name, figure in figures.items():

@@ -24,17 +24,17 @@ TITLE = "Logistic regression on squares and products: complete fits"
 UNIT, PER_SECOND = "ms per fit", 1e3
 C = 1.0
 PRECISE = ("quadric, tol=1e-7", "poly-2, lbfgs, tol=1e-7")
-CLOSE = 1e-3  # these must come as close to the optimum, relative to it
+CLOSE = 1e-3  # largest distance of PRECISE from the optimum, relative to it
 SLOW, FEW_INPUTS = ("poly-2, newton-cholesky", "poly-2, saga", "poly-2, SGDClassifier"), 40
 LARGEST_HESSIAN = 5000  # coefficients; more than this takes gigabytes
 NOTES = (
-    "The loss of the training data plus ||coefficients||²/2 is minimized, with an intercept that "
-    "is not penalized (C = 1), standardized inputs, float64 and one thread. All except quadric "
+    "The objective is the total training loss plus ||coefficients||²/2 (C = 1), without a penalty "
+    "on the intercept, for standardized inputs, in float64 and with one thread. All except quadric "
     "expand the inputs first; the expansion is part of the time.",
-    "The remark is the distance from the lowest objective that any contender found. Tolerances are "
-    "the defaults, with which every solver stops at another distance, so quadric and lbfgs also "
-    "run with tol=1e-7. These two must agree with the lowest objective up to 0.1 % before anything "
-    "is timed. Solvers may take 1000 iterations, those with tol=1e-7 10 000, and saga 100.",
+    "The remark is the distance from the lowest objective that any contender found. With their "
+    "default tolerances, the solvers stop at different distances, so quadric and lbfgs also run "
+    "with tol=1e-7. These two must come within 0.1 % of the lowest objective before anything is "
+    "timed. Solvers may take 1000 iterations, those with tol=1e-7 10 000, and saga 100.",
 )
 Data = tuple[np.ndarray, np.ndarray]
 

@@ -26,8 +26,9 @@ NOTES = (
     "Theory counts multiply-adds; a smaller exponent means that fixed costs still matter. "
     "Memory is the peak of NumPy's allocations beyond inputs and parameters. It does not grow with "
     "the samples, because gradients are sums over blocks of rows.",
-    "Threads share the compiled loops of one call, and workers train different networks. Two cores "
-    "of a virtual machine are less than twice one.",
+    "The threads of batch gradients share the compiled loops of one call. In a sweep, each thread "
+    "or worker trains another network. On a virtual machine, two cores can do less than twice the "
+    "work of one.",
 )
 
 
@@ -112,9 +113,9 @@ def run(*, quick: bool) -> dict[str, Any]:
             theory = {"time": series.time, "memory": series.memory}
             row = {"name": series.name, "points": points, "exponents": exponents, "theory": theory}
             found.append(row)
-    scaling = [threads(quick), workers(quick)]
+    scaling = [gradient_threads(quick), sweep_threads(quick)]
     if is_installed("Dask"):
-        scaling.append(dask_workers(quick))
+        scaling.append(sweep_workers(quick))
     return {"series": found, "scaling": scaling, "skipped": skipped(["Dask"])}
 
 
@@ -134,7 +135,7 @@ def slope(points: Iterable[tuple[float, float]]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def threads(quick: bool) -> dict[str, Any]:
+def gradient_threads(quick: bool) -> dict[str, Any]:
     """Batch gradients with one and two threads, in turns."""
     call = gradients(n=128, m=64, samples=2048)
 
@@ -160,14 +161,15 @@ def sweep_seconds(count: int, seeds: int, address: str | None = None) -> float:
         return time.perf_counter() - start
 
 
-def workers(quick: bool) -> dict[str, Any]:
+def sweep_threads(quick: bool) -> dict[str, Any]:
+    """A sweep with one and two threads."""
     sweep_seconds(2, seeds=1)  # compiles
     seconds = {count: sweep_seconds(count, seeds=2 if quick else 6) for count in (1, 2)}
     return {"what": "a sweep of the paper's networks, threads", "seconds": seconds}
 
 
-def dask_workers(quick: bool) -> dict[str, Any]:
-    """The same on a cluster of processes, without the time to start it."""
+def sweep_workers(quick: bool) -> dict[str, Any]:
+    """A sweep with one and two Dask workers, without the time to start them."""
     from distributed import LocalCluster
 
     seconds = {}

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from quadric import datasets
 from quadric.datasets._idx import holds_all
 from quadric.datasets._images import COLLECTIONS, locate
 
+IMAGES = {"MNIST": "mnist", "Fashion-MNIST": "fashion_mnist"}  # by the names of the tables
 
-def stored(name: str) -> datasets.ImageData | None:
-    """Return a set of images, or None if its files are not here."""
-    directory, _ = locate(COLLECTIONS[name])
-    if not holds_all(directory, COLLECTIONS[name]):
-        return None
-    return getattr(datasets, name)(directory)
+
+def is_stored(name: str) -> bool:
+    """Whether all files of a set of images are on this machine."""
+    collection = COLLECTIONS[IMAGES[name]]
+    directory, _ = locate(collection)
+    return holds_all(directory, collection)
+
+
+def stored(name: str) -> datasets.ImageData:
+    """Return a set of images that is on this machine."""
+    directory, _ = locate(COLLECTIONS[IMAGES[name]])
+    return getattr(datasets, IMAGES[name])(directory)
+
+
+def missing(names: Iterable[str] = IMAGES) -> dict[str, str]:
+    """Return the sets that are not on this machine, with the commands that download them."""
+    return {name: f"quadric data fetch {IMAGES[name]}" for name in names if not is_stored(name)}

@@ -23,17 +23,17 @@ NOTES = (
     "numbers in the L1 cache (16 KiB), the L2 cache (160 KiB) and memory (256 MiB). A multiply-add "
     "counts as two operations.",
     "A step of the engine reads and then updates the rows of W that belong to inputs other than "
-    "zero; W (98 KB) is in L2. A quadratic output also reads Q (30 KB, L1), updates V once for two "
-    "rows of the triangle, and updates Q. The share of bandwidth is the time that these bytes need "
-    "at the measured rates, divided by the time of a step. So a step is limited by moving the "
-    "weights, each of which takes part in few operations; its share of the FLOP peak cannot be "
-    "high. Ten neurons fill 10 of 16 places of a register; the bytes include all 16.",
+    "zero; W (98 KiB) is in L2. A quadratic output also reads Q (29 KiB, L1), updates V once for "
+    "two rows of the triangle, and updates Q. The share of bandwidth is the time that these bytes "
+    "need at the measured rates, divided by the time of a step. Each weight takes part in few "
+    "operations, so a step is limited by moving the weights, and its share of the FLOP peak cannot "
+    "be high. Ten neurons fill 10 of 16 places of a register; the bytes include all 16.",
     "Beyond these bytes, a step lists the inputs, computes 40 exponentials, and adds up 30 sums "
     "across registers for the delta of the hidden layer.",
     "The layers count n(n+1)/2 multiply-adds per sample, neuron and result. Their times at (1, 1, "
-    "1) are those of Python and of torch's autograd. They are a large part of the times at (128, "
-    "32, 10). There, besides, copying the columns of Q takes a sixth of the time of z, and blocks "
-    "on the diagonal of a small triangle are half empty: dQ uses 69% of its lanes.",
+    "1) are those of Python and of torch's autograd, which are also a large part of the times at "
+    "(128, 32, 10). At this shape, copying the columns of Q takes a sixth of the time of z. Blocks "
+    "on the diagonal of a small triangle are half empty, so dQ uses only 69 % of its lanes.",
 )
 
 
@@ -61,26 +61,28 @@ def engine_rows(measured: dict[str, float], quick: bool) -> list[dict[str, Any]]
     rows = []
     for kind in KINDS:
         seconds = best[kind] / SAMPLES
-        flop = 2 * (2 * listed * HIDDEN + output[kind]) / seconds / measured["FLOP/s"]
-        least = (moved_W(listed, measured) + moved_Q(measured) * (kind == "quadratic")) / seconds
+        operations = 2 * (2 * listed * HIDDEN + output[kind])
+        moving = seconds_to_move_W(listed, measured)
+        if kind == "quadratic":
+            moving += seconds_to_move_Q(measured)
         rows.append(
             {
                 "what": f"engine, {kind} output, one step",
                 "seconds": seconds,
-                "flop_share": flop,
-                "bandwidth_share": least,
+                "flop_share": operations / seconds / measured["FLOP/s"],
+                "bandwidth_share": moving / seconds,
             }
         )
     return rows
 
 
-def moved_W(listed: float, measured: dict[str, float]) -> float:
+def seconds_to_move_W(listed: float, measured: dict[str, float]) -> float:
     """Seconds to read and update the rows of W of a sample, 30 neurons in 32 places."""
     size = listed * 2 * PAD * 4
     return size / measured["L2, read"] + 2 * size / measured["L2, update"]
 
 
-def moved_Q(measured: dict[str, float]) -> float:
+def seconds_to_move_Q(measured: dict[str, float]) -> float:
     """Seconds to read Q, to update V once for two rows of the triangle, and to update Q."""
     size = HIDDEN * (HIDDEN + 1) // 2 * PAD * 4
     return size / measured["L1, read"] + (size + 2 * size) / measured["L1, update"]
@@ -103,8 +105,8 @@ def form_rows(measured: dict[str, float], quick: bool) -> list[dict[str, Any]]:
             runs["torch, all three"] = torch_passes(x, dz, Q)[OURS]
         best = best_seconds(runs, rounds=5 if quick else 25, at_least=2e-3)
         for what, seconds in best.items():
-            done = results[what] * B * m * n * (n + 1)
-            share = done / seconds / measured["FLOP/s"]
+            operations = results[what] * B * m * n * (n + 1)
+            share = operations / seconds / measured["FLOP/s"]
             name = f"({B}, {n}, {m}): {what}"
             rows.append({"what": name, "seconds": seconds, "flop_share": share})
     return rows

@@ -7,7 +7,6 @@ import platform
 import shlex
 import sys
 from datetime import date
-from pathlib import Path
 
 from benchmarks.compare._peers import versions
 from benchmarks.two_checkouts import HERE, commit, processor
@@ -26,7 +25,5 @@ def description() -> dict[str, object]:
 
 
 def gigabytes() -> float:
-    for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("MemTotal"):
-            return int(line.split()[1]) / 1e6
-    raise OSError("/proc/meminfo has no line MemTotal")
+    """Return the size of the memory in units of 10⁹ bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9

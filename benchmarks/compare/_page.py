@@ -16,10 +16,11 @@ from benchmarks.compare._tables import Table, section_tables
 PAGE, FIGURES = Path("docs") / "comparison.md", Path("docs") / "figures"
 INTRODUCTION = """# Side by side
 
-quadric and the libraries that people use instead, in one run on one machine. Contenders take turns.
-A time is the median over the rounds, ± half the distance of the quartiles, and "3.2×" means 3.2
-times as long as quadric. Before anything is timed, the contenders must compute the same numbers;
-otherwise the difference is stated. The tables name the peers that are faster than quadric.
+This page compares quadric with the libraries that people use instead, in one run on one machine.
+Contenders take turns. A time is the median over the rounds, ± half of the interquartile range in
+percent, and "3.2×" means 3.2 times as long as quadric. Before anything is timed, the contenders
+must compute the same numbers; otherwise the difference is stated. The tables name the peers that
+are faster than quadric.
 """
 REPEAT = """## Repeat it
 

@@ -19,7 +19,7 @@ from benchmarks.two_checkouts import HERE, THREAD_VARIABLES
 
 
 def measure(name: str, *, quick: bool) -> dict[str, Any]:
-    """Start the process, wait for it and return what it found."""
+    """Start the process, wait for it and return its results."""
     threads = str(SECTIONS[name].threads)
     environment = os.environ | dict.fromkeys(THREAD_VARIABLES, threads)
     with tempfile.TemporaryDirectory() as directory:

@@ -44,7 +44,7 @@ NOTES = (
     "784 inputs of which 19 % are not zero, float32, one thread. The time of quadric is that of "
     "`Network.fit` on a dense array of 10 000 rows, with its checks and the compression of the "
     "rows, which later epochs do not need; quadric, CSR rows is the same for a sparse array. The "
-    "others' data are prepared before.",
+    "data of the others are prepared before the timed runs.",
     f"All contenders that train this network have the same parameters after {CHECKED} steps, up to "
     f"{TOLERANCE:g}.",
     "Vowpal Wabbit and river have no such network. They train logistic regressions (Vowpal Wabbit) "
@@ -57,7 +57,8 @@ NOTES = (
 
 def run(*, quick: bool) -> dict[str, Any]:
     X, Y = make_data()
-    X, rounds, budget = X.toarray(), (9 if quick else 25), (6.0 if quick else 60.0)
+    X = X.toarray()
+    rounds, budget = (9, 6.0) if quick else (25, 60.0)
     cases = []
     for kind in KINDS:
         start = make_network(kind)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from benchmarks.sgd_step import RATE
 from quadric import Network
 from quadric.reference import train_qnn, train_rpqnn
 
-RATE = 0.01
 Array = np.ndarray
 Layers = list[dict[str, Array]]
 
@@ -45,13 +45,14 @@ def quadric_sparse(start: Network, X: Array, Y: Array) -> Training:
 
 def reference(start: Network, X: Array, Y: Array) -> Training:
     """Return the paper's algorithms, line by line."""
-    held = [full(start)]
-    train = train_rpqnn if "U" in held[0][-1] else train_qnn
+    layers = full(start)
+    train = train_rpqnn if "U" in layers[-1] else train_qnn
 
     def run() -> None:
-        held[0] = train(X, Y, held[0], np.float32(RATE))
+        nonlocal layers
+        layers = train(X, Y, layers, np.float32(RATE))
 
-    return Training(run, lambda: held[0])
+    return Training(run, lambda: layers)
 
 
 def torch_einsum(start: Network, X: Array, Y: Array) -> Training:
@@ -120,13 +121,14 @@ def jax_scan(start: Network, X: Array, Y: Array) -> Training:
         return jax.tree.map(lambda p, g: p - RATE * g, layers, gradients), None
 
     epoch = jax.jit(lambda layers, rows: lax.scan(step, layers, rows)[0])
-    held = [jax.tree.map(jnp.asarray, full(start))]
+    trained = jax.tree.map(jnp.asarray, full(start))
     rows = jnp.asarray(X), jnp.asarray(Y)
 
     def run() -> None:
-        held[0] = jax.block_until_ready(epoch(held[0], rows))
+        nonlocal trained
+        trained = jax.block_until_ready(epoch(trained, rows))
 
-    return Training(run, lambda: jax.tree.map(np.asarray, held[0]))
+    return Training(run, lambda: jax.tree.map(np.asarray, trained))
 
 
 def sklearn_mlp(start: Network, X: Array, Y: Array) -> Training:

@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
 
 def timing_table(title: str, unit: str, per_second: float, cases: Sequence[Case]) -> Table:
-    """Cases and contenders; the longer list is the one with the rows."""
+    """Return the times in a table of cases and contenders; the longer list becomes the rows."""
     names = list(dict.fromkeys(t.contender for case in cases for t in case.timings))
     grid = [["", *names, "place of quadric"]]
     for case in cases:
@@ -43,7 +43,7 @@ def timing_table(title: str, unit: str, per_second: float, cases: Sequence[Case]
 
 
 def _cell(timing: Timing, per_second: float) -> str:
-    """The median, half the distance of the quartiles, the ratio to quadric, and the remark."""
+    """The median, half of the interquartile range, the ratio to quadric, and the remark."""
     spread = (timing.high - timing.low) / (2 * timing.seconds)
     ratio = "" if timing.contender == OURS else f", {timing.ratio:.3g}×"
     remark = f"; {timing.remark}" if timing.remark else ""
@@ -51,15 +51,16 @@ def _cell(timing: Timing, per_second: float) -> str:
 
 
 def section_tables(module: Any, found: dict[str, Any]) -> list[Table]:
-    """Return the tables of a section, and one with the peers that are missing."""
+    """Return the tables of a section, and one with the peers and data that are missing."""
     if "cases" in found:
         cases = from_json(found["cases"])
         tables = [timing_table(module.TITLE, module.UNIT, module.PER_SECOND, cases)]
     else:
         tables = module.tables(found)
     if found.get("skipped"):
-        rows = [[who, line] for who, line in found["skipped"].items()]
-        tables.append(Table("Skipped: not installed", ["peer", "install it with"], rows))
+        rows = [[name, command] for name, command in found["skipped"].items()]
+        columns = ["peer or data set", "command that installs it"]
+        tables.append(Table("Skipped: not on this machine", columns, rows))
     return tables
 
 

