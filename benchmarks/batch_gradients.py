@@ -73,7 +73,10 @@ class Worker:
 
 
 def check_equal(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
-    """Return the largest difference, relative to the largest number in the same array."""
+    """Return the largest difference, relative to the largest number in the same array.
+
+    Exit if it is larger than TOLERANCE.
+    """
     worst = 0.0
     for name, value in ours.items():
         difference = np.abs(value - theirs[name]).max() / np.abs(theirs[name]).max()
@@ -100,10 +103,8 @@ def main() -> None:
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
     for N, n, m in SHAPES:
         prepared = [checkout.ask("prepare", N, n, m) for checkout in checkouts]
-        peaks, numbers = zip(
-            *((found["peak"], found["numbers"]) for found in prepared), strict=True
-        )
-        difference = check_equal(numbers[0], numbers[-1])
+        peaks = [found["peak"] for found in prepared]
+        difference = check_equal(prepared[0]["numbers"], prepared[-1]["numbers"])
         rounds = options.rounds or max(11, min(41, int(5e10 / (N * n * n * m))))
         times = in_turns(checkouts, ("time_product", "time_gradients"), rounds)
         own = [found["time_gradients"] for found in times]

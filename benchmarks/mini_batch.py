@@ -15,7 +15,7 @@ B, N, M, RATE = 128, 64, 64, np.float32(1e-6)
 
 
 def einsum_step(W, b, Q, X, delta):
-    """Take a textbook step: einsum in the forward pass, two products in the backward pass."""
+    """Take a textbook step: one einsum for z, and one for each gradient that involves Q."""
     z = np.einsum("bi,kij,bj->bk", X, Q, X, optimize=True) + X @ W.T + b
     dQ = np.einsum("bk,bi,bj->kij", delta, X, X, optimize=True)
     dX = delta @ W + 2 * np.einsum("bk,kij,bj->bi", delta, Q, X, optimize=True)

@@ -1,11 +1,14 @@
 """Speed of the playground: `python -m benchmarks.playground`.
 
-First the page's `net.js` and the compiled loop. Both train a 2 -> 12 -> 6 network of quadratic
-layers on the standardized six clusters with per-sample SGD in float64, from the same parameters
-and in the same order. After one epoch the parameters must agree to 1e-10. Seconds are processor
-time, the best of several epochs in turns. Then, in Chromium, the first paint of the page and the
-main-thread work per frame while it trains the six clusters with a hidden layer of 12 quadratic
-neurons (see `playground_browser.py`).
+The first part compares the page's `net.js` with the compiled loop. Both train a 2 -> 12 -> 6
+network of quadratic layers on the standardized six clusters with per-sample SGD in float64, from
+the same parameters and in the same order. After one epoch the parameters must agree to 1e-10. The
+two take turns. Seconds are processor time: the best epoch of the page, and the best mean over 20
+epochs of the loop.
+
+The second part measures, in Chromium, the first paint of the page and the main-thread work per
+frame while it trains the six clusters with a hidden layer of 12 quadratic neurons (see
+`playground_browser.py`).
 """
 
 import json

@@ -70,11 +70,8 @@ def main() -> None:
     contenders = {}
     networks = {kind: make_network(kind) for kind in KINDS}
     for kind in KINDS:
-        for label, data, offset in (
-            (kind, X, None),
-            (f"{kind}, offset -0.5", X, -0.5),
-        ):
-            run = stepper(kind, data, Y, offset)
+        for label, offset in ((kind, None), (f"{kind}, offset -0.5", -0.5)):
+            run = stepper(kind, X, Y, offset)
             contenders[label] = lambda run=run: run.run_epoch(order, RATE)
         # a complete call to `fit`, including checks and compression of the dense rows
         contenders[f"{kind}, fit dense"] = lambda net=networks[kind]: net.fit(dense, Y, epochs=1)

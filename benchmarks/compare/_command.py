@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> None:
         path = options.out / file_name(quick=options.quick)
         merged = merge(read(path) if path.exists() else {}, found)
         path.write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        console.print(f"{path}")
+        console.print(str(path))
 
 
 def compare(names: Sequence[str], *, quick: bool, console: Console) -> dict[str, Any]:

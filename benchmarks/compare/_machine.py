@@ -1,4 +1,4 @@
-"""Where and with what a comparison ran."""
+"""The machine, the versions and the command of a comparison."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _multiply_adds(numbers, steps):
 
 @numba.njit(**OPTIONS)
 def _read(numbers, passes):
-    """Add all numbers to four sums, again and again."""
+    """Add all numbers to four sums, `passes` times."""
     at = pointer(numbers)
     s = t = u = v = zeros(at, 1)
     for _ in range(passes):
@@ -46,7 +46,7 @@ def _read(numbers, passes):
 
 @numba.njit(**OPTIONS)
 def _update(numbers, passes):
-    """Multiply all numbers in place, as a step of SGD changes the weights."""
+    """Load, multiply, add and store all numbers, as a step of SGD updates the weights."""
     at = pointer(numbers)
     x = zeros(at, 1)
     for _ in range(passes):

@@ -1,4 +1,4 @@
-"""The comparison with peers: equal numbers before times, honest places, and the check of ratios."""
+"""The comparison with peers: equal numbers before times, ranks, losses, and the check of ratios."""
 
 import numpy as np
 import pytest
