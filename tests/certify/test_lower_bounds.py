@@ -86,7 +86,7 @@ def test_without_free_inputs_every_distance_is_infinite(layers):
     assert (found.becomes == found.predicted).all()
 
 
-def test_pipelines_in_both_units_and_fixed_inputs():
+def test_bounds_of_pipelines_hold_in_both_units_and_with_fixed_inputs():
     X, y = load_iris(return_X_y=True)
     X = X * [1, 100, 1, 0.01]
     classifier = QuadraticClassifier((5,), activation="tanh", random_state=0, max_iter=300)

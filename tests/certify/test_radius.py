@@ -147,7 +147,7 @@ def test_distances_agree_with_a_numerical_minimizer(seeds):
     assert infinite > 0
 
 
-def test_a_circle_from_its_center_from_inside_and_from_outside():
+def test_distances_to_a_circle_from_its_center_from_inside_and_from_outside():
     circle = Network([Quadratic([[0.0, 0.0]], [4.0], [-np.eye(2)])], ["logistic"])
     found = radius(circle, [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [2.0, 0.0]])
     np.testing.assert_allclose(found.distance, [2, 1, 3, 0], atol=1e-12)
@@ -171,7 +171,7 @@ def test_flat_directions_and_infinite_radii():
     np.testing.assert_allclose(radius(plane, [[0.0, 0.0]]).distance, [1.0])
 
 
-def test_a_boundary_that_is_a_single_point():
+def test_the_distance_to_a_boundary_that_is_a_single_point():
     point = Network([Quadratic([[-2.0, 0.0]], [1.0], [np.eye(2)])], ["logistic"])  # (x-1)² + y²
     found = radius(point, [[4.0, 4.0]])
     np.testing.assert_allclose(found.distance, [5.0])
@@ -223,7 +223,7 @@ def test_projections_qda_and_polynomial_logistic_regression():
         assert (predict(X + 0.999 * (found.nearest - X)) == found.predicted).all()
 
 
-def test_sparse_inputs():
+def test_sparse_inputs_have_the_radii_of_dense_ones():
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier((), random_state=0).fit(csr_matrix(X), y)
     np.testing.assert_array_equal(radius(model, csr_matrix(X)).radius, radius(model, X).radius)

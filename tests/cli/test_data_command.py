@@ -77,7 +77,7 @@ def test_data_fetch_and_verify(tmp_path):
 
 
 @pytest.mark.usefixtures("small_files", "source")
-def test_data_fetch_into_a_directory(tmp_path, monkeypatch):
+def test_data_are_fetched_into_a_directory(tmp_path, monkeypatch):
     result = data("fetch", "fashion_mnist", "--data-dir", tmp_path / "own")
     assert result.returncode == 0, result.stderr
     assert not (tmp_path / "cache").exists()
@@ -95,7 +95,7 @@ def test_data_fetch_into_a_directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("small_files")
-def test_data_that_are_not_available(monkeypatch):
+def test_data_that_are_not_available_are_a_one_line_error(monkeypatch):
     def closed(collection):
         raise UnavailableError("closed")
 

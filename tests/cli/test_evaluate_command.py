@@ -102,7 +102,7 @@ def test_rows_that_cannot_be_scored_are_reported(split, tmp_path):
     ]
 
 
-def test_tables_that_cannot_be_scored(split, tmp_path):
+def test_tables_that_cannot_be_scored_are_refused(split, tmp_path):
     model = split / "train.quadric"
     assert_error(command("evaluate", model, split / "inputs.csv"), "lacks the target 'species'")
     assert_error(
@@ -120,7 +120,7 @@ def test_tables_that_cannot_be_scored(split, tmp_path):
     [["--cv", "3"], ["--stream", "--max-iter", "5"], ["--checkpoint-every", "10"]],
     ids=["cv", "stream", "checkpoint"],
 )
-def test_options_that_exclude_each_other(options, split):
+def test_options_that_exclude_each_other_are_refused(options, split):
     if "--cv" in options:
         options = [*options, "--test", split / "test.csv"]
     assert command("train", split / "train.csv", "-t", "species", *options).returncode == 2
@@ -134,7 +134,7 @@ def regression(path, n=300, seed=0):
     return path
 
 
-def test_regression_scores(tmp_path):
+def test_evaluate_gives_the_regression_scores_of_train(tmp_path):
     train, test = regression(tmp_path / "train.csv"), regression(tmp_path / "test.csv", seed=1)
     model = tmp_path / "m"
     result = command("train", train, "-t", "y", "--test", test, "-o", model, "--json")
@@ -211,7 +211,7 @@ def test_balanced_weights_are_not_recommended_to_a_model_that_has_them(options, 
 
 
 @pytest.mark.slow
-def test_balanced_weights_in_streaming(tmp_path):
+def test_balanced_weights_predict_the_rare_class_in_streaming(tmp_path):
     data = rare_class(tmp_path / "a.csv")
     arguments = ["train", data, "-t", "y", "--json", "-o", tmp_path / "m", "--stream"]
     plain = json.loads(command(*arguments).stdout)
@@ -257,7 +257,7 @@ def test_duplicates_and_few_rows_are_remarked(split, tmp_path):
 
 
 @pytest.mark.slow
-def test_streaming_with_a_test_table(split, tmp_path):
+def test_streaming_is_scored_on_a_test_table(split, tmp_path):
     arguments = ["train", "train.csv", "-t", "species", "--test", "test.csv", "--stream"]
     result = command(*arguments, "-o", tmp_path / "m", "--json", cwd=split)
     assert result.returncode == 0, result.stderr

@@ -32,14 +32,14 @@ def test_predict_matches_columns_by_name(place, tmp_path):
     assert (tmp_path / "out.csv").stat().st_mode & 0o777 == 0o644
 
 
-def test_predict_to_stdout(place):
+def test_predict_prints_to_stdout_by_default(place):
     result = command("predict", "iris.quadric", "iris.csv", cwd=place)
     assert result.stdout.splitlines()[:2] == ["species", "setosa"]
     assert len(result.stdout.splitlines()) == 151
 
 
 @pytest.mark.slow
-def test_predict_into_a_closed_pipe(place):
+def test_predict_into_a_closed_pipe_ends_quietly(place):
     write_iris(place / "many.csv", rows=np.arange(60_000) % 150)
     shell = f"{sys.executable} -m quadric predict iris.quadric many.csv --proba | head -n 1"
     result = subprocess.run(
@@ -77,7 +77,7 @@ def test_explain_in_the_users_units(place):
     assert_error(command("explain", place / "iris.csv"), "iris.csv")
 
 
-def test_explain_by_permutation(place):
+def test_explain_ranks_inputs_by_permutation(place):
     result = command("explain", "iris.quadric", "iris.csv", "--permutation", cwd=place)
     assert "Drop of the accuracy if an input is shuffled (150 rows)" in result.stdout
     found = command("explain", "iris.quadric", "iris.csv", "--permutation", "--json", cwd=place)
@@ -100,7 +100,7 @@ def test_explain_a_regressor(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_explain_with_categories_and_missing_values(tmp_path):
+def test_explain_groups_categories_and_ignores_rows_with_missing_values(tmp_path):
     rng = np.random.default_rng(0)
     rows = [
         f"{x:.3f},{'' if i % 9 == 0 else 'rgb'[i % 3]},{'' if i % 10 == 5 else i % 7},"
@@ -299,7 +299,7 @@ def test_complexity_counts_parameters_multiplications_and_bytes():
     assert [layer["kind"] for layer in every["layers"]] == ["reduced", "reduced"]
 
 
-def test_short_rows_and_quoted_separators(tmp_path):
+def test_short_rows_and_quoted_separators_are_read(tmp_path):
     rows = [f"{x / 10},{x % 3},{'ab'[x % 2]}" for x in range(60)]
     (tmp_path / "a.csv").write_text('"x; y; z",n,t\n' + "\n".join(rows) + "\n")
     assert command("train", tmp_path / "a.csv", "-t", "t", "-o", tmp_path / "m").returncode == 0

@@ -153,7 +153,7 @@ def test_the_commands_and_the_code_on_the_page_run(kind, tmp_path, monkeypatch):
     assert (found == frame["y"].to_numpy()).mean() > 0.8
 
 
-def test_a_regressor_with_odd_names(tmp_path):
+def test_odd_names_are_escaped_in_the_report(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2))
     names = ["<script>alert(1)</script>", "$a_b$", "price & <b>"]

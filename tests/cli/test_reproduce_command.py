@@ -52,12 +52,12 @@ def test_unwritable_output_is_a_one_line_error(tmp_path):
     assert "Traceback" not in result.stderr
 
 
-def test_usage_mistakes():
+def test_usage_mistakes_have_exit_code_2():
     assert command("reproduce", "nonsense").returncode == 2
     assert command("reproduce", "xor", "--seeds", "0").returncode == 2
 
 
-def test_help_and_version():
+def test_help_and_version_are_printed():
     assert "xor" in command("reproduce", "--help").stdout
     assert command("--version").stdout == f"quadric {quadric.__version__}\n"
 
@@ -203,7 +203,7 @@ def test_results_finished_before_a_failure_are_reported(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_odd_directory_names(tmp_path):
+def test_odd_directory_names_are_printed_unchanged(tmp_path):
     result = command(
         "reproduce", "xor", "--seeds", "1", "--out", "a[/b] [red]x[/red]", cwd=tmp_path
     )
@@ -212,6 +212,6 @@ def test_odd_directory_names(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_terminal_that_supports_only_ascii(tmp_path):
+def test_a_terminal_that_supports_only_ascii_causes_no_failure(tmp_path):
     result = process("reproduce", "xor", "--seeds", "1", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert result.returncode == 0, result.stderr

@@ -77,7 +77,7 @@ def test_the_target_is_the_stored_name_or_the_only_other_column(directory):
     assert "uses this table" in found["notes"][1]
 
 
-def test_boolean_classes(directory, tmp_path):
+def test_boolean_classes_are_scored(directory, tmp_path):
     frame = pl.read_csv(directory / "iris.csv")
     truth = (pl.col("species") == "setosa").alias("is setosa")
     frame.with_columns(truth).write_csv(tmp_path / "a.csv")

@@ -43,14 +43,14 @@ def test_explain_prints_the_spectrum_as_json(place):
     ],
     ids=" ".join,
 )
-def test_options_of_explain_that_exclude_each_other(options, place):
+def test_options_of_explain_that_exclude_each_other_are_refused(options, place):
     result = command("explain", place / "iris.quadric", place / "iris.csv", *options)
     assert result.returncode == 2, result.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["spectrum", "similarity", "truncation"])
-def test_plots_of_spectra(place, tmp_path, what):
+def test_plots_of_spectra_are_drawn(place, tmp_path, what):
     table = [place / "iris.csv"] if what == "truncation" else []
     result = command("plot", place / "iris.quadric", *table, "--what", what, cwd=tmp_path)
     assert result.stdout == f"Picture: iris-{what}.png\n", result.stderr

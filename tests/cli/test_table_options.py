@@ -120,7 +120,7 @@ def test_names_with_commas(tmp_path, options):
     assert [column["name"] for column in found["columns"]] == ["sepal_width", "petal_length"]
 
 
-def test_several_names_in_one_option(place, tmp_path):
+def test_several_names_in_one_option_are_split(place, tmp_path):
     options = ["--drop", "sepal_length,sepal_width", "-o", tmp_path / "m", "--json"]
     found = json.loads(command("train", place / "iris.csv", "-t", "species", *options).stdout)
     assert [column["name"] for column in found["columns"]] == NAMES[2:]

@@ -54,7 +54,7 @@ def test_train_reports_scores(place):
 
 
 @pytest.mark.slow
-def test_train_json_and_options(place, tmp_path):
+def test_options_of_train_reach_the_model_and_its_json(place, tmp_path):
     options = "-t species --cv 3 --hidden 6,5 --kind reduced --drop sepal_width --json --seed 3"
     arguments = ["train", place / "iris.csv", *options.split(), "-o", tmp_path / "a.quadric"]
     result = command(*arguments)
@@ -188,7 +188,7 @@ def test_an_existing_model_file_survives_a_failure(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_full_disk_in_streaming(place, tmp_path):
+def test_a_full_disk_in_streaming_is_a_one_line_error(place, tmp_path):
     shutil.copy(place / "iris.csv", tmp_path)
 
     result = process(
@@ -228,7 +228,7 @@ def test_interrupted_streaming_prints_how_to_resume(place, tmp_path):
 
 
 @pytest.mark.unix
-def test_a_read_only_directory(place, tmp_path):
+def test_a_read_only_directory_is_a_one_line_error(place, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     closed = tmp_path / "closed"

@@ -69,7 +69,7 @@ def test_gaussians_are_qda(name):
     np.testing.assert_allclose(network.forward(X), qda.predict_proba(X), atol=1e-9)
 
 
-def test_gaussians_by_hand():
+def test_two_gaussians_have_hand_worked_probabilities():
     network = from_gaussians([[0.0], [2.0]], [[[1.0]], [[4.0]]])
     density = [np.exp(-0.5), np.exp(-1 / 8) / 2]  # at x = 1, without the common factor
     np.testing.assert_allclose(network.forward([[1.0]])[0], np.array(density) / sum(density))
@@ -114,7 +114,7 @@ def test_polynomial_logistic_and_back(name, steps):
 
 
 @pytest.mark.slow
-def test_other_polynomial_features():
+def test_other_polynomial_features_convert_exactly():
     X, y = load_iris(return_X_y=True)
     for options in ({"interaction_only": True}, {"degree": (2, 2)}, {"degree": 1}):
         pipeline = make_pipeline(PolynomialFeatures(**options), LogisticRegression(max_iter=5000))
@@ -136,7 +136,7 @@ def test_one_versus_rest_logistic_regression_is_refused(attributes):
 
 
 @pytest.mark.parametrize("attributes", [{"multi_class": "ovr"}, {"solver": "liblinear"}])
-def test_two_classes_have_no_rest(attributes):
+def test_one_versus_rest_of_two_classes_converts_exactly(attributes):
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)[:, :5]
     pipeline = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(X, y)
@@ -145,7 +145,7 @@ def test_two_classes_have_no_rest(attributes):
     np.testing.assert_allclose(outputs[:, 0], pipeline.predict_proba(X)[:, 1], atol=1e-9)
 
 
-def test_multinomial_logistic_regression_of_two_classes():
+def test_multinomial_logistic_regression_of_two_classes_converts_exactly():
     """In scikit-learn 1.6 and 1.7, its probabilities are softmax([-z, z])."""
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)[:, :5]
@@ -157,7 +157,7 @@ def test_multinomial_logistic_regression_of_two_classes():
     np.testing.assert_allclose(outputs[:, 0], wanted[:, 1], atol=1e-9)
 
 
-def test_own_logistic_regression_to_polynomial_features():
+def test_our_logistic_regression_converts_to_polynomial_features_exactly():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     names = np.array(["a", "b", "c"])[y]
@@ -236,7 +236,7 @@ def test_to_reduced_is_the_nearest_product():
         assert np.sqrt(best) == pytest.approx(reduction.error[k], rel=1e-3)
 
 
-def test_to_reduced_of_a_definite_form():
+def test_to_reduced_keeps_one_square_of_a_definite_form():
     """x² + y² + 1 has no negative eigenvalue, so one square is kept."""
     reduction = to_reduced(Quadratic([[0, 0]], [1.0], [np.eye(2) * 3]))
     assert reduction.error[0] == pytest.approx(np.sqrt(9 + 1))

@@ -121,7 +121,7 @@ def test_a_bilinear_mlp_of_the_published_size_in_float32():
     assert largest_error(folded.astype("float32").logits(X), wanted) <= 1e-5
 
 
-def test_models_that_cannot_be_folded():
+def test_models_that_cannot_be_folded_are_refused():
     with pytest.raises(TypeError, match="model must be a Network, a layer, a fitted quadric"):
         fold("model")
     huge = Network(

@@ -16,7 +16,7 @@ def volume(q):
     return np.prod(q.axes.half_lengths)
 
 
-def test_smallest_ellipsoid_by_hand():
+def test_smallest_ellipsoids_match_hand_worked_ones():
     simplex = smallest_ellipsoid(np.array([[0, 0], [2, 0], [1, np.sqrt(3)]]))  # its circumcircle
     np.testing.assert_allclose(simplex.center, [1, 1 / np.sqrt(3)], atol=1e-6)
     np.testing.assert_allclose(simplex.axes.half_lengths, 2 / np.sqrt(3), rtol=1e-6)
@@ -71,7 +71,7 @@ def test_flat_classes_get_a_thin_ellipsoid():
     assert single.encloses([5, 7])
 
 
-def test_disjoint_ellipsoids():
+def test_disjoint_ellipsoids_are_told_from_touching_and_nested_ones():
     unit = ellipsoid([0, 0], np.eye(2))
     assert disjoint(unit, ellipsoid([2.01, 0], np.eye(2)))
     assert not disjoint(unit, ellipsoid([1.99, 0], np.eye(2)))
@@ -107,7 +107,7 @@ def test_disjoint_agrees_with_points(seed):
         assert not answer
 
 
-def test_the_papers_clusters():
+def test_the_papers_clusters_are_separated_by_their_ellipsoids():
     X, y = datasets.clusters(rng=0)
     result = separate(X, y)
     assert result.disjoint
@@ -242,7 +242,7 @@ def test_data_too_far_from_the_origin_is_refused():
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9, 0.0])
-def test_almost_collinear_points(noise):
+def test_almost_collinear_points_are_enclosed(noise):
     t = np.arange(20.0)
     P = np.column_stack([t, t]) + np.random.default_rng(0).normal(size=(20, 2)) * noise
     q = smallest_ellipsoid(P)
@@ -252,7 +252,7 @@ def test_almost_collinear_points(noise):
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
-def test_fewer_points_than_dimensions(seed):
+def test_fewer_points_than_dimensions_are_enclosed(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 11))
     P = rng.normal(size=(rng.integers(1, n + 1), n))

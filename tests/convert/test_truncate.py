@@ -92,7 +92,7 @@ def test_the_tolerance_is_kept_and_no_rank_can_be_lowered(mlp):
         assert accuracy(truncate(mlp, fewer)) < full - 0.01
 
 
-def test_scores_by_rank(mlp):
+def test_scores_by_rank_are_those_of_the_truncated_networks(mlp):
     ranks, scores = truncation_scores(mlp, X_TEST, Y_TEST, [8, 0, 64])
     assert ranks.tolist() == [0, 8, 64]
     wanted = [accuracy(truncate(mlp, rank)) for rank in ranks]
@@ -102,7 +102,7 @@ def test_scores_by_rank(mlp):
     assert truncation_scores(mlp, X_TEST[:50], Y_TEST[:50])[0].tolist() == list(range(65))
 
 
-def test_labels_two_classes_and_numbers():
+def test_scores_at_full_rank_are_those_of_the_estimator():
     data, target = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica"])[target]
     for labels, rows in ((names, slice(None)), (names[50:], slice(50, None))):

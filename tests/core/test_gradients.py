@@ -73,11 +73,11 @@ RANDOM_SHAPES = {
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(**RANDOM_SHAPES)
-def test_central_differences_over_random_shapes(**case):
+def test_gradients_of_random_shapes_match_central_differences(**case):
     assert_central_differences(**case)
 
 
-def test_a_strongly_curved_network():
+def test_gradients_of_a_strongly_curved_network_match_central_differences():
     """Three quadratic layers have degree eight; plain differences have errors of 1e-5."""
     assert_central_differences(
         ["quadratic"] * 3, [2, 4, 2], 5, 3, "identity", ("binary_cross_entropy", "logistic"), 266
@@ -87,7 +87,7 @@ def test_a_strongly_curved_network():
 @pytest.mark.full
 @settings(max_examples=5000, derandomize=False)
 @given(**RANDOM_SHAPES)
-def test_central_differences_over_5000_random_shapes(**case):
+def test_gradients_of_5000_random_shapes_match_central_differences(**case):
     assert_central_differences(**case)
 
 
@@ -189,7 +189,7 @@ def test_gradients_are_the_same_in_blocks(monkeypatch):
             np.testing.assert_allclose(other.arrays()[name], array, atol=1e-14)
 
 
-def test_gradient_of_one_neuron_by_hand():
+def test_gradient_of_one_neuron_matches_hand_worked_values():
     # z = x'Qx + w'x + b at x = (1, 2): Q = [[1, 0.5], [0.5, -1]], w = (2, 0), b = -1
     #   = 1 + 2 * 0.5 * 2 - 4 + 2 - 1 = 0, so yhat = 1/2, delta = 1/2 - 1 = -1/2
     # dQ = delta M(x) = -1/2 [[1, 4], [4, 4]];  dw = -1/2 (1, 2);  db = -1/2;  loss = ln 2

@@ -62,7 +62,7 @@ def test_Q_stays_exactly_symmetric(options, dtype):
 
 
 @given(st.integers(1, 6), st.integers(1, 4))
-def test_triangle_round_trip(n, m):
+def test_unpacking_inverts_packing(n, m):
     packed = np.random.default_rng(n).normal(size=(n * (n + 1) // 2, m))
     Q = quadratic_form.unpack(packed)
     assert np.array_equal(Q, Q.transpose(0, 2, 1))

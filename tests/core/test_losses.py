@@ -28,7 +28,7 @@ def biased(z, last, dtype="float64"):
         (0.0, 0.5, np.log(2)),
     ],
 )
-def test_binary_cross_entropy_at_extreme_logits(z, y, wanted, dtype):
+def test_binary_cross_entropy_is_exact_at_extreme_logits(z, y, wanted, dtype):
     net = biased([z], "logistic", dtype)
     loss, (grad,) = net.gradients([[0.0]], [y])
     assert loss == pytest.approx(wanted, rel=1e-6, abs=0)
@@ -38,7 +38,7 @@ def test_binary_cross_entropy_at_extreme_logits(z, y, wanted, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_cross_entropy_at_extreme_logits(dtype):
+def test_cross_entropy_is_exact_at_extreme_logits(dtype):
     net = biased([1e4, 0.0, -1e4], "softmax", dtype)
     for k, wanted in enumerate((0.0, 1e4, 2e4)):
         y = np.eye(3)[[k]]
@@ -50,14 +50,14 @@ def test_cross_entropy_at_extreme_logits(dtype):
 
 
 @pytest.mark.parametrize("last", ["identity", "logistic", "tanh", "relu"])
-def test_squared_error_at_extreme_logits(last):
+def test_squared_error_is_exact_at_extreme_logits(last):
     net = biased([1e4], last)
     loss, _ = net.gradients([[0.0]], [0.0], "squared_error")
     assert loss == pytest.approx(0.5e8 if last in ("identity", "relu") else 0.5)
 
 
 @pytest.mark.parametrize("name", ["identity", "logistic", "tanh", "relu"])
-def test_slopes_by_central_differences(name):
+def test_slopes_match_central_differences(name):
     z = np.array([-3.0, -0.5, 0.2, 2.0])
     g = ACTIVATIONS[name]
     wanted = (g.function(z + 1e-6) - g.function(z - 1e-6)) / 2e-6
@@ -86,7 +86,7 @@ def test_every_other_pairing_is_refused():
     assert refused == 17
 
 
-def test_mean_over_samples_sum_over_outputs():
+def test_the_loss_is_a_mean_over_samples_of_sums_over_outputs():
     net = biased([0.0, 0.0], "logistic")
     loss, (grad,) = net.gradients(np.zeros((5, 1)), np.ones((5, 2)))
     assert loss == pytest.approx(2 * np.log(2))
@@ -94,7 +94,7 @@ def test_mean_over_samples_sum_over_outputs():
 
 
 @pytest.mark.slow
-def test_activations_without_numba_are_numpys(tmp_path):
+def test_activations_match_numpy_with_and_without_compilation(tmp_path):
     example = (
         "import numpy as np\n"
         "from quadric.core._activations import ACTIVATIONS, exp\n"

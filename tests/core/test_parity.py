@@ -21,7 +21,7 @@ def test_fixture_is_what_the_reference_generates():
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_forward_and_gradients(case):
+def test_forward_and_gradients_match_the_fixture(case):
     net = network(case)
     np.testing.assert_allclose(net.logits(case["X"]), case["logits"], atol=1e-13)
     np.testing.assert_allclose(net.forward(case["X"]), case["outputs"], atol=1e-13)

@@ -65,7 +65,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_boundary_in_the_users_units(steps):
+def test_boundaries_in_the_users_units_are_differences_of_scores(steps):
     scale = 1e-3 if steps == "none" else 1.0
     data = X * scale
     model = make_pipeline(*STEPS[steps], QuadraticLogisticRegression(max_iter=60)).fit(data, Y)
@@ -79,7 +79,7 @@ def test_boundary_in_the_users_units(steps):
     np.testing.assert_allclose(surface.Q, surface.Q.T)
 
 
-def test_columns_that_are_encoded():
+def test_encoded_columns_are_explained_as_features():
     pd = pytest.importorskip("pandas")
     data = load_iris(as_frame=True)
     frame = data.data.iloc[:, :3].copy()
@@ -103,7 +103,7 @@ def test_columns_that_are_encoded():
 @pytest.mark.parametrize(
     "step", [PolynomialFeatures(2), QuantileTransformer(n_quantiles=20), MinMaxScaler(clip=True)]
 )
-def test_steps_that_are_not_affine(step):
+def test_steps_that_are_not_affine_are_explained_as_features(step):
     features = step.fit_transform(X[:, :3])
     model = make_pipeline(step, StandardScaler(), QuadraticLogisticRegression(max_iter=50))
     model.fit(X[:, :3], Y)
@@ -115,7 +115,7 @@ def test_steps_that_are_not_affine(step):
     np.testing.assert_allclose(surface.value(features), z[:, 0] - z[:, 1], atol=1e-6)
 
 
-def test_binary_boundary_and_signs():
+def test_the_boundary_of_two_classes_has_the_sign_of_the_second():
     data = load_breast_cancer()
     model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(C=0.01))
     model.fit(data.data, data.target_names[data.target])
@@ -136,7 +136,7 @@ def test_reduced_neurons_are_pairs_of_planes():
         np.testing.assert_allclose(surface.value(points), layer.forward(points)[0][:, k])
 
 
-def test_after_a_hidden_layer():
+def test_surfaces_after_a_hidden_layer_are_in_the_hidden_units():
     model = make_pipeline(StandardScaler(), QuadraticClassifier((6,), random_state=0)).fit(X, Y)
     explanation = explain(model, X)
     assert explanation.space == "hidden"
@@ -208,7 +208,7 @@ def test_without_data_the_effects_come_from_the_scaler():
         assert 0.3 < other.terms[0].effect / item.terms[0].effect < 3
 
 
-def test_text_json_and_names():
+def test_text_and_json_contain_names_units_and_omitted_terms():
     data = load_iris(as_frame=True)
     model = make_pipeline(StandardScaler(), QuadraticLogisticRegression())
     model.fit(data.data, data.target_names[data.target])
@@ -243,7 +243,7 @@ def test_eigenvectors_are_those_of_Q_by_magnitude():
     np.testing.assert_allclose(item.surface.Q @ vectors.T, vectors.T * values, atol=1e-10)
 
 
-def test_regressor_and_multilabel():
+def test_regressors_and_multilabel_models_have_no_boundaries():
     target = X[:, 0] ** 2 + X[:, 1]
     model = make_pipeline(StandardScaler(), QuadraticRegressor((), random_state=0)).fit(X, target)
     (item,) = explain(model, X).classes
@@ -281,7 +281,7 @@ def test_models_that_cannot_be_explained_are_refused():
         quadrics(model, 3)
 
 
-def test_classes_by_label():
+def test_classes_are_named_by_label_or_index():
     strings = QuadraticLogisticRegression(max_iter=5).fit(X / 1000, np.array(list("pqr"))[Y])
     assert boundary(strings, "p", "r").b == boundary(strings, 0, 2).b
     numbers = QuadraticLogisticRegression(max_iter=5).fit(X / 1000, Y + 5)
@@ -327,7 +327,7 @@ def test_an_imputer_of_ordinary_values_is_not_undone():
     assert explain(model).space == "features"
 
 
-def test_timestamps_and_small_numbers():
+def test_columns_of_very_different_scales_give_the_same_ellipse_in_any_order():
     """With columns of scales 1e9 and 1, the boundary is the same ellipse in either order."""
     rng = np.random.default_rng(0)
     seconds, value = 1.6e9 + rng.uniform(0, 86400, 300), rng.normal(size=300)
@@ -369,7 +369,7 @@ def test_missing_values_of_pandas_equal_those_of_numpy(steps):
 
 
 @pytest.mark.parametrize("hidden", [(), (3,)])
-def test_missing_values_of_pandas_that_are_not_imputed(hidden):
+def test_missing_values_of_pandas_that_are_not_imputed_are_refused(hidden):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(GAPS, columns=list("abcd")).astype("Float64")
     model = QuadraticClassifier(hidden, max_iter=5).fit(frame.fillna(0), Y)
@@ -414,7 +414,7 @@ def test_a_column_of_missing_values_has_no_effect(scaler, steps):
         np.testing.assert_allclose(values, model.decision_function(EMPTY), rtol=1e-7, atol=1e-7)
 
 
-def test_a_missing_value_in_a_column_that_a_later_step_drops():
+def test_a_missing_value_in_a_column_that_a_later_step_drops_has_no_effect():
     columns = make_column_transformer(("passthrough", [0, 2]))
     model = make_pipeline(StandardScaler(), columns, QuadraticLogisticRegression(max_iter=20))
     assert str(explain(model.fit(GAPS, Y), GAPS)) == str(explain(model, np.nan_to_num(GAPS)))
@@ -450,7 +450,9 @@ def test_typical_inputs_of_a_robust_scaler_have_the_spread_of_the_data(
 
 
 @pytest.mark.parametrize("quantile_range", [(0, 100), (50, 50)])
-def test_a_robust_scaler_whose_quantiles_do_not_tell_the_spread(quantile_range):
+def test_a_robust_scaler_whose_quantiles_do_not_tell_the_spread_has_no_typical_inputs(
+    quantile_range,
+):
     assert typical_after([RobustScaler(quantile_range=quantile_range).fit(X)]) is None
 
 
@@ -461,7 +463,7 @@ def test_columns_are_found_by_name_after_a_hidden_layer():
     assert str(explain(model, frame[list("dbca")])) == str(explain(model, frame))
 
 
-def test_a_union_whose_first_step_is_dropped():
+def test_a_union_whose_first_step_is_dropped_is_undone():
     union = FeatureUnion([("none", "drop"), ("scaled", StandardScaler())])
     model = make_pipeline(union, QuadraticLogisticRegression(max_iter=20)).fit(X, Y)
     values = np.stack([surface.value(X) for surface in quadrics(model)], axis=1)
@@ -469,7 +471,7 @@ def test_a_union_whose_first_step_is_dropped():
     assert "178 samples" in explain(model, X).ranked_by
 
 
-def test_equations_that_overflow_in_the_users_units():
+def test_equations_that_overflow_in_the_users_units_are_refused():
     model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(max_iter=5))
     model.fit(X[:, :2] * [1e-158, 1], Y)
     with pytest.raises(ValueError, match=r"equations overflow in the units.* Rescale the data"):

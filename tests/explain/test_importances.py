@@ -86,7 +86,7 @@ def test_feature_importances_agree_with_explain(labels):
     assert selector.fit(X, y).get_support().sum() <= 2
 
 
-def test_feature_importances_of_reduced_and_linear_layers():
+def test_feature_importances_of_reduced_and_linear_layers_agree_with_explain():
     rng = np.random.default_rng(0)
     for layer in (
         Reduced(*(rng.normal(size=shape) for shape in ((2, 3), (2,), (2, 3), (2,)))),
@@ -110,7 +110,7 @@ def test_feature_importances_need_a_single_layer():
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
-def test_permutation_importances(library):
+def test_permutation_importances_find_the_inputs_that_matter(library):
     if library == "numpy":
         X = np.random.default_rng(0).normal(size=(200, 3))
         y = X[:, 0] * X[:, 1]
@@ -179,7 +179,7 @@ def test_partial_dependence(library):
 
 
 @pytest.mark.parametrize("names", [[0, 1, 2], [("a", 1), ("a", 2), ("b", 1)]])
-def test_column_names_that_are_not_strings(names):
+def test_column_names_that_are_not_strings_are_accepted(names):
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).normal(size=(100, 3))
     frame, y = pandas.DataFrame(X), X[:, 0] * X[:, 1]
@@ -215,7 +215,7 @@ def test_a_column_without_numbers_is_missing(library):
     assert [one.inputs for one in explain(model, data).dependences] == [("x1",), ("x2",)]
 
 
-def test_nullable_columns():
+def test_nullable_columns_equal_ordinary_ones():
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).integers(0, 9, (60, 2))
     model = make_pipeline(SimpleImputer(), QuadraticRegressor((), random_state=0))

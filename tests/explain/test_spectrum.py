@@ -115,7 +115,7 @@ def test_the_difference_of_two_classes_does_not_depend_on_centering(model):
         spectrum(model, between=("setosa", "setosa"))
 
 
-def test_two_classes_and_other_models():
+def test_spectra_of_two_classes_and_of_qda_have_one_row_per_output():
     rows = IRIS.target < 2
     binary = QuadraticLogisticRegression().fit(IRIS.data[rows], SPECIES[rows])
     found = spectrum(binary)
@@ -155,7 +155,7 @@ def test_the_text_names_the_strongest_inputs():
     assert "-2    3.8 %   +1.00 x2" in text
 
 
-def test_models_that_do_not_fold():
+def test_models_that_do_not_fold_are_refused():
     deep = Network.create(4, [("quadratic", 3, "tanh"), ("linear", 2, "softmax")], rng=0)
     with pytest.raises(ValueError, match=r"must fold to a single quadratic layer.*to 2 layers"):
         spectrum(deep)
@@ -163,7 +163,7 @@ def test_models_that_do_not_fold():
         spectrum(layer_of(np.eye(2)), units="raw")
 
 
-def test_similarity_of_hand_worked_matrices():
+def test_similarities_match_hand_worked_ones():
     a = layer_of(np.diag([1.0, 0.0]), np.diag([0.0, 2.0]), np.diag([-3.0, 0.0]), np.zeros((2, 2)))
     wanted = [[1, 0, -1, 0], [0, 1, 0, 0], [-1, 0, 1, 0], [0, 0, 0, 0]]
     np.testing.assert_allclose(similarity(a), wanted, atol=1e-15)

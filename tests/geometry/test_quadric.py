@@ -78,7 +78,7 @@ def moved(diagonal, w, b, rng, *, shift, factor=1.0, scale=1.0):
 
 
 @pytest.mark.parametrize(("kind", "diagonal", "w", "b"), EXAMPLES)
-def test_kind_by_example(kind, diagonal, w, b):
+def test_each_kind_is_recognized(kind, diagonal, w, b):
     assert Quadric(np.diag(diagonal), w, b).kind == kind
     assert Quadric(-np.diag(diagonal), -np.array(w), -b).kind == kind
 
@@ -100,7 +100,7 @@ def test_kind_does_not_change_when_moved(kind, diagonal, w, b, seed, factor, sca
     assert Quadric(Q, w, b).kind == kind
 
 
-def test_coincident_lines_shifted_far_along_themselves():
+def test_coincident_lines_shifted_far_along_themselves_stay_coincident():
     """The shift leaves larger rounding errors in b than the size of b suggests."""
     q = Quadric(*moved(*CONICS["coincident lines"], np.random.default_rng(109942), shift=1e3))
     assert q.kind == "coincident lines"
@@ -236,7 +236,7 @@ def test_distance_agrees_with_a_minimizer(cases):
         assert distance == pytest.approx(searched, rel=1e-6, abs=1e-6), (q, p)
 
 
-def test_distance_by_hand():
+def test_distances_match_hand_worked_ones():
     ellipse = Quadric([[1 / 9, 0], [0, 1 / 4]], [0, 0], -1)  # half-axes 3 and 2
     focus = [np.sqrt(5), 0]
     assert ellipse.distance([0, 0]) == 2.0
@@ -485,7 +485,7 @@ def test_coefficients_and_points_that_do_not_fit_are_refused():
         Quadric(1e300 * np.eye(2), [0, 0], 1).transform([1e-9, 1])
 
 
-def test_single_points_and_arrays():
+def test_single_points_give_numbers_and_arrays_give_arrays():
     q = Quadric(np.eye(2), [0, 0], -1)
     assert isinstance(q.value([1, 0]), float)
     assert isinstance(q.distance([1, 0]), float)
@@ -527,7 +527,7 @@ def test_arcs_far_from_the_origin(offset):
     )
 
 
-def test_coefficients_of_extreme_size():
+def test_coefficients_of_extreme_size_do_not_overflow():
     for size in (1e-200, 1e200):
         circle = Quadric(np.eye(2) * size, [0, 0], -size)
         assert circle.kind == "circle"

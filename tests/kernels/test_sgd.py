@@ -272,7 +272,7 @@ def test_compiled_loop_stops_at_a_bad_number(kinds, dtype, bad):
     assert (caught.value.sample, caught.value.layer) == (4, 0)
 
 
-def test_bad_number_in_a_later_layer():
+def test_compiled_loop_names_the_layer_of_a_bad_number():
     net = make_network(("linear", "quadratic"), "identity", "logistic")
     net.layers[1].arrays()["packed"][-1, 1] = np.inf
     stepper = per_sample(net, np.ones((3, 3)), np.ones((3, 2)))
@@ -505,7 +505,7 @@ def test_the_cache_detects_an_edit_of_any_kernel_file(edited, tmp_path):
 # ---- sparse and unusual input --------------------------------------------------------------
 
 
-def test_csr_with_strided_indices():
+def test_csr_with_strided_indices_equals_dense():
     rng = np.random.default_rng(15)
     D = sparse_rows(rng, 20, 6)
     C = sparse.csr_array(D)
@@ -523,7 +523,7 @@ def test_csr_with_strided_indices():
 
 
 @pytest.mark.parametrize("bad", [6, 7, -1, 100_000_000])
-def test_csr_with_columns_out_of_range(bad):
+def test_csr_with_columns_out_of_range_is_refused(bad):
     X = sparse.csr_array(np.eye(6))
     X.indices = X.indices.copy()
     X.indices[3] = bad
@@ -534,7 +534,7 @@ def test_csr_with_columns_out_of_range(bad):
     assert max_difference(net, before) == 0.0
 
 
-def test_csr_with_a_false_flag_and_more_entries_than_columns():
+def test_csr_with_duplicates_and_a_false_flag_equals_dense():
     X = sparse.csr_array((np.ones(6000), np.tile(np.arange(6), 1000), [0, 6000]), shape=(1, 6))
     X.has_canonical_format = True
     net = make_network(("linear", "quadratic"), "tanh", "logistic", n=6)

@@ -86,7 +86,7 @@ def test_directories_and_pipes_are_refused_immediately(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1000, 40])
-def test_memory_to_load_a_large_model(n, dtype, tmp_path):
+def test_loading_a_large_model_takes_little_memory(n, dtype, tmp_path):
     network = Network.create(n, [("quadratic", 2_000_000 // n**2, "softmax")], dtype=dtype, rng=0)
     save(network, tmp_path / "model")
     load(tmp_path / "model")
@@ -369,7 +369,7 @@ def test_mutated_files_load_the_same_model_or_are_refused():
 
 
 @pytest.mark.full
-def test_10_000_mutated_files(capsys):
+def test_10_000_mutated_files_load_the_same_model_or_are_refused(capsys):
     outcome = mutate(10_000, 2)
     with capsys.disabled():
         print(f"\n10 000 mutated model files: {json.dumps(outcome)}")

@@ -256,7 +256,7 @@ def test_info_of_forged_descriptions(count, place, tmp_path):
     assert {0, 1} == set(codes)
 
 
-def test_info_of_a_valid_file_is_unchanged(place, tmp_path):
+def test_info_of_a_valid_file_has_the_facts_of_training(place, tmp_path):
     _, models = place
     path = tmp_path / "m.quadric"
     save(*models["numbers"][:1], path, extra=models["numbers"][1])

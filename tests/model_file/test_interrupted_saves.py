@@ -37,7 +37,7 @@ def test_killed_saves_leave_a_complete_file():
 
 
 @pytest.mark.full
-def test_300_killed_saves(capsys):
+def test_300_killed_saves_leave_a_complete_file(capsys):
     outcome = kill(300)
     for stage, least in {"making": 60, "writing": 60, "renaming": 20, "caught halfway": 60}.items():
         assert outcome[stage] >= least  # otherwise the test proves little

@@ -138,11 +138,11 @@ def test_bad_options_of_create_are_refused(options, message):
         Network.create(2, [("linear", 1, "tanh")], **options)
 
 
-def test_dtypes_in_any_form():
+def test_dtypes_are_accepted_as_classes_and_as_names():
     assert as_dtype(np.float32) == as_dtype("float32") == np.dtype("f4")
 
 
-def test_unusual_but_valid_input():
+def test_unusual_but_valid_input_is_accepted():
     net = make_network(("linear", "quadratic"), "tanh", "logistic")
     wanted = net.forward(X)
     for good in (X.astype(int), X.astype(bool), X.tolist(), X.astype(object), np.asfortranarray(X)):
@@ -161,7 +161,7 @@ def test_empty_data_are_refused():
             method(X[:0], Y[:0])
 
 
-def test_parameters_that_overflow_in_float32():
+def test_parameters_that_overflow_in_float32_are_refused():
     net = make_network(["quadratic"], "tanh", "identity", widths=(2,), dtype="float32")
     with pytest.raises(ValueError, match="W must be finite in float32"):
         net.layers[0].W = np.full((2, 3), 1e300)
@@ -188,6 +188,6 @@ def test_a_layer_that_is_used_twice_is_refused():
         Network([layer, layer], ["tanh", "tanh"])
 
 
-def test_a_network_that_does_not_fit_into_memory():
+def test_a_network_that_does_not_fit_into_memory_is_refused():
     with pytest.raises(MemoryError, match=r"layer 1 \(quadratic, 200,000 inputs, 10 neurons\)"):
         Network.create(3, [("linear", 200_000, "tanh"), ("quadratic", 10, "softmax")])

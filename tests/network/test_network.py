@@ -14,7 +14,7 @@ from tests.support.networks import make_network, max_difference, stacks, targets
 RNG = np.random.default_rng(0)
 
 
-def test_the_basic_example():
+def test_the_basic_example_has_the_documented_shapes_and_summary():
     net = Network.create(
         784,
         [("linear", 30, "logistic"), ("quadratic", 10, "logistic")],
@@ -64,7 +64,7 @@ def test_a_valid_csr_matrix_is_not_copied():
     assert np.shares_memory(taken.indices, X.indices)
 
 
-def test_csr_with_duplicates_and_unsorted_indices():
+def test_csr_with_duplicates_and_unsorted_indices_equals_dense():
     data, columns, starts = np.array([1.0, 2.0, 4.0, 8.0]), np.array([2, 0, 2, 1]), [0, 3, 4]
     X = sparse.csr_array((data, columns, starts), shape=(2, 3))
     untouched = X.copy()
@@ -101,7 +101,7 @@ def test_create_is_reproducible_and_takes_a_generator():
 
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"solver": "lbfgs"}])
-def test_history_validation_and_callback(options):
+def test_history_holds_what_the_callback_saw(options):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 2))
     Y = np.eye(2)[(np.abs(X).sum(axis=1) < 1).astype(int)]
@@ -189,7 +189,7 @@ def test_zero_epochs_change_nothing():
     assert max_difference(net, before) == 0.0
 
 
-def test_the_six_clusters_of_the_paper():
+def test_six_quadratic_neurons_learn_the_six_clusters_of_the_paper():
     """Six quadratic neurons, no hidden layer: a short run of the paper's second experiment."""
     X, labels = datasets.clusters(300, rng=0)
     net = Network.create(2, [("quadratic", 6, "logistic")], init="normal", scale=0.01, rng=0)

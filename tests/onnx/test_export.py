@@ -448,7 +448,7 @@ def test_a_dropped_column_is_not_an_input(table):
 
 
 @pytest.mark.parametrize("output", ["default", "pandas"])
-def test_columns_that_a_second_transformer_encodes_or_drops(table, output):
+def test_columns_that_a_second_transformer_encodes_or_drops_agree(table, output):
     frame, y = table
     first = ColumnTransformer(
         [

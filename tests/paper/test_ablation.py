@@ -93,7 +93,7 @@ def test_each_printed_version_changes_one_update(version):
     assert differ == ({"Q"} if version.model == "qnn" else {"b", "c"})
 
 
-def test_z_and_verdict_of_a_cell():
+def test_the_verdict_of_a_cell_follows_from_its_z():
     paper = Sample(23.51, 6.22, 35.19, 13.68, 25)
     row = ablation.cell_row("e", "d", paper, np.array([23.0, 25.0]), np.array([10.0, 11.0]))
     assert row[:5] == ("e", "d", 23.51, 24.0, 10.5)

@@ -13,7 +13,7 @@ BY_NAME = {form.name: form for form in forms.FORMS}
 
 @pytest.mark.parametrize("form", forms.FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (4, 2)])
-def test_counts_of_forms(form, m, n):
+def test_formulas_of_the_forms_equal_counts(form, m, n):
     """The formula is the count of the forward and backward pass, plus the update."""
     rng, counter = np.random.default_rng(0), Counter()
     layer = forms.make_layer(form.model, m, n, rng)

@@ -40,14 +40,14 @@ def test_a_difference_of_differences_is_significant_as_often_as_stated():
     assert 0.03 < np.mean(np.abs(found)) < 0.07
 
 
-def test_samples_without_spread_or_with_one_run():
+def test_samples_without_spread_or_with_one_run_are_compared():
     one, two = Sample(1.0, 0.0, 1.0, 1.0, 5), Sample(2.0, 0.0, 2.0, 2.0, 5)
     assert contrast((1, two), (-1, one)) == Comparison(1.0, 0.0, None, 0.0)
     assert contrast((1, one), (-1, one)) == Comparison(0.0, 0.0, None, 1.0)
     assert contrast((1, sample_of([3])), (-1, one)) == Comparison(2.0, None, None, 1.0)
 
 
-def test_holms_correction_of_a_worked_example():
+def test_holms_correction_matches_a_worked_example():
     """0.01, 0.04, 0.03, 0.005 become 0.03, 0.06, 0.06, 0.02."""
     tests = {i: Comparison(-1.0, 1.0, -1.0, p) for i, p in enumerate((0.01, 0.04, 0.03, 0.005))}
     adjusted = holm(tests)
@@ -56,7 +56,7 @@ def test_holms_correction_of_a_worked_example():
     assert holm({0: Comparison(1, 1, 1, 0.9), 1: Comparison(1, 1, 1, 0.8)})[0].p == 1
 
 
-def test_extremes_of_normal_samples():
+def test_extremes_of_normal_samples_match_a_simulation():
     assert expected_maximum(1) == pytest.approx(0, abs=1e-9)
     assert expected_maximum(2) == pytest.approx(1 / math.sqrt(math.pi))
     most = np.random.default_rng(2).standard_normal((40_000, 25)).max(axis=1)
@@ -65,7 +65,7 @@ def test_extremes_of_normal_samples():
     assert np.mean((low <= most) & (most <= high)) == pytest.approx(0.95, abs=0.005)
 
 
-def test_possible_and_impossible_samples():
+def test_impossible_samples_are_detected():
     rng = np.random.default_rng(3)
     for _ in range(200):
         sample = sample_of(rng.choice([0.0, 1.0, 5.0, 5.01], 25))

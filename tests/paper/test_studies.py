@@ -201,7 +201,7 @@ def test_recurrent_networks_have_equal_numbers_of_parameters():
         assert len(y) == size
 
 
-def test_targets_of_the_sequences():
+def test_targets_of_the_sequences_follow_their_definitions():
     pytest.importorskip("torch")
     from quadric.paper.studies._sequences import adding, parity
 

@@ -115,7 +115,7 @@ def test_dependence_shows_the_interaction():
     assert len(first.lines) == 3
 
 
-def test_calibration_confusion_and_residuals(model, ax):
+def test_calibration_confusion_and_residuals_show_the_rows(model, ax):
     assert "Calibration on 150 rows" in plot_calibration(model, X, Y).axes[0].get_title()
     plot_confusion(model, X, Y, ax)
     counts = [int(text.get_text()) for text in ax.texts]
@@ -143,7 +143,7 @@ def test_regions_have_a_legend_and_labels(ax, hidden):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
 
 
-def test_arguments_that_do_not_suit_the_model(model, ax):
+def test_arguments_that_do_not_suit_the_model_are_refused(model, ax):
     with pytest.raises(ValueError, match="inputs must be two of x1, x2, x3, x4"):
         plot_boundaries(model, X, Y, ax, inputs=["x1", "x1"])
     with pytest.raises(ValueError, match="classes must hold two or more of setosa"):

@@ -75,7 +75,7 @@ def test_without_axes_pyplot_creates_them():
 
 
 @pytest.mark.slow
-def test_clusters_with_their_boundaries(ax):
+def test_clusters_have_the_boundaries_of_their_neurons(ax):
     X, y = datasets.clusters(100, rng=0)
     net = Network.create(2, [("quadratic", 6, "logistic")], rng=0)
     net.fit(X, np.eye(6)[y], learning_rate=1e-3, epochs=20, rng=0)
@@ -112,7 +112,7 @@ def test_regions_agree_with_predictions_and_lines_with_ties(ax, hidden):
             assert (z[:, 2] - z[:, 1]).max() < 1e-9
 
 
-def test_regions_of_one_neuron_and_of_named_columns(ax):
+def test_regions_of_one_neuron_end_at_its_boundary_and_named_columns_are_labels(ax):
     X, y = datasets.xor()
     net = Network.create(2, [("quadratic", 1, "logistic")], init="normal", scale=1.0, rng=0)
     net.fit(X, y, learning_rate=0.1, epochs=200)
@@ -137,7 +137,7 @@ def test_surfaces_are_drawn_on_axes_in_space_only(diagonal):
         plot_surface(Quadric(np.eye(3), np.zeros(3), -1), Figure().subplots())
 
 
-def test_slices_and_outlines(ax):
+def test_slices_and_outlines_satisfy_their_equations(ax):
     rng = np.random.default_rng(0)
     A = rng.normal(size=(10, 10))
     q = Quadric(A @ A.T + np.eye(10), rng.normal(size=10), -30)
@@ -157,7 +157,7 @@ def test_slices_and_outlines(ax):
 
 
 @pytest.mark.slow
-def test_eigenvectors_as_images():
+def test_eigenvectors_are_drawn_as_images():
     X, y = load_digits(return_X_y=True)
     model = QuadraticLogisticRegression(C=0.01, tol=1e-2).fit(X / 16, y)
     figure = plot_eigenvectors(model, (8, 8), count=3)
@@ -270,7 +270,7 @@ def test_arguments_that_do_not_fit_the_model_are_refused(ax):
         plot_surface(q.slice([0, 1, 2], 0), extent=-1)
 
 
-def test_a_conic_that_no_window_can_show():
+def test_a_conic_that_no_window_can_show_is_refused():
     far = Quadric(np.eye(2), [0, 0], -1).transform(1.0, [1e20, 0])
     with pytest.raises(ValueError, match=r"cannot be drawn: its center .* Pass window, or rescale"):
         plot_conic(far)

@@ -198,7 +198,7 @@ def test_leftovers_of_a_killed_writer_are_removed_with_the_checkpoint(place, mon
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [200, 244, 245, 255])
-def test_outputs_with_long_names(place, length):
+def test_outputs_with_long_names_are_saved(place, length):
     output = "n" * length
     path = checkpoint_path(place / output)
     assert len(path.name) <= 255
@@ -236,7 +236,7 @@ def test_a_checkpoint_contains_the_current_state(place):
 
 
 @pytest.mark.slow
-def test_a_state_of_any_length(place):
+def test_a_state_of_any_length_is_read_back(place):
     """Many columns with many categories lead to a long text in many pieces."""
     state = {"values": {f"column {i} " + "x" * 500: [1, 2, 3] for i in range(40_000)}}
     checkpoint = Checkpoint(place / "checkpoint")
@@ -276,7 +276,7 @@ def run(count):
 
 
 @pytest.mark.full
-def test_6000_damaged_checkpoints(capsys):
+def test_6000_damaged_checkpoints_are_refused_or_give_the_same_model(capsys):
     outcome = run(6000)
     with capsys.disabled():
         print(f"\n6000 damaged checkpoints: {json.dumps(outcome)}")

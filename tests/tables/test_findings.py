@@ -50,7 +50,7 @@ def test_decimal_commas(tmp_path):
     assert found(schema_with(tmp_path, {"words": words})) == {}
 
 
-def test_commas_between_thousands(tmp_path):
+def test_commas_between_thousands_are_reported(tmp_path):
     prices = ["950", "1,234", "12,500", "1,234,567"] * 30
     schema = schema_with(tmp_path, {"price": prices})
     assert found(schema) == {"thousands": ("price",)}
@@ -64,7 +64,7 @@ def test_a_target_with_decimal_commas(tmp_path, task):
         schema_with(tmp_path, {"price": commas}, target="price", task=task)
 
 
-def test_a_table_of_which_only_decimal_commas_are_left(tmp_path):
+def test_a_table_of_which_only_decimal_commas_are_left_is_refused(tmp_path):
     commas = [f"{i},{i % 10}" for i in range(150)]
     with pytest.raises(TableError, match=r"no column is left to learn from .* Use --decimal ,"):
         schema_with(tmp_path, {"price": commas}, drop=["z"])
@@ -98,7 +98,7 @@ def test_identifiers_by_name(tmp_path, name, is_identifier):
 
 
 @pytest.mark.parametrize("batch", [1, 7, 10**6])
-def test_row_numbers(tmp_path, batch):
+def test_row_numbers_are_reported_as_identifiers(tmp_path, batch):
     numbers = list(range(5, 65))
     schema = schema_with(tmp_path, {"a b": numbers}, batch=batch)
     assert found(schema) == {"identifier": ("a b",)}
@@ -119,7 +119,7 @@ def test_classes_coded_as_integers(tmp_path):
 
 
 @pytest.mark.parametrize("labels", ["{}", "c{}"])
-def test_thousands_of_classes(tmp_path, labels):
+def test_thousands_of_classes_are_read_on_request(tmp_path, labels):
     values = [labels.format(i % 3000) for i in range(6000)]
     schema = schema_with(tmp_path, {"c": values}, target="c", task="classification")
     assert len(schema.classes) == 3000

@@ -51,6 +51,6 @@ def test_odd_files(make, tmp_path):
 
 
 @pytest.mark.full
-def test_3000_odd_files(tmp_path):
+def test_3000_odd_files_give_a_correct_result_or_a_one_line_error(tmp_path):
     for seed in range(3000):
         check_odd_file(KINDS[seed % len(KINDS)], seed, tmp_path)

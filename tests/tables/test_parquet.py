@@ -36,7 +36,7 @@ def test_damaged_parquet_files():
     ("name", "reason"),
     [("aborts", "needs more memory than is available"), ("panics", "called `Option::unwrap()`")],
 )
-def test_a_parquet_file_that_crashes_its_reader(name, reason, tmp_path):
+def test_a_parquet_file_that_crashes_its_reader_is_a_one_line_error(name, reason, tmp_path):
     """With one bit flipped in a column of three strings, Polars 2.1 aborts or panics."""
     table = ROOT / "tests" / "fixtures" / f"{name}.parquet"
     result = process("train", table, "-t", "x", "-o", tmp_path / "m")
@@ -47,7 +47,7 @@ def test_a_parquet_file_that_crashes_its_reader(name, reason, tmp_path):
 
 
 @pytest.mark.full
-def test_2500_damaged_parquet_files(capsys):
+def test_2500_damaged_parquet_files_are_read_or_refused(capsys):
     outcome = damage_parquet(2500)
     with capsys.disabled():
         print(f"\n2500 damaged Parquet files: {json.dumps(outcome)}")
@@ -70,7 +70,9 @@ def test_2500_damaged_parquet_files(capsys):
         ('print(\'{"columns": ["x", "y"], "rows": 31}\')', "only 30 of 31 rows can be read"),
     ],
 )
-def test_failures_of_the_process_that_reads_first(tmp_path, monkeypatch, script, words):
+def test_failures_of_the_process_that_reads_first_are_one_line_errors(
+    tmp_path, monkeypatch, script, words
+):
     pl.DataFrame({"x": range(30), "y": ["a", "b"] * 15}).write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr(parquet, "PROBE", write(tmp_path / "probe.py", script))
     result = CliRunner().invoke(
@@ -95,7 +97,7 @@ def test_a_panic_in_this_process_is_also_a_one_line_error(tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-def test_a_parquet_file_without_columns(tmp_path):
+def test_a_parquet_file_without_columns_is_refused(tmp_path):
     pl.DataFrame().write_parquet(tmp_path / "a.parquet")
     with pytest.raises(TableError, match="has no columns"):
         open_table(tmp_path / "a.parquet")

@@ -39,7 +39,7 @@ def test_an_unclosed_quote_does_not_fill_the_memory(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_parquet_is_csv_with_types(mixed):
+def test_parquet_and_csv_give_the_same_schema_and_scores(mixed):
     by_csv, by_parquet = (schema_of(mixed / f"mixed.{end}", "label") for end in ("csv", "parquet"))
     assert by_csv.names == by_parquet.names == ["x", "z", "flag", "colour"]
     assert [column.kind for column in by_csv.columns] == ["number", "number", "boolean", "category"]
@@ -58,7 +58,7 @@ def test_parquet_is_csv_with_types(mixed):
 
 
 @pytest.mark.slow
-def test_parquet_types(tmp_path):
+def test_parquet_types_decide_which_columns_are_used(tmp_path):
     n = 30
     frame = pl.DataFrame(
         {

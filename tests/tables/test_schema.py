@@ -36,7 +36,7 @@ def test_batches_give_the_same_schema_as_the_whole_table(mixed):
     assert Schema.from_dict(json.loads(json.dumps(whole.to_dict()))) == whole
 
 
-def test_moments_of_numbers_far_from_zero(tmp_path):
+def test_moments_of_numbers_far_from_zero_are_accurate(tmp_path):
     values = 1e9 + np.random.default_rng(0).normal(size=3000)
     text = "x,y\n" + "".join(f"{v!r},{i % 2}\n" for i, v in enumerate(values.tolist()))
     (column,) = schema_of(write(tmp_path / "a.csv", text), "y", 100).columns

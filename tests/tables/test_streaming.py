@@ -68,7 +68,7 @@ def test_a_column_that_the_test_table_lacks_is_reported_before_training(table, m
 
 
 @pytest.mark.slow
-def test_streaming_regression_in_any_units(table):
+def test_streaming_learns_a_regression_in_any_units(table):
     options = ColumnOptions("size", drop=["label", "colour"])
     trained = go(table, options, Stream(buffer=300, epochs=30))
     assert trained.report.scores["this model"] > 0.95
@@ -205,7 +205,7 @@ def test_a_divergence_lowers_the_rate(table, monkeypatch):
 
 
 @pytest.mark.slow
-def test_buffers_without_training_rows(tmp_path):
+def test_buffers_without_training_rows_are_resumed(tmp_path):
     """A checkpoint is written even if the first rows have no target or are held out."""
     table = tmp_path / "table.csv"
     rows = "".join(f"{i},{i % 7},{'' if i < 5 else 'ab'[i % 2]}\n" for i in range(30))
@@ -220,7 +220,7 @@ def test_buffers_without_training_rows(tmp_path):
             assert one.tobytes() == other.tobytes()
 
 
-def test_all_rows_held_out(tmp_path):
+def test_a_table_whose_rows_are_all_held_out_is_refused(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("x,y\n1,a\n2,b\n3,\n")
     seed = next(n for n in range(99) if np.random.default_rng([n, 1, 0]).random(3).max() < 0.9)
@@ -229,7 +229,7 @@ def test_all_rows_held_out(tmp_path):
         train_stream(open_table(table), ColumnOptions("y"), settings, Stream(epochs=1), checkpoint)
 
 
-def test_targets_too_small_to_be_squared(tmp_path):
+def test_targets_too_small_to_be_squared_give_finite_parameters(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("x,y\n" + "".join(f"{i % 9},{(i % 7) * 1e-180!r}\n" for i in range(90)))
     trained = go(table, ColumnOptions("y", task="regression"), Stream(epochs=2))

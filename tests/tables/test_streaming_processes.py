@@ -100,7 +100,7 @@ def check_killed_and_resumed(tmp_path, rows, limit, *more):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
-def test_killed_and_resumed_in_little_memory(tmp_path):
+def test_a_killed_and_resumed_stream_takes_little_memory(tmp_path):
     check_killed_and_resumed(tmp_path, 20_000, 600, "--buffer", "2000", "--epochs", "2")
 
 
@@ -132,7 +132,7 @@ def check_small_batches(count, most_growth):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
-def test_small_batches_at_constant_memory(monkeypatch):
+def test_small_batches_take_constant_memory(monkeypatch):
     from quadric.estimators import _base as fitting
 
     monkeypatch.setattr(fitting, "KEPT_LOSSES", 100)
@@ -147,7 +147,7 @@ def test_small_batches_at_constant_memory(monkeypatch):
 
 @pytest.mark.unix
 @pytest.mark.full
-def test_a_million_small_batches():
+def test_a_million_small_batches_take_constant_memory():
     print("resident memory in MB:", check_small_batches(1_000_000, 8.0))
 
 
@@ -163,7 +163,7 @@ def test_killed_streams_give_the_same_bytes():
 
 
 @pytest.mark.full
-def test_30_killed_streams(capsys):
+def test_30_killed_streams_give_the_same_bytes(capsys):
     outcome = kill(30, 30_000)
     with capsys.disabled():
         print(f"\n30 killed streams: {json.dumps(outcome)}")

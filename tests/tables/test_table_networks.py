@@ -51,7 +51,7 @@ def refused(tmp_path, network, part, *options, extra=None, table=None):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("last", ["softmax", "logistic"])
-def test_several_classes(tmp_path, last, dtype):
+def test_several_classes_are_predicted_with_probabilities(tmp_path, last, dtype):
     network = net(4, last, dtype=dtype)
     P = network.forward(X)
     found, said = run(tmp_path, network)
@@ -63,7 +63,7 @@ def test_several_classes(tmp_path, last, dtype):
     np.testing.assert_allclose(found.to_numpy()[:, 1:], P, rtol=1e-6 if dtype == "float32" else 0)
 
 
-def test_one_logistic_neuron(tmp_path):
+def test_one_logistic_neuron_predicts_two_classes(tmp_path):
     p = net(1, "logistic").forward(X)[:, 0]
     found, _ = run(tmp_path, net(1, "logistic"), "--proba")
     assert found.columns == ["class", "probability of 0", "probability of 1"]
@@ -86,7 +86,7 @@ def test_outputs_without_classes_are_numbers(tmp_path, last):
     refused(tmp_path, net(2, last), "--proba needs a classifier", "--proba")
 
 
-def test_columns_and_classes_that_the_file_names(tmp_path):
+def test_columns_and_classes_that_the_file_names_are_used(tmp_path):
     extra = {"columns": NAMES, "classes": ["x", "y"], "target": "kind"}
     turned = write(tmp_path / "turned.csv", ["c", "a", "b"], X[:, [2, 0, 1]], kind=["x"] * 50, n=1)
     found, said = run(tmp_path, net(2, "softmax"), "--proba", extra=extra, table=turned)
@@ -104,7 +104,7 @@ def test_columns_and_classes_that_the_file_names(tmp_path):
 
 
 @pytest.mark.slow
-def test_parquet_in_many_batches(tmp_path, monkeypatch):
+def test_parquet_in_many_batches_gives_the_same_predictions(tmp_path, monkeypatch):
     for module in ("_prediction", "_table_network"):
         monkeypatch.setattr(f"quadric.tables.{module}.ROWS_AT_ONCE", 7)
     text = write(tmp_path / "table.parquet", text=["t"] * 50)
@@ -129,7 +129,7 @@ def test_rows_with_a_missing_number_have_no_prediction(tmp_path):
     assert "Imputed" not in said
 
 
-def test_the_summary_as_json(tmp_path):
+def test_the_summary_as_json_counts_rows_and_unused_columns(tmp_path):
     quadric.save(net(2, "softmax"), tmp_path / "net")
     table = write(tmp_path / "table.csv", text=["t"] * 50)
     result = command("predict", tmp_path / "net", table, "-o", tmp_path / "out.csv", "--json")
@@ -157,7 +157,7 @@ def test_info_explain_and_plot_use_the_names(tmp_path):
     assert (tmp_path / "net.png").stat().st_size > 1000
 
 
-def test_a_column_that_is_merely_called_class(tmp_path):
+def test_a_column_that_is_merely_called_class_is_not_the_target(tmp_path):
     """If the file names no target, no column of the table is used as the target."""
     quadric.save(net(2, "softmax"), tmp_path / "net")
     table = write(tmp_path / "table.csv", **{"class": ["first", "second"] * 25})
@@ -260,7 +260,7 @@ def test_classes_need_probabilities(tmp_path):
 
 
 @pytest.mark.parametrize("value", [1e30, 1e50])
-def test_numbers_that_are_too_large(tmp_path, value):
+def test_numbers_that_are_too_large_are_refused(tmp_path, value):
     rows = X.copy()
     rows[4, 1] = value
     table = write(tmp_path / "large.csv", rows=rows)

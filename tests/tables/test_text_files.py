@@ -35,7 +35,9 @@ def rows_of(path, table_format=None):
         (lambda text: text.encode("utf-8-sig"), "utf-8"),
     ],
 )
-def test_every_row_of_a_compressed_or_recoded_file(tmp_path, monkeypatch, block, encode, encoding):
+def test_every_row_of_a_compressed_or_recoded_file_is_read(
+    tmp_path, monkeypatch, block, encode, encoding
+):
     monkeypatch.setattr(reading, "BLOCK", block)
     monkeypatch.setattr(reading, "START", 5)  # within the header, and within a character
     path = write(tmp_path / "a.csv", encode(TEXT))
@@ -101,7 +103,7 @@ def test_the_wrong_encoding_is_reported_with_the_option(tmp_path):
         ({"decimal": ","}, ["1,2,3", "x,5", "12.03.2024"], ["1,2,3", "x,5", "12.03.2024"]),
     ],
 )
-def test_decimal_marks_and_thousands(tmp_path, options, written, read):
+def test_decimal_marks_and_thousands_are_converted(tmp_path, options, written, read):
     text = "x;k\n" + "".join(f"{value};a,b\n" for value in written)
     found = rows_of(write(tmp_path / "a.csv", text), TableFormat(**options))
     assert found == [[value, "a,b"] for value in read]
@@ -119,7 +121,7 @@ def test_a_point_is_not_silently_a_decimal_point_in_a_table_with_decimal_commas(
         TableFormat(decimal=";")
 
 
-def test_tabs_by_file_name(tmp_path):
+def test_the_file_name_tells_that_tabs_separate_columns(tmp_path):
     text = "a,b;c,d\tx,y;z,w\n1\t2\n"
     for name, content in (("a.tsv", text.encode()), ("a.TSV.gz", gzip.compress(text.encode()))):
         assert open_table(write(tmp_path / name, content)).columns == ("a,b;c,d", "x,y;z,w")
@@ -153,7 +155,7 @@ def test_parts_are_one_table(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_parts_that_do_not_fit(tmp_path):
+def test_parts_that_do_not_fit_are_refused(tmp_path):
     parts = write_parts(tmp_path / "parts")
     pl.DataFrame({"x": [1]}).write_parquet(parts / "part-1.parquet")
     with pytest.raises(TableError, match="have different columns: only one of them has 'y'"):
@@ -172,7 +174,7 @@ def test_parts_that_do_not_fit(tmp_path):
         open_table(tmp_path / "*.csv")
 
 
-def test_a_pattern_of_csv_files(tmp_path):
+def test_a_pattern_of_csv_files_is_one_table(tmp_path):
     for i in range(3):
         write(tmp_path / f"{i}.csv", f"x,y\n{i},a\n{i + 10},b\n")
     assert open_table(tmp_path / "?.csv").read()["x"].to_list() == ["0", "10", "1", "11", "2", "12"]
@@ -195,7 +197,7 @@ def test_standard_input_is_read_more_than_once(monkeypatch):
 
 
 @pytest.mark.unix
-def test_a_real_pipe(tmp_path):
+def test_a_real_pipe_is_read(tmp_path):
     script = "from quadric.tables import open_table; print(open_table('/dev/stdin').read().height)"
     result = subprocess.run(
         [sys.executable, "-c", script], input=TEXT.encode(), capture_output=True, check=True

@@ -51,7 +51,7 @@ def test_regression_beats_the_mean(iris):
 
 
 @pytest.mark.slow
-def test_thousands_of_columns(tmp_path):
+def test_thousands_of_columns_need_reduced_neurons(tmp_path):
     rng = np.random.default_rng(0)
     rows = [",".join(row) for row in rng.normal(size=(16, 2_000)).round(3).astype(str)]
     header = ",".join(f"c{i}" for i in range(2_000))

@@ -63,13 +63,13 @@ def test_raw_csv_and_parquet_contain_the_labels_unchanged(formulas):
 
 
 @pytest.mark.parametrize("text", ["\tx", "\rx", "\nx", "=", "+1+1", "-1e", "@", "--1", "-1 "])
-def test_text_that_a_spreadsheet_would_evaluate(text):
+def test_text_that_a_spreadsheet_would_evaluate_is_quoted(text):
     safe, count = safe_for_spreadsheets(pl.Series([text, None]))
     assert (safe.to_list(), count) == (["'" + text, None], 1)
 
 
 @pytest.mark.parametrize("text", ["", "x=1", "-1", "+1", "-1.5e-3", "-.5", "1-2", " =x", "'=x"])
-def test_text_that_a_spreadsheet_shows_unchanged(text):
+def test_text_that_a_spreadsheet_shows_unchanged_is_not_quoted(text):
     assert safe_for_spreadsheets(pl.Series([text]))[0].to_list() == [text]
 
 

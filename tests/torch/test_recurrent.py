@@ -214,7 +214,7 @@ def by_hand(cell, steps, h):
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
-def test_layers_and_directions_by_hand(nonlinearity):
+def test_layers_and_directions_match_single_cells(nonlinearity):
     rnn = QuadraticRNN(3, 4, 2, nonlinearity, bidirectional=True, **DOUBLE)
     randomize(rnn, 0.1)
     x, h_0 = draw(6, 5, 3), draw(4, 5, 4)

@@ -93,7 +93,7 @@ PACKED_ROWS_OF_300 = {  # pair (i, j), i <= j: row i n - i (i - 1)/2 + (j - i)
 
 
 @pytest.mark.parametrize(("pair", "row"), PACKED_ROWS_OF_300.items())
-def test_golden_row_order_at_300_inputs(pair, row):
+def test_the_row_order_at_300_inputs_never_changes(pair, row):
     """The order must never change, because checkpoints of other versions depend on it."""
     i, j = pair
     layer = Quadratic(300, 2, bias=False, linear=False, dtype=torch.float64)
@@ -117,7 +117,7 @@ def test_all_rows_at_300_inputs_are_the_row_major_triangle():
 
 
 @pytest.mark.parametrize("assign", [False, True])
-def test_strict_load_round_trip(model, x, assign):
+def test_a_strict_load_gives_the_same_function(model, x, assign):
     other = make_model(seed=1)
     assert_different_function(model, other, x)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -135,7 +135,7 @@ def test_strict_load_reports_packed_by_name(model):
         model.load_state_dict(state | {"2.packed": torch.zeros(7, 2)})
 
 
-def test_safetensors_round_trip(model, x, tmp_path):
+def test_a_safetensors_file_gives_the_same_function(model, x, tmp_path):
     from safetensors.torch import load_file, load_model, save_model
 
     file = tmp_path / "model.safetensors"
@@ -157,7 +157,7 @@ def test_copying_into_the_state_dict_changes_the_model(model, x):
     assert_same_function(model, other, x)
 
 
-def test_moving_average_over_the_state_dict_in_place(model):
+def test_a_moving_average_over_the_state_dict_changes_the_model(model):
     average = make_model(seed=1)
     start = copy.deepcopy(average)
     for mean, entry in zip(average.state_dict().values(), model.state_dict().values(), strict=True):
@@ -167,7 +167,7 @@ def test_moving_average_over_the_state_dict_in_place(model):
         torch.testing.assert_close(mean, 0.75 * before + 0.25 * new)
 
 
-def test_averaged_model(model, x):
+def test_an_averaged_model_is_saved_and_loaded(model, x):
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.75))
     average.update_parameters(model)  # the first call copies
     new = make_model(seed=1)
@@ -194,13 +194,13 @@ def test_distributed_checkpoint_loads_in_place(model, x, tmp_path):
 # ---- functional calls ----------------------------------------------------------------------
 
 
-def test_functional_call_of_the_state_dict(model, x):
+def test_a_functional_call_uses_the_state_dict(model, x):
     assert torch.equal(functional_call(model, model.state_dict(), x), model(x))
     other = make_model(seed=1)
     assert torch.equal(functional_call(other, model.state_dict(), x), model(x))
 
 
-def test_gradients_by_the_state_dict(model, x):
+def test_gradients_by_the_state_dict_are_those_of_the_parameters(model, x):
     gradients = grad(lambda state: functional_call(model, state, x).square().sum())(
         model.state_dict()
     )
@@ -233,7 +233,7 @@ def test_pruned_model_is_saved_and_loaded(model, x):
     assert_same_function(model, other, x)
 
 
-def test_global_pruning_over_quadratic_layers(model):
+def test_global_pruning_removes_a_share_of_all_quadratic_layers(model):
     prune.global_unstructured(
         [(model[0], "packed"), (model[2], "packed")],
         pruning_method=prune.L1Unstructured,

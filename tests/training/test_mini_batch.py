@@ -10,7 +10,7 @@ from tests.support.networks import make_network, max_difference, targets
 RNG = np.random.default_rng(0)
 
 
-def test_momentum_by_hand():
+def test_momentum_matches_hand_worked_steps():
     # one weight w = 1, x = 1, y = 0, loss (w + b)^2/2
     # rate 0.1, momentum 0.5. Parameters (w, b) share the gradient g = w + b.
     #   step 1: g = 1, v = -0.1, w = 0.9, b = -0.1
@@ -60,7 +60,7 @@ def test_sgd_matches_torch(options, make):
         np.testing.assert_allclose(array, parameter.detach().numpy(), atol=1e-12)
 
 
-def test_adam_by_hand():
+def test_the_first_step_of_adam_matches_its_formula():
     # the first step is rate * g / (|g| + eps') for every parameter, eps' = eps / sqrt(1 - beta_2)
     net = make_network(("linear", "quadratic"), "tanh", "identity")
     before = net.copy()

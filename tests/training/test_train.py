@@ -444,7 +444,7 @@ def test_indices_outside_a_sparse_matrix_are_refused_everywhere(model, bad, form
             call(wrong)
 
 
-def test_networks_also_refuse_them_in_csc():
+def test_networks_refuse_indices_outside_a_csc_matrix():
     net = make_network(["quadratic"], "tanh", "logistic", n=4, widths=(1,))
     wrong = damaged(np.eye(4), 10**8, sparse.csc_matrix)
     for call in (net.forward, lambda X: net.fit(X, np.ones(4))):
@@ -523,7 +523,7 @@ def test_the_last_of_several_fits_restores_the_number_of_threads(limited):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_power_that_reduces_the_rate_to_zero():
+def test_a_rate_of_zero_leaves_the_weights_unchanged():
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier((), solver="sgd", learning_rate="invscaling", power_t=1e30)
     model.set_params(max_iter=2, momentum=0.0, random_state=0).fit(X, y)

@@ -123,7 +123,7 @@ def test_the_first_control_group_lists_this_process():
     assert str(os.getpid()) in (found[0] / "cgroup.procs").read_text().split()
 
 
-def test_available_memory_in_a_new_control_group():
+def test_available_memory_is_limited_by_a_new_control_group():
     """Runs only if QUADRIC_TEST_CGROUP names a group in which the tests may create one."""
     parent = os.environ.get("QUADRIC_TEST_CGROUP")
     if parent is None:

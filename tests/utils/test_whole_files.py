@@ -73,7 +73,7 @@ def test_a_new_file_replaces_no_other_file(tmp_path):
     assert sorted(tmp_path.iterdir()) == [path, link]
 
 
-def test_a_new_file_without_hard_links(tmp_path, monkeypatch):
+def test_a_new_file_replaces_no_other_file_without_hard_links(tmp_path, monkeypatch):
     def unsupported(*names):
         raise PermissionError(1, "Operation not permitted")
 
