@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 from quadric.cli import app
+from tests.support.commands import write_iris
 from tests.support.page_blocks import (
     IN_ORDER,
     assert_session_prints_what_is_shown,
@@ -43,11 +44,7 @@ def assert_blocks_print_what_is_shown(text):
 def directory(tmp_path, small_files, monkeypatch):
     """A working directory with iris.csv and a cache with small files instead of MNIST's."""
     fill(tmp_path / "cache" / "mnist")
-    X, y = load_iris(return_X_y=True)
-    names = ("sepal_length", "sepal_width", "petal_length", "petal_width")
-    columns = dict(zip(names, X.T, strict=True))
-    species = load_iris().target_names[y].tolist()
-    pl.DataFrame(columns | {"species": species}).write_csv(tmp_path / "iris.csv")
+    write_iris(tmp_path / "iris.csv")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

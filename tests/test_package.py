@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -24,12 +25,12 @@ def heavy_modules_after(statement):
 
 def test_importing_quadric_loads_no_heavy_package():
     assert heavy_modules_after("import quadric") == []
+    assert heavy_modules_after("from quadric import datasets") == []
 
 
 @pytest.mark.slow
 def test_importing_the_command_line_loads_only_typer():
     assert heavy_modules_after("import quadric.cli") == ["typer"]
-    assert heavy_modules_after("from quadric import datasets") == []
 
 
 @pytest.mark.slow
@@ -155,8 +156,6 @@ def test_every_dependency_has_a_pinned_version():
         if "==" in line
     )
     assert pins["torch"] == "2.13.0"
-    import tomllib
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["all"], *extras["cli"], *extras["dev"]]

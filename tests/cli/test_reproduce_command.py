@@ -4,6 +4,7 @@ import json
 import signal
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -160,13 +161,10 @@ def test_an_interrupted_reproduction_resumes(tmp_path):
 def stored(path):
     """Return the number of runs in a store."""
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT count(*) FROM runs").fetchone()[0]
     except sqlite3.Error:
         return 0
-    finally:
-        if "connection" in locals():
-            connection.close()
 
 
 @pytest.mark.slow

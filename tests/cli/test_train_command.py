@@ -1,5 +1,6 @@
 """`quadric train`, and behavior common to all commands."""
 
+import errno
 import json
 import os
 import re
@@ -108,10 +109,19 @@ def test_user_errors_print_one_line(place, tmp_path, monkeypatch):
         command("train", data, "-t", "species", "--cv", "60", "-o", tmp_path / "a"),
         "--cv 60 needs at least 60 rows of every class; 'setosa' has 50.",
     )
-    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.R_OK)  # even for root
-    assert command("train", data, "-t", "y", "-o", tmp_path / "a").returncode == 1
-    monkeypatch.undo()
     assert_error(command("train", tmp_path, "-t", "y", "-o", tmp_path / "a"), "it is a directory")
+    real = os.open
+
+    def refuse(path, *arguments, **options):  # root may read any file
+        if Path(path) == data:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr("os.open", refuse)
+    assert_error(
+        command("train", data, "-t", "species", "-o", tmp_path / "a"),
+        f"cannot read {data}: Permission denied",
+    )
     assert not (tmp_path / "a").exists()
 
 
@@ -211,7 +221,7 @@ def test_an_unwritable_output_is_reported_before_any_work(place, tmp_path, monke
 
 
 @pytest.mark.slow
-def test_interrupted_streaming_prints_how_to_resume(place, tmp_path):
+def test_interrupted_streaming_prints_how_to_resume(tmp_path):
     write_iris(tmp_path / "iris.csv", rows=np.arange(30_000) % 150)
     options = "-t species --stream --epochs 400 --buffer 3000 --checkpoint-every 1"
     process = warm.Started(["-m", "quadric", "train", "iris.csv", *options.split()], cwd=tmp_path)

@@ -11,7 +11,7 @@ from tests.support.folding import largest_error
 PARTS = ("W", "V", "out", "embed", "head")
 
 
-def block(m, parts, residual, h):
+def block(parts, residual, h):
     """The block, written as a researcher would."""
     apply = {
         name: lambda x, name=name: x @ parts[name].T + parts.get(f"bias {name}", 0.0)
@@ -48,7 +48,7 @@ def test_blocks_with_every_combination_of_parts(residual, embeds, heads, biased,
     assert (layer.n_inputs, layer.n_outputs) == (n if embeds else d, c if heads else k)
     X = rng.normal(size=(20, layer.n_inputs))
     parts = matrices | {f"bias {name}": value for name, value in biases.items()}
-    assert largest_error(layer.forward(X)[0], block(m, parts, residual, X)) <= 1e-12
+    assert largest_error(layer.forward(X)[0], block(parts, residual, X)) <= 1e-12
 
 
 def test_a_researchers_own_class_with_a_residual_connection():

@@ -6,7 +6,7 @@ import pytest
 from quadric import Network
 from quadric.core._activations import ACTIVATIONS
 from quadric.core._losses import LOSSES, check_loss, infer_loss
-from tests.support.networks import output_of
+from tests.support.scripts import output_of
 
 
 def biased(z, last, dtype="float64"):
@@ -94,8 +94,8 @@ def test_the_loss_is_a_mean_over_samples_of_sums_over_outputs():
 
 
 @pytest.mark.slow
-def test_activations_match_numpy_with_and_without_compilation(tmp_path):
-    example = (
+def test_activations_match_numpy_with_and_without_compilation():
+    script = (
         "import numpy as np\n"
         "from quadric.core._activations import ACTIVATIONS, exp\n"
         "z = np.array([[-800.0, -1.0, 0.0, 2.0, 800.0]])\n"
@@ -105,7 +105,7 @@ def test_activations_match_numpy_with_and_without_compilation(tmp_path):
         "print('numba' in __import__('sys').modules)\n"
     )
     for forbidden in ("0", "1"):
-        printed = output_of(example, tmp_path, NUMBA_DISABLE_JIT=forbidden)
+        printed = output_of(script, NUMBA_DISABLE_JIT=forbidden)
         assert printed == "True\nTrue 0.5 1.0 1.0\nTrue\n"
 
 

@@ -13,6 +13,10 @@ def test_fixture_is_what_the_reference_generates():
     assert len(made) == len(CASES) == 18
     for new, old in zip(made, CASES, strict=True):
         assert new.keys() == old.keys()
+        for part in ("kind", "loss", "l2", "activations"):
+            assert new[part] == old[part]
+        for part in ("X", "Y", "logits", "outputs", "mean_loss"):
+            np.testing.assert_allclose(new[part], old[part], atol=1e-13)
         for part in ("parameters", "mean_gradients"):
             for name, array in old[part].items():
                 np.testing.assert_allclose(new[part][name], array, atol=1e-13)

@@ -157,7 +157,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_bad_files_are_refused(tmp_path, monkeypatch, fault, packed):
+def test_bad_files_are_refused(tmp_path, fault, packed):
     change, message = FAULTS[fault]
     spelling = SPELLINGS["gz" if packed else "raw"]
     bad = change(CONTENTS["mnist"][LABELS])

@@ -298,6 +298,7 @@ def test_logistic_regression_names_itself(solver, capfd):
     assert len(scales) == 1
     assert "make_pipeline(StandardScaler(), QuadraticLogisticRegression())" in scales[0]
     lines = capfd.readouterr().err.splitlines()
+    assert lines
     assert all(line.startswith("QuadraticLogisticRegression: ") for line in lines)
 
 
@@ -596,12 +597,6 @@ def test_a_hundred_thousand_features_are_refused_immediately(model):
     if not isinstance(model, QuadraticLogisticRegression):
         smaller = clone(model).set_params(hidden_layer_sizes=(3,), max_iter=1)
         assert smaller.fit(X, np.arange(20) % 2).n_iter_ == 1
-
-
-def test_available_memory_is_a_sensible_number():
-    from quadric._utils.memory import available_bytes
-
-    assert 2**20 < available_bytes() < 2**50
 
 
 def test_the_memory_limit_can_be_set():

@@ -29,11 +29,11 @@ from tests.support.networks import (
     has_reference,
     make_network,
     max_difference,
-    output_of,
     reference_training,
     stacks,
     targets,
 )
+from tests.support.scripts import output_of
 
 
 def sparse_rows(rng, n_samples=50, n=6):
@@ -413,7 +413,7 @@ def test_compiles_without_a_writable_cache():
         "entry = rows.count_nonzeros\n"
         "print(list(entry.compiled.values()) == [entry.uncached])\n"
     )
-    assert output_of(script, None) == "[1, 2]\nTrue\n"
+    assert output_of(script) == "[1, 2]\nTrue\n"
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ from quadric.model_file import _safetensors as container
 from quadric.model_file import info
 from quadric.model_file._describe import describe
 from tests.support import mutated_model_files, warm
+from tests.support.forging.attacks import nested
 from tests.support.model_file_models import make
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -97,12 +98,8 @@ def test_loading_a_large_model_takes_little_memory(n, dtype, tmp_path):
     assert peak < 5 * (tmp_path / "model").stat().st_size
 
 
-def _nested(depth):
-    return [_nested(depth - 1)] if depth else []
-
-
 def _crafted_lists(description, tensors):
-    description["model"]["parameters"]["hidden_layer_sizes"] = [_nested(8)] * 30_000
+    description["model"]["parameters"]["hidden_layer_sizes"] = [nested(8)] * 30_000
     tensors["loss_curve_"] = np.zeros(700_000)  # a large file may have a large header
 
 

@@ -258,8 +258,9 @@ def test_info_of_forged_descriptions(count, place, tmp_path):
 
 def test_info_of_a_valid_file_has_the_facts_of_training(place, tmp_path):
     _, models = place
+    model, extra = models["numbers"]
     path = tmp_path / "m.quadric"
-    save(*models["numbers"][:1], path, extra=models["numbers"][1])
+    save(model, path, extra=extra)
     facts = json.loads(CliRunner().invoke(app, ["info", str(path), "--json"]).stdout)
     assert facts["kind"] == "QuadraticClassifier"
     assert facts["classes"] == ["setosa", "versicolor", "virginica"]

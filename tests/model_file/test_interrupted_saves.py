@@ -13,8 +13,7 @@ import pytest
 from quadric import Network, load, save
 from quadric._utils.whole_files import temporary_name
 from tests.support.model_file_models import make
-
-NOBODY = 65534
+from tests.support.permissions import without_rights
 
 
 def kill(count):
@@ -73,19 +72,6 @@ def small_files(directory):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-@contextlib.contextmanager
-def not_root():
-    """Run as an unprivileged user, because root can write anywhere."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 @pytest.mark.unix
 @pytest.mark.parametrize(
     ("trouble", "message"), [(small_disk, "No space left"), (small_files, "File too large")]
@@ -119,7 +105,10 @@ def test_a_read_only_place_leaves_the_old_file(tmp_path):
     for mode, directory_mode in ((0o666, 0o555), (0o444, 0o777)):
         path.chmod(mode)
         closed.chmod(directory_mode)
-        with not_root(), pytest.raises(PermissionError, match=r"cannot save the model.*unchanged"):
+        with (
+            without_rights(),
+            pytest.raises(PermissionError, match=r"cannot save the model.*unchanged"),
+        ):
             save(model, path)
         assert path.read_bytes() == before
     closed.chmod(0o755)

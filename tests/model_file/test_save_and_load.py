@@ -171,7 +171,7 @@ def test_other_safetensors_readers_find_the_parameters(network_file):
 
 
 @pytest.mark.slow
-def test_info_returns_extra_and_does_not_read_tensors(tmp_path, monkeypatch):
+def test_info_returns_extra_and_does_not_read_tensors(tmp_path):
     extra = {"columns": ["a", "\u00e9\ud800"], "n": [1, 2.5, None, True], "deep": {"x": {"y": ()}}}
     path = tmp_path / "model.quadric"
     save(make("scaler")[0], path, extra=extra)

@@ -24,10 +24,10 @@ from quadric.paper.experiments._mnist_figures import parameters
 from quadric.paper.experiments._mnist_reproduction import signs
 from quadric.paper.experiments._mnist_tables import tables
 from quadric.paper.experiments._statistics import Sample
-from quadric.paper.sweep import Environment, Recipe, Result, Run, Store, Task
+from quadric.paper.sweep import Recipe, Result, Run, Store, Task
+from tests.support.sweep_process import HERE
 
 ROOT = Path(__file__).parents[2]
-HERE = Environment("a processor", "0", "0", "0", "0")
 COLUMNS = ["train_size", "epochs", "hidden", "model", "mean", "std", "best", "worst"]
 NEGATIVE = [
     *[(1200, 20, hidden) for hidden in (15, 20, 25, 30)],

@@ -1,6 +1,5 @@
 """Stores: runs are read back unchanged, one process writes at a time, other files are untouched."""
 
-import contextlib
 import json
 import math
 import os
@@ -19,13 +18,12 @@ from typer.testing import CliRunner
 from quadric import datasets
 from quadric._utils.whole_files import temporary_name
 from quadric.cli import app
-from quadric.paper.sweep import Environment, Result, Store, StoreError, Task
+from quadric.paper.sweep import Result, Store, StoreError, Task
 from quadric.paper.sweep import _store as store_module
-from tests.support.sweep_process import RECIPE
+from tests.support.permissions import without_rights
+from tests.support.sweep_process import HERE, RECIPE
 
 ROOT = Path(__file__).parents[2]
-NOBODY = 65534
-HERE = Environment("a processor", "0", "0", "0", "0")
 QUICK = replace(RECIPE, epochs=(1, 2))
 RESULT = Result((1 / 3, 0.9876), 1.25, 14000)
 
@@ -673,19 +671,6 @@ def open_directory():
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
         yield Path(directory)
-
-
-@contextlib.contextmanager
-def without_rights():
-    """Run as a user to whom permissions apply."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.unix

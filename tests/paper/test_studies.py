@@ -24,7 +24,8 @@ from quadric.paper.sweep import RECIPES, Store, StudyTask, run_sweep
 from tests.support import warm
 from tests.support.commands import command
 from tests.support.run_logs import lines
-from tests.support.study_process import TASKS, fails, study, table, train
+from tests.support.study_process import TASKS, fails, study, train
+from tests.support.sweep_process import table
 
 
 @pytest.fixture(scope="module")

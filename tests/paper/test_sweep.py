@@ -280,25 +280,6 @@ def test_data_are_prepared_once_for_all_threads(store, monkeypatch):
     assert prepare(images(seed=7), "float32") is prepare(data, "float32")
 
 
-def test_blas_has_one_thread_until_the_last_run_ends():
-    from threadpoolctl import threadpool_info, threadpool_limits
-
-    from quadric._utils.blas_threads import one_blas_thread
-
-    def numbers():
-        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
-
-    with threadpool_limits(limits=2, user_api="blas"):
-        before = numbers()
-        first, second = one_blas_thread(), one_blas_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert numbers() == {1}
-        second.__exit__(None, None, None)
-        assert numbers() == before
-
-
 # ---- sweeps on one machine -----------------------------------------------------------------
 
 

@@ -36,11 +36,6 @@ def model():
     return make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, Y)
 
 
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
 def texts(ax):
     legend = ax.get_legend()
     return [text.get_text() for text in legend.get_texts()]

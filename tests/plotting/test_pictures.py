@@ -86,6 +86,7 @@ def test_clusters_have_the_boundaries_of_their_neurons(ax):
     assert len(points) == 6
     colors = list(points.values())
     assert len(set(colors)) == 6
+    assert ax.lines
     for line in ax.lines:  # each line is the boundary of the neuron of the class with its color
         k = colors.index(mpl.colors.to_hex(line.get_color()))
         drawn = np.column_stack(line.get_data())

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from quadric import Network, QuadraticRegressor
 from quadric.convert import truncation_scores
@@ -13,11 +12,6 @@ from quadric.plotting import plot_eigenvectors, plot_similarity, plot_spectrum, 
 
 def network(m=3, n=6, seed=0):
     return Network.create(n, [("quadratic", m, "softmax")], init="normal", scale=1.0, rng=seed)
-
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
 
 
 def test_bars_are_the_eigenvalues_of_each_sign():

@@ -30,7 +30,7 @@ def neuron():
 
 @pytest.fixture
 def two_layers():
-    """Layers 3 -> 4 -> 2; the second has the parameters of a quadratic and a reduced layer."""
+    """Return a layer 3 -> 4, a quadratic and a reduced layer 4 -> 2, an input and its target."""
     rng = np.random.default_rng(1)
     Q = rng.normal(size=(2, 4, 4))
     first = {"W": rng.normal(size=(4, 3)), "b": rng.normal(size=4)}

@@ -95,7 +95,7 @@ def whole(description, described, arrays):
         return b""
 
 
-def with_arrays(content, rng, others):
+def with_arrays(content, others):
     """Return the parts of a checkpoint that has arrays, so that they can be damaged."""
     for one in [content, *others]:
         description, described, arrays = parts(one)
@@ -105,7 +105,7 @@ def with_arrays(content, rng, others):
 
 
 def missing_array(content, rng, others):
-    description, described, arrays = with_arrays(content, rng, others)
+    description, described, arrays = with_arrays(content, others)
     for _ in range(rng.choice((1, 1, 3, len(arrays)))):
         del arrays[rng.choice(sorted(arrays))]
     return whole(description, described, arrays)
@@ -118,7 +118,7 @@ def extra_array(content, rng, others):
 
 
 def ill_shaped_array(content, rng, others):
-    description, described, arrays = with_arrays(content, rng, others)
+    description, described, arrays = with_arrays(content, others)
     name = rng.choice([name for name in sorted(arrays) if arrays[name].size])
     array = arrays[name]
     arrays[name] = rng.choice(
@@ -128,14 +128,14 @@ def ill_shaped_array(content, rng, others):
 
 
 def array_of_another_dtype(content, rng, others):
-    description, described, arrays = with_arrays(content, rng, others)
+    description, described, arrays = with_arrays(content, others)
     name = rng.choice(sorted(arrays))
     arrays[name] = arrays[name].view("<i8") if rng.randrange(2) else arrays[name].astype("<f4")
     return whole(description, described, arrays)
 
 
 def numbers_that_are_not_finite(content, rng, others):
-    description, described, arrays = with_arrays(content, rng, others)
+    description, described, arrays = with_arrays(content, others)
     names = [name for name in sorted(arrays) if arrays[name].size and "numbers" not in name]
     array = arrays[rng.choice(names)].reshape(-1)
     array[rng.randrange(array.size)] = rng.choice((np.nan, np.inf, -np.inf))
@@ -144,7 +144,7 @@ def numbers_that_are_not_finite(content, rng, others):
 
 def counters_out_of_range(content, rng, others):
     """Set a counter to an invalid value; counters for which any value is valid are not used."""
-    description, described, arrays = with_arrays(content, rng, others)
+    description, described, arrays = with_arrays(content, others)
     name = rng.choice(("model.numbers", "linear.numbers"))
     place = rng.choice([2, 3, 4, 5, 6, 8, 9, 10])
     arrays[name][place] = rng.choice((-1.0, -0.5, np.inf, -np.inf, -1e300))
@@ -152,7 +152,7 @@ def counters_out_of_range(content, rng, others):
 
 
 def negative_squares(content, rng, others):
-    description, described, arrays = with_arrays(content, rng, others)
+    description, described, arrays = with_arrays(content, others)
     name = rng.choice([name for name in sorted(arrays) if ".square." in name])
     arrays[name].reshape(-1)[0] = -1.0
     return whole(description, described, arrays)
@@ -160,7 +160,7 @@ def negative_squares(content, rng, others):
 
 def swapped_models(content, rng, others):
     """Use the arrays of the baseline as those of the model, and vice versa."""
-    description, described, arrays = with_arrays(content, rng, others)
+    description, described, arrays = with_arrays(content, others)
     names = {"model": "linear", "linear": "model"}
     swapped = {}
     for name, array in arrays.items():

@@ -22,12 +22,11 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from quadric.paper.sweep import Environment, Result, Store, StoreError, Task
+from quadric.paper.sweep import Result, Store, StoreError, Task
 from quadric.paper.sweep import _store as store_module
-from tests.support.sweep_process import RECIPE
+from tests.support.sweep_process import HERE, RECIPE
 
 RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]
-HERE = Environment("a processor", "0", "0", "0", "0")
 PAGE = 4096
 JUNK = (
     None,
@@ -82,7 +81,7 @@ COLUMNS = (
 
 
 def fill(path, seeds):
-    """Store sixty runs of two recipes for every ten seeds."""
+    """Store six runs for every seed: three kinds with each of two recipes."""
     with Store(path) as opened:
         for seed in seeds:
             for kind in ("linear", "quadratic", "reduced"):

@@ -17,10 +17,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from quadric.paper.sweep import Environment, Result, Store, Task
-from tests.support.sweep_process import RECIPE
+from quadric.paper.sweep import Result, Store, Task
+from tests.support.sweep_process import HERE, RECIPE
 
-HERE = Environment("a processor", "0", "0", "0", "0")
 RESULT = Result((0.25, 0.5, 0.75), 1.5, 600)
 
 

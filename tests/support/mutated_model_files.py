@@ -162,7 +162,8 @@ def change_description(content, rng, others):
         case 1:
             text = text[:place]
         case 2:
-            text = text.replace('"format":1', f'"format":{rng.choice((2, 99, -1, 0, 1.0, "null"))}')
+            other = rng.choice((1, 99, -1, 0, 2.0, "null"))
+            text = text.replace(f'"format":{container.FORMAT}', f'"format":{other}')
         case 3:
             text = json.dumps(alter(json.loads(text), rng), sort_keys=True, separators=(",", ":"))
     entries["__metadata__"]["quadric"] = text
@@ -182,7 +183,8 @@ def many_pieces(content, rng, others):
     piece = rng.choice(("[],", "0.25,", "12345,", "{},", "0,", '"",', '"ab",', "1e5,", "[[],[]],"))
     text = "[" + piece * rng.choice((1000, 50_000)) + "0]"
     if rng.randrange(2):
-        text = json.dumps({"extra": {"a": json.loads(text)}, "format": 1}, separators=(",", ":"))
+        whole = {"extra": {"a": json.loads(text)}, "format": container.FORMAT}
+        text = json.dumps(whole, separators=(",", ":"))
     return joined(json.dumps({"__metadata__": {"quadric": text}}).encode(), b"")
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 
 import numpy as np
 
@@ -110,17 +107,3 @@ def reference_training(net, X, Y, loss, eta, **options):
 def stacks(depth):
     """Return every sequence of layer kinds of this length."""
     return list(itertools.product(KINDS, repeat=depth))
-
-
-def output_of(example, directory, **environment):
-    """Run a documented example with warnings as errors, and return its output."""
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", example],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=dict(os.environ) | environment,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout

@@ -6,7 +6,6 @@ from copy import deepcopy
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from torch import nn
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -16,24 +15,8 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.nn.parallel import DistributedDataParallel
 
-from quadric.torch import Linear, Quadratic, Reduced
+from tests.support.distributed_networks import batch, network, share_of
 from tests.support.two_processes import shared_directory
-
-
-def network(seed=0):
-    torch.manual_seed(seed)
-    layers = (Linear(9, 141), nn.Sigmoid(), Quadratic(141, 7), nn.Tanh(), Reduced(7, 3))
-    return nn.Sequential(*layers).double()
-
-
-def batch(seed=1):
-    """Return the same batch on both processes; their shares are the even and the odd rows."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(24, 9, dtype=torch.float64, generator=generator)
-
-
-def mine(X):
-    return X[dist.get_rank() :: 2]
 
 
 def loss(model, X):
@@ -54,7 +37,9 @@ def check_steps(model, plain, steps=3):
     ]
     for step in range(steps):
         X = batch(step)
-        for each, share, optimizer in zip((model, plain), (mine(X), X), optimizers, strict=True):
+        for each, share, optimizer in zip(
+            (model, plain), (share_of(X), X), optimizers, strict=True
+        ):
             optimizer.zero_grad()
             loss(each, share).backward()
         check_gradients(model, plain)
@@ -87,8 +72,8 @@ def gradients_accumulate_without_synchronizing():
     model, plain = DistributedDataParallel(network()), network()
     with model.no_sync():
         for seed in (1, 2):
-            loss(model, mine(batch(seed))).backward()
-    loss(model, mine(batch(3))).backward()
+            loss(model, share_of(batch(seed))).backward()
+    loss(model, share_of(batch(3))).backward()
     for seed in (1, 2, 3):
         loss(plain, batch(seed)).backward()
     check_gradients(model, plain)
@@ -163,7 +148,7 @@ def checkpoints_are_loaded_in_place():
 
     def train(model, optimizer):
         optimizer.zero_grad()
-        loss(model, mine(batch())).backward()
+        loss(model, share_of(batch())).backward()
         optimizer.step()
 
     model, optimizer = made(0)

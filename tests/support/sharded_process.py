@@ -20,19 +20,12 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
-from quadric.torch import Linear, Quadratic, Reduced
+from tests.support.distributed_networks import batch, network, share_of
 from tests.support.two_processes import shared_directory
 
 WHOLE = StateDictOptions(full_state_dict=True)
 OFF_LOADED = StateDictOptions(full_state_dict=True, cpu_offload=True)
 FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-
-
-def network(seed=0, dtype=torch.float64):
-    """Return a network with 10011 packed rows and 7 neurons, which cannot be divided evenly."""
-    torch.manual_seed(seed)
-    layers = (Linear(9, 141), nn.Sigmoid(), Quadratic(141, 7), nn.Tanh(), Reduced(7, 3))
-    return nn.Sequential(*layers).to(dtype)
 
 
 def sharded(model, **options):
@@ -49,12 +42,6 @@ def check_same(model, expected):
         assert torch.equal(tensor.full_tensor(), wanted[name]), name
 
 
-def batch(rows=24):
-    """Return the same batch on both processes; their shares are the even and the odd rows."""
-    generator = torch.Generator().manual_seed(1)
-    return torch.randn(rows, 9, dtype=torch.float64, generator=generator)
-
-
 def train(model, optimizer, X, steps=3):
     for _ in range(steps):
         optimizer.zero_grad()
@@ -66,10 +53,6 @@ def train(model, optimizer, X, steps=3):
 
 def adam(model):
     return torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
-
-
-def mine(X):
-    return X[dist.get_rank() :: 2]
 
 
 def Q_is_there_when_unsharded():
@@ -167,7 +150,7 @@ def wrong_state_dicts_are_refused():
 def training_is_that_of_one_process():
     X = batch()
     model, plain = sharded(network()), network()
-    norm = train(model, adam(model), mine(X)).full_tensor()
+    norm = train(model, adam(model), share_of(X)).full_tensor()
     torch.testing.assert_close(norm, train(plain, adam(plain), X), rtol=1e-12, atol=0)
     for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours.full_tensor(), theirs, rtol=1e-9, atol=1e-11)
@@ -181,7 +164,7 @@ def inputs_may_have_more_dimensions():
 
 
 def training_resumes_from_a_checkpoint():
-    X = mine(batch())
+    X = share_of(batch())
     model = sharded(network())
     optimizer = adam(model)
     train(model, optimizer, X)
@@ -254,7 +237,7 @@ def wrapped_layers_keep_their_names():
     set_model_state_dict(model, plain.state_dict(), options=WHOLE)
     check_states(get_model_state_dict(model, options=WHOLE), plain.state_dict())
     X = batch()
-    train(model, adam(model), mine(X))
+    train(model, adam(model), share_of(X))
     train(plain, adam(plain), X)
     for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours.full_tensor(), theirs, rtol=1e-9, atol=1e-11)
@@ -294,7 +277,7 @@ def made_on_the_meta_device():
         # drawn uniformly up to a bound
         largest = ours.full_tensor().abs().max()
         torch.testing.assert_close(largest, theirs.abs().max(), rtol=0.3, atol=0)
-    train(model, adam(model), mine(batch()))
+    train(model, adam(model), share_of(batch()))
 
     model = meta_network()
     only_rank_0 = plain.state_dict() if dist.get_rank() == 0 else {}

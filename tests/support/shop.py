@@ -11,7 +11,7 @@ from quadric import QuadraticRegressor
 
 
 def shop(library="pandas", n=400):
-    """A table with two numbers and two categories; z depends on all but `size`."""
+    """Return a table of two numbers and two categories, and prices, which ignore `size`."""
     module = pytest.importorskip(library)
     rng = np.random.default_rng(0)
     color, size = rng.choice(["red", "green", "blue"], n), rng.choice(["s", "m"], n)

@@ -5,6 +5,7 @@ import polars as pl
 
 from quadric.tables import ColumnOptions, Settings, open_table
 from quadric.tables.streaming import Checkpoint, Stream, train_stream
+from quadric.tables.streaming._learner import Learner
 from tests.support import warm
 
 
@@ -12,17 +13,39 @@ class StopError(Exception):
     """Simulates a killed process."""
 
 
-def stop_after(calls, stage):
-    """Return a progress function that stops the run during a pass."""
-    seen = [0]
+def at_call(number, stage, action):
+    """Return a progress function that calls `action` at the given call of a stage."""
+    seen = 0
 
     def progress(done, total, text):
+        nonlocal seen
         if stage in text:
-            seen[0] += 1
-            if seen[0] == calls:
-                raise StopError
+            seen += 1
+            if seen == number:
+                action()
 
     return progress
+
+
+def stop_after(calls, stage):
+    """Return a progress function that stops the run during a pass."""
+
+    def stop():
+        raise StopError
+
+    return at_call(calls, stage, stop)
+
+
+def record_learned(monkeypatch):
+    """Return a list to which each call of `Learner.learn` appends its values of the column z."""
+    learned, learn = [], Learner.learn
+
+    def record(learner, X, y, progress):
+        learned.append(np.asarray(X["z"]))
+        learn(learner, X, y, progress)
+
+    monkeypatch.setattr(Learner, "learn", record)
+    return learned
 
 
 def write_table(path, n=2400):

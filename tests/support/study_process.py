@@ -38,11 +38,6 @@ def fails(task, settings, data):
 study = functools.partial(Study, "a study", ("first", "second"))
 
 
-def table(runs):
-    """Return the results that do not depend on where and how often a study ran."""
-    return {run.task: (run.result.accuracies, run.result.steps) for run in runs}
-
-
 def logged(log):
     """Return the study with a log. All logs have the same key, so that runs resume."""
     made = study(train, {"log": str(log)})

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
+from quadric.paper.sweep import Environment, Recipe, Store, run_sweep, table_tasks
 from quadric.paper.sweep import _runner as runner
 
 RECIPE = Recipe(learning_rate=0.02, init_scale=0.05, epochs=(10, 20, 40))
+HERE = Environment("a processor", "0", "0", "0", "0")
 TASKS = table_tasks(range(2), sizes=[900, 1500], widths=[4, 12])
 
 
@@ -34,9 +35,9 @@ def images(n_train=1500, n_test=300, pixels=100, classes=5, seed=0):
     )
 
 
-def table(rows):
-    """Return the results that do not depend on where and how often a sweep ran."""
-    return {row.task: (row.result.accuracies, row.result.steps) for row in rows}
+def table(runs):
+    """Return the results that do not depend on where and how often a sweep or a study ran."""
+    return {run.task: (run.result.accuracies, run.result.steps) for run in runs}
 
 
 def end_the_worker(*arguments):

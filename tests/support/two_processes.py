@@ -69,7 +69,7 @@ def run_checks(checks, *, seconds=100):
 
 @contextmanager
 def shared_directory():
-    """Return a temporary directory for both processes, created by rank 0."""
+    """Yield a temporary directory for both processes, created by rank 0."""
     import torch.distributed as dist
 
     with tempfile.TemporaryDirectory() as directory:

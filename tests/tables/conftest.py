@@ -5,7 +5,8 @@ import signal
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.datasets import load_iris
+
+from tests.support.commands import write_iris
 
 
 @pytest.fixture
@@ -31,13 +32,7 @@ def mixed(tmp_path):
 
 @pytest.fixture
 def iris(tmp_path):
-    data = load_iris()
-    names = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
-    frame = pl.DataFrame(data.data, schema=names)
-    frame.with_columns(species=pl.Series(data.target_names[data.target])).write_csv(
-        tmp_path / "iris.csv"
-    )
-    return tmp_path / "iris.csv"
+    return write_iris(tmp_path / "iris.csv")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 
 from quadric.errors import TableError
 from quadric.tables import open_table
-from tests.support.streams import go, start, write_table
+from tests.support.streams import at_call, go, record_learned, start, write_table
 
 
 @pytest.fixture
@@ -65,32 +66,16 @@ def remove(path):
 def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, no_hang):
     """Any change leads to a one-line error, and rows added later are never used."""
     from quadric.tables import _csv_file as reading
-    from quadric.tables.streaming._learner import Learner
 
-    learned = []
-    original = Learner.learn
-
-    def spy(self, X, y, progress):
-        learned.extend(np.asarray(X["z"]))
-        original(self, X, y, progress)
-
-    monkeypatch.setattr(Learner, "learn", spy)
+    learned = record_learned(monkeypatch)
     monkeypatch.setattr(reading, "BLOCK", 5000)  # several blocks in a pass, as in a long file
     there = set(np.asarray(open_table(table).read()["z"].cast(pl.Float64)))
-    calls = [0]
-
-    def progress(done, total, text):
-        if text.startswith(stage):
-            calls[0] += 1
-            if calls[0] == 2:
-                change(table)
-
     with pytest.raises(
         TableError, match=r"changed while it was being read: .* Start again"
     ) as caught:
-        go(table, progress=progress)
+        go(table, progress=at_call(2, f"{stage} pass", lambda: change(table)))
     assert "\n" not in str(caught.value)
-    assert set(learned) <= there
+    assert {z for part in learned for z in part} <= there
 
 
 @pytest.mark.sample(4)
@@ -98,16 +83,9 @@ def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, n
 @pytest.mark.parametrize("change", [cut, replace_it, remove])
 @pytest.mark.parametrize("stage", ["first", "second", "third"])
 def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_hang):
-    table, calls = write_table(tmp_path / "table.parquet"), [0]
-
-    def progress(done, total, text):
-        if text.startswith(stage):
-            calls[0] += 1
-            if calls[0] == 2:
-                change(table)
-
+    table = write_table(tmp_path / "table.parquet")
     with pytest.raises(TableError, match="changed while it was being read"):
-        go(table, progress=progress)
+        go(table, progress=at_call(2, f"{stage} pass", lambda: change(table)))
 
 
 @pytest.mark.slow
@@ -121,16 +99,9 @@ def test_rows_are_counted_even_if_the_file_status_does_not_change(table, monkeyp
         (rewrite, "'label' has a new class"),
     ):
         write_table(table)
-        calls = [0]
-
-        def progress(done, total, text, change=change, calls=calls):
-            if text.startswith("second"):
-                calls[0] += 1
-                if calls[0] == 8:  # the end of an epoch
-                    change(table)
-
+        end_of_epoch = at_call(8, "second pass", partial(change, table))
         with pytest.raises(TableError, match=words):
-            go(table, progress=progress)
+            go(table, progress=end_of_epoch)
 
 
 @pytest.mark.slow

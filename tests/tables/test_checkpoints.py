@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -259,7 +258,7 @@ def test_damaged_checkpoints(originals, damage):
         outcome, said = originals.outcome_of(damage, seed)
         assert outcome in ("refused", "same"), said
         if outcome == "refused":
-            assert re.search("checkpoint", said)
+            assert "checkpoint" in said
             assert "\n" not in said
 
 

@@ -80,7 +80,7 @@ def test_options_take_precedence_over_the_values(tmp_path):
         schema_of(path, "y", drop=["q"])
 
 
-def test_values_are_converted_and_the_row_of_a_bad_one_is_named(mixed, tmp_path):
+def test_values_are_converted_and_the_row_of_a_bad_one_is_named(mixed):
     schema = schema_of(mixed / "mixed.csv", "label")
     frame = open_table(mixed / "mixed.csv").read()
     X = features(schema, frame)

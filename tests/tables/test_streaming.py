@@ -14,7 +14,14 @@ from quadric.tables.streaming import Stream, train_stream
 from quadric.tables.streaming._checkpoint import Checkpoint
 from quadric.tables.streaming._learner import put_state, state_of
 from tests.support.damaged_checkpoints import content_of
-from tests.support.streams import StopError, go, parameters, stop_after, write_table
+from tests.support.streams import (
+    StopError,
+    go,
+    parameters,
+    record_learned,
+    stop_after,
+    write_table,
+)
 
 
 @pytest.fixture
@@ -39,16 +46,7 @@ def test_streaming_learns(table):
 
 @pytest.mark.slow
 def test_held_out_rows_are_not_used_for_training(table, monkeypatch):
-    from quadric.tables.streaming._learner import Learner
-
-    learned = []
-    original = Learner.learn
-
-    def spy(self, X, y, progress):
-        learned.append(np.asarray(X["z"]))
-        original(self, X, y, progress)
-
-    monkeypatch.setattr(Learner, "learn", spy)
+    learned = record_learned(monkeypatch)
     trained = go(table, stream=Stream(buffer=300, epochs=2))
     first, second = np.concatenate(learned[:8]), np.concatenate(learned[8:])
     assert len(first) == trained.report.trained

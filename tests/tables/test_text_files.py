@@ -197,7 +197,7 @@ def test_standard_input_is_read_more_than_once(monkeypatch):
 
 
 @pytest.mark.unix
-def test_a_real_pipe_is_read(tmp_path):
+def test_a_real_pipe_is_read():
     script = "from quadric.tables import open_table; print(open_table('/dev/stdin').read().height)"
     result = subprocess.run(
         [sys.executable, "-c", script], input=TEXT.encode(), capture_output=True, check=True

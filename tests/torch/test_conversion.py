@@ -23,12 +23,8 @@ from tests.support.networks import ENDS, HIDDEN, KINDS, make_network, targets  #
 from tests.support.one_process import one_process, shard  # noqa: E402
 from tests.support.parity import CASES, NAMES, assert_packed, network  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("seeded")
 BIASES = ("b", "c")
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def loss_of(module, name, X, Y):

@@ -17,14 +17,10 @@ import quadric  # noqa: E402
 from quadric.torch import Quadratic, Reduced, replace_head  # noqa: E402
 from tests.support.one_process import one_process, shard  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("seeded")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "torch_head.py"
 KINDS = {"quadratic": Quadratic, "reduced": Reduced}
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def cnn(width=64, classes=10, bias=True):

@@ -13,14 +13,12 @@ from torch import nn  # noqa: E402
 from quadric.torch import Quadratic, Reduced, from_network, replace_head  # noqa: E402
 from tests.support.networks import make_network  # noqa: E402
 
-# torch warns when it copies a traced graph
-pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning")
+pytestmark = [
+    pytest.mark.usefixtures("seeded"),
+    # torch warns when it copies a traced graph
+    pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning"),
+]
 NEAR = {torch.float32: 1e-5, torch.float64: 1e-12}
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def assert_exported(module, *shape, dtype=torch.float32):

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from quadric import Network
 from quadric._utils.blas_threads import (
@@ -41,6 +41,20 @@ def test_an_error_restores_the_threads():
 def test_loops_respect_the_limit_to_one_thread():
     with one_blas_thread(), threads_for_loops():
         assert (loop_threads(), blas_threads()) == (1, 1)
+
+
+def test_blas_has_one_thread_until_the_last_user_ends():
+    def numbers():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    before = numbers()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert numbers() == {1}
+    second.__exit__(None, None, None)
+    assert numbers() == before
 
 
 def test_another_thread_does_not_get_the_threads_of_this_one():

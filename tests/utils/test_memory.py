@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quadric._utils.memory import control_group_bytes, control_groups
+from quadric._utils.memory import available_bytes, control_group_bytes, control_groups
 
 MB = 2**20
 
@@ -121,6 +121,10 @@ def test_the_first_control_group_lists_this_process():
     if not found or not (found[0] / "cgroup.procs").exists():
         pytest.skip("this machine has no control groups, or they are not mounted")
     assert str(os.getpid()) in (found[0] / "cgroup.procs").read_text().split()
+
+
+def test_available_memory_is_a_sensible_number():
+    assert 2**20 < available_bytes() < 2**50
 
 
 def test_available_memory_is_limited_by_a_new_control_group():

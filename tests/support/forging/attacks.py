@@ -72,7 +72,8 @@ def names_without_end(description, tensors):
     _step(description, 0)["fitted"]["n_features_in_"] = 2**63 - 1
 
 
-def _nested(depth):
+def nested(depth):
+    """Return an empty list inside this many lists."""
     value = []
     for _ in range(depth):
         value = [value]
@@ -82,7 +83,7 @@ def _nested(depth):
 def lists_in_a_parameter(description, tensors):
     """Loading took 20 times the file's size in memory: the lists were parsed and then copied."""
     last = _step(description, 2)
-    last["parameters"]["hidden_layer_sizes"] = [_nested(8)] * 4400
+    last["parameters"]["hidden_layer_sizes"] = [nested(8)] * 4400
     tensors["steps.2.loss_curve_"] = np.zeros(36_000)
 
 

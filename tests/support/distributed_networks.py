@@ -1,0 +1,25 @@
+"""A network and a batch for checks on two processes: see `two_processes`."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from quadric.torch import Linear, Quadratic, Reduced
+
+
+def network(seed=0, dtype=torch.float64):
+    """Return a network with 10011 packed rows and 7 neurons, which cannot be divided evenly."""
+    torch.manual_seed(seed)
+    layers = (Linear(9, 141), nn.Sigmoid(), Quadratic(141, 7), nn.Tanh(), Reduced(7, 3))
+    return nn.Sequential(*layers).to(dtype)
+
+
+def batch(seed=1):
+    """Return the same batch on both processes; their shares are the even and the odd rows."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(24, 9, dtype=torch.float64, generator=generator)
+
+
+def share_of(X):
+    """Return the rows of this process."""
+    return X[dist.get_rank() :: 2]
