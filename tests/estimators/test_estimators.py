@@ -286,12 +286,13 @@ def test_verbose_writes_lines_to_a_file(capfd):
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer", "ignore:Training diverged")
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
-def test_logistic_regression_names_itself(solver, capfd):
+@pytest.mark.parametrize(("solver", "tol"), [("lbfgs", 0.1), ("sgd", 1e9)])
+def test_logistic_regression_names_itself(solver, tol, capfd):
     """With 'sgd', a QuadraticClassifier does the work, but the user does not see it."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2)) * [1, 1e5]
-    model = QuadraticLogisticRegression(solver=solver, max_iter=5, tol=1e9, verbose=True)
+    options = {"max_iter": 5, "tol": tol, "random_state": 0}
+    model = QuadraticLogisticRegression(solver=solver, verbose=True, **options)
     with pytest.warns(UserWarning, match="standard deviations") as caught:
         model.fit(X, np.arange(30) % 2)
     scales = [str(one.message) for one in caught if "standard deviations" in str(one.message)]

@@ -37,11 +37,10 @@ def check_steps(model, plain, steps=3):
     ]
     for step in range(steps):
         X = batch(step)
-        for each, share, optimizer in zip(
-            (model, plain), (share_of(X), X), optimizers, strict=True
-        ):
+        pairs = ((model, share_of(X)), (plain, X))
+        for (each, rows), optimizer in zip(pairs, optimizers, strict=True):
             optimizer.zero_grad()
-            loss(each, share).backward()
+            loss(each, rows).backward()
         check_gradients(model, plain)
         for optimizer in optimizers:
             optimizer.step()
