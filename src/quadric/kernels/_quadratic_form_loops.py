@@ -193,17 +193,48 @@ def _six_columns(c, i0, m):
 
 
 @inline
-def _copy_column(P, column, size, j0, j1, copy):
+def _copy_corner(P, column, size, j0, j1, copy):
     """copy[j - j0, 0] = q_ijk, halved on the diagonal, and 0 below it and past the last row."""
     (i, k), (n, m) = column, size
     first = min(max(i, j0), j1) if i < n else j1
     for j in range(j0, first):
         copy[(j - j0) * COLUMNS] = 0
-    q = advance(P, pair_row(i, n) * m + k)
+    q = _column_start(P, column, size)
     for j in range(first, j1):
         copy[(j - j0) * COLUMNS] = q[j * m]
     if first == i and i < j1:
         copy[(i - j0) * COLUMNS] = q[i * m] / 2
+
+
+@inline
+def _column_start(P, column, size):
+    """The address whose j-th row of m numbers begins with q_ijk for the column (i, k)."""
+    (i, k), (n, m) = column, size
+    return advance(P, pair_row(i, n) * m + k)
+
+
+@inline
+def _copy_columns(P, columns, size, j0, j1, copy):
+    """copy[j - j0, o] = q_ijk of column o, halved on the diagonal, and 0 where there is no q_ijk."""
+    n, m = size
+    corner = min(max(columns[5][0] + 1, j0), j1)  # beyond it, the rows of all columns have q_ijk
+    _copy_corner(P, columns[0], size, j0, corner, copy)
+    _copy_corner(P, columns[1], size, j0, corner, advance(copy, 1))
+    _copy_corner(P, columns[2], size, j0, corner, advance(copy, 2))
+    _copy_corner(P, columns[3], size, j0, corner, advance(copy, 3))
+    _copy_corner(P, columns[4], size, j0, corner, advance(copy, 4))
+    _copy_corner(P, columns[5], size, j0, corner, advance(copy, 5))
+    a, b = _column_start(P, columns[0], size), _column_start(P, columns[1], size)
+    c, d = _column_start(P, columns[2], size), _column_start(P, columns[3], size)
+    e, f = _column_start(P, columns[4], size), _column_start(P, columns[5], size)
+    for j in range(corner, j1):
+        at = (j - j0) * COLUMNS
+        copy[at] = a[j * m]
+        copy[at + 1] = b[j * m]
+        copy[at + 2] = c[j * m]
+        copy[at + 3] = d[j * m]
+        copy[at + 4] = e[j * m]
+        copy[at + 5] = f[j * m]
 
 
 # ---- z -------------------------------------------------------------------------------------
@@ -226,12 +257,7 @@ def _over_columns(given, tiles, zero, compute):
             j0 = max(i0, block)
             for c in range(0, min(given.group, n - i0) * m, COLUMNS):
                 columns = _six_columns(c, i0, m)
-                _copy_column(given.P, columns[0], size, j0, j1, q)
-                _copy_column(given.P, columns[1], size, j0, j1, advance(q, 1))
-                _copy_column(given.P, columns[2], size, j0, j1, advance(q, 2))
-                _copy_column(given.P, columns[3], size, j0, j1, advance(q, 3))
-                _copy_column(given.P, columns[4], size, j0, j1, advance(q, 4))
-                _copy_column(given.P, columns[5], size, j0, j1, advance(q, 5))
+                _copy_columns(given.P, columns, size, j0, j1, q)
                 for t in range(tiles.count):
                     compute(tiles, t, size, columns, q, j0, j1, zero)
 
