@@ -82,8 +82,9 @@ def backward(
         return dx, _packed_gradient(x, dz) if wants_dP else None
     (x, P, dz), addresses = given
     (B, n), (pairs, m), dtype, kernel = x.shape, P.shape, x.dtype, _kernel()
-    _check("P", P, (n * (n + 1) // 2, m), dtype)
-    _check("dz", dz, (B, m), dtype)
+    if dz.shape != (B, m) or 2 * pairs != n * (n + 1) or not P.dtype == dz.dtype == dtype:
+        _check("P", P, (n * (n + 1) // 2, m), dtype)  # hooks may replace saved tensors
+        _check("dz", dz, (B, m), dtype)
     dx = x.new_empty(B, n) if wants_dx else None
     dP = x.new_empty(pairs, m) if wants_dP else None
     addresses.append(0 if dx is None else dx.data_ptr())
@@ -163,15 +164,13 @@ def _for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
     """
     if tensors[0].dtype not in _DTYPES or torch._C._len_torch_dispatch_stack() > 0:
         return None
-    contiguous, addresses = [], []
+    for tensor in tensors:
+        # is_neg: a lazily negated view
+        if type(tensor) not in _TYPES or not tensor.is_cpu or tensor.is_neg():
+            return None
     try:
-        for tensor in tensors:
-            # is_neg: a lazily negated view
-            if type(tensor) not in _TYPES or not tensor.is_cpu or tensor.is_neg():
-                return None
-            tensor = tensor.contiguous()
-            contiguous.append(tensor)
-            addresses.append(tensor.data_ptr())
+        contiguous = [tensor.contiguous() for tensor in tensors]
+        addresses = [tensor.data_ptr() for tensor in contiguous]
     except RuntimeError:  # tensors of vmap and sparse tensors have no address
         return None
     if 0 in addresses or _kernel() is None:  # empty tensors have the address 0
@@ -180,7 +179,7 @@ def _for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
 
 
 def _check(name: str, tensor: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> None:
-    """Raise RuntimeError for a wrong shape or dtype, because hooks may replace saved tensors."""
+    """Raise RuntimeError for a wrong shape or dtype."""
     if tensor.shape != shape or tensor.dtype != dtype:
         raise RuntimeError(
             f"expected {name} of shape {shape} and the dtype of x, {dtype}. "

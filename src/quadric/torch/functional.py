@@ -71,14 +71,7 @@ def quadratic(
     if has_torch_function_variadic(x, packed, W, b):  # as `overridable`, but faster
         return handle_torch_function(quadratic, (x, packed, W, b), x, packed, W, b)
     x, packed, W, b = _prepared(x, packed, W, b)
-    if packed.ndim != 2:
-        raise RuntimeError(
-            f"expected packed of shape (n(n+1)/2, m). Got {tuple(packed.shape)} instead."
-        )
-    pairs, m = packed.shape
-    n = int((2 * pairs) ** 0.5)
-    _check_input(x, n)
-    _check("packed", packed, (n * (n + 1) // 2, m), x)
+    n, m = _sizes(x, packed)
     _check("W", W, (m, n), x)
     _check("b", b, (m,), x)
     is_flat = x.ndim == 2
@@ -180,7 +173,9 @@ def _prepared(*tensors: Any) -> tuple[Any, ...]:
     x = tensors[0]
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor. Got {type(x).__name__} instead.")
-    device = "cpu" if x.is_cpu else x.device.type
+    if not torch._C._is_any_autocast_enabled():
+        return tensors
+    device = x.device.type
     if device in WITHOUT_AUTOCAST or not torch.is_autocast_enabled(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
@@ -188,6 +183,21 @@ def _prepared(*tensors: Any) -> tuple[Any, ...]:
         t.to(dtype) if t is not None and t.is_floating_point() and t.dtype != torch.float64 else t
         for t in tensors
     )
+
+
+def _sizes(x: Tensor, packed: Tensor) -> tuple[int, int]:
+    """Return n and m; raise RuntimeError, as torch does, if x and packed do not match."""
+    if packed.ndim != 2:
+        raise RuntimeError(
+            f"expected packed of shape (n(n+1)/2, m). Got {tuple(packed.shape)} instead."
+        )
+    pairs, m = packed.shape
+    n = x.shape[-1] if x.ndim else 0
+    if 2 * pairs != n * (n + 1) or packed.dtype != x.dtype or packed.device != x.device:
+        n = int((2 * pairs) ** 0.5)
+        _check_input(x, n)
+        _check("packed", packed, (n * (n + 1) // 2, m), x)
+    return n, m
 
 
 def _check_input(x: Tensor, n: int) -> None:
