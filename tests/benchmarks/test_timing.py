@@ -52,6 +52,12 @@ def test_slow_first_calls_do_not_suggest_too_few(clock):
     assert len(clock.calls) == (2 + 2 + 4) + 2 * 4
 
 
+def test_a_first_call_that_compiles_does_not_suggest_a_single_call(clock):
+    seconds = itertools.chain([2.0], itertools.repeat(0.25))
+    timing.seconds_by_round({"a": clock.contender("a", seconds)}, rounds=2, at_least=1.0)
+    assert len(clock.calls) == (2 + 2 + 4) + 2 * 4
+
+
 def test_a_slow_contender_runs_in_fewer_rounds_but_at_least_in_three(clock):
     runs = {"slow": clock.contender("slow", 100.0), "fast": clock.contender("fast", 1.0)}
     found = timing.seconds_by_round(runs, rounds=20, budget=40.0)

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Mapping
+from decimal import ROUND_FLOOR, Context
 
 # control characters, invisible characters (some reverse the text direction), line separators
 ESCAPED = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -53,6 +54,16 @@ def rounded(value: float) -> str:
     """
     text = f"{value:.4g}"
     return f"{value:.0f}" if "e+" in text and abs(value) < 1e7 else text
+
+
+def rounded_down(value: float) -> str:
+    """Return a lower bound, rounded like `rounded` but never to a larger number.
+
+    >>> rounded_down(0.123456), rounded_down(2.5)
+    ('0.1234', '2.5')
+    """
+    digits = Context(prec=4, rounding=ROUND_FLOOR)
+    return rounded(float(digits.create_decimal_from_float(value)))
 
 
 def first_applying(texts: Mapping[str, object]) -> str:

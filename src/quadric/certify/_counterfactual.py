@@ -8,7 +8,7 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array
-from quadric._utils.text import rounded, visible
+from quadric._utils.text import rounded, rounded_down, visible
 from quadric.certify._candidates import Candidates
 from quadric.certify._model import (
     Coordinates,
@@ -21,7 +21,7 @@ from quadric.certify._model import (
 )
 from quadric.certify._rows import Row, one_row
 from quadric.certify._scores import class_scores
-from quadric.certify._wording import Change, changes_of, in_words, rounded_down
+from quadric.certify._wording import Change, changes_of, in_words
 
 SAME = 1e-6  # relative difference up to which a distance equals its lower limit
 

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric._utils.text import rounded, visible
+from quadric._utils.text import visible
 from quadric.certify._rows import Row
 
 MOST_DIGITS = 16
@@ -96,16 +95,6 @@ def written(value: float) -> str:
     if len(number.lstrip("-")) > 4:
         number = f"{int(number):,}".replace(",", " ")
     return number + dot + rest
-
-
-def rounded_down(value: float) -> str:
-    """A lower bound with four digits that is still a lower bound.
-
-    >>> rounded_down(0.123456), rounded_down(2.5)
-    ('0.1234', '2.5')
-    """
-    digits = Context(prec=4, rounding=ROUND_FLOOR)
-    return rounded(float(digits.create_decimal_from_float(value)))
 
 
 def in_words(changes: Sequence[Change], most: int = 8) -> str:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Column, Table
 
 from quadric._utils.table_names import check_columns
-from quadric._utils.text import counted, rounded
+from quadric._utils.text import counted, rounded, rounded_down
 from quadric._utils.whole_files import write_whole
 from quadric.cli._console import (
     check_picture,
@@ -184,7 +184,7 @@ def _print(summary: dict[str, Any], units: str) -> None:
     name = "certified accuracy" if "certified_accuracy" in summary else "certified share"
     curve = summary[name.replace(" ", "_")]
     table = Table(Column("radius", justify="right"), Column(name, justify="right"), box=None)
-    print_table(table, [(rounded(at["radius"]), f"{100 * at['share']:.1f} %") for at in curve])
+    print_table(table, [(rounded_down(at["radius"]), f"{100 * at['share']:.1f} %") for at in curve])
     if summary["min_radius"] > 0:
         rest = summary["rows"] - summary["answered"]
         share = summary["accuracy_of_answered"]
@@ -196,7 +196,7 @@ def _print(summary: dict[str, Any], units: str) -> None:
     for row in summary["fragile"]:
         change = "" if row["becomes"] is None else f", becomes {row['becomes']}"
         print_line(
-            f"  row {row['row']}: {row['predicted']}, radius {rounded(row['radius'])}{change}"
+            f"  row {row['row']}: {row['predicted']}, radius {rounded_down(row['radius'])}{change}"
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.text import rounded
+from quadric._utils.text import rounded_down
 from quadric.certify import Counterfactual, counterfactual, radius
 from quadric.certify._model import as_classifier, coordinates_of
 from quadric.cli._console import fail, print_json, print_line, print_notes
@@ -62,7 +62,7 @@ def explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
         return
     measured = "standard deviations" if units == "scaled" else "the units of the inputs"
     print_line(
-        f"No change smaller than {rounded(near.radius[0])} changes the class (in {measured})."
+        f"No change smaller than {rounded_down(near.radius[0])} changes the class (in {measured})."
     )
     for label, nearest in nearest_first:
         nothing = f"{label}: no such input was found"

@@ -103,7 +103,7 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
 def _run(loop: Any, X: Array, packed: Array, *others: Array | None) -> None:
     sizes = *X.shape, packed.shape[1], X.strides[0] // X.itemsize
     addresses = [0 if array is None else array.ctypes.data for array in (X, packed, *others)]
-    _kernel().run(loop, _TEAM, X.dtype, sizes, addresses)
+    _kernel().run(loop, _TEAM.threads_for, _TEAM.run, X.dtype, sizes, addresses)
 
 
 @cache

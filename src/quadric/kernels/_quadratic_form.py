@@ -5,6 +5,7 @@
 
 import threading
 from array import array
+from collections.abc import Callable
 from functools import lru_cache
 from math import gcd
 from typing import Any
@@ -22,7 +23,8 @@ LANES = UNITS * UNIT_BYTES // 4  # in float32; in float64, there are half as man
 
 def run(
     loop: SharedLoop,
-    team: Any,
+    threads_for: Callable[[int], int],
+    share: Callable[[int, Any, int], None],
     dtype: np.dtype[Any],
     sizes: tuple[int, int, int, int],
     addresses: tuple[int, int, int, int, int],
@@ -34,9 +36,9 @@ def run(
     loop : `values` or `gradients`
         `values` writes z. `gradients` reads dL/dz from z, and writes dL/dx and dL/dP. It needs at
         least one sample.
-    team : object
-        ``team.threads_for(work)`` is the number of threads for this many multiplications, and
-        ``team.run(function, arguments, tickets)`` makes several threads call the function at this
+    threads_for, share : functions
+        ``threads_for(work)`` is the number of threads for this many multiplications, and
+        ``share(function, arguments, tickets)`` makes several threads call the function at this
         address with the address of the arguments, until all tickets are taken.
     dtype : dtype
         The dtype of all arrays.
@@ -48,7 +50,7 @@ def run(
     """
     B, n, m, stride = sizes
     call, function, group, room, size = _plan(loop, dtype, n, m)
-    tickets = team.threads_for(B * n * (n + 1) // 2 * m)
+    tickets = threads_for(B * n * (n + 1) // 2 * m)
     if tickets > 1:
         tiles = -(-B * dtype.itemsize // (UNITS * UNIT_BYTES))  # samples that fill the lanes
         tickets = max(1, min(tickets, max(tiles, n) if addresses[4] else tiles))
@@ -61,7 +63,7 @@ def run(
     else:
         # while threads use the memory, this one may run a signal handler that calls a loop
         _scratch.kept = NOTHING
-        team.run(function, arguments, tickets)
+        share(function, arguments, tickets)
         _scratch.keep((memory, start))
 
 

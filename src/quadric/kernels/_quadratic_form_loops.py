@@ -195,7 +195,7 @@ def _six_columns(c, i0, m):
 @inline
 def _copy_corner(P, column, size, j0, j1, copy):
     """copy[j - j0, 0] = q_ijk, halved on the diagonal, and 0 below it and past the last row."""
-    (i, k), (n, m) = column, size
+    i, (n, m) = column[0], size
     first = min(max(i, j0), j1) if i < n else j1
     for j in range(j0, first):
         copy[(j - j0) * COLUMNS] = 0
@@ -215,9 +215,9 @@ def _column_start(P, column, size):
 
 @inline
 def _copy_columns(P, columns, size, j0, j1, copy):
-    """copy[j - j0, o] = q_ijk of column o, halved on the diagonal, and 0 where there is no q_ijk."""
-    n, m = size
-    corner = min(max(columns[5][0] + 1, j0), j1)  # beyond it, the rows of all columns have q_ijk
+    """copy[j - j0, o] = q_ijk of the column o, halved on the diagonal, and 0 below it."""
+    m = size[1]
+    corner = min(max(columns[5][0] + 1, j0), j1)  # from there on, all columns have a q_ijk
     _copy_corner(P, columns[0], size, j0, corner, copy)
     _copy_corner(P, columns[1], size, j0, corner, advance(copy, 1))
     _copy_corner(P, columns[2], size, j0, corner, advance(copy, 2))

@@ -65,10 +65,10 @@ def forward(x: Tensor, P: Tensor) -> Tensor:
     if given is None:
         return _values(x, P)
     (x, P), addresses = given
-    (B, n), m, kernel = x.shape, P.shape[1], _kernel()
+    (B, n), m = x.shape, P.shape[1]
     z = x.new_empty(B, m)
     addresses += z.data_ptr(), 0, 0
-    kernel.run(kernel.values, _team(), _DTYPES[x.dtype], (B, n, m, n), addresses)
+    _run(_kernel().values, x.dtype, (B, n, m, n), addresses)
     return z
 
 
@@ -81,7 +81,7 @@ def backward(
         dx = _input_gradient(x, P, dz) if wants_dx else None
         return dx, _packed_gradient(x, dz) if wants_dP else None
     (x, P, dz), addresses = given
-    (B, n), (pairs, m), dtype, kernel = x.shape, P.shape, x.dtype, _kernel()
+    (B, n), (pairs, m), dtype = x.shape, P.shape, x.dtype
     if dz.shape != (B, m) or 2 * pairs != n * (n + 1) or not P.dtype == dz.dtype == dtype:
         _check("P", P, (n * (n + 1) // 2, m), dtype)  # hooks may replace saved tensors
         _check("dz", dz, (B, m), dtype)
@@ -89,7 +89,7 @@ def backward(
     dP = x.new_empty(pairs, m) if wants_dP else None
     addresses.append(0 if dx is None else dx.data_ptr())
     addresses.append(0 if dP is None else dP.data_ptr())
-    kernel.run(kernel.gradients, _team(), _DTYPES[dtype], (B, n, m, n), addresses)
+    _run(_kernel().gradients, dtype, (B, n, m, n), addresses)
     return dx, dP
 
 
@@ -185,6 +185,11 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], dtype: torch.dtype
             f"expected {name} of shape {shape} and the dtype of x, {dtype}. "
             f"Got shape {tuple(tensor.shape)} and {tensor.dtype}."
         )
+
+
+def _run(loop: Any, dtype: torch.dtype, sizes: tuple[int, ...], addresses: list[int]) -> None:
+    team = _team()
+    _kernel().run(loop, team.threads_for, team.run, _DTYPES[dtype], sizes, addresses)
 
 
 @cache
