@@ -67,6 +67,11 @@ class Team(PythonThreads):
         super().__init__(lambda: count)
 
 
+def run_loop(loop, team, *arguments):
+    """Run a loop with the threads of a team."""
+    loops.run(loop, team.threads_for, team.run, *arguments)
+
+
 SAMPLES = [0, 1, 7, 15, 16, 17, 31, 32, 33, 127, 128, 129, 255, 256, 257, 385, 513, 600]
 INPUTS = [127, 128, 129, 131, 250, 255, 256, 257, 263, 300]  # across blocks of J_BLOCK
 
@@ -112,7 +117,7 @@ def check(rng):
             (loops.gradients, (dz.address, 0, dP.address)),
             (loops.gradients, (dz.address, dx.address, dP.address)),
         )[: 4 if B else 1]:
-            loops.run(loop, team, np.dtype(dtype), sizes, (*given_to_all, *addresses))
+            run_loop(loop, team, np.dtype(dtype), sizes, (*given_to_all, *addresses))
     assert len(numpy.allocated) == (4 if B else 1)
     assert all(buffer.untouched_outside() for buffer in (x, P, dz, z, dx, dP, *numpy.allocated))
     assert all(np.array_equal(buffer.numbers, before) for buffer, before in given)
@@ -155,7 +160,7 @@ def test_each_gradient_can_be_left_out():
         found = np.zeros((B, n)), np.zeros((28, m))
         addresses = [array.ctypes.data for array in (X, P, dz)]
         addresses += [array.ctypes.data * asked for array, asked in zip(found, which, strict=True)]
-        loops.run(loops.gradients, Team(2), X.dtype, (B, n, m, n), addresses)
+        run_loop(loops.gradients, Team(2), X.dtype, (B, n, m, n), addresses)
         for array, true, asked in zip(found, wanted, which, strict=True):
             np.testing.assert_allclose(array, true * asked, rtol=1e-12, atol=1e-12)
 
@@ -185,7 +190,7 @@ def test_work_is_shared(loop):
         team = Counting(count)
         team.worth = worth
         which = loops.values if loop == "z" else loops.gradients
-        loops.run(which, team, np.dtype("float64"), (B, n, m, n), addresses)
+        run_loop(which, team, np.dtype("float64"), (B, n, m, n), addresses)
 
     tiles = -(-B * 8 // (loops.UNITS * loops.UNIT_BYTES))
     assert tiles < n
@@ -203,7 +208,7 @@ def run_values(count, B=40, n=7, m=5):
     X, P = rng.normal(size=(B, n)), rng.normal(size=(n * (n + 1) // 2, m))
     z = np.empty((B, m))
     addresses = X.ctypes.data, P.ctypes.data, z.ctypes.data, 0, 0
-    loops.run(loops.values, Team(count), X.dtype, (B, n, m, n), addresses)
+    run_loop(loops.values, Team(count), X.dtype, (B, n, m, n), addresses)
     return np.allclose(z, exact(X, P, np.zeros((B, m)))[0], rtol=1e-10)
 
 
