@@ -59,11 +59,12 @@ def rounded(value: float) -> str:
 def rounded_down(value: float) -> str:
     """Return a lower bound, rounded like `rounded` but never to a larger number.
 
-    >>> rounded_down(0.123456), rounded_down(2.5)
-    ('0.1234', '2.5')
+    >>> rounded_down(0.12345678), rounded_down(2.3)
+    ('0.1234', '2.3')
     """
     digits = Context(prec=4, rounding=ROUND_FLOOR)
-    return rounded(float(digits.create_decimal_from_float(value)))
+    # the shortest decimal: the exact value of 2.3 is slightly less, and would become 2.299
+    return rounded(float(digits.create_decimal(repr(float(value)))))
 
 
 def first_applying(texts: Mapping[str, object]) -> str:
