@@ -151,6 +151,12 @@ def test_packed_rows_must_be_a_triangle():
         functional.quadratic(torch.zeros(1, 3), torch.zeros(5, 1))
     with pytest.raises(RuntimeError, match=r"shape \(n\(n\+1\)/2, m\). Got \(6, 1, 1\) instead"):
         functional.quadratic(torch.zeros(1, 3), torch.zeros(6, 1, 1))
+    with pytest.raises(RuntimeError, match=r"shape \(\.\.\., 0\).*Got \(1, 3\) instead"):
+        functional.quadratic(torch.zeros(1, 3), torch.zeros(0, 2))
+    with pytest.raises(RuntimeError, match=r"shape \(\.\.\., 0\).*Got \(\) instead"):
+        functional.quadratic(torch.zeros(()), torch.zeros(0, 2))
+    with pytest.raises(RuntimeError, match=r"same dtype. Got torch.float64 and torch.float32"):
+        functional.quadratic(torch.zeros(1, 3, dtype=torch.float64), torch.zeros(6, 1))
     with pytest.raises(ValueError, match=r"n\(n\+1\)/2 rows for some n. Got 5"):
         functional.unpack(torch.zeros(5, 1))
 

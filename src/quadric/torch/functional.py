@@ -192,8 +192,13 @@ def _sizes(x: Tensor, packed: Tensor) -> tuple[int, int]:
             f"expected packed of shape (n(n+1)/2, m). Got {tuple(packed.shape)} instead."
         )
     pairs, m = packed.shape
-    n = x.shape[-1] if x.ndim else 0
-    if 2 * pairs != n * (n + 1) or packed.dtype != x.dtype or packed.device != x.device:
+    n = x.shape[-1] if x.ndim else None
+    if (
+        n is None
+        or 2 * pairs != n * (n + 1)
+        or packed.dtype != x.dtype
+        or packed.device != x.device
+    ):
         n = int((2 * pairs) ** 0.5)
         _check_input(x, n)
         _check("packed", packed, (n * (n + 1) // 2, m), x)
