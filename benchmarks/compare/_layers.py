@@ -22,9 +22,10 @@ NOTES = (
     "For torch tensors, quadric is `quadric.torch.Quadratic`. For arrays, quadric is the same form "
     "for NumPy arrays, as the layers of `Network` use it. JAX computes with its own arrays in both "
     "comparisons. quadric stores and differentiates the triangle of Q, the others the full matrix.",
-    "At (128, 32, 10), autograd and Python take two thirds of a pass in torch. With one thread, "
-    "JAX is about as fast there: over many runs, its time was 0.82 to 1.10 of that of the torch "
-    "layer. The form for arrays, which needs no autograd, is ahead of JAX at every shape.",
+    "At (128, 32, 10), autograd and Python take more than half of a pass in torch. With one "
+    "thread, the lead over JAX is small there: in ten runs of 31 rounds at commit 0c59066, JAX "
+    "took 1.02 to 1.11 times as long as the torch layer. On a busy machine, a single run may show "
+    "JAX ahead. The form for arrays, which needs no autograd, is ahead of JAX at every shape.",
     "nn.Bilinear is left out where it takes more than a second per pass.",
 )
 Pass = Callable[[], tuple[Any, Any, Any]]  # returns z, dx and the gradient of Q
