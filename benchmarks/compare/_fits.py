@@ -73,7 +73,7 @@ def run(*, quick: bool) -> dict[str, Any]:
         if len(np.unique(y)) > 2:
             remarks["poly-2, SGDClassifier"] = "another objective: one-vs-rest"
         fits = {who: partial(model.fit, X, y) for who, model in models.items()}
-        how = {"rounds": 5, "budget": 4.0, "fewest": 2} if quick else {"rounds": 11, "budget": 90.0}
+        how = {"rounds": 5, "budget": 2.0, "fewest": 2} if quick else {"rounds": 11, "budget": 90.0}
         found = seconds_by_round(fits, **how)
         cases.append(case_of(name, found, remarks=remarks, left_out=left_out))
     return {"cases": to_json(cases), "skipped": skipped(["skglm"])}

@@ -121,7 +121,7 @@ def run(*, quick: bool) -> dict[str, Any]:
 
 def point(series: Series, value: int, quick: bool) -> dict[str, float]:
     call = series.prepare(value)
-    seconds = best_seconds({"": call}, rounds=3 if quick else 9)[""]
+    seconds = best_seconds({"": call}, rounds=2 if quick else 9)[""]
     tracemalloc.start()
     call()
     _, peak = tracemalloc.get_traced_memory()
@@ -164,7 +164,7 @@ def sweep_seconds(count: int, seeds: int, address: str | None = None) -> float:
 def sweep_threads(quick: bool) -> dict[str, Any]:
     """A sweep with one and two threads."""
     sweep_seconds(2, seeds=1)  # compiles
-    seconds = {count: sweep_seconds(count, seeds=2 if quick else 6) for count in (1, 2)}
+    seconds = {count: sweep_seconds(count, seeds=1 if quick else 6) for count in (1, 2)}
     return {"what": "a sweep of the paper's networks, threads", "seconds": seconds}
 
 
@@ -178,7 +178,7 @@ def sweep_workers(quick: bool) -> dict[str, Any]:
         with LocalCluster(**options) as cluster:
             address = cluster.scheduler_address
             sweep_seconds(count, seeds=1, address=address)  # imports and compiles
-            seconds[count] = sweep_seconds(count, seeds=2 if quick else 6, address=address)
+            seconds[count] = sweep_seconds(count, seeds=1 if quick else 6, address=address)
     return {"what": "the same, Dask workers", "seconds": seconds}
 
 

@@ -39,7 +39,7 @@ def run(*, quick: bool) -> dict[str, Any]:
         if B * n * n * m > BILINEAR_LIMIT and passes.pop("nn.Bilinear", None):
             left_out["nn.Bilinear"] = "more than a second per pass"
         check_equal([one_pass() for one_pass in passes.values()])
-        rounds, budget = (9, 1.5) if quick else (31, 30.0)
+        rounds, budget = (9, 1.0) if quick else (31, 30.0)
         seconds = seconds_by_round(passes, rounds=rounds, at_least=2e-2, budget=budget)
         arrays = {OURS: seconds.pop(ARRAYS)}
         if JAX in seconds:
