@@ -25,14 +25,14 @@ from benchmarks.compare._peers import is_installed, skipped
 TITLE = "Accuracy and its cost: real data sets, default settings"
 IMAGE_ROWS = 3000  # drawn from the training images of MNIST and Fashion-MNIST
 FEW_ROWS = 1000  # with fewer, the folds are repeated
-QUICK_ROWS = 300  # a quick run has only sets with fewer
+QUICK_ROWS = 200  # a quick run has only sets with fewer
 MOST_SECONDS = 40  # of fits to a data set, after which a model skips the remaining folds
 QUICK_LEAVES_OUT = ("explainable boosting",)  # takes most of the time
 NOTES = (
     "Every model follows a StandardScaler and has its default settings; LogisticRegression may "
     "take 1000 iterations. Scores are means over five folds, which are repeated once for data sets "
     "with fewer than 1000 rows. At most 3000 rows of a data set are used. One core. A quick run "
-    "has only the data sets with fewer than 300 rows, no repetitions, and no explainable "
+    "has only the data sets with fewer than 200 rows, no repetitions, and no explainable "
     "boosting.",
     "Explainable boosting runs without pairs of inputs, which its default settings include, "
     "because with them a fit to iris takes a minute. A model that spends more than 40 s in the "
