@@ -140,7 +140,7 @@ def test_modules_are_private_unless_listed():
 
 def test_no_module_is_long():
     lengths = {name: len(path.read_text().splitlines()) for name, path in MODULES.items()}
-    assert not [name for name, n in lengths.items() if n > 350 and package_of(name) != "kernels"]
+    assert not [name for name, n in lengths.items() if n > 600 and package_of(name) != "kernels"]
 
 
 def test_every_package_has_a_docstring():

@@ -22,13 +22,15 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.certify._distances import gamma
 from quadric.certify._model import Classifier, Coordinates
+from quadric.certify._norms import TINY, norm
 from quadric.certify._rounding import SLACK, Majorant, Rounding, absolute_layers, shares
+from quadric.certify._scores import underflows
 from quadric.certify._search import Nearest, steps_of
 from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic
 from quadric.geometry._affine_map import AffineMap
 
 BISECTIONS = 50
-LARGEST = 1e12  # of the radii
+SMALLEST, LARGEST = -960, 660  # exponents of the radii
 ACTIVATION_ERROR = 16  # of logistic and tanh, which are at most 1, in units of eps
 
 
@@ -49,11 +51,12 @@ class _Stage:
         The inputs deviate by at most rho and, if it is known, each of them by at most `each`.
         """
         rho = rho[:, None]
-        found = self.steep * rho + self.curve * rho**2
+        found = (self.steep + self.curve * rho) * rho
         if isinstance(self.layer, Linear) and each is not None:
             found = np.minimum(found, each @ np.abs(self.layer.W).T)
         constant, slope, curve = self.errors
-        return (found + constant[:, None] + slope[:, None] * rho + curve * rho**2) * SLACK
+        errors = constant[:, None] + (slope[:, None] + curve * rho) * rho
+        return (found + errors) * SLACK + underflows(self.layer.n_inputs) * (1 + rho) * (1 + rho)
 
     def outputs(self, deviations: Array, eps: float) -> Array:
         """How far the activations can deviate."""
@@ -115,15 +118,19 @@ class LowerBounds:
             rho, each = r, None
             for stage in stages[:-1]:
                 each = stage.outputs(stage.deviations(rho, each), self.eps)
-                rho = np.linalg.norm(each, axis=1) * SLACK
+                rho = norm(each, axis=1) * SLACK + TINY
             left: Array = stages[-1].z - stages[-1].deviations(rho, each)
             return np.asarray((left > 0).all(axis=1))
 
-        low, high = np.zeros(len(stages[0].z)), np.ones(len(stages[0].z))
-        grows = holds(high)
-        while grows.any():
-            low, high = np.where(grows, high, low), np.where(grows, 2 * high, high)
-            grows &= (high < LARGEST) & holds(high)
+        # first the largest power of two, then its multiples
+        low, high = np.full((2, len(stages[0].z)), SMALLEST)
+        high += LARGEST - SMALLEST
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            good = holds(np.ldexp(1.0, middle))
+            low, high = np.where(good, middle, low), np.where(good, high, middle)
+        good = holds(np.ldexp(1.0, low))
+        low, high = np.where(good, np.ldexp(1.0, low), 0.0), np.ldexp(1.0, high)
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
             good = holds(middle)
@@ -166,7 +173,7 @@ class LowerBounds:
         """The rounding errors of the first layer and the steps before it."""
         rounding, A = Rounding(majorant, self.inputs.absolute, self.inputs.share), self.change.A
         stretch = float(np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2)) * SLACK
-        spread, size = float(np.linalg.norm(self.spread.A)) * SLACK, rounding.size(points)
+        spread, size = float(norm(self.spread.A)) * SLACK, rounding.size(points)
         moved = gamma(points.shape[1]) * size
         found = rounding.growth(u, size, moved, stretch, spread)
         return *found, rounding.curve(stretch, spread)
@@ -181,10 +188,10 @@ def _errors(majorant: Majorant, a: Array) -> tuple[Array, Array, float]:
 def _steepness(layer: Layer, a: Array, back: AffineMap) -> Array:
     """|2 Q_k a + w_k| for each row of a, in the coordinates of the steps."""
     if not isinstance(layer, Quadratic):
-        steep = np.linalg.norm(back.pull_back(layer.W), axis=1)
+        steep = norm(back.pull_back(layer.W), axis=1)
         return np.broadcast_to(steep, (len(a), len(steep)))
     neurons = zip(layer.Q, layer.W, strict=True)
-    found = [np.linalg.norm(back.pull_back(2 * (a @ Q) + w), axis=1) for Q, w in neurons]
+    found = [norm(back.pull_back(2 * (a @ Q) + w), axis=1) for Q, w in neurons]
     return np.stack(found, axis=1)
 
 

@@ -4,12 +4,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.certify._rounding import U64, relative_error, roundoff
+from quadric.certify._rounding import U64, relative_error
+from quadric.certify._steps import (
+    check_factors,
+    precision_after,
+    precision_of,
+    roundings,
+    underflow,
+    unit_roundoff,
+)
 from quadric.convert._fold import fold
 from quadric.explain._coordinates import Space, affine_space
 from quadric.geometry._affine_map import AffineMap
@@ -30,6 +39,9 @@ ACCEPTED = (
     "a Network, a fitted quadric classifier or a Pipeline that ends with one (for a torch module, "
     "pass quadric.torch.to_network(module, activation='softmax'))"
 )
+
+KNOWN = ("quadric.", "sklearn.")  # modules
+DECIDES = {"predict", "logits", "forward", "_stack", "_is_multilabel"}
 
 
 @dataclass(frozen=True)
@@ -53,8 +65,7 @@ class Classifier:
     def predict(self, X: Any) -> Array:
         """The index of the class that the model itself predicts for each row."""
         if isinstance(self.model, Network):
-            z = self.network.logits(X)
-            return (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+            return self.network.predict(X)
         index = {label: k for k, label in enumerate(self.labels.tolist())}
         return np.array([index[label] for label in self.model.predict(X).tolist()], dtype=int)
 
@@ -83,6 +94,8 @@ class Coordinates:
 def as_classifier(model: Any) -> Classifier:
     """The model as a `Classifier`; raise ValueError unless it chooses one of several classes."""
     named_steps, estimator, network = split_network(model, ACCEPTED)
+    for part in (model, estimator, network, *network.layers):
+        _check_own_predictions(part)
     last = network.activations[-1]
     if last not in ("logistic", "softmax") or getattr(estimator, "_is_multilabel", False):
         raise ValueError(
@@ -97,6 +110,17 @@ def as_classifier(model: Any) -> Classifier:
     return Classifier(model, [step for _, step in named_steps], estimator, network, labels)
 
 
+def _check_own_predictions(part: Any) -> None:
+    """Raise ValueError if a subclass, or the object itself, replaces what decides about classes."""
+    outside = takewhile(lambda kind: not kind.__module__.startswith(KNOWN), type(part).__mro__)
+    replaced = DECIDES & set(vars(part)).union(*(vars(kind) for kind in outside))
+    if replaced:
+        raise ValueError(
+            f"model must predict as quadric does. This {type(part).__name__} replaces "
+            f"{min(replaced)!r}, so a certificate would not hold for its predictions."
+        )
+
+
 def coordinates_of(classifier: Classifier, X: Any) -> Coordinates:
     """The coordinates of a model; raise ValueError if a step is neither affine nor an encoder."""
     names, network = getattr(classifier.model, "feature_names_in_", None), classifier.network
@@ -106,35 +130,31 @@ def coordinates_of(classifier: Classifier, X: Any) -> Coordinates:
         raise ValueError(
             f"the steps before the model must be affine or encode categories. {space.note}"
         )
-    held = np.zeros(len(space.names), dtype=bool)
+    held, total, precision = np.zeros(len(space.names), dtype=bool), 0.0, precision_of(X)
     for k, (step, found) in enumerate(zip(classifier.steps, space.maps, strict=True)):
-        change = found.after(change)
+        change, following = found.after(change), classifier.steps[k + 1 :]
+        precision, inside = precision_after(step, precision), operations(step)
+        u = unit_roundoff(precision)
+        check_factors(inside, precision, type(step).__name__)
+        total += roundings(inside) * (u + 2 * U64)
+        more = 4 * underflow(precision) / u
         try:
-            part = affine_map(step, classifier.steps[k + 1 :], absolute=True)
+            part = affine_map(step, following, absolute=more)
         except NotAffineError:
-            parts = partly_affine(step, classifier.steps[k + 1 :], absolute=True)
+            parts = partly_affine(step, following, absolute=more)
             assert parts is not None  # because the map was found
             _check_encodes(step, parts, space)
             _check_used_once(step, parts, space)
             part = parts.map
             held = np.array([source == "output" for source, _ in parts.origins])
         absolute = part.after(absolute)
-    dtype, u = _precision(classifier, X)
-    widths = [step.A.shape[-1] + 8 for step in space.maps]
-    share = relative_error(sum(widths) * (u + 2 * U64))
+    dtype, converted = network.dtype, U64  # integers may be rounded, too
     if not hasattr(classifier.estimator, "get_params"):  # a network converts its inputs
-        share += float(np.finfo(dtype).eps) / 2 if dtype == np.float32 else 0.0
+        converted = unit_roundoff(dtype)
+    elif precision == np.float64:  # an estimator computes in the finer of the two precisions
+        dtype = precision
+    share = relative_error(total) + converted
     return Coordinates(space, change, absolute, share, dtype, held)
-
-
-def _precision(classifier: Classifier, X: Any) -> tuple[Any, float]:
-    """The dtype of the network's computations, and the unit roundoff of the steps before it."""
-    u, own = roundoff(X), classifier.network.dtype
-    if not hasattr(classifier.estimator, "get_params"):
-        return own, u
-    # float16 columns next to float32 columns are converted to float32
-    single = own == np.float32 and u >= float(np.finfo(np.float32).eps) / 2
-    return np.dtype(np.float32 if single else np.float64), u
 
 
 def _check_encodes(step: Any, parts: PartlyAffine, space: Space) -> None:

@@ -16,9 +16,13 @@ M(|s| + sigma) - M(|s|). Because M has no negative coefficient,
     M(a + e) <= M(a) + G |e| + H |e|^2,   G = |2 Q a + w|,  H = |Q|,
 
 for every e of the given length, so that the whole difference, for all inputs at a distance of at
-most r from x, is at most ``constant + slope r + curve r^2``. Products that underflow are covered by
-adding a small number tau to the inputs and biases of every layer. A score that overflows needs
-no bound, because `predict` then raises an error instead of returning a class.
+most r from x, is at most ``constant + slope r + curve r^2``.
+
+Numbers that underflow have absolute errors. The compiled loops, and processors that are set to do
+so, replace subnormal numbers by zero, inputs and weights included. An operation then has an error
+of at most the smallest normal number, and M covers it after small numbers have been added to the
+inputs, weights and biases of every layer (`absolute_layers`). A score that overflows needs no
+bound, because `predict` then raises an error instead of returning a class.
 """
 
 from dataclasses import dataclass
@@ -28,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import FLOAT64, Array
+from quadric.certify._norms import norm
 from quadric.convert._fold import fold
 from quadric.convert._layers import layer_to_quadratic
 from quadric.core import Layer, Linear, Quadratic, Reduced
@@ -36,6 +41,7 @@ from quadric.network import Network
 
 U64 = float(np.finfo(np.float64).eps) / 2
 SLACK = 1.001  # for the rounding errors of the bounds, which are sums of positive numbers
+LEAST = 280  # 10 to the power of minus this is far from underflow
 
 
 @dataclass(frozen=True)
@@ -57,13 +63,13 @@ class Majorant:
     def curve(self) -> float:
         """H, a bound on the spectral norm of Q."""
         rows = self.Q.sum(axis=1).max(initial=0.0)
-        return float(min(rows, np.linalg.norm(self.Q))) * SLACK
+        return float(min(rows, norm(self.Q))) * SLACK
 
     def at(self, a: Array) -> tuple[Array, Array]:
         """M and G at each row of a."""
         slope = 2 * (a @ self.Q) + self.w
         value = ((slope + self.w) * a).sum(axis=1) / 2 + self.b
-        return value * SLACK, np.linalg.norm(slope, axis=1) * SLACK
+        return value * SLACK, norm(slope, axis=1) * SLACK
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class Rounding:
 
     def size(self, X: Array) -> Array:
         """The length of |A||x| + |t| for each row of X."""
-        return np.linalg.norm(self.absolute.apply(np.abs(X)), axis=1) * SLACK
+        return norm(self.absolute.apply(np.abs(X)), axis=1) * SLACK
 
     def growth(
         self, u: Array, size: Array, moved: Array, stretch: float, spread: float
@@ -112,16 +118,41 @@ def rounding_of(network: Network, dtype: Any, absolute: AffineMap, share: float)
 
 
 def absolute_layers(network: Network, dtype: Any) -> tuple[Layer, ...]:
-    """The fold of a network with the absolute values of all parameters."""
+    """The fold of a network with the absolute values of all parameters, each enlarged.
+
+    A rounding error is at least u times its value. So u times the added numbers is more than what
+    underflows: in each of the at most (n + 1)^2 operations that add to an output, and in the
+    parameters themselves.
+    """
     limits, widest = np.finfo(dtype), max(layer.n_inputs for layer in network.layers)
-    tau = float(limits.tiny) / float(limits.eps) * (widest + 1) ** 2
+    least = max(float(limits.tiny) / float(limits.eps), _least_factor(network))
     layers = []
     for layer in network.layers:
-        arrays = {name: np.abs(array.astype(FLOAT64)) for name, array in layer.arrays().items()}
+        arrays = {
+            name: np.abs(array.astype(FLOAT64)) + least * (1 if name == "packed" else widest + 1)
+            for name, array in layer.arrays().items()
+        }
         for name in {"b", "c"} & set(arrays):
-            arrays[name] += tau
-        layers.append(type(layer).of(**arrays).shifted(np.full(layer.n_inputs, tau)))
+            arrays[name] += least * (widest + 1) ** 2
+        enlarged = type(layer).of(**arrays)
+        layers.append(enlarged.shifted(np.full(layer.n_inputs, least * (widest + 1) ** 2)))
     return fold(Network(layers, network.activations)).layers
+
+
+def _least_factor(network: Network) -> float:
+    """How much to add to each parameter so that no coefficient of the fold underflows.
+
+    A coefficient is a sum of products of at most `count` parameters. Zero if there are no products
+    or none of nonzero parameters underflows.
+    """
+    if len(network.layers) == 1 and not isinstance(network.layers[0], Reduced):
+        return 0.0
+    count, smallest = 0, 0.0
+    for layer in network.layers:  # a parameter before the quadratic layer occurs twice
+        times = 1 if isinstance(layer, Quadratic) else 2
+        sizes = [np.abs(array[array != 0]).min(initial=1.0) for array in layer.arrays().values()]
+        count, smallest = count + times, smallest + times * float(np.log10(min(sizes)))
+    return 0.0 if smallest > -LEAST else 10.0 ** (-LEAST / count) / U64
 
 
 def shares(network: Network, dtype: Any) -> list[float]:
@@ -162,16 +193,3 @@ def _roundings(layer: Layer) -> int:
         # sums over at most J_BLOCK inputs j, each of which is added to z
         return n * -(-n // J_BLOCK) + min(n, J_BLOCK) + 6
     return 2 * n + 5 if isinstance(layer, Reduced) else n + 2
-
-
-def roundoff(X: Any) -> float:
-    """The unit roundoff of the least precise floating-point column of X."""
-    if hasattr(X, "dtypes"):  # a table
-        found = list(X.dtypes)
-    else:
-        found = [X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype]
-    names = {str(dtype).lower().removeprefix("torch.") for dtype in found}
-    for name in ("float16", "float32"):
-        if name in names:
-            return float(np.finfo(name).eps) / 2
-    return U64

@@ -7,6 +7,7 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.certify._distances import gamma
 from quadric.certify._model import Classifier, Coordinates
+from quadric.certify._norms import TINY, norm
 from quadric.certify._rounding import Rounding, rounding_of
 from quadric.convert._layers import layer_to_quadratic
 
@@ -35,10 +36,16 @@ class Scores:
         scores = [((v + w) * u).sum(axis=1) + b for v, w, b in zip(V, self.W, self.b, strict=True)]
         z = np.stack(scores, axis=1)
         # an error of u acts through the gradient, whose length is at most 2 |Q| |u| + |w|
-        size, moved = np.linalg.norm(u, axis=1)[:, None], moved[:, None]
-        Q, w = np.linalg.norm(self.Q, axis=(1, 2)), np.linalg.norm(self.W, axis=1)
-        error = gamma(2 * u.shape[1]) * (Q * size**2 + w * size + np.abs(self.b))
+        size, moved = norm(u, axis=1)[:, None], moved[:, None]
+        Q, w = norm(self.Q, axis=(1, 2)), norm(self.W, axis=1)
+        error = gamma(2 * u.shape[1]) * ((Q * size + w) * size + np.abs(self.b))
+        error = error + underflows(u.shape[1]) * (1 + size) * (1 + size)
         return u, V, z, error + moved * (2 * Q * (size + moved) + w)
+
+
+def underflows(n: int) -> float:
+    """A bound on the sum of the errors of products that underflow, for n inputs of at most 1."""
+    return 4 * (n + 1) ** 2 * TINY
 
 
 def class_scores(classifier: Classifier, inputs: Coordinates) -> Scores:

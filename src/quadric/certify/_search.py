@@ -9,9 +9,18 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric._utils.memory import check_limit
-from quadric.certify._distances import EPS, Distances, Spectrum, distances, gamma, lower_bounds
+from quadric.certify._distances import (
+    EPS,
+    Distances,
+    Problems,
+    Spectrum,
+    distances,
+    gamma,
+    quick_bounds,
+)
+from quadric.certify._norms import norm
 from quadric.certify._rounding import SLACK
-from quadric.certify._scores import Scores
+from quadric.certify._scores import Scores, underflows
 from quadric.geometry._affine_map import AffineMap
 
 
@@ -45,7 +54,7 @@ class Nearest:
 
 
 @dataclass(frozen=True)
-class _Problems:
+class _Block:
     """The scores and gradients of all classes at a block of rows, with bounds on their errors."""
 
     z: Array
@@ -53,15 +62,15 @@ class _Problems:
     slopes: Sequence[Array]
     slope_error: Array
 
-    def tie(self, c: int, k: int, rows: Array) -> tuple[Array, Array, Array, Array]:
-        """F = z_c - z_k, its gradient, and the bounds on their errors.
+    def tie(self, c: int, k: int, rows: Array) -> Problems:
+        """F = z_c - z_k and its gradient.
 
         F is not negative, except by rounding errors, because the model predicts class c.
         """
         F = np.maximum(self.z[rows, c] - self.z[rows, k], 0.0)
         F_error = (self.z_error[rows, c] + self.z_error[rows, k] + EPS * np.abs(F)) * (1 + 8 * EPS)
         g_error = (self.slope_error[rows, c] + self.slope_error[rows, k]) * (1 + 8 * EPS)
-        return F, self.slopes[c][rows] - self.slopes[k][rows], F_error, g_error
+        return Problems(F, self.slopes[c][rows] - self.slopes[k][rows], F_error, g_error)
 
 
 class Search:
@@ -84,11 +93,11 @@ class Search:
         largest = np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2) if A.size else 0.0
         self.stretch = float(largest) * (1 + 1e-6)
         # rounding errors of products with A grow with |A|, whose norm can be larger than that of A
-        self.size_A = self.stretch if A.ndim == 1 else float(np.linalg.norm(A)) * SLACK
+        self.size_A = self.stretch if A.ndim == 1 else float(norm(A)) * SLACK
         spread = steps_of(scores.inputs.absolute, free, sizes)
-        self.spread = float(np.linalg.norm(spread.A)) * SLACK
-        self.sizes_Q = np.linalg.norm(scores.Q, axis=(1, 2))
-        self.sizes_W = np.linalg.norm(scores.W, axis=1)
+        self.spread = float(norm(spread.A)) * SLACK
+        self.sizes_Q = norm(scores.Q, axis=(1, 2))
+        self.sizes_W = norm(scores.W, axis=1)
         K = len(scores.b)
         check_limit(
             8 * len(free) ** 2 * (K * (K - 1) // 2 + 4),
@@ -110,48 +119,44 @@ class Search:
         if (c, k) not in self._spectra:
             D = self.scores.Q[c] - self.scores.Q[k]
             A = self.change.pull_back(self.change.pull_back(D).T)
-            sizes = (self.sizes_Q[c] + self.sizes_Q[k]) * self.stretch * self.size_A
-            model = self.scores.rounding.curve(self.stretch, self.spread)
-            error = gamma(2 * len(D)) * float(sizes) + 2 * model
-            found = Spectrum.of((A + A.T) / 2, error)
+            sizes = float((self.sizes_Q[c] + self.sizes_Q[k]) * self.stretch * self.size_A)
+            model = 2 * self.scores.rounding.curve(self.stretch, self.spread)
+            error = gamma(2 * len(D)) * sizes + model + underflows(len(D)) * (1 + self.size_A) ** 2
+            found = Spectrum.of(A / 2 + A.T / 2, error, model + len(D) * EPS * sizes)
             with self._lock:
                 self._spectra[c, k] = found
         return self._spectra[c, k]
 
     def run(self, X: Array, nearest: Nearest) -> None:
         """Find the nearest changes of class for a block of rows, whose class is known."""
-        problems = self._problems(X)
+        block = self._block(X)
         for c in np.unique(nearest.predicted).tolist():
-            self._visit_rivals(c, np.flatnonzero(nearest.predicted == c), problems, nearest)
+            self._visit_rivals(c, np.flatnonzero(nearest.predicted == c), block, nearest)
 
     def tie(self, X: Array, c: int, k: int) -> Distances:
         """The distances to the tie of classes c and k; 0 where class k has the higher score."""
-        return distances(self.spectrum(c, k), *self._problems(X).tie(c, k, np.arange(len(X))))
+        return distances(self.spectrum(c, k), self._block(X).tie(c, k, np.arange(len(X))))
 
-    def _problems(self, X: Array) -> _Problems:
+    def _block(self, X: Array) -> _Block:
         """The scores at a block of rows, with bounds on all errors."""
         rounding = self.scores.rounding
         size = rounding.size(X)
         moved = gamma(X.shape[1]) * size
         u, V, z, z_error = self.scores.at(X, moved)
         slopes = [self.change.pull_back(2 * v + w) for v, w in zip(V, self.scores.W, strict=True)]
-        steep = 2 * self.sizes_Q * np.linalg.norm(u, axis=1)[:, None] + self.sizes_W
-        more = 2 * self.sizes_Q * moved[:, None]
+        length = norm(u, axis=1)[:, None]
+        steep, more = 2 * self.sizes_Q * length + self.sizes_W, 2 * self.sizes_Q * moved[:, None]
         slope_error = gamma(3 * u.shape[1]) * steep * self.size_A + more * self.stretch
+        slope_error += underflows(u.shape[1]) * (1 + length) * (1 + self.size_A)
         constant, slope = rounding.growth(u, size, moved, self.stretch, self.spread)
-        return _Problems(z, z_error + constant[:, None], slopes, slope_error + slope[:, None])
+        return _Block(z, z_error + constant[:, None], slopes, slope_error + slope[:, None])
 
-    def _visit_rivals(self, c: int, rows: Array, problems: _Problems, nearest: Nearest) -> None:
+    def _visit_rivals(self, c: int, rows: Array, block: _Block, nearest: Nearest) -> None:
         """Visit the rivals of class c at each row, the most promising first."""
         rivals = [k for k in range(len(self.scores.b)) if k != c]
         bounds = np.empty((len(rows), len(rivals)))
         for j, k in enumerate(rivals):
-            F, g, F_error, g_error = problems.tie(c, k, rows)
-            spectrum = self.spectrum(c, k)
-            # d'Ad >= lowest |d|^2, where |V'd|^2 <= (1 + skew) |d|^2
-            lowest = float(spectrum.lam.min(initial=0.0)) * (1 + spectrum.skew) - spectrum.error
-            slope = np.linalg.norm(g, axis=1) * (1 + gamma(g.shape[1])) + g_error
-            bounds[:, j] = lower_bounds(lowest, F - F_error, slope) * (1 - 16 * EPS)
+            bounds[:, j] = quick_bounds(self.spectrum(c, k), block.tie(c, k, rows))
         order = np.argsort(bounds, axis=1)
         for rival in order.T:
             bound = np.take_along_axis(bounds, rival[:, None], axis=1)[:, 0]
@@ -159,11 +164,11 @@ class Search:
             far = rows[~is_near]  # cannot be nearer, but limits what is proven
             nearest.radius[far] = np.minimum(nearest.radius[far], bound[~is_near])
             for j in np.unique(rival[is_near]).tolist():
-                self._solve(c, rivals[j], rows[is_near & (rival == j)], problems, nearest)
+                self._solve(c, rivals[j], rows[is_near & (rival == j)], block, nearest)
 
-    def _solve(self, c: int, k: int, rows: Array, problems: _Problems, nearest: Nearest) -> None:
+    def _solve(self, c: int, k: int, rows: Array, block: _Block, nearest: Nearest) -> None:
         """Compute the distances to the tie of classes c and k."""
-        found = distances(self.spectrum(c, k), *problems.tie(c, k, rows))
+        found = distances(self.spectrum(c, k), block.tie(c, k, rows))
         nearest.radius[rows] = np.minimum(nearest.radius[rows], found.radii)
         nearer = found.lengths < nearest.distance[rows]
         better = rows[nearer]

@@ -34,7 +34,7 @@ class Network:
     >>> X, Y = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]]), np.array([0, 1, 1, 0])
     >>> net = Network.create(2, [("quadratic", 1, "logistic")], init="normal", scale=1.0, rng=0)
     >>> history = net.fit(X, Y, learning_rate=0.1, epochs=200)
-    >>> (net.forward(X)[:, 0] > 0.5).astype(int)
+    >>> net.predict(X)
     array([0, 1, 1, 0])
     """
 
@@ -135,6 +135,27 @@ class Network:
         """
         g = ACTIVATIONS[self.activations[-1]].function
         return data.network_outputs(self._stack(), X, offset, g)
+
+    def predict(self, X: Any, *, offset: Any = None) -> Array:
+        """Predict the class of each row, or the outputs of a network for regression.
+
+        Parameters
+        ----------
+        X, offset : array, optional
+            As in `logits`.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            For softmax and logistic outputs, the index of the largest logit. A single logistic
+            output has the classes 0 and 1, and predicts 1 if its logit is positive. Logits decide,
+            because outputs that are rounded to 1 are equal. For other activations, the outputs, of
+            shape (n_samples, n_outputs).
+        """
+        if self.activations[-1] not in ("logistic", "softmax"):
+            return self.forward(X, offset=offset)
+        z = self.logits(X, offset=offset)
+        return (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
 
     def gradients(
         self, X: Any, Y: Any, loss: str | None = None, *, sample_weight: Any = None

@@ -54,19 +54,20 @@ class PartlyAffine:
     origins: list[tuple[str, int]]
 
 
-def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: bool = False) -> AffineMap:
+def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: float | None = None) -> AffineMap:
     """Return a fitted step as a map z = A u + t.
 
     Raises NotAffineError if the step is not of this form. The map is valid for rows without missing
     values, which an imputer does not change. A scaler returns missing values for a column that had
     no values in `fit`. The map treats such a column as a constant: the value with which the next
-    steps, `after`, replace missing values. With `absolute`, every number in the step is replaced by
-    its absolute value, which bounds rounding errors.
+    steps, `after`, replace missing values. If `absolute` is given, every number in the step is
+    replaced by its absolute value, and `absolute` is added to its inputs and outputs. This map
+    bounds rounding errors.
     """
     try:
         found = operations(step)
         n, fill = _n_inputs(step, found), fill_values(after) if after else None
-        return _absolute(found, n, fill) if absolute else _compose(found, n, fill)
+        return _sized(found, n, fill, absolute)
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
     except NotAffineError as error:
@@ -74,7 +75,7 @@ def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: bool = False) 
 
 
 def partly_affine(
-    step: Any, after: Sequence[Any] = (), *, absolute: bool = False
+    step: Any, after: Sequence[Any] = (), *, absolute: float | None = None
 ) -> PartlyAffine | None:
     """Return the affine branches of a step; None if the step has no branches.
 
@@ -97,7 +98,7 @@ def partly_affine(
     ):
         try:
             found, n = branch.operations, len(branch.columns)
-            maps.append(_absolute(found, n, fill) if absolute else _compose(found, n, fill))
+            maps.append(_sized(found, n, fill, absolute))
             origins += [("input", int(column)) for column in branch.columns]
         except NotAffineError:
             maps.append(_identity(branch.width))
@@ -165,24 +166,32 @@ def _map_of(operation: Operation, fill: Array) -> AffineMap:
     raise NotAffineError(NOT_AFFINE[type(operation).__name__])
 
 
-def _sizes(found: Sequence[Operation]) -> list[Operation]:
-    """The operations with the absolute values of their numbers."""
+def _sizes(found: Sequence[Operation], more: float) -> list[Operation]:
+    """The operations with the absolute values of their numbers; `more` enlarges their inputs."""
     sizes: list[Operation] = []
     for operation in found:
         match operation:
             case Affine(A=A, center=center, shift=shift):
-                sizes.append(Affine(np.abs(A), -np.abs(center), np.abs(shift)))
+                sizes.append(Affine(np.abs(A), -np.abs(center) - more, np.abs(shift) + more))
             case Beside(branches=branches):
-                inner = [replace(b, operations=tuple(_sizes(b.operations))) for b in branches]
+                inner = [replace(b, operations=tuple(_sizes(b.operations, more))) for b in branches]
                 sizes.append(replace(operation, branches=tuple(inner)))
             case _:
                 sizes.append(operation)
     return sizes
 
 
-def _absolute(found: Sequence[Operation], n: int, fill: Array | None) -> AffineMap:
-    """The composition of absolute values; constants of columns without values are added."""
-    whole, sizes = _compose(found, n, fill), _compose(_sizes(found), n, fill)
+def _sized(
+    found: Sequence[Operation], n: int, fill: Array | None, absolute: float | None
+) -> AffineMap:
+    """The composition of the operations, or of their absolute values (see `affine_map`).
+
+    Constants of columns without values are added to the absolute values.
+    """
+    whole = _compose(found, n, fill)
+    if absolute is None:
+        return whole
+    sizes = _compose(_sizes(found, absolute), n, fill)
     return AffineMap(np.abs(sizes.A), np.abs(sizes.t) + np.abs(whole.t))
 
 

@@ -32,7 +32,9 @@ def _scaled(n: int, center: Any, scale: Any) -> list[Operation]:
 
 def _standard(step: Any) -> list[Operation]:
     return _scaled(
-        step.n_features_in_, step.mean_ if step.with_mean else None, getattr(step, "scale_", None)
+        step.n_features_in_,
+        step.mean_ if step.with_mean else None,
+        step.scale_ if step.with_std else None,
     )
 
 
@@ -142,12 +144,17 @@ def _restore_power(step: Any, facts: Facts) -> int:
 
 
 def _project(step: Any) -> list[Operation]:
-    A = np.asarray(step.components_, dtype=float)
+    directions, factors = np.asarray(step.components_, dtype=float), 1.0
     if getattr(step, "whiten", False):
         least = np.finfo(step.explained_variance_.dtype).eps  # as in scikit-learn
-        A = A / np.maximum(np.sqrt(step.explained_variance_), least)[:, None]
-    mean = getattr(step, "mean_", np.zeros(A.shape[1]))  # a TruncatedSVD has no mean
-    return [Affine(A, np.asarray(mean, dtype=float), np.zeros(len(A)))]
+        factors = 1 / np.maximum(np.sqrt(step.explained_variance_), least).astype(float)
+    mean = getattr(step, "mean_", np.zeros(directions.shape[1]))  # a TruncatedSVD has no mean
+    center, shift = np.asarray(mean, dtype=float), np.zeros(len(directions))
+    if step.components_.dtype != np.float64:
+        # scikit-learn projects the mean in the dtype of `fit`, with rounding errors of its own
+        shift = directions @ center - np.asarray(mean @ step.components_.T, dtype=float)
+    A = directions * np.reshape(factors, (-1, 1))
+    return [Affine(A, center, shift * factors)]
 
 
 def _restore_directions(step: Any, facts: Facts) -> int:

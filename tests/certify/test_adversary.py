@@ -1,0 +1,103 @@
+"""Certificates hold against an adversary: random models, pipelines, dtypes, scales and ranks."""
+
+import functools
+import operator
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from quadric.certify import radius
+from tests.support.adversary import KINDS, attacked, draw, near_ties
+from tests.support.exact import distance_between, scores_of
+
+EXACT = (
+    "one layer",
+    "low rank",
+    "extreme scales",
+    "bilinear",
+    "pipeline",
+    "converted",
+    "truncated",
+)
+SAMPLE = range(60)
+BLOCKS = [range(start, start + 250) for start in range(0, 5000, 250)]
+
+
+def attack(seed, counts):
+    """Attack the radii of a case, at ordinary rows and close to ties; return the violations."""
+    case, rng = draw(seed), np.random.default_rng(seed)
+    found = radius(case.model, case.X)
+    ties, violations = near_ties(case, found), 0
+    for X in (case.X, ties):
+        if not len(X):
+            continue
+        certified = found if X is case.X else radius(case.model, X)
+        points, rows = attacked(case, X, certified, rng)
+        violations += int((case.predict(X) != certified.predicted).sum())
+        if len(points):
+            violations += int((case.predict(points) != certified.predicted[rows]).sum())
+        for k in rng.choice(len(points), size=min(3, len(points)), replace=False):  # alone
+            violations += int(case.predict(points[[k]])[0] != certified.predicted[rows[k]])
+        counts["rows"] += len(X)
+        counts["points"] += len(points)
+    counts["ordinary"] += len(case.X)
+    counts["proven"] += int((found.radius > 0).sum())
+    counts["near ties"] += len(ties)
+    counts["models"] += 1
+    counts["other dtype"] += case.fit_dtype != case.query_dtype
+    return [f"{case.kind}, seed {seed}"] * violations
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_attack_within_the_radius_succeeds(kind):
+    counts = Counter()
+    found = [attack(seed, counts) for seed in SAMPLE if KINDS[seed % len(KINDS)] == kind]
+    assert functools.reduce(operator.iadd, found, []) == []
+    assert counts["proven"] > counts["ordinary"] / 2  # a radius of 0 would prove nothing
+    assert counts["points"] > 4 * counts["ordinary"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_no_attack_on_5000_models_succeeds(seeds):
+    counts, violations = Counter(), []
+    for seed in seeds:
+        violations += attack(seed, counts)
+    assert violations == []
+    assert counts["other dtype"] >= len(seeds) / 3
+    assert counts["rows"] >= 20 * len(seeds)
+    assert counts["near ties"] >= 4 * len(seeds)
+    print(f"adversary {dict(counts)}")
+
+
+def check_distances(seed):
+    """Compare the distances and radii of two rows with those in 60 digits."""
+    case = draw(seed)
+    found = radius(case.model, case.X[:2])
+    scores, change = scores_of(case.model, case.X.shape[1])
+    labels = list(getattr(case.model, "classes_", range(len(scores))))
+    for x, distance, certified, predicted in zip(
+        case.X, found.distance, found.radius, found.predicted, strict=False
+    ):
+        c = labels.index(predicted)
+        ties = [distance_between(scores, change, x, c, k) for k in range(len(scores)) if k != c]
+        wanted = float(min(ties))
+        assert certified <= wanted * (1 + 1e-12)
+        if case.fit_dtype == "float64":
+            np.testing.assert_allclose(distance, wanted, rtol=1e-7, atol=1e-12 * case.scale)
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_distances_are_those_of_the_dual_in_60_digits(kind):
+    for seed in SAMPLE:
+        if KINDS[seed % len(KINDS)] == kind:
+            check_distances(seed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_distances_of_5000_models_are_those_of_the_dual(seeds):
+    for seed in seeds:
+        if KINDS[seed % len(KINDS)] in EXACT:
+            check_distances(seed)

@@ -1,0 +1,193 @@
+"""Models and distances in 60 digits, independent of the library.
+
+A model is written as a polynomial of its inputs from its stored numbers, and a distance is the
+maximum of the Lagrangian dual, which has no gap for one quadratic constraint (the S-lemma). Arrays
+of numbers with 60 digits are NumPy arrays of objects.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import numpy as np
+from mpmath import mp, mpf
+
+DIGITS = 60
+ZERO = mpf(10) ** -45  # share of the largest eigenvalue
+HALVINGS = 220
+
+exactly = np.vectorize(lambda number: mpf(float(number)), otypes=[object])
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """z = u'Qu + w'u + b, where u = A x + t."""
+
+    Q: Any
+    w: Any
+    b: Any
+
+
+# ------------------------------------------------------------------------------------- models
+
+
+def polynomials(network):
+    """The logits of a network without activations between its layers, one polynomial for each."""
+    n = network.n_inputs
+    values = [Polynomial(None, row, mpf(0)) for row in exactly(np.eye(n))]
+    for layer in network.layers:
+        arrays = {name: exactly(array) for name, array in layer.arrays().items()}
+        if layer.kind == "quadratic":
+            arrays["Q"] = exactly(layer.Q)
+        values = [_neuron(layer.kind, arrays, k, values, n) for k in range(layer.n_outputs)]
+    return [Polynomial(exactly(np.zeros((n, n))) if z.Q is None else z.Q, z.w, z.b) for z in values]
+
+
+def _weighted(weights, values, constant):
+    """The sum of polynomials with these weights."""
+    w = sum(weight * value.w for weight, value in zip(weights, values, strict=True))
+    b = constant + sum(weight * value.b for weight, value in zip(weights, values, strict=True))
+    curved = [(weight, v.Q) for weight, v in zip(weights, values, strict=True) if v.Q is not None]
+    return Polynomial(sum(weight * Q for weight, Q in curved) if curved else None, w, b)
+
+
+def _product(left, right):
+    """The product of two linear polynomials."""
+    assert left.Q is None
+    assert right.Q is None
+    Q = (np.outer(left.w, right.w) + np.outer(right.w, left.w)) / 2
+    return Polynomial(Q, left.b * right.w + right.b * left.w, left.b * right.b)
+
+
+def _neuron(kind, arrays, k, values, n):
+    z = _weighted(arrays["W"][k], values, arrays["b"][k])
+    if kind == "linear":
+        return z
+    if kind == "reduced":
+        return _product(z, _weighted(arrays["U"][k], values, arrays["c"][k]))
+    W, b = np.stack([value.w for value in values]), np.array([value.b for value in values])
+    assert all(value.Q is None for value in values)
+    Q, curved = arrays["Q"][k], W.T @ arrays["Q"][k]
+    zero = exactly(np.zeros((n, n))) if z.Q is None else z.Q
+    return Polynomial(zero + curved @ W, z.w + 2 * curved @ b, z.b + b @ Q @ b)
+
+
+def affine(step, n):
+    """The map A x + t of a fitted step with n inputs."""
+    one, name = exactly(np.eye(n)), type(step).__name__
+    if name in ("str", "SimpleImputer", "FunctionTransformer"):
+        return one, exactly(np.zeros(n))
+    if name in ("StandardScaler", "RobustScaler"):
+        center, scale = getattr(step, "mean_", None), exactly(step.scale_)
+        center = exactly(step.center_ if name == "RobustScaler" else center)
+        return one / scale[:, None], -center / scale
+    if name == "MaxAbsScaler":
+        return one / exactly(step.scale_)[:, None], exactly(np.zeros(n))
+    if name == "MinMaxScaler":
+        return one * exactly(step.scale_)[:, None], exactly(step.min_)
+    if name in ("PCA", "IncrementalPCA", "TruncatedSVD"):
+        A = exactly(step.components_)
+        t = -A @ exactly(step.mean_) if hasattr(step, "mean_") else exactly(np.zeros(len(A)))
+        if getattr(step, "whiten", False):
+            scale = np.sqrt(step.explained_variance_)
+            scale = exactly(np.maximum(scale, np.finfo(scale.dtype).eps))
+            return A / scale[:, None], t / scale
+        return A, t
+    if name == "Pipeline":
+        return affine_of([inner for _, inner in step.steps], n)
+    if name == "FeatureUnion":
+        parts = [affine(inner, n) for _, inner in step.transformer_list]
+    else:
+        assert name == "ColumnTransformer"
+        parts = []
+        for _, inner, columns in step.transformers_:
+            if len(columns):
+                A, t = affine(inner, len(columns))
+                parts.append((A @ one[list(columns)], t))
+    return np.vstack([A for A, _ in parts]), np.concatenate([t for _, t in parts])
+
+
+def affine_of(steps, n):
+    """The composition of several steps."""
+    A, t = exactly(np.eye(n)), exactly(np.zeros(n))
+    for step in steps:
+        B, s = affine(step, len(t))
+        A, t = B @ A, B @ t + s
+    return A, t
+
+
+def scores_of(model, n):
+    """The class scores of a model as polynomials of its n inputs, and the map before them."""
+    with mp.workdps(DIGITS):
+        steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+        network = getattr(steps[-1], "network_", steps[-1])
+        scores = polynomials(network)
+        if len(scores) == 1:
+            zero = exactly(np.zeros(network.n_inputs))
+            scores = [Polynomial(np.outer(zero, zero), zero, mpf(0)), *scores]
+        return scores, affine_of(steps[:-1], n)
+
+
+# ---------------------------------------------------------------------------------- distances
+
+
+def distance_between(scores, change, x, c, k):
+    """The distance from x to the nearest point where score k is at least score c."""
+    with mp.workdps(DIGITS):
+        A, t = change
+        u = A @ exactly(x) + t
+        Q, w = scores[c].Q - scores[k].Q, scores[c].w - scores[k].w
+        F = u @ Q @ u + w @ u + scores[c].b - scores[k].b
+        return distance(A.T @ Q @ A, A.T @ (2 * (Q @ u) + w), F)
+
+
+def distance(A, g, F):
+    """The length of the shortest d with F + g'd + d'Ad <= 0; infinite if there is none."""
+    with mp.workdps(DIGITS):
+        if F <= 0:
+            return mpf(0)
+        lam, V = mpmath.eigsy(mpmath.matrix(A.tolist()))
+        lam = np.array(list(lam))
+        G = np.array(V.T.tolist()).reshape(len(lam), -1) @ g
+        largest, steepest = max(abs(lam)), max(abs(g))
+        lam[abs(lam) <= ZERO * largest] = mpf(0)
+        G[abs(G) <= ZERO * steepest] = mpf(0)
+        if not any(lam < 0) and not any(G[lam == 0] != 0):
+            curved = lam > 0
+            if (G[curved] ** 2 / (4 * lam[curved])).sum() < F:
+                return mpf("inf")
+
+        def step(nu):
+            return -nu / 2 * G / (1 + nu * lam)
+
+        def left(nu):  # F at the step, which falls as nu grows
+            d = step(nu)
+            return F + (G * d).sum() + (lam * d * d).sum()
+
+        low = mpf(0)
+        if any(lam < 0):
+            high = -1 / min(lam)
+            at_end = 1 + high * lam <= ZERO
+            if not any(G[at_end] != 0):  # the hard case: the zero may be along these axes
+                d = np.where(at_end, mpf(0), G)
+                d[~at_end] = -high / 2 * G[~at_end] / (1 + high * lam[~at_end])
+                rest = F + (G * d).sum() + (lam * d * d).sum()
+                if rest >= 0:
+                    return mpmath.sqrt((d * d).sum() + rest * high)
+        else:
+            high = mpf(1)
+            while left(high) > 0:
+                high *= 4
+                if high > mpf(10) ** 2000:  # the minimum of F is zero
+                    break
+        start = high
+        while left(start / 2) < 0 and start > mpf(10) ** -2000:
+            start /= 2
+        low, high = start / 2, start if start < high else high
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            if middle in (low, high):
+                break
+            low, high = (middle, high) if left(middle) > 0 else (low, middle)
+        d = step(low)
+        return mpmath.sqrt((d * d).sum())
