@@ -14,7 +14,7 @@ from quadric.plotting import plot_clusters
 X, y = datasets.clusters(per_class=300, rng=0)
 net = Network.create(2, [("quadratic", 6, "logistic")], init="normal", scale=0.005, rng=0)
 net.fit(X, np.eye(6)[y], learning_rate=0.001, epochs=1000, rng=0)
-accuracy = (net.logits(X).argmax(axis=1) == y).mean()
+accuracy = (net.predict(X) == y).mean()
 
 fig, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 plot_clusters(net, X, y, ax, size=10)

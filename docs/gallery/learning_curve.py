@@ -24,7 +24,7 @@ for kind, color in zip(("linear", "reduced", "quadratic"), COLORS, strict=False)
         scores = []
 
         def record(epoch, net=net, scores=scores):
-            scores.append((net.logits(X_test).argmax(axis=1) == data.y_test).mean())
+            scores.append((net.predict(X_test) == data.y_test).mean())
 
         net.fit(X, Y, learning_rate=0.01, epochs=len(epochs), rng=seed, callback=record)
         curves.append(100 * np.array(scores))

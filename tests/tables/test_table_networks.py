@@ -49,6 +49,16 @@ def refused(tmp_path, network, part, *options, extra=None, table=None):
 # ---- outputs -------------------------------------------------------------------------------
 
 
+def test_certify_C4_the_class_beside_probabilities_is_the_predicted_one(tmp_path):
+    network = Network.create(
+        3, [("quadratic", 4, "logistic")], init="normal", scale=40.0, rng=0, dtype="float32"
+    )
+    P = network.forward(X)
+    assert (P.argmax(axis=1) != network.predict(X)).any()  # several probabilities are 1
+    found, _ = run(tmp_path, network, "--proba")
+    assert found["class"].to_list() == network.predict(X).tolist()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("last", ["softmax", "logistic"])
 def test_several_classes_are_predicted_with_probabilities(tmp_path, last, dtype):

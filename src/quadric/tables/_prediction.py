@@ -192,4 +192,5 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
             f"there would be two columns named {name!r}, because the target has this name or two "
             "classes look the same. Predict without --proba."
         )
-    return pl.DataFrame(dict(zip(names, [model.classes_[P.argmax(axis=1)], *P.T], strict=True)))
+    # not the largest probability: several may be equal after rounding
+    return pl.DataFrame(dict(zip(names, [model.predict(X), *P.T], strict=True)))

@@ -100,14 +100,13 @@ class TableNetwork:
     def predict(self, X: Any) -> Array:
         """Return the classes or the outputs; a single output has shape (n_samples,)."""
         if self.classes_ is not None:
-            z = self._outputs(X, logits=True)  # probabilities may be equal after rounding
-            return self.classes_[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]
-        outputs = self._outputs(X)
+            return self.classes_[self._outputs(X, "predict")]
+        outputs = self._outputs(X, "forward")
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict_proba(self, X: Any) -> Array:
         """Return the network's outputs; for one output p, the columns are 1 - p and p."""
-        outputs = self._outputs(X)
+        outputs = self._outputs(X, "forward")
         if self.classes_ is not None and outputs.shape[1] < len(self.classes_):
             return np.hstack([1 - outputs, outputs])
         return outputs
@@ -116,10 +115,10 @@ class TableNetwork:
         """Return the pre-activations of the last layer."""
         return self.network_.logits(np.asarray(X, dtype=np.float64))
 
-    def _outputs(self, X: Any, *, logits: bool = False) -> Array:
+    def _outputs(self, X: Any, method: str) -> Array:
         rows = np.nan_to_num(np.asarray(X, dtype=np.float64))  # NaN rows get no prediction
         try:
-            return self.network_.logits(rows) if logits else self.network_.forward(rows)
+            return np.asarray(getattr(self.network_, method)(rows))
         except ValueError:
             raise TableError(
                 f"the table contains numbers so large (up to {np.abs(rows).max():g}) that the "
