@@ -52,8 +52,12 @@ def fold(model: Any) -> Network:
     (Quadratic(5 -> 2, float64),)
     """
     named_steps, _, network = split_network(_as_model(model), ACCEPTED)
-    layers = affine_layers([step for _, step in named_steps])
-    network = network.astype(FLOAT64)
+    return fold_steps([step for _, step in named_steps], network)
+
+
+def fold_steps(steps: Sequence[Any], network: Network) -> Network:
+    """Fold the steps of a pipeline and a network; raises NotAffineError for other steps."""
+    layers, network = affine_layers(steps), network.astype(FLOAT64)
     activations = ["identity"] * len(layers) + list(network.activations)
     return Network(*_fold([*layers, *network.layers], activations))
 
