@@ -74,7 +74,6 @@ def truncate(
     if (rank is None) == (tolerance is None):
         raise TypeError("truncate needs exactly one of rank and tolerance.")
     steps, estimator, folded = fold_to_one_layer(model)
-    layers = affine_layers(steps)
     parts = Eigenparts.of(folded, centered)
     if tolerance is None:
         ranks = _checked_ranks(rank, parts)
@@ -85,8 +84,8 @@ def truncate(
         Z = _inputs(steps, folded, X)
         ranks = _lowest_ranks(parts, Z, Score.of(estimator, folded, y, len(Z)), tolerance)
     reduced, total = parts.reduced(ranks)
-    for layer in reversed(layers):
-        reduced = compose(layer, reduced)
+    for affine in reversed(affine_layers(steps, reduced)):
+        reduced = compose(affine, reduced)
     return Network([reduced, total], ["identity", folded.activations[0]])
 
 
