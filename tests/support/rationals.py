@@ -31,6 +31,22 @@ def inverse(A):
     return [row[n:] for row in rows]
 
 
+def rank(A):
+    """The rank of a matrix."""
+    rows, found = [list(row) for row in A], 0
+    for k in range(len(rows[0])):
+        pivot = next((row for row in rows if row[k]), None)
+        if pivot is not None:
+            rows.remove(pivot)
+            factors = [row[k] / pivot[k] for row in rows]
+            rows = [
+                [a - f * b for a, b in zip(row, pivot, strict=True)]
+                for row, f in zip(rows, factors, strict=True)
+            ]
+            found += 1
+    return found
+
+
 def signature(A):
     """The numbers of positive and of negative eigenvalues of a symmetric matrix (Sylvester)."""
     A, counts = [list(row) for row in A], [0, 0]
