@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, PowerTransformer, StandardScaler
 
 from quadric import (
     Linear,
@@ -17,16 +17,20 @@ from quadric import (
     QuadraticClassifier,
     QuadraticLogisticRegression,
     Reduced,
+    load,
+    save,
 )
 from quadric.convert import (
     from_ellipsoids,
     from_gaussians,
     from_polynomial_logistic,
     from_qda,
+    to_classifier,
     to_polynomial_logistic,
     to_quadratic,
     to_reduced,
 )
+from quadric.explain import spectrum
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import ellipsoid
 from tests.support.networks import make_network
@@ -39,7 +43,7 @@ DATA = {
 }
 
 
-def load(name):
+def read(name):
     loader, reg_param = DATA[name]
     return *loader(return_X_y=True), reg_param
 
@@ -47,7 +51,7 @@ def load(name):
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("scaled", [False, True])
 def test_qda_has_the_same_probabilities(name, scaled):
-    X, y, reg_param = load(name)
+    X, y, reg_param = read(name)
     if scaled:
         X = StandardScaler().fit_transform(X)
     qda = QuadraticDiscriminantAnalysis(reg_param=reg_param).fit(X, y)
@@ -59,9 +63,54 @@ def test_qda_has_the_same_probabilities(name, scaled):
     np.testing.assert_allclose(log_probabilities, qda.predict_log_proba(X), rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_certify_C13_qda_loses_its_class_labels(n_classes, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes], y[y < n_classes]
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    qda = QuadraticDiscriminantAnalysis().fit(X, names)
+    model = to_classifier(from_qda(qda), qda.classes_)
+    np.testing.assert_array_equal(model.predict(X), qda.predict(X))
+    np.testing.assert_allclose(model.predict_proba(X), qda.predict_proba(X), atol=1e-9)
+    assert spectrum(model).labels == qda.classes_.tolist()
+    save(model, tmp_path / "qda.quadric")
+    np.testing.assert_array_equal(load(tmp_path / "qda.quadric").predict(X), qda.predict(X))
+    for wrong in (qda.classes_[::-1], [*qda.classes_, "z"], ["a"] * n_classes, [["a", "b"]]):
+        with pytest.raises(ValueError, match=f"classes must be {n_classes} different labels"):
+            to_classifier(from_qda(qda), wrong)
+
+
+def test_certify_C13_qda_at_the_end_of_a_pipeline_is_not_converted():
+    X, y = load_wine(return_X_y=True)
+    steps = (StandardScaler(), PCA(5))
+    model = make_pipeline(*steps, QuadraticDiscriminantAnalysis()).fit(X, y)
+    network = from_qda(model)
+    assert network.n_inputs == 13
+    np.testing.assert_allclose(network.forward(X), model.predict_proba(X), atol=1e-9)
+    with pytest.raises(TypeError, match=r"Got a Pipeline that ends with LogisticRegression"):
+        from_qda(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
+    curved = make_pipeline(PowerTransformer(), QuadraticDiscriminantAnalysis())
+    with pytest.raises(TypeError, match=r"cannot convert the pipeline: PowerTransformer raises"):
+        from_qda(curved.fit(X[:, :4], y))
+    with pytest.raises(TypeError, match=r"Got LogisticRegression\."):  # not "call fit first"
+        from_qda(LogisticRegression())
+
+
+def test_classifiers_need_a_network_of_one_layer_that_chooses_a_class():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, :5]
+    fitted = QuadraticLogisticRegression().fit(X, y)
+    model = to_classifier(fitted.network_, ["bad", "good"])
+    np.testing.assert_array_equal(model.predict(X) == "good", fitted.predict(X) == 1)
+    with pytest.raises(ValueError, match="network must have one layer"):
+        to_classifier(make_network(("linear", "quadratic"), "tanh", "softmax"), [0, 1])
+    with pytest.raises(TypeError, match="network must be a Network"):
+        to_classifier(fitted, [0, 1])
+
+
 @pytest.mark.parametrize("name", DATA)
 def test_gaussians_are_qda(name):
-    X, y, reg_param = load(name)
+    X, y, reg_param = read(name)
     X = StandardScaler().fit_transform(X)
     qda = QuadraticDiscriminantAnalysis(reg_param=reg_param).fit(X, y)
     covariances = [(R * S) @ R.T for R, S in zip(qda.rotations_, qda.scalings_, strict=True)]
@@ -89,7 +138,7 @@ def test_a_converted_model_can_be_trained_further():
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("steps", ["", "before", "after", "both", "pca"])
 def test_polynomial_logistic_and_back(name, steps):
-    X, y, _ = load(name)
+    X, y, _ = read(name)
     if name == "digits" and steps not in ("", "both"):
         X, y = X[:400, 20:32], y[:400]  # fewer features, because 64 have 2145 monomials
     if steps in ("", "after"):

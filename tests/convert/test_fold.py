@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from quadric import Network, QuadraticClassifier, datasets
-from quadric.convert import fold
+from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, datasets
+from quadric.convert import fold, truncate
 from quadric.core import Linear, Quadratic
 from quadric.datasets._idx import COLLECTIONS, cache_directory, holds_all
 from tests.support.folding import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
@@ -79,6 +81,62 @@ def test_a_fitted_pipeline_is_folded():
     folded = fold(model)
     assert [(one.n_inputs, one.n_outputs) for one in folded.layers] == [(4, 3)]
     assert largest_error(folded.logits(X), model.decision_function(X)) <= 1e-12
+
+
+def far_from_zero(offset, *steps, n=4):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, n)) * rng.uniform(0.5, 2, size=n) + offset
+    y = ((X - offset) ** 2).sum(axis=1) > n
+    return make_pipeline(*steps, QuadraticLogisticRegression()).fit(X, y), X
+
+
+@pytest.mark.filterwarnings("ignore:The features' standard deviations")  # PCA loses precision, too
+@pytest.mark.parametrize("offset", [0, 10, 1e3, 1e5, 1e6, 1e7, 1e8, 1e10])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (StandardScaler(),),
+        (MinMaxScaler(),),
+        (PCA(3, whiten=True),),
+        (StandardScaler(), PCA(3)),
+        (PCA(3), SelectKBest(k=2)),
+        (ColumnTransformer([("a", StandardScaler(), [0, 2]), ("b", RobustScaler(), [1])]),),
+    ],
+)
+def test_certify_C10_fold_far_from_zero_is_wrong(steps, offset):
+    """A folded pipeline agrees with the pipeline, or there is an error."""
+    model, X = far_from_zero(offset, *steps)
+    if offset > 1e4:
+        with pytest.raises(ValueError, match="so far from zero, relative to their spread"):
+            fold(model)
+    elif offset < 1e4:
+        error = largest_error(fold(model).logits(X)[:, 0], model.decision_function(X))
+        assert error <= (1e-12 if offset <= 10 else 1e-9)
+    assert fold(model[-1]).n_inputs == model[:-1].transform(X).shape[1]
+
+
+def test_certify_C10_fold_refuses_units_instead_of_distances_from_zero():
+    """Only the ratio of the offset and the spread matters."""
+    for unit in (1e-9, 1e9):
+        model, X = far_from_zero(0, PCA(3))
+        rng = np.random.default_rng(1)
+        X = unit * (X + 3)
+        scaled = make_pipeline(PCA(3), StandardScaler(), QuadraticLogisticRegression())
+        scaled.fit(X, rng.random(300) > 0.5)
+        assert largest_error(fold(scaled).logits(X)[:, 0], scaled.decision_function(X)) <= 1e-11
+        network = Network.create(3, [("quadratic", 1, "identity")], rng=0)
+        model = make_pipeline(PCA(3).fit(X), network)
+        wanted = network.logits(model[0].transform(X))
+        assert largest_error(fold(model).logits(X), wanted) <= 1e-11
+
+
+def test_certify_C10_truncate_far_from_zero_is_wrong():
+    model, X = far_from_zero(1e6, StandardScaler())
+    full = truncate(model, 4).logits(X)[:, 0]
+    assert largest_error(full, model.decision_function(X)) <= 1e-8
+    model, X = far_from_zero(1e12, StandardScaler())
+    with pytest.raises(ValueError, match="so far from zero, relative to their spread"):
+        truncate(model, 4)
 
 
 @given(WIDTHS, LINEAR, CURVED, LINEAR, st.booleans(), SEEDS)

@@ -1,5 +1,8 @@
 """The cluster theorem: smallest ellipsoids, disjoint or not, and the counterexample."""
 
+from fractions import Fraction
+from operator import mul
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +13,7 @@ from quadric import datasets, separate
 from quadric.convert._separation import separating_quadric
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, ellipsoid, smallest_ellipsoid
+from tests.support.rationals import product, rank, rationals
 
 
 def volume(q):
@@ -138,6 +142,13 @@ def monomials(X):
     return np.column_stack([X[:, rows] * X[:, columns], X, np.ones(len(X))])
 
 
+def rationals_of_monomials(X):
+    """The monomials of each point without rounding errors."""
+    rows, columns = np.triu_indices(X.shape[1])
+    pairs = list(zip(rows.tolist(), columns.tolist(), strict=True))
+    return [[*(x[i] * x[j] for i, j in pairs), *x, Fraction(1)] for x in rationals(X)]
+
+
 @pytest.mark.slow
 def test_no_conic_separates_two_moons():
     X, y = make_moons(200, noise=0.0, random_state=0)
@@ -190,18 +201,21 @@ def test_every_point_stays_inside_its_ellipsoid_far_from_the_origin():
 
 
 def test_decided_and_undecided_separations():
-    clear = separating_quadric([[0, 0], [1e-5, 0], [2e-5, 0], [1, 1], [1, -1]], [0, 1, 0, 0, 0])
-    assert clear.weights is None
-    assert clear.quadric is not None
-    with pytest.raises(ArithmeticError, match="undecided"):  # never a false proof
-        separating_quadric([[0.0], [1.0], [2.0], [1e5]], [0, 1, 0, 0])
+    for X, y in (
+        ([[0, 0], [1e-5, 0], [2e-5, 0], [1, 1], [1, -1]], [0, 1, 0, 0, 0]),
+        ([[0.0], [1.0], [2.0], [1e5]], [0, 1, 0, 0]),
+    ):
+        assert assert_right_answer(X, y)
+    with pytest.raises(ArithmeticError, match="undecided"):
+        separating_quadric([[0.0], [1e-9], [2e-9], [1.0]], [0, 1, 0, 0])
 
 
-@pytest.mark.parametrize("distance", [1e-6, 1e-7, 1e-8, 1e-9])
+@pytest.mark.parametrize("distance", [1e-6, 1e-7, 1e-8, 1e-9, 1e-12])
 def test_close_points_do_not_prove_that_no_quadric_separates(distance):
     """-(x - d/2)(x - 3d/2) separates, but its values vanish among the rounding errors."""
-    with pytest.raises(ArithmeticError, match="undecided"):
-        separating_quadric([[0.0], [distance], [2 * distance], [1.0]], [0, 1, 0, 0])
+    assert (
+        assert_right_answer([[0.0], [distance], [2 * distance], [1.0]], [0, 1, 0, 0]) is not False
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,6 +232,89 @@ def test_few_points_prove_that_no_quadric_separates(X, y):
     assert result.quadric is None
     assert result.margin == 0
     assert result.weights.sum() == pytest.approx(2)
+
+
+def exact_values(quadric, X):
+    """F at each row of X, computed with rational numbers from the source of the surface."""
+    source, change = quadric._origin or (quadric, None)
+    Q, w, b = rationals(source.Q), rationals(source.w), rationals(source.b)
+    values = []
+    for x in rationals(X):
+        if change is not None:
+            A, t = rationals(change.A), rationals(change.t)
+            x = [a * one + shift for a, one, shift in zip(A, x, t, strict=True)]
+        (square,) = product(product([x], Q), [[one] for one in x])
+        values.append(square[0] + sum(map(mul, w, x)) + b)
+    return values
+
+
+def assert_right_answer(X, y):
+    """Either answer is checked with rational numbers; True if the classes are separated."""
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    try:
+        result = separating_quadric(X, y)
+    except ArithmeticError:
+        return None
+    if result.quadric is not None:
+        values = exact_values(result.quadric, X)
+        assert all(values)
+        assert [value > 0 for value in values] == (y == y.max()).tolist()
+        return True
+    # quadratic functions separate any points whose monomials are linearly independent
+    support = result.weights > 0
+    assert rank(rationals_of_monomials(X[support])) < support.sum()
+    return False
+
+
+def test_certify_C8_points_that_a_quadric_separates_are_called_inseparable():
+    X = [[3, 4], [4, 3], [5 + 1e-12, 0], [0, 5], [-3, 4], [-5, 0]]
+    assert assert_right_answer(X, [0, 1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_certify_C8_rounded_points_of_a_circle(seed):
+    angles = np.random.default_rng(seed).uniform(0, 2 * np.pi, size=6)
+    X = np.column_stack([np.cos(angles), np.sin(angles)])
+    assert rank(rationals_of_monomials(X)) == 6  # so any labels can be separated
+    assert assert_right_answer(X[np.argsort(angles)], [0, 1, 0, 1, 0, 1]) is not False
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[3, 4], [4, 3], [5, 0], [0, 5], [-3, 4], [-5, 0]], [0, 1, 0, 1, 0, 1]),
+        ([[0.1, 0.7]] * 2 + [[1, 1], [2, 3]], [0, 1, 0, 1]),
+        ([[i / 8, j / 8, 0.5] for i in range(4) for j in range(4)], [0, 1, 0, 1, 1, 0, 1, 0] * 2),
+        ([[1e6 + i] for i in range(4)], [0, 1, 0, 1]),
+        ([[1e-9 * i] for i in range(4)], [0, 1, 0, 1]),
+    ],
+)
+def test_certify_C8_inseparable_points_are_still_proven(X, y):
+    result = separating_quadric(X, y)
+    assert result.quadric is None
+    X, y, weights = np.array(X, dtype=float), np.array(y), result.weights
+    for label in (0, 1):
+        assert weights[y == label].sum() == pytest.approx(1)
+    first, second = (weights[y == k] @ monomials(X[y == k]) for k in (0, 1))
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+@pytest.mark.slow
+@given(seed=st.integers(0, 2**32 - 1))
+def test_certify_C8_answers_for_random_points(seed):
+    """Points on a conic, rounded or not, with a repeated point or not."""
+    rng = np.random.default_rng(seed)
+    n, count = int(rng.integers(1, 4)), int(rng.integers(3, 13))
+    X = rng.normal(size=(count, n))
+    if rng.random() < 0.5:
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+    if rng.random() < 0.5:
+        X = np.round(X * 4) / 4
+    X = X * 10 ** rng.uniform(-6, 6) + rng.choice([0, 1, 1000])
+    y = rng.permutation(np.arange(count) % 2)
+    answer = assert_right_answer(X, y)
+    if rank(rationals_of_monomials(X)) == count:
+        assert answer is not False
 
 
 def test_the_margin_is_the_smallest_value_on_the_points():

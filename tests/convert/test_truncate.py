@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from quadric import Network, QuadraticLogisticRegression, QuadraticRegressor, datasets
 from quadric.convert import fold, truncate, truncation_scores
 from quadric.core import Linear, Quadratic, Reduced
+from quadric.explain import spectrum
 from tests.support.folding import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
 
 DIGITS = datasets.digits()
@@ -38,13 +39,50 @@ def ranks_of(network):
 
 
 @given(WIDTHS, LINEAR, CURVED, LINEAR, LAST, SEEDS)
-def test_at_full_rank_the_logits_are_the_models(n, before, curved, after, last, seed):
+def test_at_full_rank_the_outputs_are_the_models(n, before, curved, after, last, seed):
     network = create(n, [*before, curved, *after], last, seed)
     full = truncate(network, n)
     assert [type(layer) for layer in full.layers] == [Reduced, Linear]
     assert full.activations == ("identity", last)
     inputs = np.random.default_rng(seed).normal(size=(20, n))
-    assert largest_error(full.logits(inputs), network.logits(inputs)) <= 1e-12
+    found, wanted = full.logits(inputs), network.logits(inputs)
+    size = np.abs(wanted).max()
+    if last == "softmax":  # the logits of each row differ by the same number
+        found, wanted = (z - z[:, :1] for z in (found, wanted))
+    assert np.abs(found - wanted).max() <= 1e-12 * size
+
+
+def test_certify_C11_a_matrix_added_to_all_classes_changes_the_truncated_softmax():
+    rng = np.random.default_rng(0)
+    data, labels = load_iris(return_X_y=True)
+    layer = QuadraticLogisticRegression().fit(data - data.mean(axis=0), labels).network_.layers[0]
+    data = data - data.mean(axis=0)
+    common = 30 * rng.normal(size=(4, 4))
+    moved = Quadratic(layer.W, layer.b, layer.Q + common + common.T)
+    for rank in (0, 1, 2, [0, 3, 1]):
+        first, second = (
+            truncate(Network([one], ["softmax"]), rank).forward(data) for one in (layer, moved)
+        )
+        np.testing.assert_allclose(first, second, atol=1e-9)
+    scores = [
+        truncation_scores(Network([one], ["softmax"]), data, labels)[1] for one in (layer, moved)
+    ]
+    np.testing.assert_array_equal(*scores)
+    assert scores[0][1] > 0.95
+    lowest = [
+        truncate(Network([one], ["softmax"]), tolerance=0.01, X=data, y=labels)
+        for one in (layer, moved)
+    ]
+    assert ranks_of(lowest[0]).tolist() == ranks_of(lowest[1]).tolist()
+
+
+def test_certify_C11_truncate_keeps_other_eigenvectors_than_spectrum_shows():
+    network = Network.create(6, [("quadratic", 3, "softmax")], init="normal", scale=1.0, rng=0)
+    for centered in (None, True, False):
+        found, kept = spectrum(network, centered=centered), truncate(network, 2, centered=centered)
+        Q, vectors = fold(kept).layers[0].Q, found.eigenvectors[:, :2]
+        wanted = np.einsum("kr,kri,krj->kij", found.eigenvalues[:, :2], vectors, vectors)
+        np.testing.assert_allclose(Q, wanted, atol=1e-12)
 
 
 def test_the_eigenvalues_of_largest_magnitude_are_kept():
@@ -73,7 +111,8 @@ def test_pipelines_are_truncated_in_the_scaled_features():
     model = make_pipeline(StandardScaler(), PCA(3), QuadraticLogisticRegression())
     model.fit(data * [1.0, 100.0, 1.0, 0.01], labels)
     data = data * [1.0, 100.0, 1.0, 0.01]
-    assert largest_error(truncate(model, 3).logits(data), model.decision_function(data)) <= 1e-12
+    full = truncate(model, 3, centered=False)
+    assert largest_error(full.logits(data), model.decision_function(data)) <= 1e-12
     scaled = model[:-1].transform(data)
     alone = truncate(model[-1], 1)
     assert largest_error(truncate(model, 1).logits(data), alone.logits(scaled)) <= 1e-12

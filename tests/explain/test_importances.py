@@ -164,6 +164,22 @@ def test_permutation_importances_use_the_score_of_scikit_learn():
             assert one.mean == pytest.approx(mean, abs=2 * std + 1e-12)
 
 
+def test_certify_C13_dependence_uses_500_rows_only():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 2))
+    model = QuadraticRegressor((), random_state=0).fit(X, X[:, 0] * X[:, 1] ** 2)
+    for max_rows in (100, 1200, 5000):
+        found = dependence(model, X, [0], size=3, max_rows=max_rows)
+        used = X[np.linspace(0, 1199, min(max_rows, 1200)).astype(int)]
+        wanted = [
+            model.predict(np.column_stack([np.full(len(used), value), used[:, 1]])).mean()
+            for value in found.grids[0]
+        ]
+        np.testing.assert_allclose(found.mean[:, 0], wanted, rtol=1e-12)
+    with pytest.raises(ValueError, match="max_rows must be a whole number of at least 1"):
+        dependence(model, X, [0], max_rows=0)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_partial_dependence(library):
     frame, price = shop(library)

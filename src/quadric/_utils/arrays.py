@@ -1,4 +1,4 @@
-"""Validation and conversion of arrays passed by users."""
+"""Validation and conversion of arrays passed by users, and differences of arrays."""
 
 from typing import Any, TypeAlias
 
@@ -9,6 +9,7 @@ from scipy import sparse
 Array: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any  # a two-dimensional Array or a scipy.sparse CSR matrix
 FLOAT64 = np.dtype(np.float64)
+CANCELLED = 64 * float(np.finfo(FLOAT64).eps)
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
@@ -147,6 +148,13 @@ def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array
             f"{name} must be a number or have shape ({length},). Got shape {vector.shape} instead."
         )
     return vector
+
+
+def subtract(a: Any, b: Any) -> Array:
+    """a - b, with zeros where only rounding errors remain."""
+    difference = np.asarray(a - b)
+    size = float(np.abs(a).max() + np.abs(b).max())
+    return np.where(np.abs(difference) <= CANCELLED * size, 0.0, difference)
 
 
 def as_offset(offset: Any, n: int, dtype: np.dtype[Any]) -> Array | None:

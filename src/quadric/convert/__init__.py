@@ -1,13 +1,14 @@
 """Conversions between networks of quadratic neurons and other models.
 
 All of them are exact, except for `to_reduced` and `truncate`. This package may import `network`,
-`core` and `geometry`, and `pipelines` for affine steps. Each module converts one family:
-`_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic regression), `_layers.py`
-(kinds of neurons), `_fold.py` (several layers into one) and `_bilinear.py` (the matrices of a
-bilinear block). `_truncate.py` keeps the strongest eigenvectors of a folded layer, and `_score.py`
-measures the accuracy that is left. `_separation.py` builds a network from the smallest ellipsoids
-around classes (`quadric.separate`), and finds a quadric that separates two classes or proves that
-there is none.
+`core`, `geometry` and `estimators`, and `pipelines` for affine steps. Each module converts one
+family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic regression),
+`_layers.py` (kinds of neurons), `_fold.py` (several layers into one) and `_bilinear.py` (the
+matrices of a bilinear block). `_offsets.py` checks that the steps of a pipeline can be folded
+without much rounding. `_truncate.py` keeps the strongest eigenvectors of a folded layer, and
+`_score.py` measures the accuracy that is left. `_separation.py` builds a network from the smallest
+ellipsoids around classes (`quadric.separate`), and finds a quadric that separates two classes or
+proves that there is none; `_exact.py` verifies both with integers.
 """
 
 from quadric.convert._bilinear import fold_bilinear
@@ -18,6 +19,7 @@ from quadric.convert._models import (
     from_gaussians,
     from_polynomial_logistic,
     from_qda,
+    to_classifier,
     to_polynomial_logistic,
 )
 from quadric.convert._separation import QuadricSeparation, separating_quadric
@@ -34,6 +36,7 @@ __all__ = [
     "from_polynomial_logistic",
     "from_qda",
     "separating_quadric",
+    "to_classifier",
     "to_polynomial_logistic",
     "to_quadratic",
     "to_reduced",

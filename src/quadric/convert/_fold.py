@@ -9,6 +9,7 @@ import numpy as np
 from quadric._utils.arrays import FLOAT64
 from quadric._utils.memory import check_limit
 from quadric.convert._layers import layer_to_quadratic
+from quadric.convert._offsets import check_offsets
 from quadric.core import Layer, Linear, Quadratic, Reduced
 from quadric.network import Network
 from quadric.pipelines._affine import affine_map
@@ -39,8 +40,14 @@ def fold(model: Any) -> Network:
     -------
     Network
         The folded network with the output activation of the model, in float64. Its inputs are those
-        of the model: for a pipeline, the raw features. If the features are far from zero relative
-        to their spread, the folded coefficients are less precise than the model.
+        of the model: for a pipeline, the raw features.
+
+    Raises
+    ------
+    ValueError
+        If the features of a pipeline are so far from zero, relative to their spread, that rounding
+        errors may reach 1e-7 of the outputs. The coefficients of a layer refer to the origin, so
+        the errors grow with the square of this ratio.
 
     Examples
     --------
@@ -52,10 +59,15 @@ def fold(model: Any) -> Network:
     (Quadratic(5 -> 2, float64),)
     """
     named_steps, _, network = split_network(_as_model(model), ACCEPTED)
-    layers = affine_layers([step for _, step in named_steps])
-    network = network.astype(FLOAT64)
-    activations = ["identity"] * len(layers) + list(network.activations)
-    return Network(*_fold([*layers, *network.layers], activations))
+    return fold_steps([step for _, step in named_steps], network)
+
+
+def fold_steps(steps: Sequence[Any], network: Network) -> Network:
+    """Fold the steps of a pipeline and a network; raises NotAffineError for other steps."""
+    layers, activations = _fold(network.astype(FLOAT64).layers, network.activations)
+    for affine in reversed(affine_layers(steps, layers[0])):
+        layers[0] = compose(affine, layers[0])
+    return Network(layers, activations)
 
 
 def fold_to_one_layer(model: Any) -> tuple[list[Any], Any, Network]:
@@ -75,9 +87,14 @@ def fold_to_one_layer(model: Any) -> tuple[list[Any], Any, Network]:
     return [step for _, step in named_steps], estimator, one
 
 
-def affine_layers(steps: Sequence[Any]) -> list[Layer]:
-    """The steps of a pipeline as linear layers; raises NotAffineError if one is not affine."""
+def affine_layers(steps: Sequence[Any], last: Layer) -> list[Layer]:
+    """The steps of a pipeline as linear layers, to be composed with the layer that follows.
+
+    Raises NotAffineError if a step is not affine, and ValueError if the composition is not precise.
+    """
     changes = [affine_map(step, steps[k + 1 :]) for k, step in enumerate(steps)]
+    if changes:
+        check_offsets(steps, last)
     return [Linear(change.matrix, change.t) for change in changes]
 
 

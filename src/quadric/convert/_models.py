@@ -4,18 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from quadric._utils import checks
-from quadric._utils.arrays import FLOAT64, Array, as_numbers
+from quadric._utils.arrays import FLOAT64, Array, as_numbers, unmasked
+from quadric.convert._fold import fold_steps
 from quadric.convert._layers import layer_to_quadratic
 from quadric.core._layers import Quadratic
+from quadric.estimators import QuadraticLogisticRegression
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import cholesky
 from quadric.network import Network
 from quadric.pipelines._affine import NotAffineError, undo_steps
+from quadric.pipelines._table import split
 
 
 def from_qda(qda: Any) -> Network:
@@ -27,20 +31,33 @@ def from_qda(qda: Any) -> Network:
 
     Parameters
     ----------
-    qda : sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis
-        A fitted model.
+    qda : sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis or Pipeline
+        A fitted model, or a fitted pipeline that ends with one. The steps of a pipeline must be
+        affine, such as scalers and PCA. They become part of the neurons; see `fold`.
 
     Returns
     -------
     Network
-        A network whose outputs equal `qda.predict_proba`, in the order of `qda.classes_`.
+        A network whose outputs equal `qda.predict_proba`, in the order of `qda.classes_`. A network
+        has no labels; ``to_classifier(network, qda.classes_)`` adds them.
     """
-    for name in ("rotations_", "scalings_", "means_", "priors_"):
-        if not hasattr(qda, name):
-            raise TypeError(
-                "qda must be a fitted sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis. "
-                f"Got {type(qda).__name__} without {name}; call fit first."
-            )
+    named_steps, last = split(qda)
+    if not isinstance(last, QuadraticDiscriminantAnalysis) or not hasattr(last, "rotations_"):
+        given = f"a Pipeline that ends with {type(last).__name__}"
+        given = type(qda).__name__ if last is qda else given
+        fitted = isinstance(last, QuadraticDiscriminantAnalysis)
+        raise TypeError(
+            "qda must be a fitted sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis, or "
+            f"a Pipeline that ends with one. Got {given}{'; call fit first' if fitted else ''}."
+        )
+    network = _network_of_qda(last)
+    try:
+        return fold_steps([step for _, step in named_steps], network) if named_steps else network
+    except NotAffineError as error:
+        raise TypeError(f"cannot convert the pipeline: {error}.") from None
+
+
+def _network_of_qda(qda: QuadraticDiscriminantAnalysis) -> Network:
     priors = np.asarray(qda.priors_, dtype=FLOAT64)
     if not (priors > 0).all():
         raise ValueError(
@@ -244,15 +261,8 @@ def to_polynomial_logistic(model: Any) -> Any:
     network = getattr(model, "network_", model)
     if not isinstance(network, Network):
         raise TypeError(f"model must be a Network or a fitted classifier. Got {model!r}.")
-    outputs, last = network.n_outputs, network.activations[-1]
-    if len(network.layers) != 1 or (last, outputs > 1) not in (
-        ("logistic", False),
-        ("softmax", True),
-    ):
-        raise ValueError(
-            "model must have one layer, with a single logistic output or softmax over several. "
-            f"Got {network!r}."
-        )
+    outputs = network.n_outputs
+    _check_chooses_a_class("model", network)
     layer = layer_to_quadratic(network.astype("float64").layers[0])
     n = network.n_inputs
     rows, columns = np.triu_indices(n)
@@ -273,3 +283,52 @@ def to_polynomial_logistic(model: Any) -> Any:
         n_iter_=np.zeros(1, dtype=np.int32),
     )
     return make_pipeline(features, logistic)
+
+
+def to_classifier(network: Network, classes: Any) -> QuadraticLogisticRegression:
+    """Convert a network with one layer to a fitted classifier with class labels.
+
+    Parameters
+    ----------
+    network : Network
+        A network with one layer of any kind, and either one logistic output or softmax outputs, for
+        example a result of `from_qda`.
+    classes : array of shape (n_classes,)
+        The label of each output, or two labels for a single output, in increasing order.
+
+    Returns
+    -------
+    QuadraticLogisticRegression
+        A fitted classifier that predicts labels. It can be explained, certified and saved.
+
+    Examples
+    --------
+    >>> network = from_gaussians([[0.0], [4.0]], [[[1.0]], [[1.0]]])
+    >>> to_classifier(network, ["left", "right"]).predict([[1.0], [3.0]]).tolist()
+    ['left', 'right']
+    """
+    if not isinstance(network, Network):
+        raise TypeError(f"network must be a Network. Got {network!r}.")
+    _check_chooses_a_class("network", network)
+    labels, count = np.asarray(unmasked("classes", classes)), max(2, network.n_outputs)
+    if not np.array_equal(labels, np.unique(labels)) or labels.shape != (count,):
+        raise ValueError(
+            f"classes must be {count} different labels in increasing order, one for each class of "
+            f"the network. Got {labels.tolist()}."
+        )
+    layer = layer_to_quadratic(network.layers[0])
+    classifier = QuadraticLogisticRegression()
+    classifier.network_ = Network([layer], network.activations)
+    classifier.classes_ = labels
+    classifier.n_features_in_ = network.n_inputs
+    classifier.n_iter_ = np.zeros(1, dtype=np.int32)
+    return classifier
+
+
+def _check_chooses_a_class(name: str, network: Network) -> None:
+    kinds = (("logistic", False), ("softmax", True))
+    if len(network.layers) != 1 or (network.activations[-1], network.n_outputs > 1) not in kinds:
+        raise ValueError(
+            f"{name} must have one layer, with a single logistic output or softmax over several. "
+            f"Got {network!r}."
+        )

@@ -15,8 +15,15 @@ from scipy import optimize
 
 from quadric._utils import checks, notebook
 from quadric._utils.arrays import FLOAT64, Array, as_numbers, unmasked
+from quadric.convert._exact import (
+    exact_signs,
+    integer_points,
+    interpolating_quadric,
+    proven_weights,
+)
 from quadric.convert._models import from_ellipsoids
 from quadric.geometry import Quadric
+from quadric.geometry._affine_map import AffineMap
 from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
 from quadric.network import Network
 
@@ -151,7 +158,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     intruding = [
         (labels[i], labels[j])
         for i, j in itertools.permutations(range(len(labels)), 2)
-        if ellipsoids[i].encloses(X[index == j]).any()
+        if (exact_signs(ellipsoids[i], X[index == j]) <= 0).any()
     ]
     network = from_ellipsoids(ellipsoids, sharpness)
     z = network.logits(X)
@@ -184,7 +191,8 @@ class QuadricSeparation:
         The proof that no quadric separates the classes: non-negative weights that sum to 1 in each
         class and give both classes the same weighted mean of every coordinate, square and
         product. Every quadratic function then has the same weighted mean on both classes, so it
-        cannot be positive on one and negative on the other.
+        cannot be positive on one and negative on the other. The means of exact weights are equal
+        without rounding errors; these are the exact weights, rounded.
     """
 
     quadric: Quadric | None
@@ -197,6 +205,7 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
 
     A linear program in the coefficients of F maximizes the margin t subject to F >= t on the
     second class and F <= -t on the first. If the maximum is t = 0, its dual solution is the proof.
+    Both answers are verified without rounding errors, with integers and fractions.
 
     Parameters
     ----------
@@ -209,18 +218,23 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     -------
     QuadricSeparation
         The quadric or the proof.
+
+    Raises
+    ------
+    ArithmeticError
+        If neither answer can be verified, because the points are too close to the boundary between
+        the two cases, or because a proof needs more than 100 points. Points in general position
+        need (n + 1)(n + 2)/2 + 1 of them for n features, which is at most 100 for 12 features.
     """
     X, y = _labeled(X, y)
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(f"y must hold exactly 2 classes. Got {classes.tolist()}.")
-    mean, scale = X.mean(axis=0), X.std(axis=0)
-    scale[scale == 0] = 1.0
-    Z = (X - mean) / scale
-    n = Z.shape[1]
+    change = _unit_spread(X)
+    Z, n = change.apply(X), X.shape[1]
     rows, columns = np.triu_indices(n)
     monomials = np.column_stack([Z[:, rows] * Z[:, columns], Z, np.ones(len(Z))])
-    sign = np.where(y == classes[1], 1.0, -1.0)
+    sign = np.where(y == classes[1], 1, -1)
     # an orthogonal basis of the quadratic functions on these points
     sizes = np.linalg.norm(monomials, axis=0)
     sizes[sizes == 0] = 1.0
@@ -228,44 +242,58 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     kept = sigma > 1e-14 * sigma[0]
     basis = U[:, kept] * np.sqrt(len(Z))
     lengths = np.linalg.norm(basis, axis=1)
+    supports = []
     # the second attempt scales each point by its size, so that points with small values matter
     for row_sizes in (np.ones(len(Z)), np.where(lengths > 0, lengths, 1.0)):
         coefficients, weights = _widest_margin(basis / row_sizes[:, None], sign)
-        F = sign * (basis @ coefficients)
-        noise = 1e-13 * (np.abs(basis) @ np.abs(coefficients))
-        if (noise < F).all():
-            solution = (Vt[kept].T @ (coefficients * np.sqrt(len(Z)) / sigma[kept])) / sizes
-            Q = np.zeros((n, n))
-            Q[rows, columns] = solution[: len(rows)]
-            quadric = Quadric(Q, solution[len(rows) : -1], solution[-1]).transform(scale, mean)
-            if (sign * quadric.value(X) > 0).all():
-                return QuadricSeparation(quadric, float(F.min()), None)
+        solution = (Vt[kept].T @ (coefficients * np.sqrt(len(Z)) / sigma[kept])) / sizes
+        Q = np.zeros((n, n))
+        Q[rows, columns] = solution[: len(rows)]
+        quadric = Quadric(Q, solution[len(rows) : -1], solution[-1])._preimage(change)
+        if _separates(quadric, X, sign):
+            return QuadricSeparation(quadric, float((sign * (basis @ coefficients)).min()), None)
         weights = weights / row_sizes
-        shares = [np.where(sign == s, weights, 0.0) for s in (1.0, -1.0)]
-        if all(share.sum() > 0 for share in shares):
-            shares = [share / share.sum() for share in shares]
-            total = shares[0] + shares[1]
-            gap = np.abs((shares[0] - shares[1]) @ monomials)
-            equal = (gap <= 1e-13 * (total @ np.abs(monomials))).all()
-            if equal and _are_distinct((monomials / sizes)[total > 1e-9]):
+        for least in (1e-9, 0.0):
+            support = np.flatnonzero(weights > least * weights.max())
+            points = integer_points(X[support], change) if len(support) else None
+            if points is None:
+                continue
+            proof = proven_weights(points, sign[support], weights[support] / weights.max())
+            if proof is not None:
+                total = np.zeros(len(X))
+                total[support] = proof
                 return QuadricSeparation(None, 0.0, total)
+            supports.append((points, support))
+    # points in general position have an interpolating quadric, which may separate the others, too
+    for points, support in supports:
+        found = interpolating_quadric(points, sign[support])
+        if found is not None and _separates(found._preimage(change), X, sign):
+            F = sign * found.value(Z)
+            size = np.abs(U.T @ F).max() / np.sqrt(len(Z))
+            return QuadricSeparation(found._preimage(change), float(F.min() / size), None)
     raise ArithmeticError(
-        "undecided: rounding errors are too large to confirm either a separating quadric or a "
-        "proof that there is none. The points are too close to the boundary between the two cases."
+        "undecided: neither a separating quadric nor a proof that there is none could be verified. "
+        "The points are too close to the boundary between the two cases, or have more than 12 "
+        "features."
     )
 
 
-def _are_distinct(monomials: Array) -> bool:
-    """Whether these points are far enough apart for equal weighted means to be a proof.
+def _unit_spread(X: Array) -> AffineMap:
+    """The map to coordinates with a mean of about 0 and a spread of about 1.
 
-    A quadratic function that separates points at distances below about 1e-6 has values below the
-    tolerance for the means. The monomials of such points have a small singular value, and one of
-    about its square, which looks like zero. If the monomials are linearly dependent instead, the
-    other singular values are not small.
+    It multiplies by powers of two and adds whole numbers, so exact coordinates have few digits.
     """
-    sigma = np.linalg.svd(monomials, compute_uv=False)
-    zero = sigma <= 1e-12 * sigma[0]
-    return not zero.any() or bool(sigma[~zero].min() > 1e-6 * sigma[0])
+    middle, half = X.max(axis=0) / 2 + X.min(axis=0) / 2, X.max(axis=0) / 2 - X.min(axis=0) / 2
+    half[half == 0] = 1.0
+    U = (X - middle) / half  # neither squares nor sums of these overflow
+    spread = np.where(U.std(axis=0) > 0, U.std(axis=0), 1.0) * half
+    scale = 2.0 ** np.clip(np.round(np.log2(spread)), -1000, 1000)
+    return AffineMap(1 / scale, -np.round((middle + half * U.mean(axis=0)) / scale))
+
+
+def _separates(quadric: Quadric, X: Array, sign: Array) -> bool:
+    """Whether F has these signs, both without rounding errors and as `value` computes it."""
+    return bool((sign * quadric.value(X) > 0).all() and (exact_signs(quadric, X) == sign).all())
 
 
 def _widest_margin(basis: Array, sign: Array) -> tuple[Array, Array]:

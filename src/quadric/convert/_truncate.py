@@ -1,12 +1,12 @@
 """Keep the strongest eigenvectors of a quadratic layer: low rank, and cheap to evaluate."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from quadric._utils import checks
-from quadric._utils.arrays import FLOAT64, Array, as_inputs
+from quadric._utils.arrays import FLOAT64, Array, as_inputs, subtract
 from quadric._utils.memory import check_limit
 from quadric.convert._fold import affine_layers, compose, fold_to_one_layer
 from quadric.convert._score import Score
@@ -24,6 +24,7 @@ def truncate(
     tolerance: float | None = None,
     X: Any = None,
     y: Any = None,
+    centered: bool | None = None,
 ) -> Network:
     """Keep the eigenvectors of Q whose eigenvalues have the largest magnitude.
 
@@ -46,12 +47,17 @@ def truncate(
         Inputs, in the form that the model accepts. Required with `tolerance`.
     y : array of shape (n_samples,), optional
         The true classes or numbers. For a Network, the classes are the indices of its outputs.
+    centered : bool, optional
+        Whether to subtract the mean Q of all outputs first, as in `quadric.explain.spectrum`. This
+        changes no prediction of a softmax, because it adds the same number to all scores. The
+        default is True for a softmax, and False otherwise.
 
     Returns
     -------
     Network
         A reduced and a linear layer with the output activation of the model, in float64. It has the
-        inputs of the model (for a pipeline, the raw features), and can be trained further.
+        inputs of the model (for a pipeline, the raw features), and can be trained further. With
+        all eigenvectors, its outputs are those of the model.
 
     Notes
     -----
@@ -68,8 +74,7 @@ def truncate(
     if (rank is None) == (tolerance is None):
         raise TypeError("truncate needs exactly one of rank and tolerance.")
     steps, estimator, folded = fold_to_one_layer(model)
-    layers = affine_layers(steps)
-    parts = Eigenparts(folded.layers[0])
+    parts = Eigenparts.of(folded, centered)
     if tolerance is None:
         ranks = _checked_ranks(rank, parts)
     else:
@@ -79,13 +84,18 @@ def truncate(
         Z = _inputs(steps, folded, X)
         ranks = _lowest_ranks(parts, Z, Score.of(estimator, folded, y, len(Z)), tolerance)
     reduced, total = parts.reduced(ranks)
-    for layer in reversed(layers):
-        reduced = compose(layer, reduced)
+    for affine in reversed(affine_layers(steps, reduced)):
+        reduced = compose(affine, reduced)
     return Network([reduced, total], ["identity", folded.activations[0]])
 
 
 def truncation_scores(
-    model: Any, X: Any, y: Any, ranks: Sequence[int] | None = None
+    model: Any,
+    X: Any,
+    y: Any,
+    ranks: Sequence[int] | None = None,
+    *,
+    centered: bool | None = None,
 ) -> tuple[Array, Array]:
     """Compute the accuracy of a model, or R² of a regressor, truncated to each of several ranks.
 
@@ -100,6 +110,8 @@ def truncation_scores(
     ranks : sequence of int, optional
         The numbers of eigenvectors that all outputs keep. By default, 0, 1, ... up to the number of
         inputs.
+    centered : bool, optional
+        Whether to subtract the mean Q of all outputs first, as in `truncate`.
 
     Returns
     -------
@@ -108,16 +120,16 @@ def truncation_scores(
     scores : array of shape (n_ranks,)
         The score for each rank.
     """
-    found, scores, _ = scored_truncations(model, X, y, ranks)
+    found, scores, _ = scored_truncations(model, X, y, ranks, centered)
     return found, scores
 
 
 def scored_truncations(
-    model: Any, X: Any, y: Any, ranks: Sequence[int] | None
+    model: Any, X: Any, y: Any, ranks: Sequence[int] | None, centered: bool | None = None
 ) -> tuple[Array, Array, str]:
     """The ranks, their scores and the name of the score; see `truncation_scores`."""
     steps, estimator, folded = fold_to_one_layer(model)
-    parts = Eigenparts(folded.layers[0])
+    parts = Eigenparts.of(folded, centered)
     given = range(parts.n + 1) if ranks is None else ranks
     wanted = sorted({checks.check_integer("ranks", rank, at_least=0) for rank in given})
     if not wanted or wanted[-1] > parts.n:
@@ -130,6 +142,18 @@ def scored_truncations(
             scores.append(score(z))
         z = z + more
     return np.array(wanted), np.array([*scores, score(z)]), score.name
+
+
+def centers(network: Network, centered: bool | None) -> bool:
+    """Whether to subtract the mean Q of all outputs; by default, only for a softmax."""
+    if centered is None:
+        centered = network.activations[-1] == "softmax"
+    return checks.check_flag("centered", centered) and network.n_outputs > 1
+
+
+def without_mean(Q: Array) -> Array:
+    """The matrices minus their mean, which adds the same number to all scores of an input."""
+    return subtract(Q, Q.mean(axis=0))
 
 
 def eigenpairs(Q: Array) -> tuple[Array, Array]:
@@ -148,8 +172,7 @@ def eigenpairs(Q: Array) -> tuple[Array, Array]:
 class Eigenparts:
     """The outputs of a quadratic layer as sums of lambda (v'x)² and a linear part."""
 
-    def __init__(self, layer: Layer) -> None:
-        assert isinstance(layer, Quadratic)
+    def __init__(self, layer: Quadratic) -> None:
         self.layer, (self.m, self.n) = layer, layer.W.shape
         check_limit(
             4 * 8 * self.m * self.n**2,
@@ -157,6 +180,15 @@ class Eigenparts:
             "Use a model with fewer inputs.",
         )
         self.values, self.vectors = eigenpairs(layer.Q)
+
+    @classmethod
+    def of(cls, folded: Network, centered: bool | None) -> Self:
+        """The parts of the only layer of a network."""
+        (layer,) = folded.layers
+        assert isinstance(layer, Quadratic)
+        if centers(folded, centered):
+            layer = Quadratic(layer.W, layer.b, without_mean(layer.Q))
+        return cls(layer)
 
     def linear(self, Z: Array) -> Array:
         """w'x + b for each row and output."""

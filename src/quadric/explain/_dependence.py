@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric._utils.text import listed, rounded
 from quadric.explain._columns import Columns
@@ -86,7 +87,13 @@ def written(value: Any) -> str:
 
 
 def dependence(
-    model: Any, X: Any, inputs: Sequence[str | int], *, size: int = 20, target: str = "y"
+    model: Any,
+    X: Any,
+    inputs: Sequence[str | int],
+    *,
+    size: int = 20,
+    target: str = "y",
+    max_rows: int = MOST_ROWS,
 ) -> Dependence:
     """Compute the partial dependence of a model's predictions on one or two inputs.
 
@@ -95,7 +102,7 @@ def dependence(
     model : fitted estimator, or Pipeline
         Any model with `predict_proba` or `predict`.
     X : array of shape (n_samples, n_features) or DataFrame
-        Data, in the form that the model accepts. At most 500 rows, evenly spaced, are used.
+        Data, in the form that the model accepts.
     inputs : sequence of str or int
         Names or indices of one or two columns of X.
     size : int
@@ -104,18 +111,21 @@ def dependence(
         missing.
     target : str
         Name of the predicted number.
+    max_rows : int
+        The mean is over at most this many rows of X, evenly spaced; ``len(X)`` uses all of them.
 
     Returns
     -------
     Dependence
         The mean predictions.
     """
+    max_rows = checks.check_integer("max_rows", max_rows, at_least=1)
     columns = Columns(X, getattr(model, "feature_names_in_", None))
     chosen = [_index(columns, one) for one in inputs]
     if len(chosen) not in (1, 2) or len(set(chosen)) < len(chosen):
         raise ValueError(f"inputs must be one or two different columns. Got {list(inputs)}.")
     grids = [grid_of(columns, k, size) for k in chosen]
-    return mean_predictions(model, background_of(columns), chosen, grids, target)
+    return mean_predictions(model, background_of(columns, max_rows), chosen, grids, target)
 
 
 def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list[Dependence]:

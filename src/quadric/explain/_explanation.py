@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from quadric._utils import checks
-from quadric._utils.arrays import Array, unmasked
+from quadric._utils.arrays import Array, subtract, unmasked
 from quadric.explain import _html, _text
 from quadric.explain._dependence import Dependence, dependences
 from quadric.explain._importances import Importance, importances
 from quadric.explain._meaning import meaning, outputs, shows_kinds, uses_softmax
-from quadric.explain._model import SelectedLayer, select_layer, subtract, tie
+from quadric.explain._model import SelectedLayer, select_layer, tie
 from quadric.explain._terms import Expansion, Moments, Term
 from quadric.geometry import Quadric
 

@@ -8,9 +8,10 @@ from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric._utils.memory import check_limit
 from quadric.convert._fold import fold_to_one_layer
+from quadric.convert._truncate import centers, without_mean
 from quadric.explain._coordinates import affine_space
-from quadric.explain._meaning import outputs, uses_softmax
-from quadric.explain._model import SelectedLayer, class_index, subtract, tie
+from quadric.explain._meaning import outputs
+from quadric.explain._model import SelectedLayer, class_index, tie
 
 
 class Interactions(NamedTuple):
@@ -32,9 +33,7 @@ def interactions(
     """The matrices Q of a model that folds to one layer; the arguments are those of `spectrum`."""
     checks.check_choice("units", units, ("inputs", "scaled"))
     selected = _selected(model)
-    if centered is None:
-        centered = uses_softmax(selected)
-    checks.check_flag("centered", centered)
+    subtracts = centers(selected.network, centered)
     Q, W, b = selected.functions()
     labels = [label for label, _ in outputs(selected, len(b), "y")]
     if selected.chooses_a_class and selected.classes is None and len(b) > 1:
@@ -47,8 +46,8 @@ def interactions(
         surfaces = [tie(selected, i, j)]
         labels = [f"{selected.labels[i]} - {selected.labels[j]}"]
     else:
-        if centered and len(b) > 1:
-            Q = subtract(Q, Q.mean(axis=0))
+        if subtracts:
+            Q = without_mean(Q)
             note += " The mean Q of all outputs is subtracted."
         surfaces = selected.surfaces(Q, W, b)
     Q = np.stack([surface.Q for surface in surfaces])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric._utils.arrays import Array, subtract
 from quadric._utils.memory import check_limit
 from quadric.convert._layers import layer_index, layer_to_quadratic
 from quadric.core import Layer, Linear
@@ -14,8 +14,6 @@ from quadric.explain._coordinates import Space, affine_space, hidden_space
 from quadric.geometry import Quadric
 from quadric.network import Network
 from quadric.pipelines._table import split_network
-
-CANCELLED = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -164,13 +162,6 @@ def tie(selected: SelectedLayer, i: int, j: int) -> Quadric:
     else:
         difference = Quadric(*(subtract(part[i], part[j]) for part in (Q, W, b)))
     return selected.space.restate(difference)
-
-
-def subtract(a: Any, b: Any) -> Any:
-    """a - b, with zeros where only rounding errors remain."""
-    difference = np.asarray(a - b)
-    size = float(np.abs(a).max() + np.abs(b).max())
-    return np.where(np.abs(difference) <= CANCELLED * size, 0.0, difference)
 
 
 def class_index(selected: SelectedLayer, label: Any) -> int:

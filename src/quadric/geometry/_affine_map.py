@@ -104,8 +104,7 @@ def outline_map(
     ``y = -inv(Q_yy) (Q_yx x + g_y / 2)``, where g is the gradient at `center`.
     """
     hidden = Q[np.ix_(rest, rest)]
-    sizes = np.sqrt(np.abs(np.diag(hidden))) + (np.diag(hidden) == 0)
-    if np.linalg.matrix_rank(hidden / np.outer(sizes, sizes), tol=1e-12) < len(rest):
+    if sum(signature(hidden)) < len(rest):
         raise ValueError(
             "the surface has no outline in these coordinates, because it is straight along a "
             f"direction that is projected away. Got dims {kept}; use slice instead."
@@ -114,3 +113,10 @@ def outline_map(
     A[rest] = -np.linalg.solve(hidden, Q[np.ix_(rest, kept)])
     t[rest] -= np.linalg.solve(hidden, gradient[rest]) / 2
     return AffineMap(A, t)
+
+
+def signature(hidden: Array) -> tuple[int, int]:
+    """The numbers of positive and of negative eigenvalues of a matrix, in any units."""
+    sizes = np.sqrt(np.abs(np.diag(hidden))) + (np.diag(hidden) == 0)
+    eigenvalues = np.linalg.eigvalsh(hidden / np.outer(sizes, sizes))
+    return int((eigenvalues > 1e-12).sum()), int((eigenvalues < -1e-12).sum())

@@ -63,6 +63,17 @@ class Shape:
             return max(p, q), min(p, q)
         return (p, q) if self.level < 0 else (q, p)
 
+    def without(self, hidden: tuple[int, int]) -> "Shape | None":
+        """The shape of the outline, if Q has this signature along the hidden coordinates.
+
+        Signatures of a Schur complement are differences, for Q and for the matrix of all
+        coefficients. The other signs are therefore those of the surface. The result is None if the
+        signatures contradict each other, because Q was rounded in other units.
+        """
+        p, q = self.positive - hidden[0], self.negative - hidden[1]
+        n = self.n - sum(hidden)
+        return Shape(n, p, q, self.slanted, self.level) if min(p, q) >= 0 else None
+
 
 def kind_of(shape: Shape) -> str:
     """The name of a surface, except 'circle', which depends on lengths and not only on signs."""
@@ -116,6 +127,8 @@ def canonical_form(
     """
     n = len(w)
     size = float(np.abs(Q).max())
+    if known is not None and known.rank == 0:
+        return _form_of_a_plane(w, b, known)
     if size == 0:
         return _form_of_a_plane(w, b)
     # units of length and of F in which Q, w and b are about 1, so that nothing overflows
@@ -188,18 +201,19 @@ def _eigh(Q: Array) -> tuple[Array, Array]:
     return eigenvalues, P[np.argsort(order)]
 
 
-def _form_of_a_plane(w: Array, b: float) -> CanonicalForm:
+def _form_of_a_plane(w: Array, b: float, known: Shape | None = None) -> CanonicalForm:
     """The form for Q = 0: a plane, everything, or nothing."""
     n, size = len(w), float(np.abs(w).max())
-    zeros = np.zeros(n)
-    if size == 0:
-        shape = Shape(n, 0, 0, False, int(np.sign(b)))
-        return CanonicalForm(shape, zeros, np.eye(n), zeros, b, 0.0, 0)
+    if known is not None and known.slanted:
+        known = None  # a plane, if the coefficients show its direction
+    if size == 0 or known is not None:
+        shape = known or Shape(n, 0, 0, False, int(np.sign(b)))
+        return CanonicalForm(shape, np.zeros(n), np.eye(n), np.zeros(n), b, 0.0, 0)
     direction = w / size  # scaled first, so that its square cannot overflow
     length = float(np.linalg.norm(direction))
     foot = -(b / size) / length * (direction / length)
     shape = Shape(n, 0, 0, True, 0)
-    return CanonicalForm(shape, zeros, _basis_from(direction), foot, 0.0, size * length, 0)
+    return CanonicalForm(shape, np.zeros(n), _basis_from(direction), foot, 0.0, size * length, 0)
 
 
 def _basis_from(vector: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from quadric._utils import checks
-from quadric._utils.arrays import FLOAT64, Array, as_numbers, as_vector
+from quadric._utils.arrays import CANCELLED, FLOAT64, Array, as_numbers, as_vector
 from quadric.geometry._affine_map import AffineMap
 
 
@@ -192,15 +192,23 @@ class QuadraticFunction:
 
     def _preimage(self, change: AffineMap) -> Self:
         """Compute the preimage in one step, from the source of this surface."""
-        source = self
-        if self._origin is not None:
-            source, to_source = self._origin
-            change = to_source.after(change)
+        source, change = self._from_source(change)
         if not change.is_onto:  # a section, which becomes the new source
             section, change = change.split()
             source = source._substitute(section)
-        image = source._substitute(change)
-        image._origin = source, change
+        return source._seen_through(change)
+
+    def _from_source(self, change: AffineMap) -> tuple[Self, AffineMap]:
+        """The source of this surface, and the map to it by way of the coordinates here."""
+        if self._origin is None:
+            return self, change
+        source, to_source = self._origin
+        return source, to_source.after(change)
+
+    def _seen_through(self, change: AffineMap) -> Self:
+        """The preimage under a map that is onto, which keeps this surface as its source."""
+        image = self._substitute(change)
+        image._origin = self, change
         return image
 
     def _substitute(self, change: AffineMap) -> Self:
@@ -215,6 +223,21 @@ class QuadraticFunction:
                 "overflow in the new coordinates; measure the inputs in other units."
             )
         return type(self)(Q, w, F[0], tolerance=self.tolerance)
+
+    def _cancelled(self, change: AffineMap) -> Self:
+        """F(A x + t), with zeros in place of coefficients that are only rounding errors."""
+        found, A, t = self._substitute(change), np.abs(change.matrix), np.abs(change.t)
+        Q, w, b = np.abs(self.Q), np.abs(self.w), abs(self.b)
+
+        def kept(value: Any, size: Any) -> Array:
+            return np.where(np.abs(value) <= CANCELLED * size, 0.0, value)
+
+        return type(self)(
+            kept(found.Q, A.T @ Q @ A),
+            kept(found.w, (2 * Q @ t + w) @ A),
+            kept(found.b, (Q @ t + w) @ t + b),
+            tolerance=self.tolerance,
+        )
 
     def _points(self, X: Any) -> tuple[Array, bool]:
         X = as_numbers("X", X, FLOAT64)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from quadric._utils.arrays import FLOAT64, Array, as_vector
-from quadric.geometry._affine_map import outline_map, slice_map, split_dims
+from quadric.geometry._affine_map import outline_map, signature, slice_map, split_dims
 from quadric.geometry._canonical_form import CanonicalForm, Shape, canonical_form, kind_of
 from quadric.geometry._function import QuadraticFunction
 from quadric.geometry._nearest import steps_to_surface
@@ -59,11 +59,14 @@ class Quadric(QuadraticFunction):
     (1.0, [True, False])
     """
 
+    # the shape of an outline, which follows from that of the surface
+    _known: Shape | None = None
+
     @cached_property
     def _form(self) -> CanonicalForm:
         """The form with axes in these coordinates, and with signs and center from the source."""
         if self._origin is None:
-            return canonical_form(self.Q, self.w, self.b, self.tolerance)
+            return canonical_form(self.Q, self.w, self.b, self.tolerance, self._known)
         source, to_source = self._origin
         there, shape = source._form, self._shape
         form = canonical_form(self.Q, self.w, self.b, self.tolerance, shape)
@@ -292,6 +295,12 @@ class Quadric(QuadraticFunction):
             The outline, a surface in the coordinates `dims`. A line of sight through a point of
             the outline touches the original surface.
 
+        Notes
+        -----
+        Q of the outline is a Schur complement. Its rank, its signature and the kind of the outline
+        follow from the ranks and signatures of Q and of its hidden part (E. Haynsworth, 1968), so
+        they do not depend on rounding errors in the coefficients of the outline.
+
         Examples
         --------
         >>> Quadric([[1, 0, 0], [0, 4, 1], [0, 1, 1]], [0, 0, 0], -3).project([0, 1]).equation()
@@ -302,4 +311,8 @@ class Quadric(QuadraticFunction):
             return self.slice(kept, 0.0)
         center = np.zeros(self.n_dims) if self.center is None else self.center
         outline = outline_map(self.Q, self.gradient(center), center, kept, rest)
-        return self._preimage(outline).transform(1.0, center[kept])
+        source, change = self._from_source(outline)
+        section, change = change.split()
+        shadow = source._cancelled(section)
+        shadow._known = self._shape.without(signature(self.Q[np.ix_(rest, rest)]))
+        return shadow._seen_through(change).transform(1.0, center[kept])

@@ -57,7 +57,9 @@ def measure(
     width = network.layers[0].n_outputs
     # a rank above the number of pixels keeps all eigenvectors
     kept = [min(rank, X.shape[1]) for rank in ranks]
-    by_rank = dict(zip(*truncation_scores(folded, X, y, kept), strict=True))
+    # the publication truncates the matrices as they are
+    scores = truncation_scores(folded, X, y, kept, centered=False)
+    by_rank = dict(zip(*scores, strict=True))
     rows = np.linspace(0, len(X) - 1, min(n_certified, len(X))).astype(int)
     radii = radius(folded, X[rows])
     right = radii.predicted == y[rows]

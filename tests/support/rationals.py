@@ -1,0 +1,73 @@
+"""Linear algebra with rational numbers, without rounding errors."""
+
+from fractions import Fraction
+
+
+def rationals(values):
+    """Nested lists of numbers as nested lists of fractions; floats are converted exactly."""
+    if hasattr(values, "__len__"):
+        return [rationals(value) for value in values]
+    return Fraction(float(values))
+
+
+def product(A, B):
+    columns = list(zip(*B, strict=True))
+    return [[sum(a * b for a, b in zip(row, c, strict=True)) for c in columns] for row in A]
+
+
+def inverse(A):
+    """The inverse of a square matrix, or None if it is singular."""
+    n = len(A)
+    rows = [[*row, *(Fraction(i == j) for j in range(n))] for i, row in enumerate(A)]
+    for k in range(n):
+        pivot = next((i for i in range(k, n) if rows[i][k]), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for i in range(n):
+            if i != k:
+                rows[i] = [a - rows[i][k] * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return [row[n:] for row in rows]
+
+
+def rank(A):
+    """The rank of a matrix."""
+    rows, found = [list(row) for row in A], 0
+    for k in range(len(rows[0])):
+        pivot = next((row for row in rows if row[k]), None)
+        if pivot is not None:
+            rows.remove(pivot)
+            factors = [row[k] / pivot[k] for row in rows]
+            rows = [
+                [a - f * b for a, b in zip(row, pivot, strict=True)]
+                for row, f in zip(rows, factors, strict=True)
+            ]
+            found += 1
+    return found
+
+
+def signature(A):
+    """The numbers of positive and of negative eigenvalues of a symmetric matrix (Sylvester)."""
+    A, counts = [list(row) for row in A], [0, 0]
+    n = len(A)
+    while n:
+        k = next((i for i in range(n) if A[i][i]), None)
+        if k is None:
+            pair = next(((i, j) for i in range(n) for j in range(i) if A[i][j]), None)
+            if pair is None:
+                break
+            k, j = pair  # add row and column j to row and column k, so that A_kk is not zero
+            A[k] = [a + b for a, b in zip(A[k], A[j], strict=True)]
+            for row in A:
+                row[k] += row[j]
+        counts[A[k][k] < 0] += 1
+        pivot = A.pop(k)
+        rest = [row.pop(k) / pivot[k] for row in A]
+        del pivot[k]
+        A = [
+            [a - r * b for a, b in zip(row, pivot, strict=True)]
+            for row, r in zip(A, rest, strict=True)
+        ]
+        n -= 1
+    return tuple(counts)
