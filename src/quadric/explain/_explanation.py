@@ -244,7 +244,9 @@ def explain(
         Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
     space, moments = selected.space, _moments(selected, X)
     surfaces = selected.surfaces(Q, W, b)
-    expansions = [Expansion.of(surface, moments, space.encodings) for surface in surfaces]
+    with np.errstate(all="ignore"):
+        exponent = _exponent(surfaces)
+        expansions = [Expansion.of(one, moments, space.encodings, exponent) for one in surfaces]
     if top is None:
         count = sum(expansion.n_terms for expansion in expansions)
         check_limit(
@@ -282,6 +284,11 @@ def explain(
         dependences=dependences(model, X, target=target) if hidden and _predicts(model, X) else [],
         shows_kinds=shows_kinds(selected),
     )
+
+
+def _exponent(surfaces: Sequence[Quadric]) -> int:
+    """The binary exponent of the largest coefficient of an input."""
+    return int(np.frexp(max(np.abs([one.w, *one.Q]).max() for one in surfaces))[1])
 
 
 def _predicts(model: Any, X: Any) -> bool:
