@@ -160,6 +160,10 @@ def errors_as_one_line(*more: type[Exception], hint: str = "") -> Iterator[None]
         raise typer.Exit(0) from None
     except INPUT_ERRORS + more as error:
         fail(" ".join(str(error).split()) or type(error).__name__)
+    except RuntimeError as error:
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") == "0":
+            raise
+        fail(str(error))  # a function has to be compiled
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}.")
