@@ -173,3 +173,22 @@ def test_no_caches_are_tracked():
         assert not [
             name for name in tracked if "__pycache__" in name or name.endswith((".nbc", ".nbi"))
         ]
+
+
+def test_faults_R4_the_lowest_versions_are_tested_with_every_package_of_the_library():
+    script = (ROOT / ".ci" / "lowest").read_text("utf-8")
+    tested = set(re.search('^folders="(.*)"$', script, re.MULTILINE)[1].split())
+    packages = {path.parent.name for path in (ROOT / "src" / "quadric").glob("*/__init__.py")}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
+    # small packages, those without dependencies of their own, and what is tested by hand
+    untested = {"datasets", "paper", "playground", "plotting", "reference"}
+    assert packages & folders - untested == tested
+
+
+def test_faults_R4_the_lower_bounds_allow_no_version_that_fails():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    bounds = dict(line.split(">=") for line in extras["optional-dependencies"]["cli"])
+    # 1.33 has no collect_batches, and those of 1.34 to 1.36 swallow errors of damaged files
+    assert tuple(map(int, bounds["polars"].split("."))) >= (1, 37)
+    # with 0.17, a missing argument is a traceback
+    assert tuple(map(int, bounds["typer"].split("."))) >= (0, 19)

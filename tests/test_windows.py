@@ -62,7 +62,8 @@ import numpy as np
 import polars as pl
 others = ["joblib", "numba", "polars", "sklearn.pipeline", "sklearn.linear_model", "sqlite3"]
 names = ["quadric", "quadric.tables", "quadric.playground", "quadric._utils.memory"]
-quadric, tables, playground, memory = imported_on_windows(names, others)
+names += ["quadric.tables._open_table"]
+quadric, tables, playground, memory, _ = imported_on_windows(names, others)
 from quadric.tables._writing import write_batches
 from tests.support import streams
 folder = Path(sys.argv[1])

@@ -12,6 +12,9 @@ def main() -> None:
         from quadric.cli import main as run
     except ImportError as error:  # the `cli` extra is not installed
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        sys.exit(130)
     run()
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -46,8 +47,21 @@ def print_line(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value to stdout as indented JSON."""
-    typer.echo(json.dumps(value, indent=2))
+    """Print a value to stdout as indented JSON, with null for numbers that are not finite."""
+    try:
+        text = json.dumps(value, indent=2, allow_nan=False)
+    except ValueError:  # NaN or infinity
+        text = json.dumps(_finite(value), indent=2, allow_nan=False)
+    typer.echo(text)
+
+
+def _finite(value: Any) -> Any:
+    """The value with None instead of numbers that are not finite, which JSON cannot represent."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(table: Table, rows: Iterable[Iterable[RenderableType]]) -> None:
@@ -70,13 +84,11 @@ def progress_bar(
 ) -> Iterator[Callable[[float, float | None, str], None]]:
     """Show a bar if stderr is a terminal; yield a function (done, total, text) that updates it."""
     stderr = make_console(stderr=True)
+    if not stderr.is_terminal:
+        yield lambda done, total, text: None
+        return
     with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        *columns,
-        console=stderr,
-        transient=True,
-        disable=not stderr.is_terminal,
+        TextColumn("{task.description}"), BarColumn(), *columns, console=stderr, transient=True
     ) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total, text: bar.update(
@@ -148,6 +160,10 @@ def errors_as_one_line(*more: type[Exception], hint: str = "") -> Iterator[None]
         raise typer.Exit(0) from None
     except INPUT_ERRORS + more as error:
         fail(" ".join(str(error).split()) or type(error).__name__)
+    except RuntimeError as error:
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") == "0":
+            raise
+        fail(str(error))  # a function has to be compiled
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}.")

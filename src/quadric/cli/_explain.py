@@ -68,7 +68,7 @@ def explain(
     decimal: DecimalOption = ".",
     thousands: ThousandsOption = "",
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result, with all terms, as JSON.")
+        bool, typer.Option("--json", help="Print the result as JSON, by default with all terms.")
     ] = False,
 ) -> None:
     """Explain a model: equations, their strongest terms and the importance of each input."""
@@ -97,14 +97,14 @@ def explain(
             opened.model,
             X,
             target="y" if opened.schema is None else opened.schema.target,
-            top=None if whole or as_json else top or 10,
+            top=None if whole or (as_json and top is None) else top or 10,
             precision=precision,
         )
         drops = permutation_importances(opened.model, X, y) if permutation else []
-    if as_json:
-        more = {"permutation": [one.to_dict() for one in drops]} if permutation else {}
-        print_json(found.to_dict() | more)
-        return
+        if as_json:
+            more = {"permutation": [one.to_dict() for one in drops]} if permutation else {}
+            print_json(found.to_dict() | more)
+            return
     typer.echo(str(found))
     if permutation:
         from quadric.explain._text import permutation_lines

@@ -76,6 +76,7 @@ def fold_to_one_layer(model: Any) -> tuple[list[Any], Any, Network]:
     The steps are not folded. Raises ValueError if the network does not fold to one layer.
     """
     named_steps, estimator, network = split_network(_as_model(model), ACCEPTED)
+    check_matrices(network.n_outputs, network.n_inputs)
     folded = fold(network)
     if len(folded.layers) > 1:
         raise ValueError(
@@ -85,6 +86,15 @@ def fold_to_one_layer(model: Any) -> tuple[list[Any], Any, Network]:
         )
     one = Network([layer_to_quadratic(folded.layers[0])], folded.activations)
     return [step for _, step in named_steps], estimator, one
+
+
+def check_matrices(m: int, n: int) -> None:
+    """Check the limit before m matrices of size n x n are built and decomposed."""
+    check_limit(
+        (4 * m + 6) * 8 * n * n,
+        f"{m:,} quadratic neurons with {n:,} inputs as matrices",
+        "Use a model with fewer inputs.",
+    )
 
 
 def affine_layers(steps: Sequence[Any], last: Layer) -> list[Layer]:
@@ -159,12 +169,12 @@ def _fold(layers: Sequence[Layer], activations: Sequence[str]) -> tuple[list[Lay
 def compose(first: Layer, second: Layer) -> Layer:
     """The layer that computes second(first(x)); one of the two is linear."""
     n, m = first.n_inputs, second.n_outputs
-    if not (isinstance(first, Linear) and isinstance(second, (Linear, Reduced))):
-        check_limit(
-            3 * 8 * m * n * n,
-            f"{m:,} quadratic neurons with {n:,} inputs",
-            "Fold a model with fewer inputs.",
-        )
+    factored = isinstance(first, Linear) and isinstance(second, (Linear, Reduced))
+    check_limit(
+        3 * 8 * m * n * (1 if factored else n),
+        f"{m:,} {second.kind if factored else 'quadratic'} neurons with {n:,} inputs",
+        "Fold a model with fewer inputs.",
+    )
     try:
         with np.errstate(all="ignore"):
             if isinstance(first, Linear):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from quadric._utils.arrays import Array
+from quadric._utils.memory import check_limit
 from quadric.core import Layer
 from quadric.explain._inputs import groups_of, typical_after, typical_encoded
 from quadric.geometry import Quadric
@@ -46,6 +47,11 @@ class Space:
     typical: tuple[Array, Array] | None
     groups: list[str]
     encodings: Array
+
+    @property
+    def widest(self) -> int:
+        """The largest number of coordinates in which `restate` expresses a surface."""
+        return max([len(self.names), *(step.A.shape[-1] for step in self.maps)])
 
     def restate(self, surface: Quadric) -> Quadric:
         """Express a surface over the layer's inputs in these coordinates."""
@@ -94,9 +100,16 @@ def affine_space(
     """
     names = fitted_names if names is None else names
     maps = [AffineMap(layer.W.astype(float), layer.b.astype(float)) for layer in layers]
+    widths = [*(getattr(step, "n_features_in_", 0) for step in steps), n_inputs]
     first, obstacle, encoded = len(steps), "", None
     while first and not obstacle:
         step, following = steps[first - 1], steps[first:]
+        n, m = widths[first - 1 : first + 1]
+        check_limit(
+            4 * 8 * m * n,
+            f"the map from {n:,} to {m:,} columns of {type(step).__name__}",
+            "Use a model with fewer inputs.",
+        )
         try:
             maps.insert(0, affine_map(step, following))
             first -= 1

@@ -10,6 +10,7 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array, subtract, unmasked
+from quadric._utils.memory import check_limit
 from quadric.explain import _html, _text
 from quadric.explain._dependence import Dependence, dependences
 from quadric.explain._importances import Importance, importances
@@ -19,6 +20,8 @@ from quadric.explain._terms import Expansion, Moments, Term
 from quadric.geometry import Quadric
 
 MAX_PAIRS = 45
+TERM_BYTES = 700  # of a Term
+JSON_BYTES = 2700  # of a term as a dict and as JSON text
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,8 @@ class Explanation:
         dict
             The attributes, except the surfaces and the names of the coordinates.
         """
+        count = sum(len(item.terms) for item in self.classes)
+        check_limit(JSON_BYTES * count, f"JSON of {count:,} terms", "Give a smaller `top` (--top).")
         texts = {
             key: getattr(self, key) for key in ("title", "note", "score", "space", "ranked_by")
         }
@@ -239,7 +244,14 @@ def explain(
         Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
     space, moments = selected.space, _moments(selected, X)
     surfaces = selected.surfaces(Q, W, b)
-    expansions = [Expansion.of(surface, moments, space.encodings) for surface in surfaces]
+    with np.errstate(all="ignore"):
+        exponent = _exponent(surfaces)
+        expansions = [Expansion.of(one, moments, space.encodings, exponent) for one in surfaces]
+    if top is None:
+        count = sum(expansion.n_terms for expansion in expansions)
+        check_limit(
+            TERM_BYTES * count, f"a list of {count:,} terms", "Give a number as `top` (--top)."
+        )
     items = []
     for (label, symbol), surface, expansion in zip(
         outputs(selected, len(b), target), surfaces, expansions, strict=True
@@ -272,6 +284,11 @@ def explain(
         dependences=dependences(model, X, target=target) if hidden and _predicts(model, X) else [],
         shows_kinds=shows_kinds(selected),
     )
+
+
+def _exponent(surfaces: Sequence[Quadric]) -> int:
+    """The binary exponent of the largest coefficient of an input."""
+    return int(np.frexp(max(np.abs([one.w, *one.Q]).max() for one in surfaces))[1])
 
 
 def _predicts(model: Any, X: Any) -> bool:

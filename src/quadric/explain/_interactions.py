@@ -6,8 +6,7 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array
-from quadric._utils.memory import check_limit
-from quadric.convert._fold import fold_to_one_layer
+from quadric.convert._fold import check_matrices, fold_to_one_layer
 from quadric.convert._truncate import centers, without_mean
 from quadric.explain._coordinates import affine_space
 from quadric.explain._meaning import outputs
@@ -79,13 +78,9 @@ def _two_classes(selected: SelectedLayer, between: Any) -> tuple[int, int]:
 def _selected(model: Any) -> SelectedLayer:
     """The only layer of a folded model."""
     steps, estimator, folded = fold_to_one_layer(model)
-    n, m = folded.n_inputs, folded.n_outputs
-    check_limit(
-        5 * 8 * m * n * n,
-        f"the eigenvectors of {m:,} outputs with {n:,} inputs",
-        "Use a model with fewer inputs.",
-    )
-    space = affine_space(steps, (), n, None, getattr(model, "feature_names_in_", None))
+    names = getattr(model, "feature_names_in_", None)
+    space = affine_space(steps, (), folded.n_inputs, None, names)
+    check_matrices(folded.n_outputs, space.widest)
     return SelectedLayer(
         type(estimator).__name__,
         folded,

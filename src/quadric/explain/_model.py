@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array, subtract
-from quadric._utils.memory import check_limit
+from quadric.convert._fold import check_matrices
 from quadric.convert._layers import layer_index, layer_to_quadratic
 from quadric.core import Layer, Linear
 from quadric.explain._coordinates import Space, affine_space, hidden_space
@@ -79,12 +79,6 @@ def select_layer(
             "consist of planes. Its weights are in layers[l].W."
         )
     l = curved[-1] if layer is None else layer_index(network, layer)
-    n, m = network.layers[l].n_inputs, network.layers[l].n_outputs
-    check_limit(
-        5 * 8 * m * n * n,
-        f"{m:,} neurons with {n:,} inputs as matrices",
-        "Explain a model with fewer inputs.",
-    )
     fitted_names = getattr(model, "feature_names_in_", None)
     before = network.layers[:l]
     if all(isinstance(layer, Linear) for layer in before) and set(network.activations[:l]) <= {
@@ -93,6 +87,8 @@ def select_layer(
         space = affine_space(steps, before, network.n_inputs, names, fitted_names)
     else:
         space = hidden_space(steps, Network(before, network.activations[:l]), fitted_names)
+    n, m = network.layers[l].n_inputs, network.layers[l].n_outputs
+    check_matrices(m, max(n, space.widest))
     classes = getattr(estimator, "classes_", None)
     multilabel = bool(getattr(estimator, "_is_multilabel", False))
     return SelectedLayer(name, network, l, classes, multilabel, space)

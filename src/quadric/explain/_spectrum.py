@@ -56,15 +56,21 @@ class Spectrum:
     @property
     def energy(self) -> Array:
         """The share of each eigenvalue in the sum of their squares, shape (m, n)."""
-        squares = self.eigenvalues**2
+        squares = self._scaled**2
         total = squares.sum(axis=1, keepdims=True)
         return squares / np.where(total > 0, total, 1.0)
 
     @property
     def effective_rank(self) -> Array:
         """The participation ratio (sum |lambda|)² / sum lambda² of each output, shape (m,)."""
-        sums, squares = np.abs(self.eigenvalues).sum(axis=1), (self.eigenvalues**2).sum(axis=1)
+        sums, squares = np.abs(self._scaled).sum(axis=1), (self._scaled**2).sum(axis=1)
         return sums**2 / np.where(squares > 0, squares, 1.0)
+
+    @property
+    def _scaled(self) -> Array:
+        """The eigenvalues of each output, times a power of two so that squares do not overflow."""
+        largest = np.abs(self.eigenvalues).max(axis=1, keepdims=True)
+        return np.ldexp(self.eigenvalues, -np.frexp(largest)[1])
 
     @property
     def positive(self) -> list[Eigenpairs]:

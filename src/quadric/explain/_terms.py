@@ -143,7 +143,8 @@ class Expansion:
     """A quadratic function about a center, and the variance that comes from each of its terms.
 
     `covariances` are those of the terms with z: of slopes_i d_i, and, upper triangular, of
-    products_ij d_i d_j. Their sum is `variance`, the variance of z.
+    products_ij d_i d_j. Their sum is `variance`, the variance of z. Both are of the function
+    divided by a power of two, so that they neither overflow nor underflow.
     """
 
     constant: float
@@ -153,19 +154,21 @@ class Expansion:
     moments: Moments
 
     @classmethod
-    def of(cls, surface: Quadric, moments: Moments, encodings: Array) -> Self:
+    def of(cls, surface: Quadric, moments: Moments, encodings: Array, exponent: int = 0) -> Self:
+        """The expansion of a function; variances are of the function divided by 2**exponent."""
         center = moments.center
         slopes, products = surface.gradient(center), monomial_coefficients(surface.Q)
         constant = surface.value(center)
         for number in np.unique(encodings[encodings > 0]):
             constant += _make_linear(slopes, products, center, np.flatnonzero(encodings == number))
+        s, P = np.ldexp(slopes, -exponent), np.ldexp(products, -exponent)
         if moments.deviations is None:
-            variances = term_variances(slopes, products, moments.std)
+            variances = term_variances(s, P, moments.std)
             return cls(constant, slopes, products, variances, moments)
         D = moments.deviations
-        z = constant + D @ slopes + ((D @ products) * D).sum(axis=1)
+        z = np.ldexp(constant, -exponent) + D @ s + ((D @ P) * D).sum(axis=1)
         residual = (z - z.mean()) / len(z)
-        covariances = slopes * (D.T @ residual), products * ((D * residual[:, None]).T @ D)
+        covariances = s * (D.T @ residual), P * ((D * residual[:, None]).T @ D)
         return cls(constant, slopes, products, covariances, moments)
 
     @property

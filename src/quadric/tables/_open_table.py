@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import weakref
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 
@@ -91,10 +93,10 @@ def _open_files(
 
 def _open_stdin(table_format: TableFormat) -> Source:
     """Copy standard input to a temporary file, because tables are read more than once."""
-    spool = _Spool()
+    if hasattr(signal, "siginterrupt"):
+        signal.siginterrupt(signal.SIGINT, True)  # Polars' handler would continue to wait
     try:
-        with open(spool.path, "wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
+        spool = _Spool(sys.stdin.buffer)
     except OSError as error:
         raise cannot_read(Path("standard input"), error) from None
     (source,) = _open_files([spool.path], [Path("standard input")], table_format)
@@ -102,13 +104,25 @@ def _open_stdin(table_format: TableFormat) -> Source:
 
 
 class _Spool:
-    """A temporary file that is deleted with this object, and at the latest at exit."""
+    """A temporary copy of a stream, which is deleted with this object.
 
-    def __init__(self) -> None:
+    On Linux, the file has no name, so that nothing is left even if the process is killed. Elsewhere
+    it is deleted at exit at the latest.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
         handle, name = tempfile.mkstemp(prefix="quadric-")
-        os.close(handle)  # an open file could not be opened again on Windows
         self.path = Path(name)
-        weakref.finalize(self, _delete, name)
+        unnamed = Path(f"/proc/{os.getpid()}/fd/{handle}")  # each open() starts at the beginning
+        if sys.platform == "linux" and unnamed.exists():
+            os.unlink(name)
+            self.path = unnamed
+            weakref.finalize(self, os.close, handle)
+        else:
+            weakref.finalize(self, _delete, name)
+        # the handle is closed if there is a name: Windows could not open the file again
+        with open(handle, "wb", closefd=self.path != unnamed) as copy:
+            shutil.copyfileobj(stream, copy)
 
 
 def _delete(name: str) -> None:
