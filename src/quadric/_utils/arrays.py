@@ -172,3 +172,15 @@ def as_weights(sample_weight: Any, n_samples: int, dtype: np.dtype[Any]) -> Arra
             f"sample_weight must not be negative. Got {weights.min()} at index {weights.argmin()}."
         )
     return weights
+
+
+def flushed(array: Array) -> Array:
+    """Return the array with zeros in place of denormal numbers.
+
+    Matrix products with denormal numbers may take 30 times as long.
+
+    >>> flushed(np.array([1.0, 1e-310]))
+    array([1., 0.])
+    """
+    denormal = np.abs(array) < np.finfo(array.dtype).tiny
+    return np.where(denormal, array.dtype.type(0), array) if denormal.any() else array

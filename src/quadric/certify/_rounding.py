@@ -37,6 +37,7 @@ from quadric.convert._fold import fold
 from quadric.convert._layers import layer_to_quadratic
 from quadric.core import Layer, Linear, Quadratic, Reduced
 from quadric.geometry._affine_map import AffineMap
+from quadric.kernels import roundings
 from quadric.network import Network
 
 U64 = float(np.finfo(np.float64).eps) / 2
@@ -188,8 +189,5 @@ def _roundings(layer: Layer) -> int:
     """The largest number of roundings between an input and an output of a layer."""
     n = layer.n_inputs
     if isinstance(layer, Quadratic):
-        from quadric.kernels._quadratic_form_loops import J_BLOCK  # imports numba
-
-        # sums over at most J_BLOCK inputs j, each of which is added to z
-        return n * -(-n // J_BLOCK) + min(n, J_BLOCK) + 6
+        return roundings(n) + 4  # for the linear part and the sums
     return 2 * n + 5 if isinstance(layer, Reduced) else n + 2

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from quadric._utils.arrays import Array, Matrix, unmasked
+from quadric._utils.arrays import Array, Matrix, flushed, unmasked
 from quadric.core import _quadratic_form as quadratic_form
 
 
@@ -188,6 +188,7 @@ class Linear(Layer):
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
+        delta = flushed(delta)
         gradients = self.of(W=(cache.T @ delta).T, b=delta.sum(axis=0))
         return gradients, delta @ self.W if inputs else None
 
@@ -252,6 +253,7 @@ class Quadratic(Layer):
     def backward(
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
+        delta = flushed(delta)
         d_input, packed = quadratic_form.gradients(cache, self.packed, delta, inputs=inputs)
         gradients = self.of(W=delta.T @ cache, b=delta.sum(axis=0), packed=packed)
         if d_input is not None:
@@ -301,7 +303,7 @@ class Reduced(Layer):
         self, delta: Array, cache: Any, *, inputs: bool = True
     ) -> tuple[Self, Array | None]:
         X, v1, v2 = cache
-        to_W, to_U = delta * v2, delta * v1
+        to_W, to_U = flushed(delta * v2), flushed(delta * v1)
         gradients = self.of(
             W=(X.T @ to_W).T, b=to_W.sum(axis=0), U=(X.T @ to_U).T, c=to_U.sum(axis=0)
         )

@@ -12,6 +12,9 @@ import numba
 from llvmlite import binding
 from numba import types
 
+from quadric.kernels._denormals import call_flushed
+from quadric.kernels._lanes import integers, take_ticket
+
 # `nnan` and `ninf` are omitted: with them, a compiled isfinite would always be true.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 
@@ -57,19 +60,58 @@ def for_cache(function: FunctionType, signature: str) -> FunctionType:
     file, by modification time and size.
     """
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    digest = hashlib.sha256(repr((_sources(), machine, signature)).encode()).hexdigest()
+    facts = _sources(), machine, function.__module__, signature
+    digest = hashlib.sha256(repr(facts).encode()).hexdigest()
     named = FunctionType(function.__code__, function.__globals__, function.__name__)
-    named.__doc__, named.__module__ = function.__doc__, function.__module__
-    named.__qualname__ = f"{function.__qualname__}-{digest[:16]}"
-    return named
+    return _named_after(function, f"-{digest[:16]}", named)
+
+
+def _named_after(function: FunctionType, suffix: str, other: FunctionType) -> FunctionType:
+    """Give another function the name, with a suffix, and the docstring of the first."""
+    other.__doc__, other.__module__ = function.__doc__, function.__module__
+    other.__name__, other.__qualname__ = function.__name__, function.__qualname__ + suffix
+    return other
+
+
+# Each loop has its own copy of these functions, in which the global variable `loop` is the compiled
+# loop, because numba's cache does not find functions with closures.
+
+
+def _run_flushed(*arguments):
+    return call_flushed(loop, arguments)  # noqa: F821
+
+
+def _run_flushed_at(address):
+    call_flushed(loop, (address,))  # noqa: F821
+
+
+def _take_tickets(address):
+    """Take tickets until none is left, and run the loop for each."""
+    counter = integers(address)
+    ticket = take_ticket(counter)
+    while ticket < counter[1]:
+        loop(address, ticket)  # noqa: F821
+        ticket = take_ticket(counter)
+
+
+def _with_loop(template: Any, loop: Any, function: FunctionType, suffix: str = "") -> FunctionType:
+    """Return the loop's own copy of a function, named after the function that contains the loop.
+
+    Names must differ, because code from the cache may define the same names as new code.
+    """
+    copy = FunctionType(template.__code__, globals() | {"loop": loop}, template.__name__)
+    return _named_after(function, suffix, copy)
 
 
 class EntryPoint:
-    """A compiled function that takes arrays, numbers, and named tuples of these."""
+    """A compiled function that takes arrays, numbers, and named tuples of these.
+
+    It flushes denormal numbers to zero; see `_denormals`.
+    """
 
     def __init__(self, function):
-        self.function = function
-        self.uncached = numba.njit(**OPTIONS)(function)
+        self.function = _with_loop(_run_flushed, block(function), function)
+        self.uncached = numba.njit(**OPTIONS)(self.function)
         self.compiled = {}  # functions by dtypes
 
     def __call__(self, *arguments):
@@ -106,11 +148,14 @@ class SharedLoop:
 
     All threads call the same function with the same address. An array of int64 begins there, with a
     counter from which the threads take tickets, the number of tickets, and the other arguments of
-    the loop. The type of the address determines the dtype of the numbers.
+    the loop. The type of the address determines the dtype of the numbers. The loop is a function of
+    this address and of a ticket. It flushes denormal numbers to zero in each of the threads; see
+    `_denormals`.
     """
 
     def __init__(self, function):
-        self.function = function
+        tickets = block(_with_loop(_take_tickets, inline(function), function, ".tickets"))
+        self.function = _with_loop(_run_flushed_at, tickets, function)
         self.compiled = {}  # functions by dtype
 
     def compiled_for(self, dtype):

@@ -34,7 +34,7 @@ def _exp_or_zero(z):
 
 
 @SharedLoop
-def _apply(like):
+def _apply(like, ticket):
     given = integers(like)
     source, result = address(given[SOURCE], like), address(given[RESULT], like)
     zero = zeros(like, 1)

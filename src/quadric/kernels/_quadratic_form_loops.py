@@ -25,7 +25,7 @@ Inputs are first copied into tiles: [tile][input][lane] for z and dx, where a la
 that data stays in the caches until it is used again.
 
 Threads share the work by tickets. The results do not depend on the number of threads, because every
-entry is computed within one ticket, in the same order.
+entry is computed within one ticket, in the same order, and all threads flush denormal numbers.
 """
 
 from collections import namedtuple
@@ -42,7 +42,6 @@ from quadric.kernels._lanes import (
     multiply_add,
     splat,
     store,
-    take_ticket,
     zeros,
 )
 from quadric.kernels._layout import pair_row
@@ -55,6 +54,24 @@ CHUNK = 256  # number of samples in panels at once
 APART = CHUNK + 8  # numbers between rows of CHUNK samples; powers of two cause cache conflicts
 J_BLOCK = 128  # number of inputs j at once
 FEW = 3  # largest number of neurons for which the loop for few neurons is faster
+
+
+def roundings(n: int) -> int:
+    """See `kernels.roundings`.
+
+    A product q_ijk x_j is added to at most J_BLOCK others. The product of the sum and x_i is added
+    to z once for each input i and block of inputs j. Without FMA, products are rounded, too.
+    """
+    return n * -(-n // J_BLOCK) + min(n, J_BLOCK) + 2
+
+
+def underflows(n: int) -> tuple[int, int]:
+    """See `kernels.underflows`.
+
+    Without FMA, both the product and the sum may be flushed: for each of n products that are then
+    multiplied by x_i, and for each of the products that are added to z. All are doubled in the end.
+    """
+    return 4 * n * -(-n // J_BLOCK), 4 * n
 
 
 # The arguments, all int64. There are B samples of n inputs, `stride` numbers apart, and m neurons.
@@ -88,16 +105,6 @@ def _arguments(like):
         address(given[12], like),
         address(given[13], like),
     )
-
-
-@inline
-def _take_tickets(like, compute):
-    """Take tickets until none is left, and compute the share of each."""
-    given = _arguments(like)
-    ticket = take_ticket(given.counter)
-    while ticket < given.tickets:
-        compute(given, ticket)
-        ticket = take_ticket(given.counter)
 
 
 # ---- pieces of the loops -------------------------------------------------------------------
@@ -287,8 +294,10 @@ def _add_values(tiles, t, size, columns, q, j0, j1, zero):
     _add_to_neuron(z, x, n, columns[5], u[5])
 
 
-@inline
-def _values_of_share(given, ticket):
+@SharedLoop
+def values(like, ticket):
+    """z, shape (B, m); each ticket covers some of the samples."""
+    given = _arguments(like)
     n, m, zero = given.n, given.m, zeros(given.x, UNITS)
     lanes = lane_count(zero)
     x_tiles = advance(given.memory, ticket * given.room)
@@ -302,12 +311,6 @@ def _values_of_share(given, ticket):
         _clear(z_tiles, tiles.count * m, zero)
         _over_columns(given, tiles, zero, _add_values)
         _twice_from_tiles(z_tiles, count, m, advance(given.z, s * m), lanes)
-
-
-@SharedLoop
-def values(like):
-    """z, shape (B, m); each ticket covers some of the samples."""
-    _take_tickets(like, _values_of_share)
 
 
 # ---- dL/dx ---------------------------------------------------------------------------------
@@ -535,18 +538,14 @@ def _packed_gradient_of_share(given, ticket):
 # ---- both gradients ------------------------------------------------------------------------
 
 
-@inline
-def _gradients_of_share(given, ticket):
-    if given.counter[DX] != 0:
-        _input_gradient_of_share(given, ticket)
-    if given.counter[DP] != 0:
-        _packed_gradient_of_share(given, ticket)
-
-
 @SharedLoop
-def gradients(like):
+def gradients(like, ticket):
     """dL/dx, shape (B, n), and dL/dP from dL/dz.
 
     Each ticket covers some of the samples for dL/dx, and some of the rows i for dL/dP.
     """
-    _take_tickets(like, _gradients_of_share)
+    given = _arguments(like)
+    if given.counter[DX] != 0:
+        _input_gradient_of_share(given, ticket)
+    if given.counter[DP] != 0:
+        _packed_gradient_of_share(given, ticket)
