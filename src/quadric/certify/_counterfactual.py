@@ -105,7 +105,7 @@ def counterfactual(
     ----------
     model : Network, fitted classifier, or Pipeline that ends with one
         A model that folds to one quadratic layer; see `quadric.convert.fold`.
-    x : array of shape (n_features,) or (1, n_features), or table with one row
+    x : array of shape (n_features,) or (1, n_features), table with one row, or pandas Series
         The input.
     to : label, optional
         The wanted class; by default, any class other than the predicted one.
