@@ -112,16 +112,16 @@ def test_fixed_inputs_do_not_change(iris):
     assert "no input with another class" in str(nothing)
 
 
-def test_bounds_give_an_upper_bound_beside_the_lower_bound(iris):
+def test_bounds_lengthen_the_change_beside_the_lower_bound(iris):
     model, X = iris
     x = X[60]
     free = counterfactual(model, x, to="setosa")
     limits = {i: (value - 0.3, value + 0.3) for i, value in enumerate(x[:2])}
     found = counterfactual(model, x, to="setosa", bounds=limits)
     assert model.predict(found.point[None])[0] == "setosa" == found.becomes
-    assert (np.abs(found.point - x)[:2] <= 0.3 + 1e-12).all()
-    assert not found.exact
-    assert found.lower_bound <= free.distance <= found.distance
+    assert all(least <= found.point[i] <= most for i, (least, most) in limits.items())
+    assert found.exact
+    assert found.lower_bound <= free.distance < found.distance
     wide = counterfactual(model, x, to="setosa", bounds={0: (None, 100.0)})
     assert wide.exact
     with pytest.raises(ValueError, match=r"bounds must contain x. x1 is 5,"):
@@ -245,6 +245,69 @@ def test_single_precision_points_are_verified_as_they_are():
         found = counterfactual(model, x)
         assert (found.point == found.point.astype("float32")).all()
         assert model.predict(found.point.astype("float32")[None])[0] == found.becomes
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
+def test_certify_C13_points_in_single_precision_are_within_the_bounds(kind):
+    X, y = load_iris(return_X_y=True)
+    X = X.astype("float32")
+    model = QuadraticLogisticRegression().fit(X, y)
+    rng = np.random.default_rng(0)
+    for x in X[::5]:
+        near = counterfactual(model, x).point
+        share = rng.uniform(0.2, 0.9, size=4)
+        ends = x + share * (near - x)  # in float64
+        low, high = np.minimum(x, ends), np.maximum(x, ends)
+        limits = {i: (low[i], high[i]) for i in range(3)}
+        row = x if kind == "array" else pytest.importorskip(kind).DataFrame(x[None])
+        if kind == "pandas":
+            row.columns = [f"x{i}" for i in range(4)]
+        found = counterfactual(model.network_ if kind != "array" else model, row, bounds=limits)
+        assert (found.point == found.point.astype("float32")).all()
+        point = dict(enumerate(found.point.astype("float32").astype(float)))
+        for i, (least, most) in limits.items():
+            assert least <= point[i] <= most
+        for change in found.changes:
+            i = found.names.index(change.name)
+            assert i not in limits or limits[i][0] <= change.after <= limits[i][1]
+        label = model.predict(found.point.astype("float32")[None])[0]
+        assert label == found.becomes != found.predicted
+
+
+def test_certify_C13_a_series_is_a_row_of_a_table():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    models = [
+        make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, y),
+        QuadraticLogisticRegression().fit(X, y),
+        QuadraticLogisticRegression().fit(X.to_numpy(), y),
+    ]
+    for model in models:  # a warning is an error
+        named = hasattr(model, "feature_names_in_")
+        wanted = counterfactual(model, X[70:71] if named else X.to_numpy()[70])
+        found = counterfactual(model, X.iloc[70])
+        np.testing.assert_array_equal(found.point, wanted.point)
+        assert found.names == wanted.names
+    X["color"] = np.where(y == 0, "red", "blue")
+    encode = make_column_transformer(
+        (StandardScaler(), list(X.columns[:4])), (OneHotEncoder(), ["color"])
+    )
+    model = make_pipeline(encode, QuadraticLogisticRegression()).fit(X, y)
+    np.testing.assert_array_equal(
+        counterfactual(model, X.iloc[70]).point, counterfactual(model, X[70:71]).point
+    )
+
+
+@pytest.mark.parametrize("width", [1e-3, 1e-6, 1e-12])
+def test_certify_C13_thin_regions_end_soon_after_the_boundary(width):
+    # class 0 for 1 <= x <= 1 + width
+    strip = Network([Quadratic([[-2.0 - width]], [1.0 + width], [[[1.0]]])], ["logistic"])
+    predict, near = labels(strip), radius(strip, [[0.0]])
+    np.testing.assert_allclose(near.distance, 1.0, rtol=1e-9)
+    assert predict(np.array([[1.0 + width / 2]]))[0] == 0 == near.becomes[0]
+    assert predict(1.001 * near.nearest + width)[0] == 1 == near.predicted[0]
+    found = counterfactual(strip, [0.0])
+    assert predict(found.point[None])[0] == 0 == found.becomes
+    assert found.distance <= 1 + width
 
 
 def test_wrong_arguments_are_refused(iris):

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import quadric
+from quadric._utils.text import rounded_down
 from quadric.certify import radius
 from tests.support.commands import NAMES, assert_error, command, strict_json
 
@@ -185,6 +186,23 @@ def test_a_row_is_explained_in_words_with_integers_and_fixed_categories(place, l
     row = pl.DataFrame([changed]).select(pl.col("income", "years").cast(pl.Float64), pl.col("city"))
     assert model.predict(row)[0] == "approved"
     assert one["lower_bound"] <= one["distance"]
+
+
+def test_certify_C13_a_row_has_the_same_radius_in_both_commands(place):
+    arguments = ["iris.quadric", "iris.csv"]
+    certified = json.loads(command("certify", *arguments, "--json", cwd=place).stdout)
+    fragile = certified["fragile"][0]
+    explain = ["explain", *arguments, "--row", str(fragile["row"])]
+    row = json.loads(command(*explain, "--json", cwd=place).stdout)
+    assert certified["units"] == "inputs"
+    assert row["units"] == "scaled"
+    assert row["radius_in_inputs"] == pytest.approx(fragile["radius"], rel=1e-9)
+    said = command(*explain, cwd=place).stdout
+    scaled, inputs = rounded_down(row["radius"]), rounded_down(row["radius_in_inputs"])
+    assert (
+        f"No change smaller than {scaled} standard deviations, or {inputs} in the units of the "
+        "inputs, changes the class."
+    ) in said
 
 
 def test_the_nearest_of_many_classes_is_shown(place):

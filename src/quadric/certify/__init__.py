@@ -4,8 +4,9 @@
 inputs. `_distances.py` computes distances to their ties with proven bounds, `_rounding.py` bounds
 the rounding errors of the model itself, and `_search.py` finds the nearest rival class.
 `_lower_bounds.py` is for networks that do not fold to one layer. `_radius.py` and
-`_counterfactual.py` are the public functions; `_candidates.py` finds and verifies counterfactuals,
-`_rows.py` writes them into the user's data, and `_wording.py` describes them.
+`_counterfactual.py` are the public functions. `_candidates.py` finds and verifies counterfactuals,
+within bounds with `_faces.py` and `_descent.py`. `_rows.py` writes them into the user's data, and
+`_wording.py` describes them. `_prepared.py` keeps what further calls with a model need.
 """
 
 from quadric.certify._counterfactual import Counterfactual, counterfactual

@@ -1,23 +1,38 @@
 """The nearest points of another class, or of a given class, verified with the model itself."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from quadric._utils.arrays import Array
+from quadric.certify._descent import descend
+from quadric.certify._faces import Tie, Walk, visit
+from quadric.certify._prepared import Prepared
 from quadric.certify._rows import Row
-from quadric.certify._scores import Scores
-from quadric.certify._search import Search
+from quadric.certify._search import Nearest
 
-PAST = np.concatenate([[0.0], np.geomspace(1e-15, 1e-2, 40)])  # steps past the boundary
-MOST_INPUTS = 200  # for the numerical minimizer
+PAST = np.concatenate([[0.0], np.geomspace(1e-16, 1e-2, 43)])  # steps past the boundary
+AT_ONCE = 8  # candidates that are verified in one call of the model
+MOST_WORK = 1e8  # for visiting faces, in operations
+MOST_STARTS = 8  # candidates from which the local minimizer starts
 MOST_CHOICES = 64  # of integers
-LEAD = 1e-7  # of the wanted class, relative to the scores at the row
-SCALES = (1.0, 2.0, 4.0, 8.0)  # of the random starts of the minimizer
+SAME = 1e-6  # relative difference up to which a distance equals its lower limit
 FARTHER = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)  # multiples of the change without integers, to round
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best point that was found, and two distances below which there is none.
+
+    The floor is computed, and infinite if there seems to be no such point. `proven` does not
+    consider the bounds.
+    """
+
+    point: Array | None
+    floor: float
+    proven: float
 
 
 class Candidates:
@@ -25,7 +40,7 @@ class Candidates:
 
     Parameters
     ----------
-    scores : Scores
+    prepared : Prepared
         The scores of the classes.
     row : Row
         The row.
@@ -35,10 +50,9 @@ class Candidates:
         The index of the wanted class; by default, any class other than that of the row.
     """
 
-    def __init__(self, scores: Scores, row: Row, sizes: Array, wanted: int | None) -> None:
-        self.scores, self.row, self.sizes, self.wanted = scores, row, sizes, wanted
+    def __init__(self, prepared: Prepared, row: Row, sizes: Array, wanted: int | None) -> None:
+        self.prepared, self.row, self.sizes, self.wanted = prepared, row, sizes, wanted
         self.predicted = int(row.classes(row.point[None])[0])
-        self._searches: dict[bytes, Search] = {}
 
     def length(self, point: Array) -> float:
         """The distance of a point from the row."""
@@ -46,74 +60,46 @@ class Candidates:
 
     def is_wanted(self, points: Array) -> Array:
         """Whether the model predicts the wanted class for each point."""
-        found = self.row.classes(points)
+        try:
+            found = self.row.classes(points)
+        except ValueError:  # a score is not finite, because a point is too far away
+            if len(points) == 1:
+                return np.array([False])
+            return np.concatenate([self.is_wanted(point[None]) for point in points])
         return found != self.predicted if self.wanted is None else found == self.wanted
 
-    def limits(self, free: Array) -> tuple[float, float]:
-        """The computed distance below which no input has the wanted class, and a proven one.
+    def nearest(self, start: Array, free: Array, limit: float = np.inf) -> Found:
+        """The nearest point within the bounds that differs from `start` only in `free`.
 
-        Another class must reach the score of the predicted class. A given class must reach the
-        scores of all others.
+        Points that are not closer to `start` than the limit need not be found.
         """
+        c = int(self.row.classes(start[None])[0]) if start is not self.row.point else self.predicted
+        if c == self.wanted or (self.wanted is None and c != self.predicted):
+            return Found(start, 0.0, 0.0)
         if not len(free):
-            return np.inf, np.inf
-        K, search, point = len(self.scores.b), self._search(free), self.row.point[None]
-        if self.wanted is None:
-            ties = [search.tie(point, self.predicted, k) for k in range(K) if k != self.predicted]
-        else:
-            ties = [search.tie(point, k, self.wanted) for k in range(K) if k != self.wanted]
-        pick = min if self.wanted is None else max
-        return pick(float(tie.lengths[0]) for tie in ties), pick(float(t.radii[0]) for t in ties)
+            return Found(None, np.inf, np.inf)
+        scene = Scene(self, start, c, free, limit)
+        floor, proven = scene.try_nearest_tie()
+        if np.isfinite(floor) and scene.best > floor * (1 + SAME):
+            floor = max(floor, scene.explore())
+        return Found(scene.point, floor, proven)
 
-    def nearest(self, start: Array, free: Array) -> Array | None:
-        """The nearest point of the wanted class that differs from `start` only in `free`."""
-        if self.is_wanted(start[None])[0]:
-            return start
-        if not len(free):
-            return None
-        c, search = int(self.row.classes(start[None])[0]), self._search(free)
-        rivals = [self.wanted] if self.wanted is not None else range(len(self.scores.b))
-        found: list[Array] = []
-        for k in rivals:
-            if k != c:
-                tie = search.tie(start[None], c, int(k))
-                if np.isfinite(tie.lengths[0]):
-                    step = np.zeros(len(start))
-                    step[free] = (tie.steps[0] @ tie.V.T) * self.sizes[free]
-                    found += self._past(start, step)
-        if not found and self.wanted is not None:
-            found = self._minimized(start, free)
-        return min(found, key=self.length, default=None)
-
-    def bounded(self, start: Array, free: Array, low: Array, high: Array) -> Array | None:
-        """A near point within bounds: coordinates that leave them are moved to their bound."""
-        current, left = start.copy(), free
-        while True:
-            point = self.nearest(current, left)
-            if point is None:
-                return None
-            outside = left[(point[left] < low[left]) | (point[left] > high[left])]
-            if not len(outside):
-                return point
-            current[outside] = point[outside].clip(low[outside], high[outside])
-            left = np.setdiff1d(left, outside)
-
-    def whole(self, free: Array, whole: Sequence[int], low: Array, high: Array) -> Array | None:
+    def whole(self, free: Array, whole: Sequence[int]) -> Found:
         """A near point whose coordinates in `whole` are integers or unchanged."""
-        start = self.row.point
-        ideal = self.bounded(start, free, low, high)
-        if ideal is None:
-            return None
-        best, rest = None, np.setdiff1d(free, whole)
-        for choice in self._choices(ideal, np.asarray(whole), low, high):
-            if best is not None and self.length(choice) >= self.length(best):
+        ideal = self.nearest(self.row.point, free)
+        if ideal.point is None:
+            return ideal
+        best, shortest, rest = None, np.inf, np.setdiff1d(free, whole)
+        for choice in self._choices(ideal.point, np.asarray(whole)):
+            length = self.length(choice)
+            if length >= shortest:
                 break
-            point = self.bounded(choice, rest, low, high)
-            if point is not None and (best is None or self.length(point) < self.length(best)):
-                best = point
-        return best
+            point = self.nearest(choice, rest, np.sqrt(shortest**2 - length**2)).point
+            if point is not None and self.length(point) < shortest:
+                best, shortest = point, self.length(point)
+        return Found(best, ideal.floor, ideal.proven)
 
-    def _choices(self, ideal: Array, whole: Array, low: Array, high: Array) -> list[Array]:
+    def _choices(self, ideal: Array, whole: Array) -> list[Array]:
         """The row with other integers, the nearest first."""
         start, found = self.row.point, set()
         for share in FARTHER:
@@ -130,57 +116,139 @@ class Candidates:
         for values in found:
             point = start.copy()
             point[whole] = values
-            if ((point >= low) & (point <= high))[whole].all():
+            if ((point >= self.row.low) & (point <= self.row.high))[whole].all():
                 points.append(point)
         return sorted(points, key=self.length)[:MOST_CHOICES]
 
-    def _past(self, start: Array, step: Array) -> list[Array]:
-        """The first point of the wanted class past the end of a step, if there is one."""
-        points = self.row.rounded(start + step * (1 + PAST[:, None]))
-        good = points[self.is_wanted(points)]
-        # a tie may be rounded in another way if a row is predicted alone
-        return next(([point] for point in good if self.is_wanted(point[None])[0]), [])
 
-    def _minimized(self, start: Array, free: Array) -> list[Array]:
-        """Near points at which the wanted class has the largest score, by a local minimizer."""
-        if len(free) > MOST_INPUTS:
-            return []
-        search, k = self._search(free), self.wanted
-        assert k is not None  # any other class needs no minimizer
-        A, u0 = search.change.matrix, self.scores.inputs.change.apply(start)
-        others = [j for j in range(len(self.scores.b)) if j != k]
-        Q = self.scores.Q[k] - self.scores.Q[others]
-        W = self.scores.W[k] - self.scores.W[others]
-        b = self.scores.b[k] - self.scores.b[others]
+class Scene:
+    """The steps from one start in the free coordinates, in their units, and the best point so far.
 
-        def lead(s: Array) -> Array:
-            u = u0 + A @ s
-            return np.asarray((Q @ u + W) @ u + b)
+    Parameters
+    ----------
+    candidates : Candidates
+        The model, the row and the wanted class.
+    start, c : array and int
+        The start and its class.
+    free : array of int
+        The coordinates that may change.
+    limit : float
+        The length of the longest steps that are of interest.
+    """
 
-        def slope(s: Array) -> Array:
-            return np.asarray((2 * Q @ (u0 + A @ s) + W) @ A)
+    def __init__(
+        self, candidates: Candidates, start: Array, c: int, free: Array, limit: float
+    ) -> None:
+        self.candidates, self.start, self.c, self.free = candidates, start, c, free
+        self.point: Array | None = None
+        self.best = limit
+        self.search = candidates.prepared.search(free, candidates.sizes)
+        self.sizes = candidates.sizes[free]
+        self.low, self.high = candidates.row.low[free], candidates.row.high[free]
+        self.lowest = (self.low - start[free]) / self.sizes
+        self.highest = (self.high - start[free]) / self.sizes
 
-        # a small lead, so that the solution is inside the region where several classes meet
-        least = LEAD * float(np.abs(lead(np.zeros(len(free)))).max())
-        constraint: Any = {"type": "ineq", "fun": lambda s: lead(s) - least, "jac": slope}
-        rng, found = np.random.default_rng(0), []
-        ties = [search.tie(start[None], j, k) for j in others]
-        starts = [tie.steps[0] @ tie.V.T for tie in ties if np.isfinite(tie.lengths[0])]
-        reach = max([float(np.linalg.norm(one)) for one in starts], default=1.0) or 1.0
-        random = rng.normal(size=(len(SCALES) * 8, len(free))) / np.sqrt(len(free))
-        starts += list(random * reach * np.repeat(SCALES, 8)[:, None])
-        for s in starts:
-            solved = minimize(
-                lambda s: (s @ s, 2 * s), s, jac=True, method="SLSQP", constraints=[constraint]
-            )
-            if np.isfinite(solved.x).all():
-                step = np.zeros(len(start))
-                step[free] = solved.x * self.sizes[free]
-                found += self._past(start, step)
-        return found
+    def try_nearest_tie(self) -> tuple[float, float]:
+        """Try the nearest tie without bounds; return a computed and a proven limit of lengths.
 
-    def _search(self, free: Array) -> Search:
-        key = free.tobytes()
-        if key not in self._searches:
-            self._searches[key] = Search(self.scores, free, self.sizes)
-        return self._searches[key]
+        Another class must reach the score of the predicted class. A given class must reach the
+        scores of all others.
+        """
+        start, wanted = self.start[None], self.candidates.wanted
+        if wanted is None:
+            near = Nearest.unknown(np.array([self.c]), len(self.free))
+            self.search.run(start, near)
+            steps = near.step[np.isfinite(near.distance)]
+            self.offer(steps, steps)
+            return float(near.distance[0]), float(near.radius[0])
+        tie = self.search.tie(start, self.c, wanted)
+        floor, proven = float(tie.lengths[0]), float(tie.radii[0])
+        steps = tie.steps[np.isfinite(tie.lengths)] @ tie.V.T
+        self.offer(steps, steps)
+        for j, k in self._pairs() if self.best > floor * (1 + SAME) else []:
+            tie = self.search.tie(start, j, k)
+            floor, proven = max(floor, float(tie.lengths[0])), max(proven, float(tie.radii[0]))
+        return floor, proven
+
+    def explore(self) -> float:
+        """Visit all faces, or as many as possible; return a computed limit of the lengths."""
+        wanted, ties = self.candidates.wanted, [self._tie(j, k) for j, k in self._pairs()]
+        walks = [Walk(tie, self.lowest, self.highest) for tie in ties]
+        left, work = walks, 0.0
+        starts = [walk.clamp(self.best) for walk in walks]
+        for walk, steps in zip(walks, starts, strict=True):
+            self.offer(steps, -walk.tie.slope(steps))
+        while left:
+            work += sum(walk.work for walk in left)
+            if work > MOST_WORK:
+                break
+            for walk, steps in zip(left, visit(left), strict=True):
+                self.offer(steps, -walk.tie.slope(steps))
+                starts.append(steps)
+            left = [walk for walk in left if walk.advance(self.best)]
+        shortest = [min(walk.shortest, self.best) for walk in walks]
+        floor = 0.0 if left else min(shortest) if wanted is None else max(shortest)
+        if self.best <= floor * (1 + SAME):
+            return floor
+        near = np.concatenate(starts)
+        near = near[np.argsort(np.linalg.norm(near, axis=1))[:MOST_STARTS]]
+        for some in [[tie] for tie in ties] if wanted is None else [ties]:
+            steps = descend(some, self.lowest, self.highest, near)
+            worst = np.argmax([tie.at(steps) for tie in some], axis=0)
+            slopes = np.array([tie.slope(steps) for tie in some])
+            self.offer(steps, -slopes[worst, np.arange(len(steps))])
+        return floor
+
+    def offer(self, steps: Array, inwards: Array) -> None:
+        """Keep the shortest step at whose end, or just past it, the wanted class is predicted.
+
+        `inwards` are directions into the region of the class.
+        """
+        lengths = np.linalg.norm(steps, axis=1)
+        order = np.argsort(lengths)
+        for first in range(0, len(order), AT_ONCE):
+            some = order[first : first + AT_ONCE]
+            if not lengths[some[0]] < self.best:
+                return
+            points = self._past(steps[some], inwards[some])
+            good = self.candidates.is_wanted(points.reshape(-1, len(self.start)))
+            for several, are_good in zip(points, good.reshape(points.shape[:2]), strict=True):
+                # a tie may be rounded in another way if a row is predicted alone
+                alone = (
+                    one for one in several[are_good] if self.candidates.is_wanted(one[None])[0]
+                )
+                if (point := next(alone, None)) is not None:
+                    step = (point - self.start)[self.free] / self.sizes
+                    if (length := float(np.linalg.norm(step))) < self.best:
+                        self.point, self.best = point, length
+
+    def _past(self, steps: Array, inwards: Array) -> Array:
+        """Points at the ends of steps and past them, within the bounds: (steps, PAST, n)."""
+        sizes = np.linalg.norm(inwards, axis=1)[:, None]
+        inwards = np.where(sizes > 0, inwards / np.where(sizes > 0, sizes, 1.0), steps)
+        # a step can be much shorter than the rounding errors of the point
+        reach = np.linalg.norm(steps, axis=1)[:, None]
+        reach = reach + 1e-4 * float(np.linalg.norm(self.start[self.free] / self.sizes))
+        past = inwards * np.where(reach > 0, reach, 1.0)
+        moved = steps[:, None] + PAST[:, None] * past[:, None]
+        values = self.start[self.free] + moved * self.sizes
+        values = np.where(moved <= self.lowest, self.low, values)
+        values = np.where(moved >= self.highest, self.high, values)
+        points = np.tile(self.start, (*moved.shape[:2], 1))
+        points[:, :, self.free] = values
+        return self.candidates.row.rounded(points)
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """The pairs of classes (j, k) such that k must beat j: for one of them, or for all."""
+        wanted, classes = self.candidates.wanted, range(len(self.candidates.prepared.scores.b))
+        if wanted is None:
+            return [(self.c, k) for k in classes if k != self.c]
+        return [(j, wanted) for j in classes if j != wanted]
+
+    def _tie(self, j: int, k: int) -> Tie:
+        """The difference of the scores of classes j and k."""
+        scores, change = self.candidates.prepared.scores, self.search.change
+        D, w = scores.Q[j] - scores.Q[k], scores.W[j] - scores.W[k]
+        u, A = scores.inputs.change.apply(self.start), change.pull_back(change.pull_back(D).T)
+        F = float((u @ D + w) @ u + scores.b[j] - scores.b[k])
+        return Tie.of(F, change.pull_back(2 * u @ D + w), (A + A.T) / 2)

@@ -1,6 +1,6 @@
 """The smallest change of an input that changes the predicted class."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from quadric._utils import checks
 from quadric._utils.arrays import Array
+from quadric._utils.blas_threads import one_blas_thread
 from quadric._utils.text import rounded, rounded_down, visible
-from quadric.certify._candidates import Candidates
+from quadric.certify._candidates import SAME, Candidates
 from quadric.certify._model import (
     Coordinates,
     as_classifier,
@@ -19,11 +20,9 @@ from quadric.certify._model import (
     input_indices,
     scaler_sizes,
 )
+from quadric.certify._prepared import prepare
 from quadric.certify._rows import Row, one_row
-from quadric.certify._scores import class_scores
-from quadric.certify._wording import Change, changes_of, in_words
-
-SAME = 1e-6  # relative difference up to which a distance equals its lower limit
+from quadric.certify._wording import Change, changes_of, in_words, written
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,16 @@ class Counterfactual:
     lower_bound : float
         A proven lower bound on the distance to any input of the wanted class.
     exact : bool
-        Whether `point` is the nearest input, up to a step past the boundary. Otherwise, it is the
-        best that was found, and `distance` is an upper bound.
+        Whether `point` is the nearest input that meets all conditions, up to a step past the
+        boundary. Otherwise, it is the best that was found, and `distance` is an upper bound. If
+        none was found, whether there is none, up to rounding errors.
     changes : list of Change
         The inputs that change, with values that are rounded as far as the class and the bounds
         allow. The model predicts `becomes` for these values, too.
     names : list of str
         The names of the coordinates of `point`.
+    to : object
+        The class that was wanted, or None for any other class.
     """
 
     point: Array
@@ -58,6 +60,7 @@ class Counterfactual:
     exact: bool
     changes: list[Change]
     names: list[str]
+    to: Any = None
 
     def text(self) -> str:
         """Describe the change in words.
@@ -68,7 +71,12 @@ class Counterfactual:
             For example ``approved with income 31 200 instead of 29 800``.
         """
         if not self.changes:
-            return f"{visible(str(self.predicted))}: no input with another class was found"
+            sort = "another class" if self.to is None else f"class {visible(str(self.to))}"
+            words = f"{visible(str(self.predicted))}: no input with {sort}"
+            if np.isinf(self.lower_bound):
+                return f"{words} exists"
+            hope = "; up to rounding errors, there is none" if self.exact else ""
+            return f"{words} was found{hope}"
         words = f"{visible(str(self.becomes))} with {in_words(self.changes)}"
         if self.exact:
             return words
@@ -97,7 +105,7 @@ def counterfactual(
     ----------
     model : Network, fitted classifier, or Pipeline that ends with one
         A model that folds to one quadratic layer; see `quadric.convert.fold`.
-    x : array of shape (n_features,) or (1, n_features), or table with one row
+    x : array of shape (n_features,) or (1, n_features), table with one row, or pandas Series
         The input.
     to : label, optional
         The wanted class; by default, any class other than the predicted one.
@@ -107,7 +115,8 @@ def counterfactual(
         Positive factors that multiply the changes of the inputs before the length is computed, by
         name or index. A change of an input with a large weight is expensive.
     bounds : dict of (low, high), optional
-        Limits of inputs, by name or index; None for no limit.
+        Limits of inputs, by name or index; None for no limit. They must contain the input: for
+        example, ``{"age": (x["age"], None)}`` if the age can only grow.
     integers : sequence of str or int
         Inputs that can only take integer values.
     units : {'inputs', 'scaled'}
@@ -120,9 +129,13 @@ def counterfactual(
 
     Notes
     -----
-    Without bounds and integers, the point is exact if `to` is not given, or if the nearest tie of
-    the two classes is not in the region of a third one. Otherwise, the point is the best that was
-    found. The model's own prediction verifies every point.
+    Without `to`, the point is the nearest one, with or without bounds. It is on the boundary of two
+    classes and in the interior of one face of the box of bounds, and all local minima of the
+    distance on all faces are compared. If many inputs are bounded, there are too many faces, and
+    the point is the best that was found, by a local minimizer from many starts. This is also so
+    with `integers`, and with `to` if several classes meet at the nearest point. The model's own
+    prediction verifies every point. Matrices are decomposed in the first call with a model, and
+    again after any of its numbers has changed.
 
     Examples
     --------
@@ -134,34 +147,37 @@ def counterfactual(
     0 with x1 2 instead of 1
     """
     checks.check_choice("units", units, ("inputs", "scaled"))
-    classifier, x = as_classifier(model), one_row(x)
+    classifier = as_classifier(model)
+    x = one_row(x, named=hasattr(model, "feature_names_in_"))
     inputs = coordinates_of(classifier, x)
-    scores, row = class_scores(classifier, inputs), Row(classifier, inputs, x)
+    prepared, row = prepare(classifier, inputs), Row(classifier, inputs, x)
     sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
     sizes = sizes / _weights(inputs, weights)
-    free = np.flatnonzero(~held_inputs(inputs, fixed))
-    low, high = _bounds(inputs, bounds, row.point)
+    _set_bounds(row, bounds)
+    free = np.flatnonzero(~held_inputs(inputs, fixed) & (row.low < row.high))
     whole = [i for i in input_indices(inputs, "integers", integers) if i in free]
     wanted = None if to is None else _class_index(classifier.labels, to)
-    candidates = Candidates(scores, row, sizes, wanted)
+    candidates = Candidates(prepared, row, sizes, wanted)
     if wanted == candidates.predicted:
         raise ValueError(f"to must differ from the class of x. The model predicts {to!r} already.")
-    length, lower = candidates.limits(free)
-    if whole:
-        point = candidates.whole(free, whole, low, high)
-    else:
-        point = candidates.bounded(row.point, free, low, high)
-    predicted, names = classifier.labels[candidates.predicted], inputs.names
+    with one_blas_thread():
+        found = candidates.whole(free, whole) if whole else candidates.nearest(row.point, free)
+    predicted, names, point = classifier.labels[candidates.predicted], inputs.names, found.point
     if point is None:
-        nowhere = np.full(len(names), np.nan)
-        exact = bool(np.isinf(length))
-        return Counterfactual(nowhere, predicted, predicted, np.inf, lower, exact, [], names)
+        nowhere, exact = np.full(len(names), np.nan), bool(np.isinf(found.floor))
+        lower = found.proven
+        return Counterfactual(nowhere, predicted, predicted, np.inf, lower, exact, [], names, to)
     becomes, distance = int(row.classes(point[None])[0]), candidates.length(point)
-    exact = distance <= length * (1 + SAME)
-    changes = changes_of(row, point, becomes, sizes, whole, (low, high))
-    label = classifier.labels[becomes]
     return Counterfactual(
-        point, predicted, label, distance, min(lower, distance), exact, changes, names
+        point,
+        predicted,
+        classifier.labels[becomes],
+        distance,
+        min(found.proven, distance),
+        distance <= found.floor * (1 + SAME),
+        changes_of(row, point, becomes, sizes, whole),
+        names,
+        to,
     )
 
 
@@ -187,17 +203,14 @@ def _weights(inputs: Coordinates, weights: Any) -> Array:
     return found
 
 
-def _bounds(
-    inputs: Coordinates, bounds: Mapping[Any, Sequence[float | None]] | None, point: Array
-) -> tuple[Array, Array]:
-    """The lower and upper limits of all inputs."""
-    low, high = np.full((2, len(inputs.names)), [[-np.inf], [np.inf]])
+def _set_bounds(row: Row, bounds: Mapping[Any, tuple[float | None, float | None]] | None) -> None:
+    """Set the lower and upper limits of the inputs."""
     for name, (least, most) in (bounds or {}).items():
-        i = input_index(inputs, "bounds", name)
-        low[i], high[i] = -np.inf if least is None else least, np.inf if most is None else most
-        if not low[i] <= point[i] <= high[i]:
+        i = input_index(row.inputs, "bounds", name)
+        low, high = -np.inf if least is None else least, np.inf if most is None else most
+        if not low <= row.point[i] <= high:
             raise ValueError(
-                f"bounds must contain x. {inputs.names[i]} is {point[i]:g}, which is not between "
-                f"{low[i]:g} and {high[i]:g}."
+                f"bounds must contain x. {row.inputs.names[i]} is {written(row.point[i])}, which "
+                f"is not between {written(low)} and {written(high)}."
             )
-    return low, high
+        row.low[i], row.high[i] = low, high

@@ -40,15 +40,13 @@ def changes_of(
     becomes: int,
     sizes: Array,
     whole: Sequence[int],
-    bounds: tuple[Array, Array],
 ) -> list[Change]:
     """The changes from the row to the point, rounded away from the row, but within the bounds.
 
     The result has as few digits and inputs as possible such that the model still predicts the class
     of the point.
     """
-    start, (low, high) = row.point, bounds
-    point = point.clip(low, high)  # float32 may have rounded a bound
+    start, low, high = row.point, row.low, row.high
     lengths = np.abs(point - start) / sizes
     for digits in range(2, MOST_DIGITS):
         points = []
@@ -62,14 +60,20 @@ def changes_of(
                 more = (_outwards(start[i], point[i], d) for d in range(digits, MOST_DIGITS))
                 found[i] = next((v for v in more if low[i] <= v <= high[i]), point[i])
             points.append(found)
-        good = [one for one in points if row.classes(row.rounded(one[None]))[0] == becomes]
-        if good:
-            point = good[0]
+        good = row.classes(row.in_precision(np.array(points))) == becomes
+        # a tie may be rounded in another way if a row is predicted alone
+        alone = (one for one, is_good in zip(points, good, strict=True) if is_good)
+        if (one := next((one for one in alone if _has_class(row, one, becomes)), None)) is not None:
+            point = one
             break
     changed = np.flatnonzero(point != start)
     changed = changed[np.argsort(-lengths[changed])]
     names = row.inputs.names
     return [Change(names[i], float(start[i]), float(point[i])) for i in changed]
+
+
+def _has_class(row: Row, point: Array, becomes: int) -> bool:
+    return bool(row.classes(row.in_precision(point[None]))[0] == becomes)
 
 
 def _outwards(before: float, after: float, digits: int) -> float:

@@ -124,12 +124,12 @@ def certify(
         if picture is not None:
             _draw(found, picture)
     notes = opened.notes + notes_of(found)
-    summary = _summary(found, min_radius, fragile)
+    summary = {"units": units} | _summary(found, min_radius, fragile)
     if as_json:
         print_json(summary | {"output": None if path is None else str(path), "notes": notes})
         return
     print_notes(notes)
-    _print(summary, units)
+    _print(summary)
     for name, file in {"Radii": path, "Curve": picture}.items():
         if file is not None:
             print_line(f"{name}: {file}")
@@ -178,8 +178,8 @@ def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any
     }
 
 
-def _print(summary: dict[str, Any], units: str) -> None:
-    unit = "standard deviations" if units == "scaled" else "the units of the inputs"
+def _print(summary: dict[str, Any]) -> None:
+    unit = "standard deviations" if summary["units"] == "scaled" else "the units of the inputs"
     print_line(f"{counted(summary['rows'], 'row')}; radii in {unit}.")
     name = "certified accuracy" if "certified_accuracy" in summary else "certified share"
     curve = summary[name.replace(" ", "_")]

@@ -32,7 +32,7 @@ def explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     x = X[number - 1 : number]
     units = _units(model, x)
     integers = [column.name for column in X if _holds_integers(column)]
-    near = radius(model, x, units=units)
+    near, in_inputs = radius(model, x, units=units), radius(model, x)
     predicted = near.predicted[0]
     probability = model.predict_proba(x)[0][list(model.classes_).index(predicted)]
     others = [label for label in model.classes_.tolist() if label != predicted]
@@ -52,6 +52,7 @@ def explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
                 "probability": float(probability),
                 "radius": finite_or_none(near.radius[0]),
                 "units": units,
+                "radius_in_inputs": finite_or_none(in_inputs.radius[0]),
                 "counterfactuals": [_as_dict(label, nearest) for label, nearest in nearest_first],
             }
         )
@@ -60,10 +61,10 @@ def explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     if np.isinf(near.radius[0]):
         print_line("No change of the numeric inputs changes the class.")
         return
-    measured = "standard deviations" if units == "scaled" else "the units of the inputs"
-    print_line(
-        f"No change smaller than {rounded_down(near.radius[0])} changes the class (in {measured})."
-    )
+    measured = f"{rounded_down(in_inputs.radius[0])} in the units of the inputs"
+    if units == "scaled":
+        measured = f"{rounded_down(near.radius[0])} standard deviations, or {measured},"
+    print_line(f"No change smaller than {measured} changes the class.")
     for label, nearest in nearest_first:
         nothing = f"{label}: no such input was found"
         print_line(f"  {nearest if nearest.changes else nothing}")

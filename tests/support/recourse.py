@@ -1,0 +1,213 @@
+"""Random problems with bounds for counterfactuals, and an independent solver for them.
+
+The solver shares no code with `quadric.certify`: it draws many inputs within the bounds and starts
+SLSQP from the nearest of those with another class, and from random ones.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from quadric import Network, QuadraticLogisticRegression
+from quadric.core import Quadratic
+from tests.support.labels import labels
+
+KINDS = ("definite", "indefinite", "deficient", "linear")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model with scores z = x'Qx + w'x + b, a row, bounds of its inputs and a metric."""
+
+    model: object
+    Q: np.ndarray
+    W: np.ndarray
+    b: np.ndarray
+    x: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    weights: np.ndarray
+    to: int | None
+
+    @property
+    def bounds(self):
+        """The bounds as `counterfactual` expects them; infinite ones are None."""
+        pairs = zip(self.low.tolist(), self.high.tolist(), strict=True)
+        limits = [tuple(end if np.isfinite(end) else None for end in pair) for pair in pairs]
+        return {i: pair for i, pair in enumerate(limits) if pair != (None, None)}
+
+    def predict(self, X):
+        if isinstance(self.model, Network):
+            return labels(self.model)(X)
+        return self.model.predict(X)
+
+    def leads(self, X):
+        """For each wanted class, its smallest lead over the classes that it must beat."""
+        z = np.einsum("ni,kij,nj->nk", X, self.Q, X) + X @ self.W.T + self.b
+        if self.to is None:
+            own = z[:, [self.own]]
+            return np.delete(z - own, self.own, axis=1)
+        return (z[:, [self.to]] - np.delete(z, self.to, axis=1)).min(axis=1, keepdims=True)
+
+    @property
+    def own(self):
+        return int(self.predict(self.x[None])[0])
+
+    def length(self, X):
+        return np.linalg.norm((X - self.x) * self.weights, axis=-1)
+
+
+def matrices(rng, kind, count, n):
+    if kind == "linear":
+        return np.zeros((count, n, n))
+    if kind == "deficient":
+        B = rng.normal(size=(count, int(rng.integers(1, n + 1)), n))
+        signs = rng.choice([-1.0, 1.0], size=B.shape[:2])
+        return np.einsum("kri,kr,krj->kij", B, signs, B)
+    A = rng.normal(size=(count, n, n))
+    if kind == "definite":
+        return rng.choice([-1.0, 1.0], size=(count, 1, 1)) * A @ A.transpose(0, 2, 1) / n
+    return (A + A.transpose(0, 2, 1)) / 2
+
+
+def limits(rng, x, scale):
+    """Bounds of some inputs: none, a range, or 'may only grow' and 'may only fall'."""
+    low, high = np.full((2, len(x)), [[-np.inf], [np.inf]])
+    share = rng.choice([0.3, 0.7, 1.0])
+    for i in np.flatnonzero(rng.random(len(x)) < share):
+        width = scale[i] * rng.exponential(2.0, size=2)
+        sort = rng.integers(5)
+        if sort in (0, 1):  # may only grow
+            low[i], high[i] = x[i], np.inf if sort else x[i] + width[0]
+        elif sort == 2:  # may only fall
+            high[i] = x[i]
+        else:
+            low[i], high[i] = x[i] - width[0], x[i] + width[1]
+    return low, high
+
+
+def draw(seed):
+    """A random problem with up to 8 inputs, 2 to 5 classes and units of 0.001 to 1000."""
+    rng = np.random.default_rng([seed, 7])
+    n, classes = int(rng.integers(1, 9)), int(rng.integers(2, 6))
+    kind, fitted = KINDS[seed % len(KINDS)], seed % 5 == 4
+    scale = 10 ** rng.uniform(-3, 3, size=n) if seed % 3 == 0 else np.ones(n)
+    if fitted:
+        X = rng.normal(size=(80, n)) @ rng.normal(size=(n, n)) * scale
+        y = matrices(rng, "indefinite", classes, n)
+        z = np.einsum("ni,kij,nj->nk", X / scale, y, X / scale)
+        y = np.unique((z + rng.normal(size=(80, classes))).argmax(axis=1), return_inverse=True)[1]
+        y[: y.max() + 1] = np.arange(y.max() + 1)
+        model = make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, y)
+        layer, scaler = model[-1].network_.layers[0], model[0]
+        D = np.diag(1 / scaler.scale_)
+        Q = D @ layer.Q @ D
+        W = layer.W @ D - 2 * Q @ scaler.mean_
+        b = np.einsum("i,kij,j->k", scaler.mean_, Q, scaler.mean_) - (layer.W @ D) @ scaler.mean_
+        b, x = b + layer.b, X[int(rng.integers(80))]
+    else:
+        outputs = 1 if classes == 2 else classes
+        Q = matrices(rng, kind, outputs, n) / np.outer(scale, scale)
+        W, b = rng.normal(size=(outputs, n)) / scale, rng.normal(size=outputs) * 2
+        last = "logistic" if outputs == 1 else "softmax"
+        model = Network([Quadratic(W, b, Q)], [last])
+        x = rng.normal(size=n) * scale
+    if len(b) == 1:
+        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+    low, high = limits(rng, x, scale)
+    weights = 1 / scale * np.exp(rng.normal(size=n) if seed % 2 else np.zeros(n))
+    problem = Problem(model, Q, W, b, x, low, high, weights, None)
+    if seed % 4 == 3 and len(b) > 2:
+        to = int((problem.own + 1 + rng.integers(len(b) - 1)) % len(b))
+        problem = replace(problem, to=to)
+    return problem
+
+
+def nearest(problem, *, samples=20_000, starts=24, seed=0):
+    """The smallest length at which a wanted class is reached within the bounds; inf if none."""
+    rng = np.random.default_rng(seed)
+    unit = 1 / problem.weights
+    reach = unit * 10 ** rng.uniform(-1.5, 1.5, size=(samples, 1))
+    X = problem.x + reach * rng.normal(size=(samples, len(unit)))
+    stay = rng.random(X.shape) < rng.random((samples, 1)) ** 2  # many inputs unchanged
+    X = np.where(stay, problem.x, X).clip(problem.low, problem.high)
+    inside = np.isfinite(problem.low) & np.isfinite(problem.high)
+    spread = rng.uniform(size=X.shape) * np.where(inside, problem.high - problem.low, 0.0)
+    X = np.where(inside & (rng.random(X.shape) < 0.5), problem.low + spread, X)
+    leads = problem.leads(X)
+    best = np.inf
+    for k in range(leads.shape[1]):
+        there = X[leads[:, k] > 0]
+        near = there[np.argsort(problem.length(there))[: starts // 2]]
+        some = X[rng.choice(samples, starts - len(near), replace=False)]
+        for start in np.vstack([near, some]):
+            best = min(best, _descend(problem, k, start))
+    return best
+
+
+def _descend(problem, k, start):
+    """The length that SLSQP reaches from a start; inf if its end does not have the lead."""
+    unit = 1 / problem.weights
+    if problem.to is None:
+        rivals, wanted = [problem.own], np.delete(np.arange(len(problem.b)), problem.own)[k]
+    else:
+        rivals, wanted = np.delete(np.arange(len(problem.b)), problem.to), problem.to
+    Q, W, b = (part[wanted] - part[rivals] for part in (problem.Q, problem.W, problem.b))
+    Q = Q * np.outer(unit, unit)
+    W = (W + 2 * (problem.Q[wanted] - problem.Q[rivals]) @ problem.x) * unit
+    b = b + np.einsum("i,kij,j->k", problem.x, problem.Q[wanted] - problem.Q[rivals], problem.x)
+    b = b + (problem.W[wanted] - problem.W[rivals]) @ problem.x
+    size = np.abs(b).max() + np.abs(W).max() + np.abs(Q).max()
+    Q, W, b = Q / size, W / size, b / size
+    ends = list(
+        zip((problem.low - problem.x) / unit, (problem.high - problem.x) / unit, strict=True)
+    )
+    solved = minimize(
+        lambda s: (s @ s, 2 * s),
+        (start - problem.x) / unit,
+        jac=True,
+        method="SLSQP",
+        bounds=ends,
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda s: (Q @ s + W) @ s + b,
+                "jac": lambda s: 2 * Q @ s + W,
+            }
+        ],
+        options={"maxiter": 300, "ftol": 1e-12},
+    )
+    s = solved.x.clip(*np.array(ends).T)
+    if not np.isfinite(s).all():
+        return np.inf
+    # the end may be outside by the solver's tolerance: go inwards until the model agrees
+    point = problem.x + s * unit
+    slope = ((2 * Q @ s + W) * unit)[((Q @ s + W) @ s + b).argmin()]
+    for past in (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5):
+        step = past * slope * unit / max(np.abs(slope).max(), 1e-300) * max(np.abs(s).max(), 1e-9)
+        moved = (point + step).clip(problem.low, problem.high)
+        found = int(problem.predict(moved[None])[0])
+        if found == problem.to or (problem.to is None and found != problem.own):
+            return float(problem.length(moved))
+    return np.inf
+
+
+def with_many_bounds(seed, n):
+    """A random problem with n inputs, most of which are bounded."""
+    rng = np.random.default_rng([seed, n])
+    classes = int(rng.integers(2, 5))
+    outputs = 1 if classes == 2 else classes
+    Q = matrices(rng, KINDS[seed % len(KINDS)], outputs, n) / np.sqrt(n)
+    W, b = rng.normal(size=(outputs, n)), 2 * rng.normal(size=outputs)
+    model = Network([Quadratic(W, b, Q)], ["logistic" if outputs == 1 else "softmax"])
+    if outputs == 1:
+        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+    x = rng.normal(size=n)
+    low, high = limits(rng, x, np.full(n, 0.3))
+    problem = Problem(model, Q, W, b, x, low, high, np.ones(n), None)
+    if seed % 3 == 2 and classes > 2:
+        problem = replace(problem, to=(problem.own + 1) % classes)
+    return problem
