@@ -16,7 +16,9 @@ from sklearn.preprocessing import (
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import radius
+from quadric.certify._rounding import absolute_layers, shares
 from quadric.core import Linear, Quadratic
+from quadric.kernels import underflows
 from tests.support.adversary import STEPS
 from tests.support.attacks import attack
 from tests.support.exact import distance, exactly
@@ -122,6 +124,28 @@ def test_certify_C3_a_scale_that_the_rows_cannot_represent_is_refused():
     radius(model, X.astype("float32"))
     with pytest.raises(ValueError, match=r"StandardScaler scales by factors that float16 cannot"):
         radius(model, X.astype("float16"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 127, 129, 784])
+def test_torch_T1_numbers_that_the_loops_flush_are_counted(n):
+    tiny = float(np.finfo("float32").tiny)
+    zero = Quadratic(np.zeros((1, n)), [0.0], packed=np.zeros((n * (n + 1) // 2, 1)))
+    network = Network([zero], ["logistic"]).astype("float32")
+    (layer,), (share,) = absolute_layers(network, np.float32), shares(network, np.float32)
+    constant, slope = underflows(n)
+    assert share * layer.b[0] >= constant * tiny
+    assert share * layer.W.min() >= slope * tiny
+    assert share * layer.Q.min() >= 2 * tiny  # an entry on the diagonal below this counts as zero
+
+
+def test_torch_T1_weights_that_the_loops_flush_prove_nothing():
+    # the loops count 1e-39 as zero, so the class of the network never changes
+    network = Network([Quadratic([[0.0]], [-1.0], [[[1e-39]]])], ["logistic"]).astype("float32")
+    X = np.array([[1e15], [1e19], [3e19], [4e19], [1e21]], dtype="float32")
+    found = radius(network, X)
+    assert found.predicted.tolist() == network.predict(X).tolist()
+    assert (found.radius <= np.maximum(3.1622e19 - X[:, 0], 0)).all()
+    assert found.radius[0] > 1e15
 
 
 # -------------------------------------------------------------------------------- predict

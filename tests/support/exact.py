@@ -141,6 +141,19 @@ def distance_between(scores, change, x, c, k):
         return distance(A.T @ Q @ A, A.T @ (2 * (Q @ u) + w), F)
 
 
+def boundary_distance(scores, change, x, c, k):
+    """The distance from x, on either side, to the points where two scores are equal."""
+    return max(distance_between(scores, change, x, *pair) for pair in ((c, k), (k, c)))
+
+
+def exact_scores(model, X):
+    """The class scores of a model at each row of X, rounded to float64."""
+    scores, (A, t) = scores_of(model, X.shape[1])
+    with mp.workdps(DIGITS):
+        rows = [A @ exactly(x) + t for x in X]
+        return np.array([[float(u @ z.Q @ u + z.w @ u + z.b) for z in scores] for u in rows])
+
+
 def distance(A, g, F):
     """The length of the shortest d with F + g'd + d'Ad <= 0; infinite if there is none."""
     with mp.workdps(DIGITS):

@@ -31,7 +31,7 @@ def check_offsets(steps: Sequence[Any], layer: Layer) -> None:
     n = affine_map(steps[0], steps[1:]).A.shape[-1]
     spread, sizes = np.ones(n), np.zeros(n)
     for k, step in enumerate(steps):
-        absolute = affine_map(step, steps[k + 1 :], absolute=True)
+        absolute = affine_map(step, steps[k + 1 :], absolute=0.0)
         spread, sizes = _spread_after(step, absolute.matrix, spread), absolute.apply(sizes)
     error = float(LIMITS.eps) * _magnitude(layer, 2 * sizes + spread)
     share = error / max(_typical(layer, spread), float(LIMITS.tiny))
