@@ -210,3 +210,14 @@ def test_certify_C7_integers_within_bounds(seed):
     if np.isfinite(wanted):
         assert (found.point == found.point.round()).all()
         assert ((found.point >= x) & (found.point <= high)).all()
+
+
+def test_certify_C7_many_integers_within_bounds():
+    n = 20
+    plane = Network([Linear([np.full(n, -1.0)], [108.5])], ["logistic"])
+    x, bounds = np.full(n, 5.0), dict.fromkeys(range(n), (3, 8))
+    found = counterfactual(plane, x, bounds=bounds, integers=range(n))
+    assert (found.point == found.point.round()).all()
+    assert ((found.point >= 3) & (found.point <= 8)).all()
+    assert found.point.sum() == 109  # nine inputs grow by one
+    assert found.distance == 3

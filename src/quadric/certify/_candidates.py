@@ -68,6 +68,13 @@ class Candidates:
             return np.concatenate([self.is_wanted(point[None]) for point in points])
         return found != self.predicted if self.wanted is None else found == self.wanted
 
+    def confirmed(self, points: Array) -> Array | None:
+        """The first point for which the model predicts the wanted class alone.
+
+        A tie may be rounded in another way than among other rows.
+        """
+        return next((point for point in points if self.is_wanted(point[None])[0]), None)
+
     def nearest(self, start: Array, free: Array, limit: float = np.inf) -> Found:
         """The nearest point within the bounds that differs from `start` only in `free`.
 
@@ -89,36 +96,58 @@ class Candidates:
         ideal = self.nearest(self.row.point, free)
         if ideal.point is None:
             return ideal
-        best, shortest, rest = None, np.inf, np.setdiff1d(free, whole)
-        for choice in self._choices(ideal.point, np.asarray(whole)):
-            length = self.length(choice)
-            if length >= shortest:
+        rest, choices = np.setdiff1d(free, whole), self._choices(ideal.point, np.asarray(whole))
+        best = self.confirmed(choices[self.is_wanted(choices)])
+        best = best if best is None else self._shrunk(best, whole)
+        for choice in choices[: MOST_CHOICES if len(rest) else 0]:
+            length, limit = self.length(choice), np.inf if best is None else self.length(best)
+            if length >= limit:
                 break
-            point = self.nearest(choice, rest, np.sqrt(shortest**2 - length**2)).point
-            if point is not None and self.length(point) < shortest:
-                best, shortest = point, self.length(point)
+            point = self.nearest(choice, rest, np.sqrt(limit**2 - length**2)).point
+            best = best if point is None else point
         return Found(best, ideal.floor, ideal.proven)
 
-    def _choices(self, ideal: Array, whole: Array) -> list[Array]:
+    def _choices(self, ideal: Array, whole: Array) -> Array:
         """The row with other integers, the nearest first."""
         start, found = self.row.point, set()
         for share in FARTHER:
             target = start[whole] + share * (ideal - start)[whole]
-            most = np.argsort(-np.abs(target - start[whole]))[:6]  # 3^6 combinations
+            order = np.argsort(-np.abs(target - start[whole]))
+            outwards = np.where(target > start[whole], np.ceil(target), np.floor(target))
             ends = [
                 {float(np.floor(value)), float(np.ceil(value)), float(start[i])}
-                if j in most
+                if j in order[:6]  # 3^6 combinations
                 else {float(np.round(value))}
                 for j, (i, value) in enumerate(zip(whole, target, strict=True))
             ]
             found |= set(product(*ends))
-        points = []
-        for values in found:
-            point = start.copy()
-            point[whole] = values
-            if ((point >= self.row.low) & (point <= self.row.high))[whole].all():
-                points.append(point)
-        return sorted(points, key=self.length)[:MOST_CHOICES]
+            for count in 2 ** np.arange(len(whole).bit_length() + 1):
+                values = start[whole].copy()
+                values[order[:count]] = outwards[order[:count]]
+                found.add(tuple(values.tolist()))
+        points = np.tile(start, (len(found), 1))
+        points[:, whole] = list(found)
+        inside = (points >= self.row.low) & (points <= self.row.high)
+        points = points[inside[:, whole].all(axis=1)]
+        return points[np.argsort(np.linalg.norm((points - start) / self.sizes, axis=1))]
+
+    def _shrunk(self, point: Array, whole: Sequence[int]) -> Array:
+        """A point of the wanted class with smaller changes of integers, one unit at a time."""
+        start = self.row.point
+        while True:
+            changed = [i for i in whole if point[i] != start[i]]
+            if not changed:
+                return point
+            points = np.tile(point, (len(changed), 1))
+            for one, i in zip(points, changed, strict=True):
+                back = one[i] - np.sign(one[i] - start[i])
+                one[i] = start[i] if abs(one[i] - start[i]) < 1 else back
+            shorter = self.confirmed(
+                np.array(sorted(points[self.is_wanted(points)], key=self.length))
+            )
+            if shorter is None:
+                return point
+            point = shorter
 
 
 class Scene:
@@ -213,11 +242,7 @@ class Scene:
             points = self._past(steps[some], inwards[some])
             good = self.candidates.is_wanted(points.reshape(-1, len(self.start)))
             for several, are_good in zip(points, good.reshape(points.shape[:2]), strict=True):
-                # a tie may be rounded in another way if a row is predicted alone
-                alone = (
-                    one for one in several[are_good] if self.candidates.is_wanted(one[None])[0]
-                )
-                if (point := next(alone, None)) is not None:
+                if (point := self.candidates.confirmed(several[are_good])) is not None:
                     step = (point - self.start)[self.free] / self.sizes
                     if (length := float(np.linalg.norm(step))) < self.best:
                         self.point, self.best = point, length
