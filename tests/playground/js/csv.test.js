@@ -7,6 +7,7 @@ import {
 	parseCsv,
 	sortedNames,
 	tableData,
+	writeCsv,
 } from "../../../src/quadric/playground/page/csv.js";
 
 const IRIS = `sepal length,"petal, width",kind
@@ -81,4 +82,19 @@ test("classes are sorted as in Python", () => {
 	assert.deepEqual(sortedNames(["b", "Ab", "A", "\u{1F642}", "\uFFFD"]), [
 		...["A", "Ab", "b", "\uFFFD", "\u{1F642}"],
 	]);
+});
+
+test("test_faults_R8_names_that_a_spreadsheet_would_evaluate_get_an_apostrophe", () => {
+	const names = ["=1+1", "-1", "-x", "@a", "\tb", "\rc", "a;=2", 'say "hi"', "+4"];
+	const text = writeCsv({
+		X: new Float64Array(2 * names.length),
+		classes: Int32Array.from(names.keys()),
+		names,
+		features: ['=HYPERLINK("a","b")', "+cmd|x"],
+	});
+	const [header, ...rows] = text.split("\n");
+	assert.equal(header, `"'=HYPERLINK(""a"",""b"")",'+cmd|x,class,set`);
+	const written = rows.slice(0, -1).map((row) => row.slice("0,0,".length, -",train".length));
+	const quoted = ['"\'\tb"', '"\'\rc"', '"a;=2"', '"say ""hi"""', "+4"];
+	assert.deepEqual(written, ["'=1+1", "-1", "'-x", "'@a", ...quoted]);
 });

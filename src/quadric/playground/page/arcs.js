@@ -1,10 +1,6 @@
 /**
  * The arcs of a conic inside a window, as points of the curve rather than contours of a grid.
- *
- * The line through a point s of the curve in direction d meets the curve once more, at
- * x(d) = s - (g'd / d'Qd) d, where g is the gradient at s. As d turns through half a circle, x traces
- * the whole conic, whatever its kind. It goes to infinity where d'Qd = 0 and leaves the window where
- * the curve crosses one of its sides. The arcs lie between these angles.
+ * quadric/geometry/_conic_arcs.py explains the method.
  */
 
 import { canonicalForm, combine, dot } from "./canonical_form.js";

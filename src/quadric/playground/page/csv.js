@@ -149,11 +149,16 @@ export function isWholeNumber(name) {
 
 /**
  * The data as CSV, with the class, and whether the sample belongs to the training or the test set.
+ * Names that a spreadsheet would evaluate get an apostrophe, as in Python.
  * @param {Data} data @param {Iterable<number>} [test] rows of the test set
  */
 export function writeCsv({ X, classes, names, features }, test = []) {
 	/** @param {string} text */
-	const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+	const quote = (text) => {
+		const isFormula = /^[=+\-@\t\r\n]/.test(text) && Number.isNaN(toNumber(text, false));
+		const safe = isFormula ? `'${text}` : text;
+		return /[",;\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+	};
 	const isTest = new Set(test);
 	const rows = Array.from(classes, (k, i) => {
 		return [X[2 * i], X[2 * i + 1], quote(names[k]), isTest.has(i) ? "test" : "train"].join(",");

@@ -85,6 +85,7 @@ export function pythonLines({ optimizer, rate, batch, l2, seed, standardize }, e
 	const inputs = standardize ? "model[:-1].transform(X)" : "X";
 	const classifier = standardize ? "model[-1]" : "model";
 	return `import csv
+import re
 
 import numpy as np
 from quadric import load
@@ -92,7 +93,8 @@ from quadric import load
 with open("data.csv", newline="", encoding="utf-8") as file:
     rows = list(csv.reader(file))[1:]  # without the names of the columns
 X = np.array([row[:2] for row in rows], dtype=float)
-labels = np.array([row[2] for row in rows])
+# names like '=1+1 were written with an apostrophe
+labels = np.array([re.sub(r"^'(?=[-=+@\\s])", "", row[2]) for row in rows])
 train = np.array([row[3] == "train" for row in rows])
 
 model = load("initial.quadric")  # the initial weights

@@ -16,6 +16,17 @@ const CLASSIFIERS = ["QuadraticClassifier", "QuadraticLogisticRegression"];
  * @param {Uint8Array} bytes @returns {Promise<Model>}
  */
 export async function readModel(bytes) {
+	try {
+		return await read(bytes);
+	} catch (error) {
+		const isKnown = error instanceof Error && error.constructor === Error;
+		expect(isKnown, "The file is damaged, or the page cannot show its model.");
+		throw error;
+	}
+}
+
+/** @param {Uint8Array} bytes @returns {Promise<Model>} */
+async function read(bytes) {
 	const { description, tensors } = await readContainer(bytes);
 	const { scaler, last } = takeApart(description.model);
 	const isNetwork = last.type === "network";
@@ -106,7 +117,9 @@ function readArray(entry, tensors) {
 	if (!dtype.startsWith("<U")) return Array.from(readTensor(name, tensors));
 	const characters = new Uint32Array(find(name, tensors).bytes.buffer);
 	const width = Number(dtype.slice(2));
-	return Array.from({ length: entry.length }, (_, i) => {
+	const { length } = entry;
+	expectFit(width > 0 && length * width === characters.length, name);
+	return Array.from({ length }, (_, i) => {
 		const text = characters.subarray(i * width, (i + 1) * width);
 		return String.fromCodePoint(...text).replace(/\0+$/, "");
 	});
@@ -122,7 +135,10 @@ function readObjects({ tensor: name, others }, tensors) {
 	const values = Array.from(readTensor(`${name}.lengths`, tensors), (length) => {
 		return new TextDecoder().decode(bytes.subarray(place, (place += length)));
 	});
-	for (const [i, value] of others) values[i] = String(value?.value ?? value);
+	for (const [i, value] of others) {
+		expectFit(i in values, name);
+		values[i] = String(value?.value ?? value);
+	}
 	return values;
 }
 
@@ -140,9 +156,13 @@ function readTensor(name, tensors, length) {
 		U8: () => [...new Uint8Array(buffer)],
 		BOOL: () => [...new Uint8Array(buffer)],
 	}[dtype]();
-	const fits = values.length === (length ?? values.length) && values.every(Number.isFinite);
-	expect(fits, `The file is damaged: ${name} has the wrong size, or is not finite.`);
+	expectFit(values.length === (length ?? values.length) && values.every(Number.isFinite), name);
 	return values;
+}
+
+/** @param {boolean} fits @param {string} name */
+function expectFit(fits, name) {
+	expect(fits, `The file is damaged: ${name} has the wrong size, or is not finite.`);
 }
 
 /** @param {string} name @param {Tensors} tensors */

@@ -1,15 +1,6 @@
 /**
  * The point of a conic nearest to a point p, found with the secular equation.
- *
- * At the nearest point, the step d from p is parallel to the gradient of F. Along the axes of Q it
- * is d_i = -(nu/2) g_i / (1 + nu lambda_i), where g is the gradient at p, and the right nu is the
- * one for which I + nu Q has no negative eigenvalue. There, F(p + d) decreases with nu, so its zero
- * can be bracketed. If there is none (p is a center or lies on an axis), nu is at the end of the
- * range, and the rest of the step is taken along the axis that defines the end.
- *
- * The range of nu is parametrized by r from 0 to infinity, such that
- * d_i = -(r/2) (g_i/L) / (1 + r kappa_i) is accurate at both ends; quadric/geometry/_nearest.py
- * explains L and kappa.
+ * quadric/geometry/_nearest.py derives it.
  */
 
 import { canonicalForm, combine, dot } from "./canonical_form.js";
