@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.adversary import KINDS
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAME = re.compile(r"`([\w/]+\.py::\w+)`")
@@ -53,3 +55,17 @@ def test_pages_that_describe_failures_name_tests(page):
 def test_failures_are_found_in_some_pages():
     found = [page.name for page in PAGES if FAILURE.search(page.read_text())]
     assert {"README.md", "estimators.md", "model_files.md"} <= set(found)
+
+
+CERTIFICATES = ROOT / "docs" / "certificates.md"
+COMMENT = re.compile(r"<!-- cases (.*?)-->", re.S)
+
+
+def test_every_promise_about_certificates_names_its_cases():
+    text = CERTIFICATES.read_text(encoding="utf-8")
+    comments = COMMENT.findall(text)
+    cases = [set(re.findall(r'"([^"]+)"', comment)) for comment in comments]
+    assert all(named and named <= set(KINDS) for named in cases)
+    assert set().union(*cases) == set(KINDS)
+    # no test is named elsewhere, so each of them belongs to a case
+    assert not NAME.search(COMMENT.sub("", text))

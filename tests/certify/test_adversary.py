@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from quadric.certify import radius
+from quadric.certify import counterfactual, radius
 from tests.support.adversary import KINDS, attacked, draw, near_ties
 from tests.support.exact import distance_between, scores_of
 
@@ -101,3 +101,60 @@ def test_distances_of_5000_models_are_those_of_the_dual(seeds):
     for seed in seeds:
         if KINDS[seed % len(KINDS)] in EXACT:
             check_distances(seed)
+
+
+def check_counterfactuals(seed):
+    """Counterfactuals of a row, and of the same row with a column that may only grow."""
+    case = draw(seed)
+    x, k = case.X[:1], len(case.moving)
+    found = radius(case.model, x)
+    size = float(np.abs(x[0, :k].astype(float)).max()) + case.scale
+    # the point is rounded to the dtype of the row
+    ulp = float(np.finfo(x.dtype).eps) * size * np.sqrt(k) + float(np.finfo(x.dtype).tiny)
+    change = counterfactual(case.model, x)
+    if np.isinf(found.distance[0]):
+        assert change.distance == np.inf
+    assert found.radius[0] <= change.distance
+    assert change.lower_bound <= change.distance
+    if np.isfinite(change.distance):
+        expect_class(case, x, change)
+        if case.query_dtype == "float64" and case.fit_dtype == "float64":
+            assert change.distance <= found.distance[0] * (1 + 1e-6) + 4 * ulp
+    grown = counterfactual(case.model, x, bounds={0: (float(x[0, 0]), None)})
+    assert grown.distance >= found.radius[0]
+    if np.isfinite(grown.distance):
+        expect_class(case, x, grown)
+        assert grown.point[0] >= float(x[0, 0])
+        # a step past the boundary may be long in float16
+        slack = 0.02 if case.query_dtype == "float16" else 1e-6
+        assert grown.distance >= change.distance * (1 - slack) - 4 * ulp
+    elif np.isfinite(change.distance):
+        assert change.point[0] < float(x[0, 0])  # otherwise it would be a solution
+    held = counterfactual(case.model, x, fixed=[0])
+    if np.isfinite(held.distance):
+        expect_class(case, x, held)
+        assert held.point[0] == float(x[0, 0])
+
+
+def expect_class(case, x, change):
+    """The model predicts the stated class for the point, in the precision of the row."""
+    k = len(case.moving)
+    row = x.copy()
+    row[0, :k] = change.point[:k]
+    assert (row[0, :k].astype(float) == change.point[:k]).all()
+    assert case.predict(row)[0] == change.becomes != change.predicted
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hidden layers"])
+def test_counterfactuals_of_every_kind_have_the_class_that_they_state(kind):
+    for seed in SAMPLE:
+        if KINDS[seed % len(KINDS)] == kind:
+            check_counterfactuals(seed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_counterfactuals_of_5000_models(seeds):
+    for seed in seeds:
+        if KINDS[seed % len(KINDS)] != "hidden layers":
+            check_counterfactuals(seed)
