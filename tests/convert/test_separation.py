@@ -81,6 +81,8 @@ def test_disjoint_ellipsoids_are_told_from_touching_and_nested_ones():
     assert not disjoint(unit, ellipsoid([1.99, 0], np.eye(2)))
     assert not disjoint(unit, ellipsoid([0, 0], 100 * np.eye(2)))  # one inside the other
     assert not disjoint(ellipsoid([0, 0], 100 * np.eye(2)), unit)
+    assert disjoint(unit, ellipsoid([2 + 1e-9, 0], np.eye(2)))
+    assert not disjoint(unit, ellipsoid([2 + 1e-15, 0], np.eye(2)))  # not certain
     thin = ellipsoid([0, 1.5], [[100, 0], [0, 0.01]])
     assert disjoint(unit, thin)
     assert disjoint(thin, unit)

@@ -31,6 +31,22 @@ def inverse(A):
     return [row[n:] for row in rows]
 
 
+def determinant(A):
+    """The determinant of a square matrix."""
+    rows, found = [list(row) for row in A], Fraction(1)
+    for k in range(len(rows)):
+        pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+        if pivot is None:
+            return Fraction(0)
+        if pivot != k:
+            rows[k], rows[pivot], found = rows[pivot], rows[k], -found
+        found *= rows[k][k]
+        for i in range(k + 1, len(rows)):
+            factor = rows[i][k] / rows[k][k]
+            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return found
+
+
 def rank(A):
     """The rank of a matrix."""
     rows, found = [list(row) for row in A], 0

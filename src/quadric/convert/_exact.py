@@ -8,18 +8,18 @@ division is exact.
 from collections.abc import Sequence
 from fractions import Fraction
 from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric._utils.arrays import FLOAT64, Array
+from quadric._utils.arrays import Array
 from quadric.geometry import Quadric
 from quadric.geometry._affine_map import AffineMap
 
 MAX_POINTS = 100  # of a linear system, which takes several seconds
 MAX_BITS = 5000  # of a coordinate
-MAX_UNCLEAR = 10_000  # points whose sign is computed with fractions
-LIMITS = np.finfo(FLOAT64)
+MAX_PRODUCTS = 1_000_000  # of fractions
+TINY = 1e-250  # numbers that underflow change F by less, relative to its largest coefficient
 
 
 class IntegerPoints(NamedTuple):
@@ -155,31 +155,30 @@ def exact_signs(quadric: Quadric, X: Array) -> Array:
 
     F is the function of the quadric's source, after the map to it.
     """
-    source, change = quadric._origin or (
-        quadric,
-        AffineMap(np.ones(quadric.n_dims), np.zeros(quadric.n_dims)),
-    )
     F, n = np.asarray(quadric.value(X)), quadric.n_dims
-    size = np.abs(X) @ np.abs(change.matrix).T + np.abs(change.t)
-    terms = ((size @ np.abs(source.Q) + np.abs(source.w)) * size).sum(axis=1) + abs(source.b)
-    # no value passes through more than 4 n + 16 roundings (N. Higham, section 3.1)
-    bound = (4 * n + 16) * float(LIMITS.eps) * terms + float(LIMITS.tiny) * (1 + terms)
-    signs = np.where(np.abs(F) > bound, np.sign(F), 0).astype(int)
+    identity = AffineMap(np.ones(n), np.zeros(n))
+    source, change = quadric._origin or (quadric, identity)
+    lost = TINY * max(1.0, np.abs(source.Q).max(), np.abs(source.w).max())
+    signs = np.where(np.abs(F) > quadric._rounding(X) + lost, np.sign(F), 0).astype(int)
     unclear = np.flatnonzero(signs == 0)
-    if len(unclear) <= MAX_UNCLEAR and change.A.ndim == 1:
+    if len(unclear) * n * n <= MAX_PRODUCTS:
+        A, t = _fractions(change.matrix), _fractions(change.t)
         for i in unclear.tolist():
-            parts = zip(change.A.tolist(), X[i].tolist(), change.t.tolist(), strict=True)
-            mapped = [Fraction(a) * Fraction(x) + Fraction(t) for a, x, t in parts]
+            x = _fractions(X[i])
+            mapped = [sum(map(mul, row, x), shift) for row, shift in zip(A, t, strict=True)]
             signs[i] = _sign(source, mapped)
     return signs
 
 
+def _fractions(values: Array) -> list[Any]:
+    """The entries of an array as fractions, without rounding errors."""
+    return [
+        Fraction(v) if isinstance(v, float) else [Fraction(x) for x in v] for v in values.tolist()
+    ]
+
+
 def _sign(quadric: Quadric, x: Sequence[Fraction]) -> int:
     total = Fraction(quadric.b)
-    for i, one in enumerate(x):
-        along = sum(
-            (Fraction(q) * other for q, other in zip(quadric.Q[i].tolist(), x, strict=True)),
-            Fraction(quadric.w[i]),
-        )
-        total += one * along
+    for one, row, slope in zip(x, _fractions(quadric.Q), _fractions(quadric.w), strict=True):
+        total += one * sum(map(mul, row, x), slope)
     return (total > 0) - (total < 0)

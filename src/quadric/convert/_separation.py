@@ -24,7 +24,7 @@ from quadric.convert._exact import (
 from quadric.convert._models import from_ellipsoids
 from quadric.geometry import Quadric
 from quadric.geometry._affine_map import AffineMap
-from quadric.geometry._ellipsoids import disjoint, smallest_ellipsoid
+from quadric.geometry._ellipsoids import THINNEST, disjoint, smallest_ellipsoid
 from quadric.network import Network
 
 
@@ -55,7 +55,10 @@ class Separation:
 
     @property
     def disjoint(self) -> bool:
-        """Whether no two ellipsoids intersect, which guarantees that the classes are separated."""
+        """Whether no two ellipsoids intersect, which guarantees that the classes are separated.
+
+        It is False if rounding errors could exceed the distance between two ellipsoids.
+        """
         return not self.overlapping
 
     @property
@@ -118,7 +121,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
         Labels of two or more classes.
     tolerance : float
         Tolerance of Khachiyan's algorithm: the volume of an ellipsoid is too large by a factor of
-        at most (1 + 2 tolerance)^(n_features / 2).
+        at most (1 + 2 tolerance)^(n_features / 2), unless the class is very thin; see Notes.
     sharpness : float
         How steeply the output of a neuron falls from the center of its ellipsoid to the surface.
 
@@ -132,6 +135,11 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     Disjoint ellipsoids are sufficient but not necessary. Overlapping ellipsoids may still separate
     the given points (see `separates`). If they do not, another quadric may separate them (see
     `separating_quadric`).
+
+    A neuron in float64 cannot represent very thin ellipsoids. If a half-length would be less than
+    3e-7 of the longest one, it is enlarged to that. If a class is flat up to rounding errors, for
+    example because a feature is constant, its half-length in that direction is 1e-3 of the longest
+    one.
 
     Examples
     --------
@@ -147,7 +155,8 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     if len(classes) < 2:
         raise ValueError(f"y must hold at least 2 classes. Got only {classes.tolist()}.")
     ellipsoids = [
-        smallest_ellipsoid(X[index == k], tolerance=tolerance) for k in range(len(classes))
+        smallest_ellipsoid(X[index == k], tolerance=tolerance, thinnest=THINNEST)
+        for k in range(len(classes))
     ]
     labels = classes.tolist()
     overlapping = [

@@ -37,10 +37,18 @@ class AffineMap(NamedTuple):
         """Whether the rows of A are linearly independent, up to rounding errors."""
         if self.A.ndim == 1:
             return True
-        lengths = np.linalg.norm(self.A, axis=1, keepdims=True)
-        if self.A.shape[0] > self.A.shape[1] or not lengths.all():
+        A = self.A / self._units
+        lengths = np.linalg.norm(A, axis=1, keepdims=True)
+        if A.shape[0] > A.shape[1] or not lengths.all():
             return False
-        return bool(np.linalg.svd(self.A / lengths, compute_uv=False)[-1] > 1e-10)
+        return bool(np.linalg.svd(A / lengths, compute_uv=False)[-1] > 1e-10)
+
+    @property
+    def _units(self) -> Array:
+        """The sizes of the columns of a square matrix, so that units do not matter; else 1."""
+        n, k = self.A.shape
+        lengths = np.linalg.norm(self.A, axis=0) if n == k else np.ones(k)
+        return np.where(lengths > 0, lengths, 1.0)
 
     def apply(self, X: Array) -> Array:
         """A x + t for each row of X."""
@@ -54,6 +62,11 @@ class AffineMap(NamedTuple):
         """The x nearest to the origin with A x + t = y."""
         if self.A.ndim == 1:
             return (y - self.t) / self.A
+        units = self._units
+        if self.A.shape[0] == self.A.shape[1] and self.is_onto:
+            # thin ellipsoids have rows of very different sizes
+            sizes = np.linalg.norm(self.A / units, axis=1)
+            return np.linalg.solve(self.A / units / sizes[:, None], (y - self.t) / sizes) / units
         return np.linalg.lstsq(self.A, y - self.t, rcond=None)[0]
 
     def after(self, first: Self) -> Self:

@@ -81,6 +81,23 @@ class QuadraticFunction:
         V = X @ self.Q
         return ((V + self.w) * X).sum(axis=1) + self.b, 2 * V + self.w
 
+    def _rounding(self, X: Array) -> Array:
+        """A bound on the rounding errors of `value(X)`, except for numbers that underflow.
+
+        With K = 2 n + 8 roundings in each term, it is 2 K times the unit roundoff times the sum of
+        the magnitudes of all terms (N. Higham, Accuracy and Stability of Numerical Algorithms,
+        section 3.1). The map to the source moves the points by its own rounding errors.
+        """
+        n, source, moved = self.n_dims, self, np.zeros_like(X)
+        Y, eps = np.abs(X), float(np.finfo(FLOAT64).eps)
+        if self._origin is not None:
+            source, change = self._origin
+            moved = (n + 2) * eps * (Y @ np.abs(change.matrix).T + np.abs(change.t))
+            Y = np.abs(change.apply(X)) + moved
+        Q, w = np.abs(source.Q), np.abs(source.w)
+        terms = ((Y @ Q + w) * Y).sum(axis=1) + abs(source.b)
+        return (2 * n + 8) * eps * terms + ((2 * Y @ Q + w) * moved).sum(axis=1)
+
     def equation(
         self,
         names: Sequence[str] | None = None,
