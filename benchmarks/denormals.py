@@ -94,7 +94,7 @@ def train_network(X: np.ndarray, y: np.ndarray) -> Times:
 
 def report(times: Times) -> None:
     for name, found in times.items():
-        whole = np.array([pair for pair in found[2:-1]])  # without loading code and the short batch
+        whole = np.array(found[2:-1])  # without loading code and the short batch
         for kind, values in zip(("wall", "CPU"), whole.T * 1e3, strict=True):
             median, fifth = np.median(values), len(values) // 5
             ratios = [values.max(), np.quantile(values, 0.99), np.median(values[-fifth:])] / median

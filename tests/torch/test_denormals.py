@@ -44,7 +44,7 @@ def same_bits(left, right):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_torch_T1_denormal_derivatives_count_as_zero(dtype):
-    """Arithmetic with denormal numbers takes a hundred times as long, so there must be none."""
+    """Some processors take a hundred times as long for denormal numbers, so there must be none."""
     layer, x, dz = case(dtype)
     assert 0.3 < is_denormal(dz.numpy()).mean() < 0.9
     found = results(layer, x, dz)

@@ -10,6 +10,7 @@ Array: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any  # a two-dimensional Array or a scipy.sparse CSR matrix
 FLOAT64 = np.dtype(np.float64)
 CANCELLED = 64 * float(np.finfo(FLOAT64).eps)
+WORTH_FLUSHING = 1000  # numbers
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
@@ -175,12 +176,12 @@ def as_weights(sample_weight: Any, n_samples: int, dtype: np.dtype[Any]) -> Arra
 
 
 def flushed(array: Array) -> Array:
-    """Return the array with zeros in place of denormal numbers.
+    """Return the array with zeros in place of denormal numbers; a small array is returned as it is.
 
-    Matrix products with denormal numbers may take 30 times as long.
-
-    >>> flushed(np.array([1.0, 1e-310]))
-    array([1., 0.])
+    On some processors, matrix products with denormal numbers take many times as long. Products with
+    small arrays take less time than the search for denormal numbers.
     """
+    if array.size < WORTH_FLUSHING:
+        return array
     denormal = np.abs(array) < np.finfo(array.dtype).tiny
     return np.where(denormal, array.dtype.type(0), array) if denormal.any() else array

@@ -97,10 +97,11 @@ def _take_tickets(address):
 def _with_loop(template: Any, loop: Any, function: FunctionType, suffix: str = "") -> FunctionType:
     """Return the loop's own copy of a function, named after the function that contains the loop.
 
-    Names must differ, because code from the cache may define the same names as new code.
+    Names must differ, because code from the cache may define the same names as new code. numba
+    names the file in its cache after the file of the function.
     """
-    copy = FunctionType(template.__code__, globals() | {"loop": loop}, template.__name__)
-    return _named_after(function, suffix, copy)
+    code = template.__code__.replace(co_filename=function.__code__.co_filename)
+    return _named_after(function, suffix, FunctionType(code, globals() | {"loop": loop}))
 
 
 class EntryPoint:

@@ -1,10 +1,10 @@
 """Run a compiled function with denormal numbers flushed to zero.
 
-Denormal numbers are smaller than the smallest normal number, 1.2e-38 in float32. Processors take
-about a hundred times as long for arithmetic with them, and threads may differ in whether they flush
-them to zero. The loops therefore always flush: operands and results that are denormal count as
-zero. The mode is part of a thread's control register, which has its previous value again when the
-loop returns.
+Denormal numbers are smaller than the smallest normal number, 1.2e-38 in float32. Some processors
+take about a hundred times as long for arithmetic with them, and threads may differ in whether they
+flush them to zero. The loops therefore always flush: operands and results that are denormal count
+as zero. The mode is part of a thread's control register, which has its previous value again when
+the loop returns.
 """
 
 from llvmlite import binding, ir
