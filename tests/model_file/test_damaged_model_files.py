@@ -54,12 +54,12 @@ def test_other_files_are_refused_with_a_reason(content, message, tmp_path):
 
 
 def test_a_file_cannot_choose_a_class_outside_the_table(network_file):
-    description, tensors = container.read(network_file)
+    description, _ = container.read(network_file)
     for name in ("os.system", "posix.system", "subprocess.Popen", "FunctionTransformer", "Network"):
         for number, kind, facts in ((1, "estimator", "fitted"), (2, "fitted", "facts")):
             forged = {"type": kind, "class": name, "parameters": {}, facts: {}}
             content = {**description, "model": forged, "format": number}
-            network_file.write_bytes(container.to_bytes(content, tensors))
+            network_file.write_bytes(container.to_bytes(content, {}))
             with pytest.raises(ModelFileError, match="does not describe a valid model"):
                 load(network_file)
 
@@ -111,6 +111,8 @@ def _crafted_texts(description, tensors):
     texts = "".join(map(chr, range(2048, 50_000))).encode()
     tensors["classes_"] = np.frombuffer(texts, dtype=np.uint8)
     tensors["classes_.lengths"] = np.full(len(texts) // 3, 3)
+    described = {"type": "array", "tensor": "classes_", "dtype": "object", "others": []}
+    description["model"]["facts"]["classes_"] = described
 
 
 @pytest.mark.slow
@@ -370,3 +372,38 @@ def test_10_000_mutated_files_load_the_same_model_or_are_refused(capsys):
     outcome = mutate(10_000, 2)
     with capsys.disabled():
         print(f"\n10 000 mutated model files: {json.dumps(outcome)}")
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"type": "scalar type", "name": "float64"},
+        {"type": "builtin", "name": "float"},
+        [["linear"]],
+        [{"type": "builtin", "name": "float"}],
+    ],
+)
+def test_faults_R12_layer_kinds_that_are_not_strings_are_loaded(kinds, saved, tmp_path):
+    description, tensors = container.read(saved["classes text"][2])
+    description["model"]["parameters"]["layer_kinds"] = kinds
+    (tmp_path / "model").write_bytes(container.to_bytes(description, tensors))
+    with pytest.raises(ModelFileError, match="layer_kinds"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("kinds", [np.float64, [["linear"]], [float], np.array(3.0)])
+def test_faults_R12_layer_kinds_that_are_not_strings_raise_a_type_error(kinds):
+    model = QuadraticClassifier((), layer_kinds=kinds, max_iter=10)
+    with pytest.raises(ValueError, match="layer_kinds must be 'auto'"):
+        model.fit(TRAINED_ON, TRAINED_ON[:, 0] > 0)
+
+
+@pytest.mark.parametrize("fill", [np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [float, object])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_faults_R12_an_infinite_fill_value_is_loaded(fill, dtype, tmp_path):
+    model = _fit(SimpleImputer())
+    model[0].statistics_ = np.array([0.0, fill], dtype=dtype)
+    (tmp_path / "model").write_bytes(container.to_bytes(*describe(model)))
+    with pytest.raises(ModelFileError, match="statistics_ of SimpleImputer must be not infinite"):
+        load(tmp_path / "model")

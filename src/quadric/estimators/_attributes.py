@@ -18,6 +18,10 @@ class HasNetwork:
 
     network_: Network
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a network; an interrupted first `fit` may leave other attributes."""
+        return "network_" in vars(self)
+
     def _fitted(self) -> Network:
         if "network_" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")

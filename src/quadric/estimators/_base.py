@@ -123,7 +123,8 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         if anew:
             _data.warn_about_scales(data.X, self._shown_name or type(self).__name__)
             self._state = TrainingState()
-            self.__dict__.pop("selection_", None)  # of an earlier fit
+            for name in ("network_", "selection_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
         Y = problem.encode(plan.dtype)
         samples = _data.as_samples(data.X, Y, problem.weight, plan.dtype)
         if plan.solver == "lbfgs":
@@ -225,12 +226,11 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
             compared_on = samples if len(samples) >= MERGED * len(compared_on) else compared_on
         if not can_choose(among, len(compared_on), options):
             among = among and [without_choice(among, samples.X.shape[1])]
-        if among:
-            self.network_ = self._build(among[0], samples, problem, plan)
-            self._alpha = among[0].alpha
+        network = self._build(among[0], samples, problem, plan) if among else self.network_
+        alpha = among[0].alpha if among else self._alpha
         mean, scale = np.zeros(1), np.ones(1)
         if problem.standardize:
-            last = self.network_.layers[-1]
+            last = network.layers[-1]
             samples, mean, scale = _data.standardize(samples, last)
             targets = ((compared_on.Y - mean) / scale).astype(samples.Y.dtype)
             compared_on = replace(compared_on, Y=targets)
@@ -246,7 +246,7 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
                     options,
                     plan.rng,
                 )
-                self.network_, self._alpha = choice.network, choice.candidate.alpha
+                network, alpha = choice.network, choice.candidate.alpha
                 used, tried = choice.iterations, [*choice.tried, *plan.skipped]
                 left = self.max_fun - choice.evaluations
                 options = replace(
@@ -259,10 +259,11 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
                     work = len(samples) * choice.n_parameters
                     most = max(FEWEST_EVALUATIONS, int(MOST_EVALUATED / work))
                     options = replace(options, max_evaluations=min(left, most))
+            self.network_, self._alpha = network, alpha
             self._train(samples, problem, options, plan)
         finally:
             if problem.standardize:
-                _data.scale_outputs(self.network_.layers[-1], scale, mean)
+                _data.scale_outputs(network.layers[-1], scale, mean)
         if plan.candidates:
             self.selection_ = tried
         self.n_iter_ += used
@@ -302,7 +303,6 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
             self._train(samples, problem, options, plan, validate)
         except KeyboardInterrupt:
             warn_user("Training interrupted by user.")
-            self._set_attributes()
         if plan.incremental:
             self._state.trim(KEPT_LOSSES)
         warn_about_training(options, self._state, incremental=plan.incremental)
@@ -330,18 +330,14 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         if not self.early_stopping:
             self._state.history.validation_score = []
         network, options = self.network_, replace(options, l2=self._alpha)
+        stack = Stack(network.layers, network.activations, problem.loss)
         title = self._shown_name or type(self).__name__
-        with progress(title, options.epochs, verbose=self.verbose) as report:
-            train(
-                Stack(network.layers, network.activations, problem.loss),
-                samples,
-                options,
-                self._state,
-                rng=plan.rng,
-                validate=validate,
-                callback=report,
-            )
-        self._set_attributes()
+        try:
+            with progress(title, options.epochs, verbose=self.verbose) as report:
+                state, rng = self._state, plan.rng
+                train(stack, samples, options, state, rng=rng, validate=validate, callback=report)
+        finally:  # a model whose training was interrupted can be used and saved
+            self._set_attributes()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -130,6 +130,11 @@ def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
     return tuple(int(size) for size in sizes)
 
 
+def are_kinds(given: Any) -> bool:
+    """Whether `given` is a sequence of strings."""
+    return np.ndim(given) == 1 and all(isinstance(kind, str) for kind in given)
+
+
 def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tuple[str, int]]:
     """Return (kind, neurons) of each layer for the parameter `layer_kinds`.
 
@@ -139,7 +144,7 @@ def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tupl
     if isinstance(kinds, str):
         auto = ["linear"] * len(hidden) + ["quadratic"]
         kinds = auto if kinds == "auto" else [kinds] * len(sizes)
-    kinds = list(kinds)
+    kinds = list(kinds) if are_kinds(kinds) else []
     if len(kinds) != len(sizes) or not all(kind in LAYERS for kind in kinds):
         known = ", ".join(map(repr, LAYERS))
         raise ValueError(

@@ -7,7 +7,7 @@ import numpy as np
 
 from quadric._utils.arrays import Array
 from quadric.pipelines._affine import NotAffineError, PartlyAffine, affine_map
-from quadric.pipelines._composed_steps import column_indices, drops, passes
+from quadric.pipelines._composed_steps import Columns, drops, passes
 from quadric.pipelines._origins import origins_after, unchanged
 from quadric.pipelines._table import UnknownStepError, find, operations, split
 
@@ -79,10 +79,11 @@ def typical_encoded(
         share = 1 / np.count_nonzero(encodings == number)
         mean[encodings == number], std[encodings == number] = share, np.sqrt(share * (1 - share))
     places = {origin: k for k, origin in enumerate(encoded.origins)}
-    names = list(getattr(step, "feature_names_in_", range(step.n_features_in_)))
+    known_columns = Columns.of(step)
     for _, inner, columns in getattr(step, "transformers_", ()):
         learned = _typical_inside(inner)
-        for c, *values in zip(column_indices(columns, names), *(learned or ()), strict=False):
+        indices = known_columns.indices(columns)
+        for c, *values in zip(indices, *(learned or ()), strict=False):
             k = places.get(("input", int(c)))
             if k is not None and values:
                 mean[k], std[k], known[k] = *values, True

@@ -10,7 +10,8 @@ from quadric.errors import ModelFileError
 DEEPEST = 64
 INT64 = range(-(2**63), 2**63)  # the integers that a model file can hold
 # bytes per object that the parser creates, including the pointer to it
-LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 80, 57, 36
+LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 130, 57, 36
+WIDE_TEXT, WIDE_CHARACTER = 25, 3  # in addition, if a character is not ASCII
 KEY = re.compile(rb'"([^"\\]*)\\?":')
 
 
@@ -46,19 +47,44 @@ def parse(text: str) -> Any:
 def memory_estimate(text: bytes) -> int:
     """An upper estimate of the bytes that `parse` needs, computed without parsing.
 
-    Each type of object is counted by a character that is always part of it. Equal keys share one
-    object.
+    Each type of object is counted by a character that is always part of it, so the text must not
+    contain any of these characters as an escape (see `has_plain_escapes`). Equal keys share one
+    object, unless they contain escapes.
     """
     keys = text.count(b":")
     texts = max(0, text.count(b'"') // 2 - keys)
     dicts = text.count(b"{")
+    plain_keys, repeated = set(), 0
+    for match in KEY.finditer(text):
+        repeated += match[1] in plain_keys
+        plain_keys.add(match[1])
     return (
         LIST * text.count(b"[")
         + DICT * dicts  # with room for a few entries
         + ENTRY * max(0, keys - 3 * dicts)
-        + TEXT * (texts + len({match[1] for match in KEY.finditer(text)}))
+        + TEXT * (texts + keys - repeated)
         + NUMBER * max(0, text.count(b",") - texts)
+        + _extra_for_wide_texts(text)
     )
+
+
+def has_plain_escapes(text: bytes) -> bool:
+    r"""Whether the text has no escapes except `\"` and `\\`, the only ones that a header needs."""
+    rest = text.replace(rb"\\", b"")
+    return rest.count(b"\\") == rest.count(rb"\"")
+
+
+def _extra_for_wide_texts(text: bytes) -> int:
+    r"""What strings with characters outside ASCII, written as `\\u....`, need in addition."""
+    escape, quote = rb"\\u", rb"\\\""
+    if quote in text and escape in text:  # a string may continue after a quote
+        return WIDE_CHARACTER * len(text) + WIDE_TEXT * text.count(escape)
+    needed, place = 0, text.find(escape)
+    while place >= 0:
+        begin, end = text.rfind(b'"', 0, place), text.find(b'"', place)
+        needed += WIDE_TEXT + WIDE_CHARACTER * (end - begin)
+        place = text.find(escape, end) if end >= 0 else -1
+    return needed
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

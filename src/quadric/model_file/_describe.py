@@ -214,10 +214,11 @@ def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
     signature = inspect.signature(known.of.__init__).parameters
     for name, value in parameters.items():
         stored = name in known.parameters or name in known.absent or name in RUNNING
-        expect(
-            stored or value is signature[name].default,
-            f"{name} of {known.name} is {value!r:.60}, which a model file does not store",
-        )
+        if not stored and value is not signature[name].default:
+            # the text of a value that contains steps takes time, so only an error builds it
+            raise ModelFileError(
+                f"{name} of {known.name} is {value!r:.60}, which a model file does not store"
+            )
 
 
 def _expect_no_additions(model: Any) -> None:

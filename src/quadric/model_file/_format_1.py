@@ -97,11 +97,11 @@ def _columns(parameters: Entry, fitted: Entry) -> Entry:
             name,
             step if isinstance(step, str) else fitted_step,
             columns,
-            {"type": "indices", "values": indices[name]},
+            {"type": "indices", "values": indices.pop(name)},  # names are distinct
         )
         for (name, step, columns), (_, fitted_step, _) in zip(given, made, strict=False)
     ]
-    rest = indices.get("remainder", [])
+    rest = indices.pop("remainder", [])
     remainder = parameters.pop("remainder", "drop")
     if rest and not isinstance(remainder, str):
         remainder = made[-1][1]

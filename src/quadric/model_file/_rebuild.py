@@ -1,6 +1,7 @@
 """Rebuild a model from its description and tensors; all names are looked up in fixed tables."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,38 +13,49 @@ from quadric.model_file._format_1 import upgrade
 from quadric.model_file._saved_classes import CLASSES, ESTIMATORS
 from quadric.model_file._tensors import NUMBERS, decode_array, from_tensors, stored_names
 from quadric.network import Network
-from quadric.pipelines._known_steps import FactError, Facts, Known
+from quadric.pipelines._known_steps import FactError, Facts, Known, Limits
+from quadric.pipelines._name_lengths import expect_short_names
 from quadric.pipelines._operations import missing_after
 from quadric.pipelines._table import operations, split
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
 FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
 OUTPUTS = ("default", "pandas", "polars")
+LONGER_NAMES = 8  # how much longer names may be that the file does not store
 INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
-def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
-    """Rebuild a model from the results of `describe`; raise ModelFileError if they are invalid."""
-    reader = _Reader(tensors)
+def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array], size: int) -> Any:
+    """Rebuild a model from the results of `describe`; raise ModelFileError if they are invalid.
+
+    `size` is the size of the file.
+    """
+    reader = _Reader(tensors, Limits.of_file(size))
     old = description["format"] == 1
     try:
         model = reader.value(upgrade(description["model"]) if old else description["model"])
-        _check_model(model)
+        limits = reader.limits
+        _check_model(model, replace(limits, characters=LONGER_NAMES * limits.characters))
         unused = set(tensors) - reader.used
         # files of format 1 also hold arrays that are now derived
         expect(old or not unused, f"the tensor {min(unused, default='')} is not used")
     except (ModelFileError, FactError) as error:
         raise ModelFileError(f"the file does not describe a valid model: {error}.") from None
+    except MemoryError:
+        raise ModelFileError("there is not enough memory for the model.") from None
     except INVALID as error:
         raise ModelFileError(
-            f"the file does not describe a valid model: {type(error).__name__}, {error}. "
+            f"the file does not describe a valid model: {type(error).__name__}, {error!s:.200}. "
             f"The file was written with these versions: {description.get('versions')!r:.120}."
         ) from None
     return model
 
 
-def _check_model(model: Any) -> None:
-    """Expect a Network, or a quadric estimator by itself or at the end of a pipeline."""
+def _check_model(model: Any, limits: Limits) -> None:
+    """Expect a Network, or a quadric estimator by itself or at the end of a pipeline.
+
+    `explain`, and `predict` with tables between the steps, build names within these limits.
+    """
     steps, last = split(model)
     is_network, estimators = type(model) is Network, [known.of for known in ESTIMATORS.values()]
     expect(is_network or type(last) in estimators, f"its last step is {type(last).__name__}")
@@ -56,6 +68,8 @@ def _check_model(model: Any) -> None:
         not missing,
         "a step makes every value of a column missing and no step imputes or drops the column",
     )
+    if every and n is not None:
+        expect_short_names(model, limits)
 
 
 class _Reader:
@@ -64,8 +78,9 @@ class _Reader:
     A tensor may be used only once, because every use makes a copy of it.
     """
 
-    def __init__(self, tensors: Mapping[str, Array]) -> None:
+    def __init__(self, tensors: Mapping[str, Array], limits: Limits) -> None:
         self.tensors = tensors
+        self.limits = limits
         self.used: set[str] = set()
 
     def tensor(self, name: str) -> Array:
@@ -114,7 +129,7 @@ class _Reader:
         if hasattr(made, "_parameter_constraints"):  # FeatureUnion has none
             made._validate_params()
         if entry["facts"] is not None:
-            _restore(known, made, Facts(name, self.values(entry["facts"])))
+            _restore(known, made, Facts(name, self.values(entry["facts"]), self.limits))
         return made
 
     def network(self, entry: Mapping[str, Any]) -> Network:

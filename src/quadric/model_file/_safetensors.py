@@ -10,21 +10,30 @@ import math
 import os
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from quadric._utils.memory import check_limit
 from quadric._utils.whole_files import open_regular
 from quadric.errors import ModelFileError
-from quadric.model_file._canonical_json import canonical, expect, memory_estimate, parse
+from quadric.model_file._canonical_json import (
+    canonical,
+    expect,
+    has_plain_escapes,
+    memory_estimate,
+    parse,
+)
 from quadric.model_file._hash import digest, without_hash
+from quadric.model_file._tensor_names import tensor_names
 
 FORMAT = 2
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20
 SPARE_MEMORY = 2**18  # allowed for a small header, regardless of the size of the file
+COPIES = 2  # of the tensors that are in memory at once: their bytes and the model's arrays
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 FilePath = str | os.PathLike[str]
@@ -54,12 +63,16 @@ class Form:
         The fields of the description besides 'format' and 'hash'.
     advice : str
         What the user can do if the file cannot be loaded.
+    tensors : callable(description) -> set of str, optional
+        The names of the tensors that a description uses. A file with other tensors is refused
+        before its tensors are read.
     """
 
     name: str
     key: str
     fields: frozenset[str]
     advice: str
+    tensors: Callable[[Any], set[str]] | None = None
 
 
 MODEL = Form(
@@ -67,6 +80,7 @@ MODEL = Form(
     key="quadric",
     fields=frozenset({"versions", "model", "extra"}),
     advice="Nothing was loaded. Try another copy of the file, or save the model again.",
+    tensors=lambda description: tensor_names(description["model"]),
 )
 
 
@@ -88,7 +102,7 @@ def to_bytes(
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     description = {"format": FORMAT, **description}
     found = digest(
-        canonical(description),
+        [canonical(description).encode("ascii")],
         {name: (codes[array.dtype.str], array.shape, array.data) for name, array in arrays.items()},
     )
     text = canonical({**description, "hash": found})
@@ -120,8 +134,10 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
     arrays = {}
     with _opened(path, form) as stream:
         text, description, entries = _read_header(stream, form)
-        view = memoryview(stream.read())
+        _expect_used(description, entries, form)
         size = max((entry.end for entry in entries.values()), default=0)
+        check_limit(COPIES * size, f"the {form.name}", "Use a computer with more memory.")
+        view = memoryview(stream.read(size + 1))  # not more, even if the file grows meanwhile
         expect(len(view) == size, "it changed while it was being read")
         claimed = description.pop("hash")
         parts = {
@@ -166,16 +182,20 @@ def _opened(path: FilePath, form: Form) -> Iterator[BinaryIO]:
     try:
         with open_regular(path) as stream:
             yield stream
-    except (ModelFileError, OSError) as error:
+    except (ModelFileError, OSError, MemoryError) as error:
         if isinstance(error, OSError) and error.errno not in (errno.EISDIR, errno.EPERM):
             raise
+        if isinstance(error, MemoryError):
+            problem = str(error).rstrip(".") or "there is not enough memory for it"
+        else:
+            problem = getattr(error, "strerror", None) or str(error)
         raise ModelFileError(
-            f"{os.fspath(path)} cannot be loaded: {getattr(error, 'strerror', error)}. "
-            f"{form.advice}"
+            f"{os.fspath(path)} cannot be loaded: {problem}. {form.advice}"
         ) from None
 
 
-def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], dict[str, Entry]]:
+def _read_header(stream: BinaryIO, form: Form) -> tuple[bytes, dict[str, Any], dict[str, Entry]]:
+    """The text of the description, the description, and the declarations of the tensors."""
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
     expect(len(start) == 8, f"it is not a {form.name}: it is too short")
@@ -186,26 +206,33 @@ def _read_header(stream: BinaryIO, form: Form) -> tuple[str, dict[str, Any], dic
     )
     raw = stream.read(length)
     expect(raw[:1] == b"{", f"it is not a {form.name}: it does not start like a safetensors file")
+    expect(raw.isascii(), "its header contains characters that are not ASCII")
+    expect(has_plain_escapes(raw), "its header contains escapes other than those of quotes")
     expect(
         _is_affordable(raw, size),
         f"its header contains too many objects for a {form.name} of this size",
     )
-    try:
-        header: dict[str, Any] = parse(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise ModelFileError("its header is not UTF-8 text") from None
+    header: dict[str, Any] = parse(raw.decode("ascii"))
+    del raw
     metadata = header.pop("__metadata__", None)
     expect(
         isinstance(metadata, dict) and isinstance(metadata.get(form.key), str),
         f"it is a safetensors file without the key {form.key!r}, not a quadric {form.name}",
     )
     expect(len(metadata) == 1, f"it has other metadata besides {form.key!r}")
-    text: str = metadata[form.key]
+    text: str = metadata.pop(form.key)
     description = parse(text)
     expect(isinstance(description, dict), "its description is not a JSON object")
     entries = _entries(header, size - 8 - length)
     _check_format(description, form)
-    return text, description, entries
+    return text.encode("ascii"), description, entries
+
+
+def _expect_used(description: dict[str, Any], entries: Mapping[str, Entry], form: Form) -> None:
+    if form.tensors is None:
+        return
+    unused = set(entries) - form.tensors(description)
+    expect(not unused, f"the tensor {min(unused, default='')} is not used")
 
 
 def _entries(header: dict[str, Any], available: int) -> dict[str, Entry]:

@@ -48,7 +48,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     description, tensors = describe(model, extra)
     content = to_bytes(description, tensors)
     try:
-        rebuild(parse(canonical({"format": FORMAT, **description})), tensors)
+        rebuild(parse(canonical({"format": FORMAT, **description})), tensors, len(content))
     except ModelFileError as error:
         raise ModelFileError(
             f"the model is not saved, because it could not be loaded again: {error}"
@@ -87,7 +87,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     from quadric.model_file._rebuild import rebuild
 
-    return rebuild(*read(path))
+    description, tensors = read(path)
+    return rebuild(description, tensors, os.path.getsize(path))
 
 
 def info(path: str | os.PathLike[str]) -> dict[str, Any]:

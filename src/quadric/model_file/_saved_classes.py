@@ -11,7 +11,7 @@ import numpy as np
 from quadric._utils.arrays import Array
 from quadric.core import Quadratic
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
-from quadric.estimators._defaults import hidden_sizes
+from quadric.estimators._defaults import are_kinds, hidden_sizes
 from quadric.estimators._regressor import LINKS
 from quadric.network import Network
 from quadric.pipelines._known_steps import Facts, Known, Rules, are_numbers, is_vector
@@ -70,6 +70,10 @@ def _records(model: Any) -> dict[str, Any]:
 
 def _restore_records(model: Any, facts: Facts) -> None:
     hidden_sizes(model)  # raises ValueError for invalid sizes
+    kinds = model.layer_kinds
+    facts.expect(
+        "layer_kinds", isinstance(kinds, str) or are_kinds(kinds), "a string or several strings"
+    )
     for name in COUNTS:
         setattr(model, name, facts.count(name))
     for name in LOSSES:

@@ -29,6 +29,7 @@ NUMBERS = {
     **dict.fromkeys(("int8", "int16", "int32", "uint16", "uint32", "uint64"), "<i8"),
 }
 TEXT = re.compile(r"<U(0|[1-9][0-9]{0,8})")
+SHORT = 2  # bytes of a string
 STORED_NAMES = {"packed": "Q"}
 
 
@@ -118,9 +119,11 @@ def _decode_objects(
     inside = not lengths.size or (lengths.min() >= 0 and lengths.max() <= content.size)
     expect(inside and int(lengths.sum()) == content.size, "strings and their lengths do not match")
     array, place, raw = np.empty(len(lengths), dtype=object), 0, content.data
+    short: dict[str, str] = {}  # equal short strings share one object, which is larger than them
     for i, length in enumerate(lengths):
         end = place + int(length)
-        array[i] = str(raw[place:end], "utf-8", "surrogatepass")
+        text = str(raw[place:end], "utf-8", "surrogatepass")
+        array[i] = short.setdefault(text, text) if length <= SHORT else text
         place = end
     for i, value in others:
         expect(

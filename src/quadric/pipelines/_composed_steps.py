@@ -3,14 +3,18 @@
 The functions in this module do not depend on the table of steps.
 """
 
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import clone, config_context
+from sklearn import config_context
 from sklearn.preprocessing import FunctionTransformer
 
 from quadric._utils.arrays import Array
 from quadric.pipelines._known_steps import Facts, Rules, are_numbers
+
+LONGEST_NAME = 200  # characters of a step's name or of a format for names
 
 
 def passes(step: Any) -> bool:
@@ -42,6 +46,10 @@ def named_steps(length: int) -> Rules:
         "a list of steps without '__' in their names": lambda steps: (
             not any("__" in entry[0] for entry in steps)
         ),
+        # a longer name would be repeated for every column or parameter
+        f"a list of steps with names of at most {LONGEST_NAME} characters": lambda steps: all(
+            len(entry[0]) <= LONGEST_NAME for entry in steps
+        ),
         "a list of scikit-learn's steps": lambda steps: all(is_step(entry[1]) for entry in steps),
     }
 
@@ -51,7 +59,7 @@ def expect_input_names(facts: Facts, step: Any, names: Any) -> None:
     known = getattr(step, "feature_names_in_", None)
     facts.expect(
         "feature_names_in_",
-        known is None or names is None or list(known) == list(names),
+        known is None or names is None or np.array_equal(known, names),
         "the names of the columns that the step receives",
     )
 
@@ -60,6 +68,7 @@ def expect_plain_options(facts: Facts, step: Any) -> None:
     """Check `transformer_weights` and `verbose_feature_names_out`.
 
     A name format that contains other fields, or widths, could fail or produce names of any length.
+    One that repeats a field would multiply the lengths of names in nested steps.
     """
     weights, form = step.transformer_weights, step.verbose_feature_names_out
     valid = weights is None or (isinstance(weights, dict) and are_numbers(weights.values()))
@@ -69,11 +78,11 @@ def expect_plain_options(facts: Facts, step: Any) -> None:
         "a dict of finite numbers",
     )
     if isinstance(form, str):
-        rest = form.replace("{feature_name}", "").replace("{transformer_name}", "")
+        rest = form.replace("{feature_name}", "", 1).replace("{transformer_name}", "", 1)
         facts.expect(
             "verbose_feature_names_out",
-            len(form) <= 200 and not set(rest) & set("{}"),
-            "a format string with the fields feature_name and transformer_name",
+            len(form) <= LONGEST_NAME and not set(rest) & set("{}"),
+            "a format string with the fields feature_name and transformer_name, each at most once",
         )
 
 
@@ -109,44 +118,80 @@ class Part(NamedTuple):
 
     def stand_in(self) -> Any:
         """A step with the same number of output columns."""
-        zeros = FunctionTransformer(lambda X: np.zeros((len(X), self.width)))
+        zeros = FunctionTransformer(lambda X: np.zeros((len(X), self.width), dtype=bool))
         return zeros if self.has_estimator else self.step
 
-    def given_matches(self, names: list[str]) -> bool:
+    def given_matches(self, columns: "Columns") -> bool:
         """Whether the columns as the user gave them match the part's indices."""
         if isinstance(self.given, (str, int, np.integer)):
             return False  # one column as a vector, which no supported step accepts
         try:
-            return column_indices(self.given, names) == self.indices.tolist()
-        except (IndexError, TypeError, ValueError):
+            return np.array_equal(columns.indices(self.given), self.indices)
+        except (IndexError, KeyError, TypeError, ValueError):
             return False
 
 
 def has_sparse_output(part: Part) -> bool:
     """Whether one of the steps returns a sparse matrix for dense data."""
-    options = part.step.get_params() if part.has_estimator else {}
     return any(
-        (name.rpartition("__")[2], value) in {("sparse_output", True), ("encode", "onehot")}
-        for name, value in options.items()
-        if isinstance(value, (bool, str))
+        getattr(step, "sparse_output", False) is True or getattr(step, "encode", "") == "onehot"
+        for step in _every_step(part.step)
     )
 
 
-def column_indices(columns: Any, names: list[str]) -> list[int]:
-    """The indices of columns that are given as names, indices, a slice or a mask."""
-    match columns:
-        case str():
-            return [names.index(columns)]
-        case slice(start=str()) | slice(stop=str()):
-            start = None if columns.start is None else names.index(columns.start)
-            stop = None if columns.stop is None else names.index(columns.stop) + 1  # inclusive
-            return list(range(len(names))[start : stop : columns.step])
-        case slice():
-            return list(range(len(names))[columns])
-    array = np.asarray(columns)
-    if array.dtype.kind in "OUS":
-        return [names.index(str(name)) for name in array]
-    return np.atleast_1d(np.arange(len(names))[array]).tolist() if array.size else []
+def _every_step(step: Any) -> Iterator[Any]:
+    """The step and all steps inside it (`get_params` would build a name for each parameter)."""
+    yield step
+    for attribute in ("steps", "transformers", "transformer_list"):
+        for _, inner, *_ in getattr(step, attribute, ()):
+            yield from _every_step(inner)
+    if not isinstance(getattr(step, "remainder", ""), str):
+        yield from _every_step(step.remainder)
+
+
+class Columns:
+    """The input columns of a ColumnTransformer.
+
+    Parameters
+    ----------
+    n : int
+        The number of columns.
+    names : iterable of str, optional
+        The names of the columns; '0', '1', ... if they have none.
+    """
+
+    def __init__(self, n: int, names: Iterable[str] | None = None) -> None:
+        self.n = n
+        self.names = names
+
+    @classmethod
+    def of(cls, step: Any) -> "Columns":
+        """The input columns of a fitted ColumnTransformer."""
+        return cls(step.n_features_in_, getattr(step, "feature_names_in_", None))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        names = map(str, range(self.n) if self.names is None else self.names)
+        return {name: i for i, name in enumerate(names)}
+
+    def indices(self, given: Any) -> Array:
+        """The indices of columns that are given as names, indices, a slice or a mask.
+
+        Raises KeyError for an unknown name and IndexError for an index that is out of range.
+        """
+        match given:
+            case str():
+                return np.array([self._places[given]])
+            case slice(start=str()) | slice(stop=str()):
+                start = None if given.start is None else self._places[given.start]
+                stop = None if given.stop is None else self._places[given.stop] + 1  # inclusive
+                given = slice(start, stop, given.step)
+        if isinstance(given, slice):
+            return np.arange(self.n)[given]
+        array = np.asarray(given)
+        if array.dtype.kind in "OUS":
+            return np.fromiter((self._places[str(name)] for name in array), np.int64, len(array))
+        return np.atleast_1d(np.arange(self.n)[array]) if array.size else np.empty(0, np.int64)
 
 
 def column_facts(step: Any) -> dict[str, Any]:
@@ -167,23 +212,55 @@ def column_facts(step: Any) -> dict[str, Any]:
     }
 
 
-def rebuild_columns(step: Any, parts: list[Part], rest: Part, names: Array | None, n: int) -> None:
-    """Fit a ColumnTransformer to one row of n zeros, then insert its fitted steps.
+def rebuild_columns(step: Any, parts: list[Part], rest: Part, names: Array | None) -> None:
+    """Fit a ColumnTransformer to one row of zeros, then insert its fitted steps and columns.
 
-    Its own `fit` records which columns go where. Stand-ins for the steps return as many columns as
-    the steps do. `names` are the names of the columns.
+    The row has one column per part, because `fit` takes much memory for each column. Stand-ins for
+    the steps return as many columns as the steps do. `names` are the names of the columns.
     """
-    step.transformers = [(part.name, part.stand_in(), part.indices) for part in parts]
+    used = [part for part in parts if part.indices.size]
+    places = {part.name: [k] for k, part in enumerate(used)}
+    step.transformers = [(part.name, part.stand_in(), places.get(part.name, [])) for part in parts]
     step.remainder = rest.stand_in()
     with config_context(transform_output="default"):
-        step.fit(np.zeros((1, n)))
-    fitted = []
-    for part, (name, made, columns) in zip([*parts, rest], step.transformers_, strict=False):
+        step.fit(np.zeros((1, len(used) + bool(rest.indices.size)), dtype=bool))
+    fitted, every = [], [*parts, rest]
+    for part, (name, made, _) in zip(every, step.transformers_, strict=False):
         if part.has_estimator:
             made = part.step
-        elif names is not None and part.step == "passthrough":
-            made.feature_names_in_ = names[part.indices]
-        fitted.append((name, made, columns if part is rest else part.given))
+        elif part.step == "passthrough" and part.indices.size:
+            made.n_features_in_ = len(part.indices)
+            if names is not None:
+                made.feature_names_in_ = names[part.indices]
+        fitted.append((name, made, part.indices if part is rest else part.given))
     step.transformers_ = fitted
-    step.transformers = [(part.name, clone(part.step, safe=False), part.given) for part in parts]
-    step.remainder = clone(rest.step, safe=False)
+    step.transformers = [(part.name, unfitted(part.step), part.given) for part in parts]
+    step.remainder = unfitted(rest.step)
+    step._columns = [part.indices for part in parts]
+    step._remainder = ("remainder", step.remainder, rest.indices)
+    step._transformer_to_input_indices = {part.name: part.indices for part in every}
+    step.output_indices_ = _output_slices(step.output_indices_, every)
+
+
+def _output_slices(made: Iterable[str], parts: list[Part]) -> dict[str, slice]:
+    """The output columns of each part; steps without any come last, as in scikit-learn."""
+    widths, slices, start = {part.name: part.width for part in parts}, {}, 0
+    for name in made:
+        stop = start + widths[name]
+        slices[name] = slice(start, stop) if widths[name] else slice(0, 0)
+        start = stop
+    return slices
+
+
+def unfitted(step: Any) -> Any:
+    """A step with the same parameters that is not fitted.
+
+    Unlike `clone`, this does not copy the parameters, which nested steps would repeat.
+    """
+    if not hasattr(step, "get_params"):
+        return step
+    parameters = step.get_params(deep=False)
+    for name in ("steps", "transformer_list"):  # `fit` replaces these steps by fitted ones
+        if name in parameters:
+            parameters[name] = [(label, unfitted(inner)) for label, inner in parameters[name]]
+    return type(step)(**parameters)

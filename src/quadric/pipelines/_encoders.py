@@ -141,7 +141,8 @@ def _restore_infrequent(step: Any, facts: Facts, missing: dict[int, int]) -> Non
 # ------------------------------------------------------------------------- OneHotEncoder
 
 
-def _one_hot(step: Any) -> list[Operation]:
+def one_hot_columns(step: Any) -> list[tuple[Categories, bool]]:
+    """The categories of each column, and whether some of them are infrequent."""
     columns = []
     for i, (values, infrequent) in enumerate(zip(step.categories_, _infrequent(step), strict=True)):
         codes, width = _grouped(len(values), infrequent)
@@ -153,10 +154,13 @@ def _one_hot(step: Any) -> list[Operation]:
             unknown = -1 if unknown == gone else unknown - (unknown > gone)
             codes = np.where(codes == gone, -1, codes - (codes > gone))
             width -= 1
-        columns.append(
-            Categories(values, codes, None if step.handle_unknown == "error" else unknown, width)
-        )
-    return [OneHot(tuple(columns))]
+        unknown_code = None if step.handle_unknown == "error" else unknown
+        columns.append((Categories(values, codes, unknown_code, width), infrequent is not None))
+    return columns
+
+
+def _one_hot(step: Any) -> list[Operation]:
+    return [OneHot(tuple(categories for categories, _ in one_hot_columns(step)))]
 
 
 def _restore_one_hot(step: Any, facts: Facts) -> int:

@@ -16,11 +16,15 @@ from quadric.pipelines._operations import (
     is_missing,
 )
 
+FLOATS = (float, np.floating)
 PLAIN = (str, int, float, bool, type(None), np.generic)
 STATISTICS: Rules = {
     "an array with an entry for each column": lambda value: is_vector(value, "iufO") and value.size,
     "numbers or strings": lambda array: (
         array.dtype != object or all(isinstance(value, PLAIN) for value in array)
+    ),
+    "not infinite": lambda array: (
+        not any(isinstance(value, FLOATS) and np.isinf(value) for value in array)
     ),
 }
 DTYPE: Rules = {

@@ -24,6 +24,38 @@ class FactError(ValueError):
     """Raised for a value that no fitted step has; the message does not end with a period."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How many columns a step may return, and how long their names may be.
+
+    A file that describes more than its size allows would need memory out of proportion to it.
+
+    Attributes
+    ----------
+    columns : int
+    characters : int
+        The total length of the names of a step's output columns.
+    """
+
+    columns: int
+    characters: int
+
+    @classmethod
+    def of_file(cls, size: int) -> "Limits":
+        """The limits for a file with this many bytes, which are generous for a small file."""
+        return cls(size // 4 + 2**16, size + 2**17)
+
+    def expect_columns(self, n: int) -> None:
+        if n > self.columns:
+            raise FactError(f"a step returns {n:,} columns, too many for a file of this size")
+
+    def expect_names(self, lengths: Array) -> None:
+        """Raise FactError if names of these lengths would be too long in total."""
+        self.expect_columns(len(lengths))
+        if lengths.sum(dtype=np.int64) > self.characters:
+            raise FactError("the names of a step's columns are too long for a file of this size")
+
+
 def is_vector(value: Any, kinds: str) -> bool:
     """Whether a value is a one-dimensional array whose `dtype.kind` is one of these letters."""
     return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
@@ -64,6 +96,7 @@ class Facts:
         The name of the step's class, for error messages.
     values : mapping
         Values by name. The arrays are copies that the step may keep.
+    limits : Limits
 
     Attributes
     ----------
@@ -71,9 +104,10 @@ class Facts:
         The names of the values that no method has returned yet.
     """
 
-    def __init__(self, owner: str, values: Mapping[str, Any]) -> None:
+    def __init__(self, owner: str, values: Mapping[str, Any], limits: Limits) -> None:
         self.owner = owner
         self.values = values
+        self.limits = limits
         self.unasked = {name for name, value in values.items() if value is not None}
 
     def get(self, name: str) -> Any:

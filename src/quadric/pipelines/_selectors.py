@@ -98,7 +98,7 @@ def _restore_variances(step: Any, facts: Facts) -> int:
 
 def _restore_selected(step: Any, facts: Facts) -> int:
     step.support = facts.require("support", {"a boolean array": lambda m: is_vector(m, "b")})
-    step.fit(np.empty((1, len(step.support))))
+    step.fit(np.zeros((1, len(step.support)), dtype=bool))
     return _if_some_are_selected(step, facts, len(step.support))
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from quadric.network import Network
 from quadric.pipelines._composed_steps import (
     REMAINDER,
+    Columns,
     Part,
     column_facts,
-    column_indices,
     drops,
     expect_input_names,
     expect_plain_options,
@@ -26,6 +26,7 @@ from quadric.pipelines._composed_steps import (
 from quadric.pipelines._encoders import ENCODERS
 from quadric.pipelines._imputers import IMPUTERS
 from quadric.pipelines._known_steps import Facts, KnownStep, attributes, is_vector
+from quadric.pipelines._name_lengths import expect_short_names
 from quadric.pipelines._operations import Affine, Beside, Branch, Operation, width_after
 from quadric.pipelines._scalers_and_projections import SCALERS_AND_PROJECTIONS
 from quadric.pipelines._selectors import SELECTED, SELECTORS, has_known_score
@@ -171,11 +172,12 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
     transforms = [s for s in inner if hasattr(s, "transform")]
     facts.expect("steps", transforms in (inner, inner[:-1]), "transformers, except for the last")
     m = width(transforms, int(taken[0]))
-    for before, after in pairwise(inner):
-        if hasattr(after, "feature_names_in_") and hasattr(before, "get_feature_names_out"):
-            expect_input_names(facts, after, before.get_feature_names_out())
     if len(transforms) < len(inner):
         facts.expect("n_features_in_ of the last step", inner[-1].n_features_in_ == m, str(m))
+    for before, after in pairwise(inner):
+        if hasattr(after, "feature_names_in_") and hasattr(before, "get_feature_names_out"):
+            expect_short_names(before, facts.limits)
+            expect_input_names(facts, after, before.get_feature_names_out())
     return int(taken[0])
 
 
@@ -183,10 +185,9 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
 
 
 def _columns(step: Any) -> list[Operation]:
-    weights = step.transformer_weights or {}
-    names = [str(n) for n in getattr(step, "feature_names_in_", range(step.n_features_in_))]
+    weights, known = step.transformer_weights or {}, Columns.of(step)
     parts = [
-        (name, inner, np.asarray(column_indices(columns, names), dtype=np.int64))
+        (name, inner, known.indices(columns))
         for name, inner, columns in step.transformers_
         if not drops(inner)
     ]
@@ -210,15 +211,16 @@ def _restore_columns(step: Any, facts: Facts) -> int:
         "transformers", n and np.array_equal(every, np.arange(n)), "a list that covers every column"
     )
     names = facts.feature_names(n)
-    labels = [str(i) for i in range(n)] if names is None else list(names)
+    columns = Columns(n, names)
     facts.expect(
         "transformers",
-        all(part.given_matches(labels) for part in parts[:-1]),
+        all(part.given_matches(columns) for part in parts[:-1]),
         "a list in which columns and indices agree",
     )
+    facts.limits.expect_columns(sum(part.width for part in parts))
     for part in parts:
         expect_input_names(facts, part.step, None if names is None else names[part.indices])
-    rebuild_columns(step, parts[:-1], parts[-1], names, n)
+    rebuild_columns(step, parts[:-1], parts[-1], names)
     # unless one block is sparse, scikit-learn cannot stack the blocks into a sparse matrix
     step.sparse_output_ = facts.flag("sparse_output_") and any(map(has_sparse_output, parts))
     return n

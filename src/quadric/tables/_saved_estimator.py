@@ -7,7 +7,7 @@ import polars as pl
 
 from quadric._utils.text import listed
 from quadric.errors import TableError
-from quadric.pipelines._composed_steps import column_indices
+from quadric.pipelines._composed_steps import Columns
 from quadric.tables._features import check_inputs, features
 from quadric.tables._schema import Column, Schema
 from quadric.tables._source import Source
@@ -113,6 +113,6 @@ def _text_columns(step: Any, names: list[str]) -> dict[str, list[str]]:
 def _chosen(columns: Any, names: list[str]) -> list[str]:
     """Return the names of a ColumnTransformer's columns; empty if an earlier step renames them."""
     try:
-        return [names[i] for i in column_indices(columns, names)]
-    except (IndexError, ValueError):
+        return [names[i] for i in Columns(len(names), names).indices(columns)]
+    except (IndexError, KeyError, ValueError):
         return []
