@@ -1,5 +1,6 @@
 """Compile the kernels, and cache them for the next process."""
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -11,6 +12,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 from numba import types
+from numba.core.caching import FunctionCache
 
 from quadric.kernels._denormals import call_flushed
 from quadric.kernels._lanes import integers, take_ticket
@@ -31,7 +33,7 @@ FORBIDDEN = (
 )
 
 # Raised by numba if a cache is damaged or cannot be written. The function is then compiled for this
-# process only. (numba saves a function before running it, so nothing has run yet.)
+# process only, and a damaged cache is emptied. (numba saves a function before running it, so nothing has run yet.)
 CACHE_ERRORS = (
     OSError,
     EOFError,
@@ -104,6 +106,16 @@ def _with_loop(template: Any, loop: Any, function: FunctionType, suffix: str = "
     return _named_after(function, suffix, FunctionType(code, globals() | {"loop": loop}))
 
 
+def discard_damaged(error: Exception, function: FunctionType, signature: str) -> None:
+    """Empty the cache of a function after an error, so that the next process fills it again.
+
+    A cache that cannot be read or written is left as it is.
+    """
+    if not isinstance(error, OSError):
+        with contextlib.suppress(RuntimeError, *CACHE_ERRORS):
+            FunctionCache(for_cache(function, signature)).flush()
+
+
 class EntryPoint:
     """A compiled function that takes arrays, numbers, and named tuples of these.
 
@@ -130,9 +142,10 @@ class EntryPoint:
             compiled = self.compiled[dtypes] = self._compile(dtypes)
         try:
             return compiled(*arguments)
-        except CACHE_ERRORS:
+        except CACHE_ERRORS as error:
             if compiled is self.uncached:
                 raise
+            discard_damaged(error, self.function, str(dtypes))
             self.compiled[dtypes] = self.uncached
             return self.uncached(*arguments)
 
@@ -171,6 +184,7 @@ class SharedLoop:
         try:
             named = for_cache(self.function, str(signature))
             compiled = numba.cfunc(signature, cache=True, **options)(named)
-        except (RuntimeError, *CACHE_ERRORS):
+        except (RuntimeError, *CACHE_ERRORS) as error:
+            discard_damaged(error, self.function, str(signature))
             compiled = numba.cfunc(signature, **options)(self.function)
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address), compiled.address
