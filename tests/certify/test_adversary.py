@@ -125,9 +125,8 @@ def check_counterfactuals(seed):
     if np.isfinite(grown.distance):
         expect_class(case, x, grown)
         assert grown.point[0] >= float(x[0, 0])
-        # a step past the boundary may be long in float16
-        slack = 0.02 if case.query_dtype == "float16" else 1e-6
-        assert grown.distance >= change.distance * (1 - slack) - 4 * ulp
+        # in low precision, the model changes its mind only several roundings past the boundary
+        assert grown.distance >= change.distance * (1 - 1e-6) - 16 * ulp
     elif np.isfinite(change.distance):
         assert change.point[0] < float(x[0, 0])  # otherwise it would be a solution
     held = counterfactual(case.model, x, fixed=[0])

@@ -252,8 +252,9 @@ class Scene:
         sizes = np.linalg.norm(inwards, axis=1)[:, None]
         inwards = np.where(sizes > 0, inwards / np.where(sizes > 0, sizes, 1.0), steps)
         # a step can be much shorter than the rounding errors of the point
+        size = float(np.linalg.norm(self.start[self.free] / self.sizes))
         reach = np.linalg.norm(steps, axis=1)[:, None]
-        reach = reach + 1e-4 * float(np.linalg.norm(self.start[self.free] / self.sizes))
+        reach = reach + max(1e-4, 1e4 * self.candidates.row.eps) * size
         past = inwards * np.where(reach > 0, reach, 1.0)
         moved = steps[:, None] + PAST[:, None] * past[:, None]
         values = self.start[self.free] + moved * self.sizes

@@ -9,6 +9,8 @@ from quadric._utils.arrays import Array
 from quadric.certify._model import Classifier, Coordinates
 from quadric.pipelines._affine import NotAffineError, affine_map, partly_affine
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 class Row:
     """A single row of X.
@@ -28,6 +30,7 @@ class Row:
         self.low, self.high = np.full((2, len(inputs.names)), [[-np.inf], [np.inf]])
         self.columns = _columns(classifier, inputs)
         self.coarse = self._coarse()
+        self.eps = max([float(np.finfo(dtype).eps) for dtype, _ in self.coarse], default=EPS)
         self.point = inputs.space.reach(x)[0]
         if len(self.point) != len(inputs.names):
             raise ValueError(
