@@ -203,30 +203,31 @@ class Scene:
         """Visit all faces, or as many as possible; return a computed limit of the lengths."""
         wanted, ties = self.candidates.wanted, [self._tie(j, k) for j, k in self._pairs()]
         walks = [Walk(tie, self.lowest, self.highest) for tie in ties]
-        left, work = walks, 0.0
-        starts = [walk.clamp(self.best) for walk in walks]
-        for walk, steps in zip(walks, starts, strict=True):
-            self.offer(steps, -walk.tie.slope(steps))
-        while left:
-            work += sum(walk.work for walk in left)
-            if work > MOST_WORK:
-                break
+        left, starts, work = walks, [], sum(walk.work for walk in walks)
+        if len(walks[0].bounded) or work > MOST_WORK:  # a short step saves visits
+            for walk in walks:
+                starts.append(walk.clamp(self.best))
+                self.offer(starts[-1], -walk.tie.slope(starts[-1]))
+        while left and work <= MOST_WORK:
             for walk, steps in zip(left, visit(left), strict=True):
                 self.offer(steps, -walk.tie.slope(steps))
                 starts.append(steps)
             left = [walk for walk in left if walk.advance(self.best)]
+            work += sum(walk.work for walk in left)
         shortest = [min(walk.shortest, self.best) for walk in walks]
         floor = 0.0 if left else min(shortest) if wanted is None else max(shortest)
-        if self.best <= floor * (1 + SAME):
-            return floor
-        near = np.concatenate(starts)
-        near = near[np.argsort(np.linalg.norm(near, axis=1))[:MOST_STARTS]]
-        for some in [[tie] for tie in ties] if wanted is None else [ties]:
-            steps = descend(some, self.lowest, self.highest, near)
-            worst = np.argmax([tie.at(steps) for tie in some], axis=0)
-            slopes = np.array([tie.slope(steps) for tie in some])
-            self.offer(steps, -slopes[worst, np.arange(len(steps))])
+        if self.best > floor * (1 + SAME):
+            for some in [[tie] for tie in ties] if wanted is None else [ties]:
+                self._descend(some, np.concatenate(starts))
         return floor
+
+    def _descend(self, ties: list[Tie], starts: Array) -> None:
+        """Offer the steps of a local minimizer, from the shortest starts and from random ones."""
+        near = starts[np.argsort(np.linalg.norm(starts, axis=1))[:MOST_STARTS]]
+        steps = descend(ties, self.lowest, self.highest, near)
+        worst = np.argmax([tie.at(steps) for tie in ties], axis=0)
+        slopes = np.array([tie.slope(steps) for tie in ties])
+        self.offer(steps, -slopes[worst, np.arange(len(steps))])
 
     def offer(self, steps: Array, inwards: Array) -> None:
         """Keep the shortest step at whose end, or just past it, the wanted class is predicted.
