@@ -148,3 +148,37 @@ def test_issue_forms_ask_for_something(path):
     identifiers = [field["id"] for field in form["body"] if field["type"] != "markdown"]
     assert len(identifiers) == len(set(identifiers))
     assert any(field.get("validations", {}).get("required") for field in form["body"])
+
+
+TOOLS = (ROOT / ".github" / "release-tools.txt").read_text("utf-8")
+
+
+def pinned(text):
+    return dict(re.findall(r"^([\w.-]+)==([\w.]+)", text, re.MULTILINE))
+
+
+def test_faults_R15_a_release_is_built_with_pinned_tools():
+    installs = [line for line in commands_of("release") if "pip install" in line]
+    assert any("--require-hashes -r .github/release-tools.txt" in line for line in installs)
+    assert "python -m build --no-isolation" in commands_of("release")
+    tools = pinned(TOOLS)
+    assert {"build", "twine", "hatchling", "cyclonedx-bom"} <= tools.keys()
+    assert TOOLS.count("==") == len(tools)
+    for requirement in re.split(r"\n(?=[\w.-]+==)", TOOLS)[1:]:
+        assert "--hash=sha256:" in requirement, requirement
+
+
+def test_faults_R15_the_build_system_is_pinned_everywhere_to_the_same_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    constraints = pinned((ROOT / "constraints.txt").read_text("utf-8"))
+    version = pinned(TOOLS)["hatchling"]
+    assert project["build-system"]["requires"] == [f"hatchling=={version}"]
+    assert constraints["hatchling"] == version
+    assert constraints["build"] == pinned(TOOLS)["build"]
+
+
+def test_faults_R15_a_release_lists_its_components():
+    build = jobs_of("release")["build"]["steps"]
+    assert any("cyclonedx-py environment" in step.get("run", "") for step in build)
+    kept = [step["with"] for step in build if "upload-artifact" in step.get("uses", "")]
+    assert {one["name"] for one in kept} == {"dist", "sbom"}

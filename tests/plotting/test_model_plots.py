@@ -1,6 +1,7 @@
 """Plots of models with any number of inputs."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from quadric import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric import (
+    Network,
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+)
 from quadric.explain import boundary, explain
 from quadric.plotting import (
     plot_boundaries,
@@ -24,7 +30,8 @@ from quadric.plotting import (
     plot_residuals,
     plot_slices,
 )
-from quadric.plotting._model_slice import slice_model
+from quadric.plotting._boundaries import _edges
+from quadric.plotting._model_slice import InputAxis, ModelSlice, slice_model
 from tests.support.shop import shop, shop_model
 
 IRIS = load_iris()
@@ -190,3 +197,50 @@ def test_plots_with_several_axes_are_drawn_on_a_given_figure(model):
         part = whole.subfigures(1, 2)[0]
         assert one(part) is part
         assert whole.axes
+
+
+def test_faults_R6_a_model_with_thousands_of_classes_is_refused(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = QuadraticClassifier((), max_iter=1).fit(X, np.arange(40) % 2)
+    model.classes_ = np.arange(3000)
+    monkeypatch.setattr(QuadraticClassifier, "predict_proba", None)  # nothing is computed
+    with pytest.raises(ValueError, match=r"at most 200 classes.* has 3000.* classes="):
+        plot_boundaries(model, X)
+
+
+def test_faults_R6_edges_are_drawn_only_between_classes_that_win_somewhere():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(200), size=(20, 30))
+    axes = tuple(InputAxis("x", [], np.arange(n, dtype=float), None) for n in (30, 20))
+    found = ModelSlice(axes, P, np.zeros((0, 2)), np.zeros(0, dtype=bool), "")
+    drawn = []
+    ax = SimpleNamespace(contour=lambda x, y, margin, *_, **__: drawn.append(margin))
+    _edges(ax, found, P)
+    expected = []
+    for k in range(200):
+        margin = P[:, :, k] - np.delete(P, k, axis=2).max(axis=2)
+        if margin.min() < 0 < margin.max():
+            expected.append(margin)
+    assert len(expected) > 50
+    np.testing.assert_array_equal(drawn, expected)
+
+
+def test_faults_R12_a_multi_label_model_is_refused_with_the_next_step():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    Y = np.column_stack([X[:, 0] > 0, X[:, 1] > 9, X[:, 2] > 0]).astype(int)
+    model = QuadraticClassifier((), max_iter=5).fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"labels that are not mutually exclusive.*plot_dependence"
+    ):
+        plot_boundaries(model, X)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, Y)
+    with pytest.raises(ValueError, match="labels that are not mutually exclusive"):
+        plot_boundaries(pipeline, X)
+
+
+@pytest.mark.parametrize("plot", [plot_prediction, plot_boundaries])
+def test_faults_R12_a_network_is_refused_with_the_next_step(plot):
+    net = Network.create(3, [("quadratic", 2, "softmax")], rng=0)
+    with pytest.raises(TypeError, match=r"must be a fitted .*Got Network; .*plot_regions"):
+        plot(net, np.ones((5, 3)))

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from quadric._utils.portable_files import replace
 
+FULL_DISK = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 HOUR = 3600  # older temporary files were left behind by a process that was killed
 
 
@@ -63,10 +64,21 @@ def replacing(
             _rename_to_new(temporary, target)
         else:
             replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError):
+            name_target(error, temporary, path)
         raise
+
+
+def name_target(
+    error: OSError, temporary: str | os.PathLike[str], target: str | os.PathLike[str]
+) -> None:
+    """Let an error about a temporary file, or about a full disk, name the file to write instead."""
+    unnamed = error.filename is None and error.errno in FULL_DISK
+    if unnamed or os.fspath(error.filename or "").startswith(os.fspath(temporary)):
+        error.filename, error.filename2 = os.fspath(target), None
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

@@ -148,7 +148,7 @@ def check_picture(path: Path, option: str = "-o") -> None:
 def errors_as_one_line(*more: type[Exception], hint: str = "") -> Iterator[None]:
     """Report bad input, disk failures and errors of the types `more` on a single line.
 
-    After Ctrl-C, print the hint and exit with code 130.
+    The hint is printed after disk failures, and after Ctrl-C, which exits with code 130.
     """
     try:
         yield
@@ -166,7 +166,7 @@ def errors_as_one_line(*more: type[Exception], hint: str = "") -> Iterator[None]
         fail(str(error))  # a function has to be compiled
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        fail(f"{place}{error.strerror or error}.")
+        fail(f"{place}{error.strerror or error}.{hint}")
 
 
 def comma_separated(text: str | None) -> list[str]:

@@ -33,7 +33,8 @@ FORBIDDEN = (
 )
 
 # Raised by numba if a cache is damaged or cannot be written. The function is then compiled for this
-# process only, and a damaged cache is emptied. (numba saves a function before running it, so nothing has run yet.)
+# process only, and a damaged cache is emptied. (numba saves a function before running it, so
+# nothing has run yet.)
 CACHE_ERRORS = (
     OSError,
     EOFError,

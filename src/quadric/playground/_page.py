@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from quadric._utils.portable_files import replace
-from quadric._utils.whole_files import temporary_name
+from quadric._utils.whole_files import name_target, temporary_name
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -60,13 +60,15 @@ def copy_page(directory: str | os.PathLike[str]) -> None:
             errno.EEXIST, "it exists and is not an empty directory", os.fspath(directory)
         )
     temporary = temporary_name(target)
-    temporary.mkdir()
     try:
+        temporary.mkdir()
         for name, path in page_files(page_directory()).items():
             shutil.copyfile(path, temporary / name)
         if target.is_dir() and not target.is_symlink():
             target.rmdir()  # fails if another process has put something there
         replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError):
+            name_target(error, temporary, directory)
         raise

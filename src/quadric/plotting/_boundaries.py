@@ -9,10 +9,12 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from quadric._utils.arrays import Array
+from quadric.explain._columns import Columns
 from quadric.plotting._model_slice import ModelSlice, slice_model
 from quadric.plotting._style import BOUNDARY, get_ax, pale, plain, plot_points
 
 LEGEND_CLASSES = 20
+MOST_CLASSES = 200
 
 
 def plot_boundaries(
@@ -43,7 +45,7 @@ def plot_boundaries(
     inputs : sequence of two str, optional
         Names of two columns. The default is the two most important inputs.
     classes : sequence, optional
-        Classes to compare. The default is all classes.
+        Up to 200 classes to compare. The default is all classes.
     points : bool
         Whether to draw the points.
 
@@ -52,11 +54,23 @@ def plot_boundaries(
     matplotlib.axes.Axes
         The axes.
     """
+    _check_fitted(model, "classifier", "classes_")
     labels = list(model.classes_)
     shown = labels if classes is None else list(classes)
     if len(shown) < 2 or not set(shown) <= set(labels):
         names = ", ".join(map(str, labels))
         raise ValueError(f"classes must hold two or more of {names}. Got {shown}.")
+    if len(shown) > MOST_CLASSES:
+        raise ValueError(
+            f"plot_boundaries draws at most {MOST_CLASSES} classes, and this model has "
+            f"{len(labels)}. Choose some of them with classes=[...] (--classes)."
+        )
+    row = Columns(X, getattr(model, "feature_names_in_", None)).take(np.arange(1)).X
+    if np.ndim(model.predict(row)) > 1:
+        raise ValueError(
+            "model must choose one of several classes. This one predicts labels that are not "
+            "mutually exclusive; use plot_dependence."
+        )
     found = slice_model(model, X, inputs)
     order = [labels.index(label) for label in shown]
     P = found.predicted[:, :, order]
@@ -141,6 +155,7 @@ def plot_prediction(
     matplotlib.axes.Axes
         The axes.
     """
+    _check_fitted(model, "regressor", "predict")
     found = slice_model(model, X, inputs)
     Z = found.predicted[:, :, 0]
     drawn = points and y is not None
@@ -163,6 +178,14 @@ def plot_prediction(
     return ax
 
 
+def _check_fitted(model: Any, kind: str, attribute: str) -> None:
+    if not hasattr(model, attribute):
+        raise TypeError(
+            f"model must be a fitted {kind}, or a Pipeline that ends with one. Got "
+            f"{type(model).__name__}; plot_regions draws a Network with two inputs."
+        )
+
+
 def _describe(ax: Axes, found: ModelSlice, drawn: int) -> None:
     """Write the names of the inputs, the fixed values and the number of points."""
     title = found.title
@@ -178,7 +201,9 @@ def _edges(ax: Axes, found: ModelSlice, P: Array) -> None:
     if any(axis.categories is not None for axis in found.axes):
         return  # the regions are strips of one color per category
     x, y = (axis.places for axis in found.axes)
-    for k in range(P.shape[2]):
-        margin = P[:, :, k] - np.delete(P, k, axis=2).max(axis=2)
+    winners = P.argmax(axis=2)
+    second, first = np.moveaxis(np.partition(P, -2, axis=2)[:, :, -2:], 2, 0)
+    for k in np.unique(winners):
+        margin = P[:, :, k] - np.where(winners == k, second, first)
         if margin.min() < 0 < margin.max():
             ax.contour(x, y, margin, [0.0], colors=BOUNDARY, linewidths=1.0)

@@ -15,6 +15,7 @@ from quadric.tables._schema import Column, Schema
 MOST_CATEGORIES = 50
 MOST_CLASSES = 100_000
 MANY_CLASSES = 200  # more distinct texts than this are classes only if they occur several times
+LONGEST_CATEGORY = 100_000  # characters; model files store all categories
 FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
 
@@ -112,6 +113,7 @@ def _kind(
     numeric = profile.numeric == present and not forced
     distinct = None if profile.values is None else len(profile.values)
     constant = not profile.varies if numeric else distinct == 1 and not profile.missing
+    longest = 0 if numeric else _longest(profile)
     reasons = {
         "it has no name": name in unnamed,
         "dropped on request": name in options.drop,
@@ -119,6 +121,7 @@ def _kind(
         "it contains dates (convert them to numbers of days)": profile.dates > MOSTLY * present,
         "its values are neither numbers nor text": profile.type == "other",
         "it has only one value": constant,
+        f"it contains text of {longest:,} characters": longest > LONGEST_CATEGORY,
     }
     if why := first_applying(reasons):
         return "", why
@@ -154,6 +157,7 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
         few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
         task = "regression" if numeric and not few else "classification"
     regression, classes = task == "regression", list(counts or ())
+    longest = 0 if regression else _longest(profile)
     row, value = profile.odd or (0, "")
     problems = {
         f"all values of {target} are missing.": not present,
@@ -175,12 +179,19 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
             and len(classes) > MANY_CLASSES
             and present < ROWS_PER_CLASS * len(classes)
         ),
+        f"{target} has a class of {longest:,} characters. Check that it is the right column, or "
+        "use shorter names.": longest > LONGEST_CATEGORY,
         f"{target} has only one class, {', '.join(map(repr, classes))}, so there is nothing to "
         "learn.": not regression and len(classes) == 1,
     }
     if problem := first_applying(problems):
         raise TableError(problem)
     return task, {} if regression else counts or {}
+
+
+def _longest(profile: ColumnProfile) -> int:
+    """The number of characters of the longest category."""
+    return max(map(len, profile.values or ()), default=0)
 
 
 def _is_plain_integer(text: str) -> bool:

@@ -118,5 +118,5 @@ def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
         if failures:
             raise failures[0] from None
         if isinstance(error, pl.exceptions.PolarsError):
-            raise OSError(0, str(error).splitlines()[0]) from None
+            raise OSError(0, str(error).splitlines()[0], str(path)) from None
         raise
