@@ -295,3 +295,15 @@ def test_omitted_pairs_are_counted():
     whole = explain(network, top=None)
     assert len(whole.boundaries) == 66
     assert "omitted" not in str(whole)
+
+
+def test_certify_C4_a_network_depends_on_inputs_by_its_outputs_and_is_scored_by_its_classes():
+    X, y = load_iris(return_X_y=True)
+    network = Network.create(4, [("linear", 5, "tanh"), ("quadratic", 3, "softmax")], rng=0)
+    network.fit(X, np.eye(3)[y], solver="adam", batch_size=32, epochs=60)
+    found = dependence(network, X, [2])
+    np.testing.assert_allclose(found.mean.sum(axis=1), 1.0)  # probabilities, not numbers of classes
+    assert len(explain(network, X).dependences) == 4
+    drops = {one.name: one.mean for one in permutation_importances(network, X, y, rng=0)}
+    assert max(drops.values()) > 0.2
+    assert max(drops.values()) <= 1  # a share of the rows; R² could fall by more

@@ -12,6 +12,7 @@ from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric._utils.text import listed, rounded
 from quadric.explain._columns import Columns
+from quadric.network import Network
 
 MOST_ROWS = 500
 MOST_CATEGORIES = 12
@@ -99,8 +100,8 @@ def dependence(
 
     Parameters
     ----------
-    model : fitted estimator, or Pipeline
-        Any model with `predict_proba` or `predict`.
+    model : Network, fitted estimator, or Pipeline
+        Any model with `predict_proba` or `predict`. For a Network, these are its outputs.
     X : array of shape (n_samples, n_features) or DataFrame
         Data, in the form that the model accepts.
     inputs : sequence of str or int
@@ -168,6 +169,8 @@ def predictions(model: Any, X: Any) -> Array:
     """The probabilities of the classes, or the predicted numbers, shape (n_samples, n_outputs)."""
     if getattr(model, "classes_", None) is not None and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
+    if isinstance(model, Network):
+        return model.forward(X)
     found = np.asarray(model.predict(X), dtype=float)
     return found[:, None] if found.ndim == 1 else found
 

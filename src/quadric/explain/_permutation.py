@@ -9,6 +9,7 @@ from sklearn.metrics import r2_score
 from quadric._utils import checks
 from quadric._utils.arrays import Array
 from quadric.explain._columns import Columns
+from quadric.network import Network
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ def _score(model: Any, X: Any, y: Array) -> float:
         raise ValueError(
             f"y must have shape {predicted.shape}, as the predictions of the model. Got {y.shape}."
         )
-    if getattr(model, "classes_", None) is not None:
+    network = isinstance(model, Network) and model.activations[-1] in ("logistic", "softmax")
+    if network or getattr(model, "classes_", None) is not None:
         right = predicted == y
         return float(np.mean(right if right.ndim == 1 else right.all(axis=1)))
     return float(r2_score(y, predicted))

@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 
 from quadric._utils.arrays import Array
 from quadric.explain._columns import Columns
+from quadric.network import Network
 from quadric.plotting._model_slice import ModelSlice, slice_model
 from quadric.plotting._style import BOUNDARY, get_ax, pale, plain, plot_points
 
@@ -179,7 +180,7 @@ def plot_prediction(
 
 
 def _check_fitted(model: Any, kind: str, attribute: str) -> None:
-    if not hasattr(model, attribute):
+    if isinstance(model, Network) or not hasattr(model, attribute):
         raise TypeError(
             f"model must be a fitted {kind}, or a Pipeline that ends with one. Got "
             f"{type(model).__name__}; plot_regions draws a Network with two inputs."
