@@ -137,7 +137,7 @@ def test_faults_R1_names_are_longer_than_computed(name):
 
 # ---- headers -------------------------------------------------------------------------------
 
-N = 20_000
+N = 40_000
 
 
 def header_file(extra, hidden=()):
@@ -237,6 +237,15 @@ def test_faults_R6_saving_builds_the_text_of_every_inner_step(tmp_path, monkeypa
     monkeypatch.setattr(BaseEstimator, "__repr__", lambda self, *_: seen.append(self) or "")
     save(model, tmp_path / "model")
     assert not seen
+
+
+def test_faults_R6_nested_pipelines_predict_three_times_slower_per_level(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(growth.nested_pipelines(5))
+    assert np.isfinite(load(path).predict(np.zeros((2, 1)))).all()
+    path.write_bytes(growth.nested_pipelines(6))
+    with pytest.raises(ModelFileError, match="pipelines are nested more than 5 levels deep"):
+        load(path)
 
 
 # ---- tensors -------------------------------------------------------------------------------

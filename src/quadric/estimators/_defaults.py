@@ -132,7 +132,8 @@ def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
 
 def are_kinds(given: Any) -> bool:
     """Whether `given` is a sequence of strings."""
-    return np.ndim(given) == 1 and all(isinstance(kind, str) for kind in given)
+    several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
+    return bool(several) and all(isinstance(kind, str) for kind in given)
 
 
 def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tuple[str, int]]:

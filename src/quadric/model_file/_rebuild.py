@@ -16,11 +16,12 @@ from quadric.network import Network
 from quadric.pipelines._known_steps import FactError, Facts, Known, Limits
 from quadric.pipelines._name_lengths import expect_short_names
 from quadric.pipelines._operations import missing_after
-from quadric.pipelines._table import operations, split
+from quadric.pipelines._table import flat_steps, operations
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
 FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
 OUTPUTS = ("default", "pandas", "polars")
+MOST_PIPELINES = 5  # scikit-learn's `predict` takes three times as long for each
 LONGER_NAMES = 8  # how much longer names may be that the file does not store
 INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
@@ -56,20 +57,20 @@ def _check_model(model: Any, limits: Limits) -> None:
 
     `explain`, and `predict` with tables between the steps, build names within these limits.
     """
-    steps, last = split(model)
+    *steps, last = flat_steps(model)  # without names, which are long in nested pipelines
     is_network, estimators = type(model) is Network, [known.of for known in ESTIMATORS.values()]
     expect(is_network or type(last) in estimators, f"its last step is {type(last).__name__}")
     expect(is_network or "network_" in vars(last), "its estimator has no network")
     expect(model is last or hasattr(model, "predict"), "its pipeline cannot predict")
-    every = [operation for _, step in steps for operation in operations(step)]
+    every = [operation for step in steps for operation in operations(step)]
     n = getattr(model, "n_features_in_", None)
     missing = every and n is not None and missing_after(every, np.zeros(n, dtype=bool)).any()
     expect(
         not missing,
         "a step makes every value of a column missing and no step imputes or drops the column",
     )
-    if every and n is not None:
-        expect_short_names(model, limits)
+    if steps:
+        expect_short_names(steps, limits)
 
 
 class _Reader:
@@ -82,6 +83,7 @@ class _Reader:
         self.tensors = tensors
         self.limits = limits
         self.used: set[str] = set()
+        self.pipelines = 0  # around the current value
 
     def tensor(self, name: str) -> Array:
         expect(name in self.tensors, f"there is no tensor {name!r:.60}")
@@ -125,11 +127,17 @@ class _Reader:
             entry["facts"] is not None or name not in ("Pipeline", "FeatureUnion", *ESTIMATORS),
             f"the fitted attributes of {name} are missing",
         )
+        self.pipelines += name == "Pipeline"
+        expect(
+            self.pipelines <= MOST_PIPELINES,
+            f"pipelines are nested more than {MOST_PIPELINES} levels deep",
+        )
         made = known.of(**known.absent, **self.values(entry["parameters"]))
         if hasattr(made, "_parameter_constraints"):  # FeatureUnion has none
             made._validate_params()
         if entry["facts"] is not None:
             _restore(known, made, Facts(name, self.values(entry["facts"]), self.limits))
+        self.pipelines -= name == "Pipeline"
         return made
 
     def network(self, entry: Mapping[str, Any]) -> Network:
@@ -171,7 +179,9 @@ def _floats(reader: _Reader, entry: Mapping[str, Any]) -> list[float]:
 
 def _scalar(reader: _Reader, entry: Mapping[str, Any]) -> Any:
     expect(entry["dtype"] in NUMBERS, "it contains a number of an unknown type")
-    return np.dtype(entry["dtype"]).type(reader.value(entry["value"]))
+    value = reader.value(entry["value"])
+    expect(isinstance(value, (bool, int, float)), "it contains a number that is not a number")
+    return np.dtype(entry["dtype"]).type(value)
 
 
 def _dtype(_: _Reader, entry: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from sklearn import config_context
 from sklearn.preprocessing import FunctionTransformer
 
 from quadric._utils.arrays import Array
-from quadric.pipelines._known_steps import Facts, Rules, are_numbers
+from quadric.pipelines._known_steps import Facts, Rules, are_numbers, as_array
 
 LONGEST_NAME = 200  # characters of a step's name or of a format for names
 
@@ -188,7 +188,7 @@ class Columns:
                 given = slice(start, stop, given.step)
         if isinstance(given, slice):
             return np.arange(self.n)[given]
-        array = np.asarray(given)
+        array = as_array(given)
         if array.dtype.kind in "OUS":
             return np.fromiter((self._places[str(name)] for name in array), np.int64, len(array))
         return np.atleast_1d(np.arange(self.n)[array]) if array.size else np.empty(0, np.int64)

@@ -11,6 +11,7 @@ from quadric.pipelines._known_steps import (
     KnownStep,
     Rules,
     all_different,
+    as_array,
     increasing_indices,
     is_increasing,
     is_number,
@@ -112,7 +113,7 @@ def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
         )
         for given, values in zip(step.categories, step.categories_, strict=True):
             if values.dtype.kind in "biuf":  # `fit` rejects unsorted numbers
-                facts.check("categories", np.asarray(given), CATEGORIES)
+                facts.check("categories", as_array(given), CATEGORIES)
     return {i: len(values) - 1 for i, values in enumerate(step.categories_) if _is_nan(values[-1])}
 
 
@@ -229,7 +230,9 @@ def _bins(step: Any) -> list[Operation]:
 
 
 def _restore_bins(step: Any, facts: Facts) -> int:
-    facts.expect("n_bins", np.max(step.n_bins) <= MOST_BINS, f"at most {MOST_BINS}")
+    bins = as_array(step.n_bins)
+    facts.expect("n_bins", bins.dtype.kind in "iu" and bins.size, "integers")
+    facts.expect("n_bins", bins.max() <= MOST_BINS, f"at most {MOST_BINS}")
     found = facts.require("bin_edges_", LISTED)
     step.bin_edges_ = np.empty(len(found), dtype=object)
     for i, edges in enumerate(found):

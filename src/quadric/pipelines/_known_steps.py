@@ -61,6 +61,16 @@ def is_vector(value: Any, kinds: str) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
 
 
+def as_array(values: Any) -> Array:
+    """The values as an array of numbers, or else of objects.
+
+    In an array of strings, one long string would make all the others as long.
+    """
+    several = isinstance(values, (list, tuple))
+    numbers = not several or all(isinstance(value, (bool, *NUMBERS)) for value in values)
+    return np.asarray(values, dtype=None if numbers else object)
+
+
 def is_increasing(values: Array) -> bool:
     """Whether every value exceeds the previous one (np.diff wraps around for unsigned dtypes)."""
     return bool((values[1:] > values[:-1]).all())

@@ -4,7 +4,7 @@ scikit-learn builds a name from the names of the input columns, of steps and of 
 file could make the names of many columns, or of nested steps, as long as it likes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,26 @@ INDICATOR = len("missingindicator_")
 INFREQUENT = len("infrequent_sklearn")
 
 
-def expect_short_names(step: Any, limits: Limits) -> None:
-    """Raise FactError if the names of a fitted step's columns exceed the limits."""
-    n = step.n_features_in_
-    names = getattr(step, "feature_names_in_", None)
+def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
+    """Raise FactError if the names of the columns after one of the fitted steps are too long."""
+    names = getattr(steps[0], "feature_names_in_", None)
+    n = n_inputs(steps[0]) if names is None else len(names)
+    if n is None:
+        return  # no step has a fixed number of columns
     if names is None:
         lengths = np.broadcast_to(np.int32(len(f"x{n}")), n)
     else:
         lengths = np.fromiter(map(len, names), np.int32, n)
-    name_lengths(step, lengths, limits)
+    for step in steps:
+        lengths = name_lengths(step, lengths, limits)
+
+
+def n_inputs(step: Any) -> int | None:
+    """The number of input columns; a step that begins with 'passthrough' does not know it."""
+    n: int | None = getattr(step, "n_features_in_", None)
+    for _, inner in getattr(step, "steps", getattr(step, "transformer_list", ())):
+        n = n_inputs(inner) if n is None else n
+    return n
 
 
 def name_lengths(step: Any, lengths: Array, limits: Limits) -> Array:

@@ -71,6 +71,13 @@ def _flat(name: str, step: Any) -> list[tuple[str, Any]]:
     return [pair for inner, s in step.steps for pair in _flat(f"{name}__{inner}", s)]
 
 
+def flat_steps(model: Any) -> list[Any]:
+    """The steps of a model in order, including its final estimator, as in `split`."""
+    if not _is_pipeline(model):
+        return [] if passes(model) else [model]
+    return [inner for _, step in model.steps for inner in flat_steps(step)]
+
+
 def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
     """The named steps of a model, its final estimator, and the estimator's network.
 
@@ -176,7 +183,7 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
         facts.expect("n_features_in_ of the last step", inner[-1].n_features_in_ == m, str(m))
     for before, after in pairwise(inner):
         if hasattr(after, "feature_names_in_") and hasattr(before, "get_feature_names_out"):
-            expect_short_names(before, facts.limits)
+            expect_short_names([before], facts.limits)
             expect_input_names(facts, after, before.get_feature_names_out())
     return int(taken[0])
 

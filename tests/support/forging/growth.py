@@ -161,6 +161,14 @@ def long_column_name_for_a_table():
     return long_column_name(names=False, output="pandas")
 
 
+def long_column_name_after_a_step_without_names():
+    """The pipeline does not know the number of its columns."""
+    tensors = {}
+    column = {"feature_names_in_": texts(tensors, "column", ["a" * LONG]), "output": "pandas"}
+    step = one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **column)
+    return sealed(pipeline("passthrough", step, regressor(MANY, tensors)), tensors)
+
+
 def long_names_before_a_projection():
     """The names are built and then dropped."""
     tensors = {}
@@ -296,6 +304,65 @@ def long_names_of_many_steps(count=500):
     return sealed(pipeline(step, regressor(count, tensors)), tensors)
 
 
+def long_names_of_nested_pipelines(levels=3, count=400):
+    """The names of inner steps, each with the names of all steps around it."""
+    tensors = {}
+    step = pipeline(*[identity(1) for _ in range(count)])
+    for _ in range(levels):
+        step = fitted("Pipeline", {}, steps=[named("a" * 200, step)])
+    extra = {"padding": "a" * 120_000}
+    return sealed(pipeline(step, regressor(1, tensors)), tensors, extra)
+
+
+def nested_pipelines(levels):
+    """Pipelines inside each other, this many with the outermost one."""
+    tensors, step = {}, identity(1)
+    for _ in range(levels - 1):
+        step = pipeline(step)
+    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+
+
+# ---- one long text among many: an array of text gives all of them the same length -----------
+
+TEXTS = ["a" * 50_000, *(f"{i}" for i in range(2_000))]
+
+
+def long_text_among_categories():
+    tensors = {}
+    step = fitted("OneHotEncoder", {"categories_": [array(tensors, "h", [0.0])]}, dtype=FLOAT)
+    step["parameters"]["categories"] = [TEXTS]
+    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+
+
+def long_text_among_columns():
+    tensors, n = {}, len(TEXTS)
+    step = columns(tensors, "c", ("a", identity(n), range(n)))
+    step["facts"]["feature_names_in_"] = texts(tensors, "columns", TEXTS)
+    step["facts"]["transformers"][0]["items"][2] = TEXTS
+    return sealed(pipeline(step, regressor(n, tensors)), tensors)
+
+
+def long_text_among_bins():
+    tensors = {}
+    edges = [array(tensors, "e", np.arange(3.0))]
+    step = fitted("KBinsDiscretizer", {"bin_edges_": edges}, encode="ordinal", n_bins=TEXTS)
+    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+
+
+def long_text_in_a_number():
+    tensors = {}
+    model = regressor(2, tensors)
+    model["facts"]["best_loss_"] = {"type": "scalar", "dtype": "float64", "value": TEXTS}
+    return sealed(model, tensors)
+
+
+def long_text_among_kinds():
+    tensors = {}
+    model = regressor(2, tensors)
+    model["parameters"]["layer_kinds"] = TEXTS
+    return sealed(model, tensors)
+
+
 # ---- messages ------------------------------------------------------------------------------
 
 
@@ -360,6 +427,7 @@ GROWTH = {
         long_step_name,
         long_column_name,
         long_column_name_for_a_table,
+        long_column_name_after_a_step_without_names,
         long_names_before_a_projection,
         names_without_end,
         repeated_unions,
@@ -375,6 +443,12 @@ GROWTH = {
         parameters_of_nested_steps,
         many_nested_steps,
         long_names_of_many_steps,
+        long_names_of_nested_pipelines,
+        long_text_among_categories,
+        long_text_among_columns,
+        long_text_among_bins,
+        long_text_in_a_number,
+        long_text_among_kinds,
         numbers_in_a_parameter,
         numbers_as_a_class,
         a_long_type,
