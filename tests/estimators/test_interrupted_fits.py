@@ -50,6 +50,15 @@ def test_faults_R11_an_interrupted_first_fit_counts_as_fitted(of, place, monkeyp
     np.testing.assert_array_equal(model.set_params(random_state=0).fit(X, Y[of]).predict(X), again)
 
 
+def test_faults_R11_an_interrupted_refit_leaves_the_network_of_other_classes(monkeypatch):
+    model = QuadraticLogisticRegression().fit(X, Y[QuadraticLogisticRegression])
+    monkeypatch.setattr("quadric.estimators._logistic.train", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, np.array(["b", "a"])[Y[QuadraticLogisticRegression]])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
 @pytest.mark.parametrize("of", [QuadraticClassifier, QuadraticRegressor])
 def test_faults_R11_an_interrupted_choice_leaves_the_network_of_other_data(of, monkeypatch):
     model = of(random_state=0).fit(X, Y[of])

@@ -195,11 +195,13 @@ class QuadraticLogisticRegression(
             sizes = SampleSizes.of(data.X, m, 8, data.allocated)
             check_lbfgs(data.X, [shape], sizes, pairs=LBFGS_PAIRS)
             warn_about_scales(data.X, type(self).__name__)
-        self.classes_ = classes
+        # an interrupted fit must not leave the network of other classes
+        before, self.classes_ = self.__dict__.pop("network_", None), classes
         if self.solver == "sgd":
             self._fit_sgd(data)
         else:
-            self._fit_lbfgs(data, (index[:, None] == np.arange(len(classes))[-m:]).astype(float))
+            Y = (index[:, None] == np.arange(len(classes))[-m:]).astype(float)
+            self._fit_lbfgs(data, Y, before)
         if self.max_iter == 0:
             warn_not_converged("max_iter=0: the parameters keep their initial values.")
         return self
@@ -223,13 +225,16 @@ class QuadraticLogisticRegression(
         """The coefficient of the penalty |v|² / 2 for the sum of the losses."""
         return 0.0 if self.penalty is None else 1 / self.C
 
-    def _fit_lbfgs(self, data: FitData, Y: Array) -> None:
-        """Minimize mean loss + |v|² / (2 C total weight); v holds the monomials' coefficients."""
+    def _fit_lbfgs(self, data: FitData, Y: Array, before: Network | None) -> None:
+        """Minimize mean loss + |v|² / (2 C total weight); v holds the monomials' coefficients.
+
+        A warm start begins with the network `before`.
+        """
         (_, n), m = data.X.shape, Y.shape[1]
         loss = "binary_cross_entropy" if m == 1 else LOSS_NAMES[self.loss]
         last = "softmax" if loss == "cross_entropy" else "logistic"
         zeros = {name: np.zeros(shape) for name, shape in Quadratic.shapes(n, m).items()}
-        network, before = Network([Quadratic.of(**zeros)], [last]), self.__dict__.get("network_")
+        network = Network([Quadratic.of(**zeros)], [last])
         if self.warm_start and before is not None and before.layers[0].W.shape == (m, n):
             network = Network(before.astype("float64").layers, [last])
         if not self.fit_intercept:
