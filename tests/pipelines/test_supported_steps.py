@@ -93,7 +93,11 @@ def test_loaded_models_predict_the_same_and_can_be_refitted(case, tmp_path):
     name, model, X = case
     save(model, tmp_path / "model")
     loaded = load(tmp_path / "model")
-    assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+    before, after = model.decision_function(X), loaded.decision_function(X)
+    if isinstance(model[0], IncrementalPCA):  # its components are a part of a larger matrix
+        np.testing.assert_allclose(after, before, rtol=1e-12)
+    else:
+        assert np.array_equal(after, before)
     save(loaded, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     kept_as = type(loaded[0]).__name__

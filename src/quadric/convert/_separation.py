@@ -27,6 +27,8 @@ from quadric.geometry._affine_map import AffineMap
 from quadric.geometry._ellipsoids import THINNEST, disjoint, smallest_ellipsoid
 from quadric.network import Network
 
+ENCLOSED = 64 * float(np.finfo(FLOAT64).eps)  # least value of a neuron on its own points
+
 
 @dataclass(frozen=True)
 class Separation:
@@ -173,7 +175,10 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     z = network.logits(X)
     own = index[:, None] == np.arange(len(classes))
     # z is less accurate than F: raise b to enclose points on the surface of their own ellipsoid
-    network.layers[0].b[...] += 2 * np.maximum(0.0, -np.where(own, z, np.inf).min(axis=0))
+    lowest = np.where(own, z, np.inf).min(axis=0)
+    network.layers[0].b[...] += np.maximum(
+        0.0, np.maximum(-2 * lowest, ENCLOSED * sharpness - lowest)
+    )
     enclosed = np.column_stack([quadric.encloses(X) for quadric in ellipsoids])
     if ((network.logits(X) >= 0) != enclosed).any():
         raise ValueError(
