@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quadric.certify import counterfactual, radius
-from tests.support.adversary import KINDS, attacked, draw, near_ties
+from tests.support.adversary import BLOCKS, KINDS, SAMPLE, attacked, draw, near_ties, of_kinds
 from tests.support.exact import distance_between, scores_of
 
 EXACT = (
@@ -20,8 +20,7 @@ EXACT = (
     "converted",
     "truncated",
 )
-SAMPLE = range(60)
-BLOCKS = [range(start, start + 250) for start in range(0, 5000, 250)]
+COUNTERFACTUAL = tuple(kind for kind in KINDS if kind != "hidden layers")
 
 
 def attack(seed, counts):
@@ -52,7 +51,7 @@ def attack(seed, counts):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_attack_within_the_radius_succeeds(kind):
     counts = Counter()
-    found = [attack(seed, counts) for seed in SAMPLE if KINDS[seed % len(KINDS)] == kind]
+    found = [attack(seed, counts) for seed in of_kinds(SAMPLE, kind)]
     assert functools.reduce(operator.iadd, found, []) == []
     assert counts["proven"] > counts["ordinary"] / 2  # a radius of 0 would prove nothing
     assert counts["points"] > 4 * counts["ordinary"]
@@ -90,17 +89,15 @@ def check_distances(seed):
 
 @pytest.mark.parametrize("kind", EXACT)
 def test_distances_are_those_of_the_dual_in_60_digits(kind):
-    for seed in SAMPLE:
-        if KINDS[seed % len(KINDS)] == kind:
-            check_distances(seed)
+    for seed in of_kinds(SAMPLE, kind):
+        check_distances(seed)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_distances_of_5000_models_are_those_of_the_dual(seeds):
-    for seed in seeds:
-        if KINDS[seed % len(KINDS)] in EXACT:
-            check_distances(seed)
+    for seed in of_kinds(seeds, *EXACT):
+        check_distances(seed)
 
 
 def check_counterfactuals(seed):
@@ -144,16 +141,14 @@ def expect_class(case, x, change):
     assert case.predict(row)[0] == change.becomes != change.predicted
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hidden layers"])
+@pytest.mark.parametrize("kind", COUNTERFACTUAL)
 def test_counterfactuals_of_every_kind_have_the_class_that_they_state(kind):
-    for seed in SAMPLE:
-        if KINDS[seed % len(KINDS)] == kind:
-            check_counterfactuals(seed)
+    for seed in of_kinds(SAMPLE, kind):
+        check_counterfactuals(seed)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_counterfactuals_of_5000_models(seeds):
-    for seed in seeds:
-        if KINDS[seed % len(KINDS)] != "hidden layers":
-            check_counterfactuals(seed)
+    for seed in of_kinds(seeds, *COUNTERFACTUAL):
+        check_counterfactuals(seed)

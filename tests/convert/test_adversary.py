@@ -5,18 +5,16 @@ import pytest
 
 from quadric import Network
 from quadric.convert import fold, to_quadratic, truncate
-from tests.support.adversary import KINDS, draw
+from tests.support.adversary import BLOCKS, KINDS, SAMPLE, draw, of_kinds
 from tests.support.exact import exact_scores
 
 FOLDED = tuple(
     kind for kind in KINDS if kind not in ("hidden layers", "categories", "float16 rows")
 )
-SAMPLE = range(60)
-BLOCKS = [range(start, start + 250) for start in range(0, 5000, 250)]
 
 
 def cases(kinds, seeds):
-    return [draw(seed) for seed in seeds if KINDS[seed % len(KINDS)] in kinds]
+    return [draw(seed) for seed in of_kinds(seeds, *kinds)]
 
 
 def check_fold(case):

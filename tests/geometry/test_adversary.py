@@ -5,12 +5,10 @@ import pytest
 
 from quadric.convert import fold
 from quadric.geometry import Quadric
-from tests.support.adversary import KINDS, draw
+from tests.support.adversary import BLOCKS, SAMPLE, draw, of_kinds
 from tests.support.exact import boundary_distance, scores_of
 
 CURVED = ("one layer", "low rank", "bilinear", "converted", "truncated")
-SAMPLE = range(60)
-BLOCKS = [range(start, start + 250) for start in range(0, 5000, 250)]
 
 
 def check_boundary(seed):
@@ -30,14 +28,12 @@ def check_boundary(seed):
 
 @pytest.mark.parametrize("kind", CURVED)
 def test_distances_to_boundaries_of_every_kind(kind):
-    for seed in SAMPLE:
-        if KINDS[seed % len(KINDS)] == kind:
-            check_boundary(seed)
+    for seed in of_kinds(SAMPLE, kind):
+        check_boundary(seed)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_distances_to_the_boundaries_of_5000_models(seeds):
-    for seed in seeds:
-        if KINDS[seed % len(KINDS)] in CURVED:
-            check_boundary(seed)
+    for seed in of_kinds(seeds, *CURVED):
+        check_boundary(seed)

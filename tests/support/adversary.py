@@ -6,7 +6,7 @@ scale of the features, their offset and the rank of the matrices vary independen
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,6 +194,15 @@ KINDS = (
     "converted",
     "truncated",
 )
+
+
+SAMPLE = range(60)  # the seeds of every run
+BLOCKS = [range(start, start + 250) for start in range(0, 5000, 250)]  # those of a full run
+
+
+def of_kinds(seeds: Iterable[int], *kinds: str) -> list[int]:
+    """The seeds whose cases are of these kinds."""
+    return [seed for seed in seeds if KINDS[seed % len(KINDS)] in kinds]
 
 
 def draw(seed: int) -> Case:
