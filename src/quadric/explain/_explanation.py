@@ -247,10 +247,12 @@ def explain(
     with np.errstate(all="ignore"):
         exponent = _exponent(surfaces)
         expansions = [Expansion.of(one, moments, space.encodings, exponent) for one in surfaces]
-    if top is None:
+    if top is None:  # `to_dict` may follow, and must not fail after minutes
         count = sum(expansion.n_terms for expansion in expansions)
         check_limit(
-            TERM_BYTES * count, f"a list of {count:,} terms", "Give a number as `top` (--top)."
+            (TERM_BYTES + JSON_BYTES) * count,
+            f"a list of {count:,} terms and its JSON",
+            "Give a number as `top` (--top).",
         )
     items = []
     for (label, symbol), surface, expansion in zip(
