@@ -79,7 +79,7 @@ def test_a_network_that_never_changes_its_mind_has_a_large_bound():
 @pytest.mark.parametrize("layers", [*STACKS, [("quadratic", 3, "softmax")]])
 def test_without_free_inputs_every_distance_is_infinite(layers):
     network = Network.create(2, layers, rng=0)
-    found = radius(network, np.zeros((2, 2)), fixed=[0, 1])
+    found = radius(network, np.array([[1.0, 2.0], [-1.0, 0.5]]), fixed=[0, 1])
     assert (found.distance == np.inf).all()
     assert (found.radius == np.inf).all()
     assert np.isnan(found.nearest).all()

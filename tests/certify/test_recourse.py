@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -221,3 +222,43 @@ def test_certify_C7_many_integers_within_bounds():
     assert ((found.point >= 3) & (found.point <= 8)).all()
     assert found.point.sum() == 109  # nine inputs grow by one
     assert found.distance == 3
+
+
+@pytest.mark.parametrize(
+    ("A", "x"),
+    [
+        (np.eye(2), [0.0, 0.0]),
+        (np.diag([1.0, -1.0]), [0.0, 0.0]),
+        (np.diag([1.0, 0.0]), [0.0, 3.0]),
+    ],
+    ids=["minimum", "saddle", "valley"],
+)
+@pytest.mark.parametrize("bounds", [None, {0: (0, 5)}])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_certify_C7_a_row_on_a_stationary_point_of_the_tie(A, x, bounds, dtype):
+    network = Network([Quadratic([[0.0, 0.0]], [0.0], [A])], ["logistic"]).astype(dtype)
+    found = counterfactual(network, x, bounds=bounds)
+    assert found.distance < 1e-6
+    assert network.predict(found.point[None]) == found.becomes == 1
+
+
+def test_certify_C7_the_nearest_integers_are_found_on_both_sides():
+    network = Network(
+        [Quadratic([[1.0], [-1.0], [1.0]], [0.0, 0.0, -2.0], [[[1.0]], [[0.0]], [[4.0]]])],
+        ["softmax"],
+    )
+    assert counterfactual(network, [0.24], integers=[0]).point.tolist() == [1.0]
+    Q = [[[1, 1], [1, 0]], [[0, -1], [-1, -1]], [[0, 0], [0, -2]]]
+    network = Network(
+        [Quadratic([[1.0, 0], [0, -1], [0, 1]], [-1.0, 0, -2], Q)],
+        ["softmax"],
+    )
+    bounds = {0: (-2.9, 0.6), 1: (0.05, 0.05)}
+    found = counterfactual(network, [0.1, 0.05], integers=[0], bounds=bounds)
+    assert found.point.tolist() == [-2.0, 0.05]
+
+
+def test_certify_C13_a_sparse_row_is_accepted():
+    network = Network([Linear([[1.0, 1.0]], [-1.0])], ["logistic"])
+    dense, sparse = (counterfactual(network, x) for x in ([0.0, 0.0], csr_matrix([[0.0, 0.0]])))
+    np.testing.assert_array_equal(dense.point, sparse.point)

@@ -1,10 +1,13 @@
 """Certificates hold for what the user calls, in every precision and at every scale."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA, IncrementalPCA
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -226,6 +229,78 @@ def test_certify_C5_parameters_that_change_after_fit_are_respected(step, changed
     found = radius(model, X)
     assert (model.predict(X) == found.predicted).all()
     assert attack(model.predict, X, found) == 0
+
+
+def test_certify_C5_steps_that_transform_differently_are_refused():
+    X, y = curved("float64", 0.0)
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, y)
+    model[0].transform = lambda X: 3 * X
+    with pytest.raises(ValueError, match=r"This StandardScaler replaces 'transform'"):
+        radius(model, X)
+
+
+class Reversed(QuadraticLogisticRegression):
+    """A classifier whose classes are in another order."""
+
+    @property
+    def classes_(self):
+        return self.known[::-1]
+
+    @classes_.setter
+    def classes_(self, value):
+        self.known = value
+
+
+def test_certify_C5_classes_in_another_order_are_refused():
+    X, y = curved("float64", 0.0)
+    with pytest.raises(ValueError, match=r"This Reversed replaces 'classes_'"):
+        radius(Reversed().fit(X, y), X)
+
+
+# ------------------------------------------------------ rows without certainty of their own
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_certify_C1_missing_values_are_filled_in_the_precision_of_the_rows(dtype):
+    X = np.random.default_rng(0).normal(size=(300, 2)) + np.array([100.3, 0])
+    y = (X[:, 0] - 100.3) + X[:, 1] > 0.01
+    model = make_pipeline(SimpleImputer(), QuadraticLogisticRegression(max_iter=30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    values = np.unique(np.linspace(-3, 3, 40001).astype(dtype))
+    rows = np.column_stack([np.full(len(values), np.nan, dtype), values])
+    found = radius(model, rows)
+    change = np.flatnonzero(found.predicted[1:] != found.predicted[:-1])
+    assert len(change)
+    gap = values[change + 1].astype(float) - values[change].astype(float)
+    assert (found.radius[change] <= gap).all()
+    assert (found.radius[change + 1] <= gap).all()
+
+
+def test_certify_C6_a_row_on_a_tie_is_not_certain_even_if_nothing_moves():
+    X, y = curved("float64", 0.0)
+    for model in (
+        QuadraticLogisticRegression().fit(X, y),
+        Network.create(4, [("linear", 3, "tanh"), ("linear", 1, "logistic")], rng=0),
+    ):
+        assert np.isinf(radius(model, X, fixed=range(4)).radius).all()
+    exact = QuadraticLogisticRegression().fit(X, y)
+    ties = radius(exact, X).nearest
+    found = radius(exact, ties[np.isfinite(ties).all(axis=1)], fixed=range(4))
+    assert (found.radius == 0).all()
+    assert np.isinf(found.distance).all()
+
+
+def test_certify_C2_relu_layers_whose_bounds_overflow_prove_nothing():
+    square = [Quadratic([[0.0]], [0.0], [[[3.0]]]) for _ in range(2)]
+    network = Network(
+        [*square, Linear([[1.0]], [1.0]), Linear([[1.0]], [-3.0])],
+        ["relu", "relu", "relu", "logistic"],
+    )
+    assert network.predict([[0.5], [1.5]]).tolist() == [0, 1]
+    found = radius(network, [[0.5]])
+    assert 0 < found.radius[0] < 1
 
 
 # ------------------------------------------------------------------------- flat directions

@@ -8,6 +8,7 @@ scale of the features, their offset and the rank of the matrices vary independen
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -102,13 +103,18 @@ def bilinear(rng, n, outputs, scale):
 
 
 def hidden(rng, n, outputs, scale):
-    """Two layers with an activation between them."""
-    h = int(rng.integers(2, 7))
-    first = Linear(rng.normal(size=(h, n)) / scale, rng.normal(size=h))
-    return [
-        first,
-        Quadratic(*(rng.normal(size=s) for s in ((outputs, h), outputs, (outputs, h, h)))),
-    ]
+    """Up to four layers of any kind for a network with activations between them."""
+    widths = [n, *rng.integers(2, 7, size=int(rng.integers(1, 4))).tolist(), outputs]
+    layers = []
+    for l, (n_in, n_out) in enumerate(pairwise(widths)):
+        unit = scale if l == 0 else 1.0
+        W, b = rng.normal(size=(n_out, n_in)) / unit, rng.normal(size=n_out)
+        if rng.random() < 0.5:
+            layers.append(Linear(W, b))
+        else:
+            Q = rng.normal(size=(n_out, n_in, n_in)) / unit / unit
+            layers.append(Quadratic(W, b, Q))
+    return layers
 
 
 def last_activation(rng, outputs):
@@ -236,8 +242,9 @@ def _draw(seed: int) -> Case:
         model = Network(bilinear(rng, n, outputs, scale), ["identity", "identity", last])
         model = model.astype(fitted)
     elif kind == "hidden layers":
-        last, between = last_activation(rng, outputs), str(rng.choice(["tanh", "relu", "logistic"]))
-        model = Network(hidden(rng, n, outputs, scale), [between, last]).astype(fitted)
+        layers, last = hidden(rng, n, outputs, scale), last_activation(rng, outputs)
+        between = rng.choice(["tanh", "relu", "logistic"], size=len(layers) - 1).tolist()
+        model = Network(layers, [*between, last]).astype(fitted)
     if model is not None:
         X = (rng.normal(size=(ROWS, n)) + offset) * scale
         return Case(

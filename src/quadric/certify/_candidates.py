@@ -18,6 +18,7 @@ AT_ONCE = 8  # candidates that are verified in one call of the model
 MOST_WORK = 1e8  # for visiting faces, in operations
 MOST_STARTS = 8  # candidates from which the local minimizer starts
 MOST_CHOICES = 64  # of integers
+MOST_TRIED = 4096  # combinations of integers, if all of them are tried
 SAME = 1e-6  # relative difference up to which a distance equals its lower limit
 FARTHER = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)  # multiples of the change without integers, to round
 
@@ -87,6 +88,8 @@ class Candidates:
             return Found(None, np.inf, np.inf)
         scene = Scene(self, start, c, free, limit)
         floor, proven = scene.try_nearest_tie()
+        if floor == 0 and scene.point is None:
+            scene.leave_tie()
         if np.isfinite(floor) and scene.best > floor * (1 + SAME):
             floor = max(floor, scene.explore())
         return Found(scene.point, floor, proven)
@@ -105,7 +108,36 @@ class Candidates:
                 break
             point = self.nearest(choice, rest, np.sqrt(limit**2 - length**2)).point
             best = best if point is None else point
-        return Found(best, ideal.floor, ideal.proven)
+        return Found(self._among_all(best, ideal.point, rest, whole), ideal.floor, ideal.proven)
+
+    def _among_all(
+        self, best: Array | None, ideal: Array, rest: Array, whole: Sequence[int]
+    ) -> Array | None:
+        """The best point among all combinations of integers that are nearer than the best one.
+
+        There must be few of them. Without a best point, they are those near the `ideal` one.
+        """
+        limit = 4 * self.length(ideal) + 4 if best is None else self.length(best)
+        start, ranges = self.row.point, []
+        for i in whole:
+            low = np.ceil(max(self.row.low[i], start[i] - limit * self.sizes[i]))
+            high = np.floor(min(self.row.high[i], start[i] + limit * self.sizes[i]))
+            if not high - low < MOST_TRIED:
+                return best
+            ranges.append([start[i], *np.arange(low, high + 1)])
+        if np.prod([float(len(values)) for values in ranges]) > MOST_TRIED:
+            return best
+        points = np.tile(start, (int(np.prod([len(values) for values in ranges])), 1))
+        points[:, list(whole)] = list(product(*ranges))
+        points = points[np.argsort(np.linalg.norm((points - start) / self.sizes, axis=1))]
+        good = points[self.is_wanted(points)] if not len(rest) else points[:MOST_CHOICES]
+        for point in good:
+            length, limit = self.length(point), np.inf if best is None else self.length(best)
+            if length >= limit:
+                break
+            found = self.nearest(point, rest, np.sqrt(limit**2 - length**2)).point
+            best = best if found is None else found
+        return best
 
     def _choices(self, ideal: Array, whole: Array) -> Array:
         """The row with other integers, the nearest first."""
@@ -198,6 +230,16 @@ class Scene:
             tie = self.search.tie(start, j, k)
             floor, proven = max(floor, float(tie.lengths[0])), max(proven, float(tie.radii[0]))
         return floor, proven
+
+    def leave_tie(self) -> None:
+        """Leave a tie at the start along the axes on which the other score grows.
+
+        At a stationary point of the tie, no gradient shows the way.
+        """
+        for j, k in self._pairs():
+            lam, V = np.linalg.eigh(self._tie(j, k).A)
+            axes = V.T[lam < 0]
+            self.offer(np.zeros((2 * len(axes), len(self.free))), np.concatenate([axes, -axes]))
 
     def explore(self) -> float:
         """Visit all faces, or as many as possible; return a computed limit of the lengths."""

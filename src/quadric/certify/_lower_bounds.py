@@ -63,7 +63,7 @@ class _Stage:
         if self.activation == "identity":
             return deviations
         if self.activation == "relu":
-            return np.where(self.z + deviations > 0, deviations, 0.0)
+            return np.where(self.z + deviations <= 0, 0.0, deviations)  # NaN stays NaN
         g = ACTIVATIONS[self.activation].function
         middle = g(self.z)
         found = np.maximum(g(self.z + deviations) - middle, middle - g(self.z - deviations))
@@ -119,6 +119,7 @@ class LowerBounds:
             for stage in stages[:-1]:
                 each = stage.outputs(stage.deviations(rho, each), self.eps)
                 rho = norm(each, axis=1) * SLACK + TINY
+                rho = np.where(rho < np.inf, rho, np.nan)  # NaN proves nothing
             left: Array = stages[-1].z - stages[-1].deviations(rho, each)
             return np.asarray((left > 0).all(axis=1))
 

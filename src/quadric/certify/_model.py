@@ -41,7 +41,8 @@ ACCEPTED = (
 )
 
 KNOWN = ("quadric.", "sklearn.")  # modules
-DECIDES = {"predict", "logits", "forward", "_stack", "_is_multilabel"}
+DECIDES = {"predict", "logits", "forward", "transform", "_stack", "_is_multilabel"}
+LEARNED = {"classes_", "network_"}  # attributes of objects, but not of classes
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Coordinates:
 def as_classifier(model: Any) -> Classifier:
     """The model as a `Classifier`; raise ValueError unless it chooses one of several classes."""
     named_steps, estimator, network = split_network(model, ACCEPTED)
-    for part in (model, estimator, network, *network.layers):
+    for part in (model, *(step for _, step in named_steps), estimator, network, *network.layers):
         _check_own_predictions(part)
     last = network.activations[-1]
     if last not in ("logistic", "softmax") or getattr(estimator, "_is_multilabel", False):
@@ -113,7 +114,8 @@ def as_classifier(model: Any) -> Classifier:
 def _check_own_predictions(part: Any) -> None:
     """Raise ValueError if a subclass, or the object itself, replaces what decides about classes."""
     outside = takewhile(lambda kind: not kind.__module__.startswith(KNOWN), type(part).__mro__)
-    replaced = DECIDES & set(vars(part)).union(*(vars(kind) for kind in outside))
+    replaced = DECIDES & set(vars(part))
+    replaced |= (DECIDES | LEARNED) & set().union(*(vars(kind) for kind in outside))
     if replaced:
         raise ValueError(
             f"model must predict as quadric does. This {type(part).__name__} replaces "

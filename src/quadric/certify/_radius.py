@@ -120,8 +120,11 @@ def radius(
     sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
     free, predicted = np.flatnonzero(~held_inputs(inputs, fixed)), classifier.predict(X)
     exact = len(classifier.folded.layers) == 1
+    # without free inputs, the label of a row that is too close to a tie is still not certain
+    fixed_all = not len(free)
+    free = np.arange(len(inputs.names)) if fixed_all else free
     nearest = Nearest.unknown(predicted, len(free))
-    if len(free) and exact:
+    if exact:
         search = Search(class_scores(classifier, inputs), free, sizes)
         _run(
             {
@@ -130,10 +133,13 @@ def radius(
             },
             progress,
         )
-    elif len(free):
+    else:
         nearest.distance[:] = np.nan
         bounds = LowerBounds(classifier, inputs, free, sizes)
         _run({"block of rows": _blocks(bounds.run, points, nearest)}, progress)
+    if fixed_all:
+        nearest.distance[:], nearest.becomes[:] = np.inf, predicted
+        nearest.radius[:] = np.where(nearest.radius > 0, np.inf, 0.0)
     moved = np.where(np.isfinite(nearest.distance)[:, None], points, np.nan)
     moved[:, free] += nearest.step * sizes[free]
     return Radii(

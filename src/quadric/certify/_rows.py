@@ -121,7 +121,7 @@ def one_row(x: Any, *, named: bool) -> Any:
     elif named and hasattr(x, "to_frame") and hasattr(x, "index"):
         rows = x.to_frame().T.infer_objects()
     else:
-        rows = np.asarray(x)
+        rows = np.asarray(x.toarray() if hasattr(x, "toarray") else x)
         rows = rows[None] if rows.ndim == 1 else rows
     if len(rows.shape) != 2 or rows.shape[0] != 1:
         raise ValueError(

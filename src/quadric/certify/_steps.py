@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
-from quadric.pipelines._operations import Affine, Beside, Operation
+from quadric.pipelines._operations import Affine, Beside, Impute, Operation
 
 # from the coarsest to the finest; pyarrow has names of its own
 PRECISIONS = {
@@ -77,6 +77,8 @@ def roundings(operations: Sequence[Operation]) -> int:
         match operation:
             case Affine(A=A):  # a sum over the inputs, a center, a shift, and the fitted numbers
                 count += 8 + (A.shape[1] if A.ndim == 2 else 0)
+            case Impute():  # a fill value is rounded to the dtype of X
+                count += 1
             case Beside(branches=branches):
                 count += max([roundings(branch.operations) for branch in branches], default=0)
     return count

@@ -219,10 +219,14 @@ def _partly_encoded(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) ->
 def _completed(X: Any, used: Array, fill: Array) -> Array:
     """X as real numbers, with missing values replaced by `fill`.
 
-    An unused column may contain anything and is set to 0.
+    An unused column may contain anything and is set to 0. An imputer rounds its fill values to the
+    dtype of X.
     """
     if np.shape(X)[1:] != used.shape:
         return _real_numbers(X)  # the caller raises an error about the shape
+    if getattr(X, "dtype", None) in (np.float16, np.float32):
+        with np.errstate(over="ignore"):
+            fill = fill.astype(X.dtype).astype(float)
     if not used.all():
         X = np.array(X, dtype=object)
         X[:, ~used] = 0.0
