@@ -324,7 +324,8 @@ def attacked(case: Case, X: Any, found: Any, rng: Any) -> tuple[Any, Any]:
     for step in steps:
         moved = start.copy()
         moved[:, :k] += np.where(np.isfinite(step), step, 0.0)
-        moved = moved.astype(X.dtype)
+        with np.errstate(over="ignore"):  # an infinite point is outside
+            moved = moved.astype(X.dtype)
         gap = (moved[:, :k].astype(float) - start[:, :k]).astype(np.longdouble)
         largest = np.abs(gap).max(axis=1, initial=0.0) + np.finfo(float).tiny
         length = largest * np.sqrt(((gap / largest[:, None]) ** 2).sum(axis=1))

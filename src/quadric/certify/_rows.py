@@ -102,7 +102,8 @@ class Row:
 
     def classes(self, points: Array) -> Array:
         """The index of the class that the model predicts for each point."""
-        return self.classifier.predict(self.at(points))
+        with np.errstate(all="ignore"):  # points far away may overflow in low precision
+            return self.classifier.predict(self.at(points))
 
 
 def _float_of(dtype: Any) -> np.dtype[Any] | None:

@@ -25,6 +25,7 @@ class Scores:
     b: Array
     inputs: Coordinates
     rounding: Rounding
+    stored: float  # the relative error with which parameters are stored
 
     def at(self, X: Array, moved: Array) -> tuple[Array, list[Array], Array, Array]:
         """u and its products with each Q_k, the scores, and bounds on the scores' errors.
@@ -62,4 +63,5 @@ def class_scores(classifier: Classifier, inputs: Coordinates) -> Scores:
     if len(b) == 1:
         Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
     rounding = rounding_of(classifier.network, inputs.dtype, inputs.absolute, inputs.share)
-    return Scores(Q, W, b, inputs, rounding)
+    stored = float(np.finfo(classifier.network.dtype).eps)
+    return Scores(Q, W, b, inputs, rounding, stored)

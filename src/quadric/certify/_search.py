@@ -11,6 +11,7 @@ from quadric._utils.arrays import Array
 from quadric._utils.memory import check_limit
 from quadric.certify._distances import (
     EPS,
+    SAFETY,
     Distances,
     Problems,
     Spectrum,
@@ -122,7 +123,8 @@ class Search:
             sizes = float((self.sizes_Q[c] + self.sizes_Q[k]) * self.stretch * self.size_A)
             model = 2 * self.scores.rounding.curve(self.stretch, self.spread)
             error = gamma(2 * len(D)) * sizes + model + underflows(len(D)) * (1 + self.size_A) ** 2
-            found = Spectrum.of(A / 2 + A.T / 2, error, model + len(D) * EPS * sizes)
+            likely = (len(D) * EPS + SAFETY * self.scores.stored) * sizes
+            found = Spectrum.of(A / 2 + A.T / 2, error, likely)
             with self._lock:
                 self._spectra[c, k] = found
         return self._spectra[c, k]

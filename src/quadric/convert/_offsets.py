@@ -8,13 +8,15 @@ epsilon times M(s). Those of random models are about 50 times smaller.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from quadric._utils.arrays import FLOAT64, Array
 from quadric.core import Layer, Linear, Quadratic, Reduced
 from quadric.pipelines._affine import affine_map
+from quadric.pipelines._operations import Affine, Beside, Impute, Operation, Select
+from quadric.pipelines._table import operations
 
 MAX_ERROR = 1e-7  # relative to the largest typical output
 LIMITS = np.finfo(FLOAT64)
@@ -24,17 +26,20 @@ def check_offsets(steps: Sequence[Any], layer: Layer) -> None:
     """Raise ValueError if the outputs of a layer would lose too much precision.
 
     `layer` is the layer after the steps. The two factors of a reduced layer are checked one by one.
-    Typical inputs are near the centers of the steps, where A x is about -t.
+    Typical inputs are those that the steps have learned. Columns that no step centers, scales or
+    imputes are assumed to be near zero.
     """
     if isinstance(layer, Reduced):
         layer = Linear(np.vstack([layer.W, layer.U]), np.concatenate([layer.b, layer.c]))
-    n = affine_map(steps[0], steps[1:]).A.shape[-1]
-    spread, sizes = np.ones(n), np.zeros(n)
+    learned = _learned_by(steps)
+    x, spread = learned.values, np.where(np.isfinite(learned.spreads), learned.spreads, 1.0)
+    sizes = np.abs(x)
     for k, step in enumerate(steps):
+        x = affine_map(step, steps[k + 1 :]).apply(x)
         absolute = affine_map(step, steps[k + 1 :], absolute=0.0)
         spread, sizes = _spread_after(step, absolute.matrix, spread), absolute.apply(sizes)
-    error = float(LIMITS.eps) * _magnitude(layer, 2 * sizes + spread)
-    share = error / max(_typical(layer, spread), float(LIMITS.tiny))
+    error = float(LIMITS.eps) * _magnitude(layer, sizes + spread)
+    share = error / max(_typical(layer.shifted(x), spread), float(LIMITS.tiny))
     if share > MAX_ERROR:
         raise ValueError(
             "the inputs are so far from zero, relative to their spread, that the folded "
@@ -44,6 +49,56 @@ def check_offsets(steps: Sequence[Any], layer: Layer) -> None:
         )
 
 
+class Learned(NamedTuple):
+    """What steps have learned about columns: a typical value, or 0, and the spread."""
+
+    values: Array
+    spreads: Array  # infinite if it is not known
+
+
+def _learned_by(steps: Sequence[Any]) -> Learned:
+    """What the steps have learned about the inputs of the first one.
+
+    If a step has learned no values, those of its outputs, which the next steps know, are mapped
+    back.
+    """
+    found: Learned | None = None
+    for k, step in reversed(list(enumerate(steps))):
+        change = affine_map(step, steps[k + 1 :])
+        own = _learned(operations(step), change.matrix.shape[1])
+        if found is not None and not own.values.any():
+            own = own._replace(values=change.solve(found.values))
+        if found is not None and np.array_equal(change.matrix, np.eye(len(change.t))):
+            own = own._replace(spreads=np.minimum(own.spreads, found.spreads))  # an imputer
+        found = own
+    assert found is not None  # because there are steps
+    return found
+
+
+def _learned(found: Sequence[Operation], n: int) -> Learned:
+    """What the operations have learned about their n columns: fill values, centers and scales."""
+    values, spreads = np.zeros(n), np.full(n, np.inf)
+    for operation in found:
+        match operation:
+            case Impute(fill=fill) if fill.dtype.kind == "f":
+                values = np.nan_to_num(fill.astype(float))
+            case Affine(A=A, center=center):
+                if A.ndim == 1 and not (A == 1).all():
+                    spreads = 1 / np.where(A == 0, 1.0, np.abs(A))
+                return Learned(np.where(values == 0, np.nan_to_num(center), values), spreads)
+            case Beside(branches=branches):
+                for branch in branches:
+                    columns = np.asarray(branch.columns)
+                    inner = _learned(branch.operations, len(columns))
+                    known = values[columns]
+                    values[columns] = np.where(known == 0, inner.values, known)
+                    spreads[columns] = np.minimum(spreads[columns], inner.spreads)
+                break
+            case Select():
+                break
+    return Learned(values, spreads)
+
+
 def _spread_after(step: Any, matrix: Array, spread: Array) -> Array:
     """The spread of the outputs of a step: 1 after a scaler, and for inputs without one."""
     if getattr(step, "scale_", None) is not None:
@@ -51,7 +106,7 @@ def _spread_after(step: Any, matrix: Array, spread: Array) -> Array:
     if hasattr(step, "explained_variance_"):
         found = np.sqrt(step.explained_variance_)
         return np.ones(len(matrix)) if getattr(step, "whiten", False) else found
-    return np.asarray(matrix @ spread)
+    return np.sqrt(matrix**2 @ spread**2)
 
 
 def _magnitude(layer: Layer, sizes: Array) -> float:
