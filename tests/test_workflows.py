@@ -182,3 +182,13 @@ def test_faults_R15_a_release_lists_its_components():
     assert any("cyclonedx-py environment" in step.get("run", "") for step in build)
     kept = [step["with"] for step in build if "upload-artifact" in step.get("uses", "")]
     assert {one["name"] for one in kept} == {"dist", "sbom"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda p: p.name
+)
+def test_faults_R15_actions_are_pinned_by_commit(path):
+    used = re.findall(r"uses: +(\S+)(.*)", path.read_text("utf-8"))
+    for action, comment in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), comment
