@@ -228,9 +228,9 @@ def test_a_neuron_shows_its_weights_and_the_cursor_its_distance(open_page):
     page = open_page("#samples=800")
     page.wait_until_still()
     page.page.click("#thumb-0-0")
+    page.wait_for_text("#details", "Half axis")
     details = page.text("#details")
     assert re.search(r"x1² .*x1·x2.* = 0", details)
-    assert "Half axis" in details
     assert re.search(r"w\s+[−\d.]+\s+[−\d.]+", details)
     assert re.search(r"b\s+[−\d.]+", details)
     probe = page.hover_picture(0.5, 0.5)
