@@ -34,7 +34,7 @@ TOUCHES = 1e-12  # share of F; a smaller minimum counts as zero
 SAFETY = 4.0  # factor for the products of bounds, which are themselves rounded
 SHARES = (0.9, 0.5, 0.1)  # of F that the errors may use up within a reach
 GOOD = 0.99  # share of the distance that needs no second attempt
-MADE = 1e-3  # share of a step along axes where F is constant up to errors
+ARTIFACT = 1e-3  # share of a step along axes on which F is constant up to errors
 
 
 def gamma(n: int) -> float:
@@ -176,11 +176,11 @@ def _solve(spectrum: Spectrum, problems: Problems) -> Distances:
     slope_error, F_low = rest + problems.g_error, F - problems.F_error
     steps, lengths = _steps(spectrum.lam, F, G)
     radii = _radii(spectrum, F_low, G, steps, lengths, slope_error)
-    # along these axes, F changes by less than its errors, and its zeros may be made of them
+    # along these axes, F changes by less than its errors, so a zero may be an artifact of them
     flat = np.abs(spectrum.lam) <= spectrum.doubt
     axes = flat & (np.abs(G) <= slope_error[:, None])
     taken = norm(np.where(axes, steps, 0.0), axis=1)
-    rows = np.flatnonzero(np.isfinite(lengths) & (taken > MADE * lengths))
+    rows = np.flatnonzero(np.isfinite(lengths) & (taken > ARTIFACT * lengths))
     if len(rows):
         level = np.where(axes[rows], 0.0, G[rows])
         noise = slope_error[rows] + norm(G[rows] - level, axis=1) * (1 + gamma(n))
@@ -245,7 +245,7 @@ def _proven(
 
 
 def _without_zero(spectrum: Spectrum, F: Array, G: Array, slope_error: Array) -> Array:
-    """How far the minimum of F, which is positive, exceeds the errors."""
+    """The radius within which the errors stay below the minimum of F, which is positive."""
     curved = spectrum.lam > 0
     drop = (G[:, curved] ** 2 / (4 * spectrum.lam[curved])).sum(axis=1)
     minimum = F - drop - gamma(len(spectrum.lam)) * (np.abs(F) + drop)

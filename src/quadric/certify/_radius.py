@@ -121,8 +121,8 @@ def radius(
     free, predicted = np.flatnonzero(~held_inputs(inputs, fixed)), classifier.predict(X)
     exact = len(classifier.folded.layers) == 1
     # without free inputs, the label of a row that is too close to a tie is still not certain
-    fixed_all = not len(free)
-    free = np.arange(len(inputs.names)) if fixed_all else free
+    all_held = not len(free)
+    free = np.arange(len(inputs.names)) if all_held else free
     nearest = Nearest.unknown(predicted, len(free))
     if exact:
         search = Search(class_scores(classifier, inputs), free, sizes)
@@ -137,7 +137,7 @@ def radius(
         nearest.distance[:] = np.nan
         bounds = LowerBounds(classifier, inputs, free, sizes)
         _run({"block of rows": _blocks(bounds.run, points, nearest)}, progress)
-    if fixed_all:
+    if all_held:
         nearest.distance[:], nearest.becomes[:] = np.inf, predicted
         nearest.radius[:] = np.where(nearest.radius > 0, np.inf, 0.0)
     moved = np.where(np.isfinite(nearest.distance)[:, None], points, np.nan)

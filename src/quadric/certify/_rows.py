@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from quadric._utils.arrays import Array
+from quadric.certify._distances import EPS
 from quadric.certify._model import Classifier, Coordinates
 from quadric.pipelines._affine import NotAffineError, affine_map, partly_affine
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Row:
