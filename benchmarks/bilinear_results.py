@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quadric import datasets
-from quadric.paper.bilinear import _reproduction as reproduction
-from quadric.paper.bilinear._published import NAMES
-from quadric.paper.experiments._experiment import Context, Outcome, Table
-from quadric.paper.studies._runs import Part
-from quadric.paper.sweep import Store
+from quadric.apps.paper.bilinear import _reproduction as reproduction
+from quadric.apps.paper.bilinear._published import NAMES
+from quadric.apps.paper.experiments._experiment import Context, Outcome, Table
+from quadric.apps.paper.studies._runs import Part
+from quadric.apps.paper.sweep import Store
 
 
 def markdown(table: Table) -> str:

@@ -11,7 +11,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from quadric.paper.claims import COLUMNS, Judged, judge, markdown_page, read_rows
+from quadric.apps.paper.claims import COLUMNS, Judged, judge, markdown_page, read_rows
 
 TABLE, PAGE = Path("results") / "claims.csv", Path("docs") / "claims.md"
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quadric import datasets
-from quadric.paper.claims import statements
-from quadric.paper.experiments._mnist_cells import Cell, compare, paper_table, read_table
-from quadric.paper.experiments._mnist_claims import RULE, claims_of
-from quadric.paper.sweep import Recipe, Store
+from quadric.apps.paper.claims import statements
+from quadric.apps.paper.experiments._mnist_cells import Cell, compare, paper_table, read_table
+from quadric.apps.paper.experiments._mnist_claims import RULE, claims_of
+from quadric.apps.paper.sweep import Recipe, Store
 
 
 def results_of(cells: Sequence[Cell]) -> str:

@@ -9,7 +9,7 @@ import statistics
 import threading
 from contextlib import contextmanager
 
-from quadric.playground._server import PageServer
+from quadric.apps.playground._server import PageServer
 
 LOADS, SECONDS = 15, 10
 CLUSTERS = "#data=clusters&size=600&layers=q12&speed=0"

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from quadric import datasets
-from quadric.paper.experiments._mnist_cells import Cell, cells_of, paper_table
-from quadric.paper.sweep import RECIPES, SIZES, Recipe, Store, run_sweep, table_tasks
+from quadric.apps.paper.experiments._mnist_cells import Cell, cells_of, paper_table
+from quadric.apps.paper.sweep import RECIPES, SIZES, Recipe, Store, run_sweep, table_tasks
 
 
 def with_factors(factor: float, *names: str) -> Recipe:

@@ -12,10 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from quadric import Network, QuadraticLogisticRegression, datasets
+from quadric.apps.paper.experiments import _clusters as clusters, _xor as xor
 from quadric.explain import boundary, quadrics
 from quadric.geometry import Quadric
-from quadric.paper.experiments import _clusters as clusters
-from quadric.paper.experiments import _xor as xor
 from quadric.plotting import (
     animate,
     plot_eigenvectors,

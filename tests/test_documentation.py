@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
-from quadric.cli import app
+from quadric.apps.shell import app
 from tests.support.commands import write_iris
 from tests.support.page_blocks import (
     IN_ORDER,

@@ -10,19 +10,17 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 # Each package may import only those below it.
 ORDER = (
-    "cli",
-    "playground",
-    "paper",
-    "report",
+    "apps.shell",
+    "apps.playground",
+    "apps.paper",
     "plotting",
-    "tables",
     "onnx",
     "certify",
     "explain",
     "convert",
-    "model_file",
+    "files",
     "torch",
-    "pipelines",
+    "models",
     "estimators",
     "network",
     "training",
@@ -30,7 +28,8 @@ ORDER = (
     "kernels",
     "geometry",
     "datasets",
-    "_utils",
+    "checks",
+    "utils",
     "config",
     "errors",
 )
@@ -40,18 +39,24 @@ ALONE = "reference"
 IMPORTERS = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
-    "polars": {"tables"},
-    "torch": {"torch", "paper"},
+    "polars": {"apps.shell"},
+    "torch": {"torch", "apps.paper"},
     "onnx": {"onnx"},
     "onnxruntime": set(),
     "skl2onnx": {"onnx"},
-    "distributed": {"paper"},
-    "jinja2": {"paper", "report"},
-    "matplotlib": {"plotting", "paper", "report"},
-    "rich": {"cli", "estimators"},
-    "typer": {"cli"},
+    "distributed": {"apps.paper"},
+    "jinja2": {"apps.paper", "apps.shell"},
+    "matplotlib": {"plotting", "apps.paper", "apps.shell"},
+    "rich": {"apps.shell", "estimators"},
+    "typer": {"apps.shell"},
 }
-PUBLIC = {"quadric.config", "quadric.errors", "quadric.torch.functional"}
+PUBLIC = {
+    "quadric.checks",
+    "quadric.config",
+    "quadric.errors",
+    "quadric.torch.functional",
+    "quadric.utils.notebook",
+}
 
 
 def module_name(path):
@@ -83,7 +88,8 @@ def imports(source, *, lazy=True):
 
 def package_of(module):
     """Return the package of a module: `core` for `quadric.core._layers`."""
-    return module.split(".")[1] if "." in module else "quadric"
+    first, *rest = module.split(".")[1:] or ["quadric"]
+    return f"apps.{rest[0]}" if first == "apps" and rest else first
 
 
 def mistake(importer, module):
@@ -117,9 +123,9 @@ def test_imports_point_downwards(importer):
     [
         ("quadric.core._layers", "from quadric.training import _train"),
         ("quadric.core._layers", "def f():\n    from quadric.training._train import train"),
-        ("quadric.reference._pieces", "from quadric._utils import arrays"),
+        ("quadric.reference._pieces", "from quadric.utils import text"),
         ("quadric.network._network", "import numba"),
-        ("quadric.cli.train", "if a:\n    import polars as pl"),
+        ("quadric.core._stack", "if a:\n    import polars as pl"),
     ],
 )
 def test_a_wrong_import_is_detected(importer, source):

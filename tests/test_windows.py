@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from quadric._utils import portable_files
+from quadric.utils import _portable_files as portable_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="simulates Windows on Linux")
 
@@ -61,10 +61,10 @@ FILES = """
 import numpy as np
 import polars as pl
 others = ["joblib", "numba", "polars", "sklearn.pipeline", "sklearn.linear_model", "sqlite3"]
-names = ["quadric", "quadric.tables", "quadric.playground", "quadric._utils.memory"]
-names += ["quadric.tables._open_table"]
+names = ["quadric", "quadric.apps.shell.tables", "quadric.apps.playground", "quadric.utils._memory"]
+names += ["quadric.apps.shell.tables._open_table"]
 quadric, tables, playground, memory, _ = imported_on_windows(names, others)
-from quadric.tables._writing import write_batches
+from quadric.apps.shell.tables._writing import write_batches
 from tests.support import streams
 folder = Path(sys.argv[1])
 
@@ -113,7 +113,7 @@ def test_models_streams_tables_and_pages_are_written(tmp_path):
 STORE = """
 from dataclasses import replace
 others = ["joblib", "numba", "sklearn", "sqlite3"]
-(sweep,) = imported_on_windows(["quadric.paper.sweep"], others)
+(sweep,) = imported_on_windows(["quadric.apps.paper.sweep"], others)
 from tests.support.sweep_process import RECIPE
 here = sweep.Environment("a processor", "0", "0", "0", "0")
 try:
@@ -148,7 +148,7 @@ def test_a_store_has_one_writer(tmp_path):
 
 
 def test_piped_output_is_utf_8(monkeypatch):
-    cli = pytest.importorskip("quadric.cli")
+    cli = pytest.importorskip("quadric.apps.shell")
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="cp1252", newline="\n")
     system = SimpleNamespace(platform="win32", stdout=stdout, stderr=None)
     monkeypatch.setattr(cli, "sys", system)

@@ -17,8 +17,8 @@ from benchmarks.compare._peers import is_installed, skipped
 from benchmarks.compare._tables import Table, number
 from benchmarks.timing import best_seconds
 from quadric import Network
+from quadric.apps.paper.sweep import Recipe, Store, run_sweep, table_tasks
 from quadric.datasets import ImageData
-from quadric.paper.sweep import Recipe, Store, run_sweep, table_tasks
 
 TITLE = "Growth: exponents of time and memory"
 NOTES = (

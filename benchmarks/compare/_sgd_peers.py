@@ -99,8 +99,7 @@ def _torch(start: Network, X: Array, Y: Array, form: Callable[[Any, Any], Any]) 
 
 def jax_scan(start: Network, X: Array, Y: Array) -> Training:
     import jax
-    from jax import lax, nn
-    from jax import numpy as jnp
+    from jax import lax, nn, numpy as jnp
 
     twice = jnp.asarray(_twice(start))
 

@@ -9,7 +9,7 @@ import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from quadric.cli import app
+from quadric.apps.shell import app
 
 INTRODUCTION = """# Command line
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 
-from quadric.playground import copy_page
+from quadric.apps.playground import copy_page
 
 
 def on_post_build(config: MkDocsConfig) -> None:

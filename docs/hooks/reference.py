@@ -17,7 +17,7 @@ from mkdocs.structure.files import File, Files
 
 import quadric
 
-WITHOUT_PAGE = ("quadric.cli",)  # has its own reference, written by command_line.py
+WITHOUT_PAGE = ("quadric.apps.shell",)  # has its own reference, written by command_line.py
 INTRODUCTION = """# Reference
 
 All public names, generated from their docstrings. Names and modules that begin with an underscore

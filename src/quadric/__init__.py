@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadric.config import get_config, set_config
-    from quadric.convert._separation import separate
-    from quadric.core._layers import Linear, Quadratic, Reduced
+    from quadric.convert import separate
+    from quadric.core import Linear, Quadratic, Reduced
     from quadric.errors import DivergenceError, ModelFileError
     from quadric.estimators import (
         QuadraticClassifier,
         QuadraticLogisticRegression,
         QuadraticRegressor,
     )
-    from quadric.model_file import load, save
+    from quadric.files import load, save
     from quadric.network import Network
 
 __version__ = "0.1.0"
@@ -36,8 +36,8 @@ _HOMES = {
     "QuadraticRegressor": "quadric.estimators",
     "Reduced": "quadric.core._layers",
     "get_config": "quadric.config",
-    "load": "quadric.model_file",
-    "save": "quadric.model_file",
+    "load": "quadric.files",
+    "save": "quadric.files",
     "separate": "quadric.convert._separation",
     "set_config": "quadric.config",
 }

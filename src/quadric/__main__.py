@@ -9,7 +9,7 @@ def main() -> None:
     If packages that it needs are missing, print the pip command that installs them.
     """
     try:
-        from quadric.cli import main as run
+        from quadric.apps.shell import main as run
     except ImportError as error:  # the `cli` extra is not installed
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:

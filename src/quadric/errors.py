@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quadric.training._history import History
+    from quadric.training import History
 
 __all__ = [
     "DatasetError",

@@ -13,7 +13,7 @@ from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import _scores, radius
 from quadric.certify._steps import precision_of
 from quadric.core import Linear, Quadratic
-from quadric.pipelines._affine import affine_map
+from quadric.models._affine import affine_map
 from tests.support.attacks import attack, near_ties
 from tests.support.labels import labels
 

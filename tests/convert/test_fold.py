@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
@@ -142,8 +141,7 @@ def test_certify_C10_truncate_far_from_zero_is_wrong():
 @given(WIDTHS, LINEAR, CURVED, LINEAR, st.booleans(), SEEDS)
 def test_torch_models_are_folded(n, before, curved, after, bias, seed):
     torch = pytest.importorskip("torch", reason="needs PyTorch")
-    from quadric.torch import Quadratic as QuadraticModule
-    from quadric.torch import Reduced
+    from quadric.torch import Quadratic as QuadraticModule, Reduced
 
     kinds = {"linear": torch.nn.Linear, "quadratic": QuadraticModule, "reduced": Reduced}
     modules, width = [], n

@@ -5,8 +5,7 @@ from operator import mul
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.datasets import load_iris, make_moons
 
 from quadric import datasets, separate

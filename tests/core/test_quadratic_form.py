@@ -7,8 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from threadpoolctl import threadpool_limits
 
 from quadric.core import _quadratic_form as quadratic_form

@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric._utils.whole_files import write_whole
-from quadric.datasets import DatasetError
-from quadric.datasets import _sources as sources
+from quadric.datasets import DatasetError, _sources as sources
 from quadric.datasets._idx import COLLECTIONS, unpack, write_all
 from quadric.datasets._sources import ImageSource, UnavailableError, run
+from quadric.utils._whole_files import write_whole
 from tests.support.small_files import (
     CONTENTS,
     LABELS,
@@ -308,7 +307,7 @@ def killed(script, *arguments, after):
 
 OVER_AND_OVER = """
 import pathlib, sys
-from quadric._utils.whole_files import write_whole
+from quadric.utils._whole_files import write_whole
 path = pathlib.Path(sys.argv[1])
 print("ready", flush=True)
 while True:
@@ -318,7 +317,7 @@ while True:
 
 BEFORE_THE_END = """
 import os, pathlib, sys, time
-from quadric._utils.whole_files import write_whole
+from quadric.utils._whole_files import write_whole
 os.fsync = lambda handle: (print("ready", flush=True), time.sleep(60))
 write_whole(pathlib.Path(sys.argv[1]), b"new" * 1000)
 """

@@ -57,7 +57,7 @@ def test_every_public_name_has_an_entry(site):
         for path in sorted((site / "reference").rglob("*.html"))
     }
     for module, name in public_names():
-        if module != "quadric.cli":
+        if module != "quadric.apps.shell":
             page = texts[module]
             targets = [link for link in page.links if link.endswith(f".{name}")]
             assert targets or f"{module}.{name}" in page.anchors, f"{module}.{name}"

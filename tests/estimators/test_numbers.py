@@ -19,12 +19,19 @@ from quadric import (
     plotting,
     save,
 )
+from quadric.apps.shell.tables import (
+    ColumnOptions,
+    Settings,
+    TableNetwork,
+    open_table,
+    predict,
+    train,
+)
 from quadric.convert._separation import separate, separating_quadric
 from quadric.core._layers import Linear
 from quadric.errors import TableError
 from quadric.explain import explain, quadrics
 from quadric.geometry import Quadric
-from quadric.tables import ColumnOptions, Settings, TableNetwork, open_table, predict, train
 from tests.support.networks import make_network, max_difference
 
 X = np.random.default_rng(0).normal(size=(40, 3))

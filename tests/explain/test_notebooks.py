@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from quadric import Network, QuadraticRegressor, separate
-from quadric._utils import notebook
 from quadric.estimators import _messages
 from quadric.explain import explain
+from quadric.utils import notebook
 
 POINTS = [[0, 0], [1, 0], [0, 1], [5, 5], [6, 5], [5, 6]]
 

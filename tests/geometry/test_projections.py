@@ -4,8 +4,7 @@ from math import lcm
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from quadric.geometry import Quadric
 from tests.support.rationals import inverse, product, rationals, signature

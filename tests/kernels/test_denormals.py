@@ -11,8 +11,7 @@ pytest.importorskip("torch")  # sets the mode
 from quadric import Network, kernels
 from quadric.core._activations import ACTIVATIONS
 from quadric.core._quadratic_form import PythonThreads
-from quadric.kernels import _compiling, _denormals, _rows
-from quadric.kernels import _quadratic_form as loops
+from quadric.kernels import _compiling, _denormals, _quadratic_form as loops, _rows
 from tests.support.denormals import (
     flushes,
     flushing,

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from quadric import Network
-from quadric._utils.arrays import as_dtype
+from quadric.checks import as_dtype
 from tests.support.networks import make_network, max_difference
 
 X, Y = np.ones((4, 3)), np.ones((4, 2))

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from quadric import Network, datasets
-from quadric._utils.arrays import as_csr
+from quadric.checks import as_csr
 from tests.support.networks import make_network, max_difference, stacks, targets
 
 RNG = np.random.default_rng(0)

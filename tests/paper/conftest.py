@@ -2,7 +2,7 @@
 
 import pytest
 
-from quadric.paper.sweep import Store
+from quadric.apps.paper.sweep import Store
 
 
 @pytest.fixture

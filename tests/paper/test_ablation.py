@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.paper.claims import Verdict
-from quadric.paper.experiments import Context
-from quadric.paper.experiments import _ablation as ablation
-from quadric.paper.experiments._statistics import Sample
-from quadric.reference import _as_printed as as_printed
-from quadric.reference import train_logistic, train_qnn, train_rpqnn
+from quadric.apps.paper.claims import Verdict
+from quadric.apps.paper.experiments import Context, _ablation as ablation
+from quadric.apps.paper.experiments._statistics import Sample
+from quadric.reference import _as_printed as as_printed, train_logistic, train_qnn, train_rpqnn
 
 
 def neuron(theta):

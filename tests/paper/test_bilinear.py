@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from quadric import datasets
+from quadric.apps.paper.bilinear import _measures as measures, _reproduction as reproduction
+from quadric.apps.paper.bilinear._cells import PublishedComparison, cells_of
+from quadric.apps.paper.bilinear._findings import findings
+from quadric.apps.paper.bilinear._published import PUBLISHED, TITLES, VARIANTS, Published
+from quadric.apps.paper.experiments._statistics import Sample
+from quadric.apps.paper.sweep import Store, StudyTask
 from quadric.certify import radius
 from quadric.convert import fold, truncate
 from quadric.errors import DatasetUnavailableError
-from quadric.model_file import load
-from quadric.paper.bilinear import _measures as measures
-from quadric.paper.bilinear import _reproduction as reproduction
-from quadric.paper.bilinear._cells import PublishedComparison, cells_of
-from quadric.paper.bilinear._findings import findings
-from quadric.paper.bilinear._published import PUBLISHED, TITLES, VARIANTS, Published
-from quadric.paper.experiments._statistics import Sample
-from quadric.paper.sweep import Store, StudyTask
+from quadric.files import load
 from tests.support import warm
 from tests.support.bilinear_process import SMALL, context, images
 from tests.support.commands import command
@@ -37,7 +36,7 @@ def small(monkeypatch):
 
 
 def train(data, variant="none", seed=0, **settings):
-    from quadric.paper.bilinear._training import train_network
+    from quadric.apps.paper.bilinear._training import train_network
 
     strengths = {"noise": 0.0, "decay": 0.0} | {
         name: settings.pop(name) for name in ("noise", "decay") if name in settings
@@ -51,7 +50,7 @@ def train(data, variant="none", seed=0, **settings):
 
 
 def test_the_network_computes_the_function_of_the_module():
-    from quadric.paper.bilinear._training import BilinearMLP
+    from quadric.apps.paper.bilinear._training import BilinearMLP
 
     model = BilinearMLP(12, 5, 3)
     X = np.random.default_rng(0).normal(size=(7, 12)).astype(np.float32)
@@ -326,7 +325,7 @@ def test_the_report_is_about_the_other_publication(tmp_path, small, monkeypatch)
 
 
 def test_without_torch_the_command_prints_the_install_command(tmp_path, small, monkeypatch):
-    from quadric._utils import extras
+    from quadric.utils import _extras as extras
 
     found = extras.find_spec
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "torch" else found(name))

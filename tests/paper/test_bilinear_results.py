@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from quadric.paper.bilinear._cells import PublishedComparison
-from quadric.paper.bilinear._published import NAMES, PUBLISHED, TITLES
-from quadric.paper.experiments._statistics import Sample
+from quadric.apps.paper.bilinear._cells import PublishedComparison
+from quadric.apps.paper.bilinear._published import NAMES, PUBLISHED, TITLES
+from quadric.apps.paper.experiments._statistics import Sample
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.claims_results import merged
-from quadric.paper.claims import (
+from quadric.apps.paper.claims import (
     COLUMNS,
     Claim,
     Verdict,
@@ -19,14 +19,14 @@ from quadric.paper.claims import (
     read_rows,
     statements,
 )
-from quadric.paper.claims._list import JUDGES, paper_text
-from quadric.paper.experiments import EXPERIMENTS
-from quadric.paper.experiments._mnist_cells import compare, paper_table, read_table
-from quadric.paper.experiments._mnist_claims import claims_of
-from quadric.paper.studies import STUDIES
+from quadric.apps.paper.claims._list import JUDGES, paper_text
+from quadric.apps.paper.experiments import EXPERIMENTS
+from quadric.apps.paper.experiments._mnist_cells import compare, paper_table, read_table
+from quadric.apps.paper.experiments._mnist_claims import claims_of
+from quadric.apps.paper.studies import STUDIES
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENT_FILES = sorted((ROOT / "src/quadric/paper").glob("*/*.py"))
+EXPERIMENT_FILES = sorted((ROOT / "src/quadric/apps/paper").glob("*/*.py"))
 STATEMENTS = list(statements().values())
 
 

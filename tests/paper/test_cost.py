@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from quadric.paper.experiments import _forms as forms
-from quadric.paper.experiments import _network_cost as network_cost
+from quadric.apps.paper.experiments import _forms as forms, _network_cost as network_cost
 from quadric.reference._counts import COUNTS, Counter, step_count
 
 COUNTED = ("W", "b", "Q", "U", "c", "packed")  # parameters; 'triangle' holds positions

@@ -14,11 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from quadric import datasets
-from quadric.cli import app
-from quadric.paper.experiments import EXPERIMENTS, Context
-from quadric.paper.experiments import _mnist as mnist
-from quadric.paper.sweep import Recipe, Store, run_sweep
-from quadric.paper.sweep import _dask as dask_module
+from quadric.apps.paper.experiments import EXPERIMENTS, Context, _mnist as mnist
+from quadric.apps.paper.sweep import Recipe, Store, _dask as dask_module, run_sweep
+from quadric.apps.shell import app
 from tests.support import warm
 from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, table
 
@@ -273,8 +271,8 @@ def test_runs_that_kill_their_workers_are_abandoned(new_cluster, store, monkeypa
 
 COMMAND = (
     "import quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
-    "import quadric.paper.sweep._dask as m; m.SECONDS_TO_CONNECT = 3;"
-    "from quadric.cli import main; main()"
+    "import quadric.apps.paper.sweep._dask as m; m.SECONDS_TO_CONNECT = 3;"
+    "from quadric.apps.shell import main; main()"
 )
 
 

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.paper.claims import Verdict
-from quadric.paper.experiments import EXPERIMENTS, Context
-from quadric.paper.experiments import _clusters as clusters
-from quadric.paper.experiments import _complexity as complexity
-from quadric.paper.experiments import _theorem as theorem
-from quadric.paper.experiments import _timing as timing
-from quadric.paper.experiments import _xor as xor
-from quadric.paper.experiments._experiment import Table
-from quadric.paper.studies import STUDIES
+from quadric.apps.paper.claims import Verdict
+from quadric.apps.paper.experiments import (
+    EXPERIMENTS,
+    Context,
+    _clusters as clusters,
+    _complexity as complexity,
+    _theorem as theorem,
+    _timing as timing,
+    _xor as xor,
+)
+from quadric.apps.paper.experiments._experiment import Table
+from quadric.apps.paper.studies import STUDIES
 from quadric.reference._counts import count_layer
 
 HOLDS, CONDITIONALLY = Verdict.HOLDS, Verdict.CONDITIONALLY
@@ -29,8 +32,8 @@ def verdicts(outcome):
 
 
 def test_the_command_offers_every_experiment_and_study():
-    from quadric.cli._reproduce import ExperimentName
-    from quadric.paper.bilinear import BILINEAR
+    from quadric.apps.paper.bilinear import BILINEAR
+    from quadric.apps.shell.commands._reproduce import ExperimentName
 
     assert list(ExperimentName) == ["all", *EXPERIMENTS, *STUDIES, *BILINEAR]
 

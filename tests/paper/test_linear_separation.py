@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quadric.paper.experiments._linear_separation import (
+from quadric.apps.paper.experiments._linear_separation import (
     separable_by_argmax,
     separable_from_the_rest,
 )

@@ -9,22 +9,21 @@ import pytest
 
 from benchmarks.mnist_results import results_of
 from quadric import Network, datasets
-from quadric.paper.claims import Verdict
-from quadric.paper.experiments import Context
-from quadric.paper.experiments import _mnist as mnist
-from quadric.paper.experiments._experiment import MODELS
-from quadric.paper.experiments._mnist_cells import cells_of, compare, paper_table, read_table
-from quadric.paper.experiments._mnist_claims import (
+from quadric.apps.paper.claims import Verdict
+from quadric.apps.paper.experiments import Context, _mnist as mnist
+from quadric.apps.paper.experiments._experiment import MODELS
+from quadric.apps.paper.experiments._mnist_cells import cells_of, compare, paper_table, read_table
+from quadric.apps.paper.experiments._mnist_claims import (
     ENOUGH,
     claims_of,
     comparisons,
     smallest_width,
 )
-from quadric.paper.experiments._mnist_figures import parameters
-from quadric.paper.experiments._mnist_reproduction import signs
-from quadric.paper.experiments._mnist_tables import tables
-from quadric.paper.experiments._statistics import Sample
-from quadric.paper.sweep import Recipe, Result, Run, Store, Task
+from quadric.apps.paper.experiments._mnist_figures import parameters
+from quadric.apps.paper.experiments._mnist_reproduction import signs
+from quadric.apps.paper.experiments._mnist_tables import tables
+from quadric.apps.paper.experiments._statistics import Sample
+from quadric.apps.paper.sweep import Recipe, Result, Run, Store, Task
 from tests.support.sweep_process import HERE
 
 ROOT = Path(__file__).parents[2]

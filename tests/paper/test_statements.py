@@ -9,11 +9,11 @@ from scipy.optimize import linprog
 from scipy.stats import multivariate_normal, norm
 
 from quadric import Network, datasets
+from quadric.apps.paper.experiments._mnist_cells import paper_table, read_table
+from quadric.apps.paper.experiments._mnist_figures import parameters
+from quadric.apps.paper.experiments._statistics import contrast, holm
+from quadric.apps.paper.experiments._timing import PAPER
 from quadric.geometry import Quadric
-from quadric.paper.experiments._mnist_cells import paper_table, read_table
-from quadric.paper.experiments._mnist_figures import parameters
-from quadric.paper.experiments._statistics import contrast, holm
-from quadric.paper.experiments._timing import PAPER
 from quadric.reference._counts import PARAMETERS
 
 

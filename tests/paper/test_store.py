@@ -16,10 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from quadric import datasets
-from quadric._utils.whole_files import temporary_name
-from quadric.cli import app
-from quadric.paper.sweep import Result, Store, StoreError, Task
-from quadric.paper.sweep import _store as store_module
+from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as store_module
+from quadric.apps.shell import app
+from quadric.utils._whole_files import temporary_name
 from tests.support.permissions import without_rights
 from tests.support.sweep_process import HERE, RECIPE
 
@@ -258,8 +257,8 @@ def test_a_second_store_in_the_same_process_is_refused(path, tmp_path):
 def test_the_record_lock_of_other_systems_does_not_disturb_sqlite(path):
     """The locked byte is not one that SQLite locks."""
     elsewhere = (
-        "from types import SimpleNamespace; from quadric.paper.sweep import _store_file\n"
-        "from quadric._utils import portable_files\n"
+        "from types import SimpleNamespace; from quadric.apps.paper.sweep import _store_file\n"
+        "from quadric.utils import _portable_files as portable_files\n"
         "portable_files.sys = _store_file.sys = SimpleNamespace(platform='darwin')\n"
     )
     script = OPEN.replace("input()", "input(); add(store); print('added')")

@@ -11,16 +11,18 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.paper.claims import Verdict, statements
-from quadric.paper.experiments import Context
-from quadric.paper.experiments._statistics import Sample
-from quadric.paper.studies import STUDIES
-from quadric.paper.studies import _cnn_head as cnn_head
-from quadric.paper.studies import _fewer_layers as fewer_layers
-from quadric.paper.studies import _recurrent as recurrent
-from quadric.paper.studies import _wide_layers as wide_layers
-from quadric.paper.studies._splits import SPLITS, split
-from quadric.paper.sweep import RECIPES, Store, StudyTask, run_sweep
+from quadric.apps.paper.claims import Verdict, statements
+from quadric.apps.paper.experiments import Context
+from quadric.apps.paper.experiments._statistics import Sample
+from quadric.apps.paper.studies import (
+    STUDIES,
+    _cnn_head as cnn_head,
+    _fewer_layers as fewer_layers,
+    _recurrent as recurrent,
+    _wide_layers as wide_layers,
+)
+from quadric.apps.paper.studies._splits import SPLITS, split
+from quadric.apps.paper.sweep import RECIPES, Store, StudyTask, run_sweep
 from tests.support import warm
 from tests.support.commands import command
 from tests.support.run_logs import lines
@@ -191,7 +193,7 @@ def test_the_networks_have_the_parameters_that_the_table_reports():
 
 def test_recurrent_networks_have_equal_numbers_of_parameters():
     pytest.importorskip("torch")
-    from quadric.paper.studies._sequences import parameters, sequences
+    from quadric.apps.paper.studies._sequences import parameters, sequences
 
     for name, (size, length, inputs, outputs, widths) in recurrent.TASKS.items():
         counts = [parameters(kind, inputs, width, outputs) for kind, width in widths.items()]
@@ -204,7 +206,7 @@ def test_recurrent_networks_have_equal_numbers_of_parameters():
 
 def test_targets_of_the_sequences_follow_their_definitions():
     pytest.importorskip("torch")
-    from quadric.paper.studies._sequences import adding, parity
+    from quadric.apps.paper.studies._sequences import adding, parity
 
     X, y = adding(50, 7, np.random.default_rng(0))
     assert (X[..., 1].sum(dim=1) == 2).all()
@@ -308,7 +310,7 @@ def test_studies_cannot_be_combined_with_a_name(tmp_path):
 
 @pytest.mark.slow
 def test_without_torch_the_other_studies_run(tmp_path, small, monkeypatch):
-    from quadric._utils import extras
+    from quadric.utils import _extras as extras
 
     found = extras.find_spec
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "torch" else found(name))

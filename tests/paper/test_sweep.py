@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from quadric import Network
-from quadric.paper.sweep import (
+from quadric.apps.paper.sweep import (
     RECIPES,
     Recipe,
     Result,
     Store,
     Task,
+    _data as data_module,
+    _runner as runner,
+    _task as task_module,
     run_sweep,
     run_task,
     table_tasks,
 )
-from quadric.paper.sweep import _data as data_module
-from quadric.paper.sweep import _runner as runner
-from quadric.paper.sweep import _task as task_module
-from quadric.paper.sweep._data import prepare
+from quadric.apps.paper.sweep._data import prepare
 from tests.support import warm
 from tests.support.run_logs import lines
 from tests.support.sweep_process import RECIPE, TASKS, images, table

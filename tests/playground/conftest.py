@@ -2,7 +2,7 @@
 
 import pytest
 
-from quadric.playground._server import PageServer
+from quadric.apps.playground._server import PageServer
 from tests.support.browser import chromium, serving
 
 

@@ -18,7 +18,7 @@ from quadric import (
     load,
     save,
 )
-from quadric.model_file import info
+from quadric.files import info
 from tests.support.node import export, imported, needs_node
 
 pytestmark = [needs_node, pytest.mark.slow]

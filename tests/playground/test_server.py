@@ -13,10 +13,10 @@ from http.client import HTTPConnection
 
 import pytest
 
-import quadric.playground._page
-from quadric.playground import copy_page, page_directory, serve
-from quadric.playground._page import page_files
-from quadric.playground._server import PageServer
+import quadric.apps.playground._page
+from quadric.apps.playground import copy_page, page_directory, serve
+from quadric.apps.playground._page import page_files
+from quadric.apps.playground._server import PageServer
 from tests.support.browser import serving
 from tests.support.commands import assert_error, command
 
@@ -253,7 +253,7 @@ def test_a_failed_copy_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(quadric.playground._page.shutil, "copyfile", fail)
+    monkeypatch.setattr(quadric.apps.playground._page.shutil, "copyfile", fail)
     with pytest.raises(OSError, match="No space"):
         copy_page(tmp_path / "copy")
     assert os.listdir(tmp_path) == []

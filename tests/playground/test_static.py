@@ -3,7 +3,7 @@
 import pytest
 
 from quadric import Network, save
-from quadric.playground import copy_page
+from quadric.apps.playground import copy_page
 from tests.support.browser import static_files
 
 pytestmark = pytest.mark.slow

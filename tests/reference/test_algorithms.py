@@ -3,11 +3,17 @@
 import numpy as np
 import pytest
 
-from quadric.reference import _algorithm1 as qnn
-from quadric.reference import _algorithm2 as rpqnn
-from quadric.reference import _as_printed as as_printed
-from quadric.reference import _counts as counts
-from quadric.reference import gradients_qnn, gradients_rpqnn, train_logistic, train_qnn, train_rpqnn
+from quadric.reference import (
+    _algorithm1 as qnn,
+    _algorithm2 as rpqnn,
+    _as_printed as as_printed,
+    _counts as counts,
+    gradients_qnn,
+    gradients_rpqnn,
+    train_logistic,
+    train_qnn,
+    train_rpqnn,
+)
 from quadric.reference._counts import Counter, count_layer
 from quadric.reference._logistic import gradients_logistic
 from quadric.reference._pieces import A, M, sigma

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from quadric.reference import _algorithm1 as qnn
-from quadric.reference import _counts as counts
-from quadric.reference import gradients_qnn, gradients_rpqnn
+from quadric.reference import _algorithm1 as qnn, _counts as counts, gradients_qnn, gradients_rpqnn
 from quadric.reference._counts import Counter
 from quadric.reference._pieces import A, M, delta_L, loss_value, sigma
 from tests.support.central_differences import difference

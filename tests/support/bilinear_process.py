@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from quadric import datasets
-from quadric.paper.bilinear import _reproduction as reproduction
-from quadric.paper.experiments import Context
-from quadric.paper.sweep import Store
+from quadric.apps.paper.bilinear import _reproduction as reproduction
+from quadric.apps.paper.experiments import Context
+from quadric.apps.paper.sweep import Store
 
 SMALL = {"epochs": 2, "batch": 128, "certified": 20, "ranks": [1, 5], "distances": [0.0, 0.5]}
 

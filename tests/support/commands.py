@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
-from quadric.cli import app
+from quadric.apps.shell import app
 from tests.support import warm
 
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]

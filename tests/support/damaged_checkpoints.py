@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from quadric.apps.shell.tables.streaming._checkpoint import FORM
 from quadric.errors import DivergenceError, ModelFileError, TableError
-from quadric.model_file import _safetensors as container
-from quadric.model_file._canonical_json import canonical
-from quadric.model_file._describe import describe
-from quadric.tables.streaming._checkpoint import FORM
+from quadric.files import _safetensors as container
+from quadric.files._canonical_json import canonical
+from quadric.files._describe import describe
 from tests.support import mutated_model_files as bytes_of
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
@@ -31,7 +31,7 @@ class Originals:
     """A table, the model trained on it, and checkpoints of the run."""
 
     def __init__(self, directory):
-        from quadric.tables.streaming import Stream
+        from quadric.apps.shell.tables.streaming import Stream
 
         self.table = write_table(directory / "table.csv", ROWS)
         self.path = self.table.with_suffix(".checkpoint")

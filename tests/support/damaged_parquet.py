@@ -144,8 +144,8 @@ def read_all():
     """Read the files named on stdin and print a line of JSON for each; run by `Reader`."""
     import polars as pl
 
+    from quadric.apps.shell.tables import open_table
     from quadric.errors import TableError
-    from quadric.tables import open_table
 
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     for line in sys.stdin:

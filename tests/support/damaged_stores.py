@@ -22,8 +22,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from quadric.paper.sweep import Result, Store, StoreError, Task
-from quadric.paper.sweep import _store as store_module
+from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as store_module
 from tests.support.sweep_process import HERE, RECIPE
 
 RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]

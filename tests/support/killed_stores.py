@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from quadric.paper.sweep import Result, Store, Task
+from quadric.apps.paper.sweep import Result, Store, Task
 from tests.support.sweep_process import HERE, RECIPE
 
 RESULT = Result((0.25, 0.5, 0.75), 1.5, 600)

@@ -17,9 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from quadric._utils.whole_files import leftovers
-from quadric.model_file import _safetensors as container
-from quadric.tables.streaming._checkpoint import FORM
+from quadric.apps.shell.tables.streaming._checkpoint import FORM
+from quadric.files import _safetensors as container
+from quadric.utils._whole_files import leftovers
 from tests.support import warm
 from tests.support.streams import write_table
 

@@ -13,9 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from quadric.reference import _algorithm1 as qnn
-from quadric.reference import _algorithm2 as rpqnn
-from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_rpqnn
+from quadric.reference import (
+    _algorithm1 as qnn,
+    _algorithm2 as rpqnn,
+    gradients_qnn,
+    gradients_rpqnn,
+    train_qnn,
+    train_rpqnn,
+)
 
 PATH = Path(__file__).parents[1] / "fixtures" / "parity.json"
 RATE, STEPS, SAMPLES = 0.05, 200, 10

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import quadric
 from quadric.errors import ModelFileError
-from quadric.model_file import _safetensors as container
-from quadric.model_file._describe import describe
+from quadric.files import _safetensors as container
+from quadric.files._describe import describe
 from tests.support.model_file_models import make
 
 NAMES = ("network quadratic float32", "classes objects", "columns, rest scaled", "rare categories")

@@ -3,9 +3,9 @@
 import numpy as np
 import polars as pl
 
-from quadric.tables import ColumnOptions, Settings, open_table
-from quadric.tables.streaming import Checkpoint, Stream, train_stream
-from quadric.tables.streaming._learner import Learner
+from quadric.apps.shell.tables import ColumnOptions, Settings, open_table
+from quadric.apps.shell.tables.streaming import Checkpoint, Stream, train_stream
+from quadric.apps.shell.tables.streaming._learner import Learner
 from tests.support import warm
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quadric.paper.sweep import Store, Study, StudyTask, run_sweep
+from quadric.apps.paper.sweep import Store, Study, StudyTask, run_sweep
 
 TASKS = [
     StudyTask(size, width, kind, seed)

@@ -9,8 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from quadric.paper.sweep import Environment, Recipe, Store, run_sweep, table_tasks
-from quadric.paper.sweep import _runner as runner
+from quadric.apps.paper.sweep import (
+    Environment,
+    Recipe,
+    Store,
+    _runner as runner,
+    run_sweep,
+    table_tasks,
+)
 
 RECIPE = Recipe(learning_rate=0.02, init_scale=0.05, epochs=(10, 20, 40))
 HERE = Environment("a processor", "0", "0", "0", "0")

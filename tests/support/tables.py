@@ -1,8 +1,8 @@
 """Small files and the schema of a table."""
 
-from quadric.tables import ColumnOptions, open_table
-from quadric.tables._column_profile import profile_batch
-from quadric.tables._schema_inference import infer_schema
+from quadric.apps.shell.tables import ColumnOptions, open_table
+from quadric.apps.shell.tables._column_profile import profile_batch
+from quadric.apps.shell.tables._schema_inference import infer_schema
 
 
 def write(path, text):

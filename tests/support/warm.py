@@ -17,7 +17,7 @@ import traceback
 import weakref
 from pathlib import Path
 
-IMPORTED = ["sklearn.linear_model", "numba", "quadric.tables", "quadric.estimators"]
+IMPORTED = ["sklearn.linear_model", "numba", "quadric.apps.shell.tables", "quadric.estimators"]
 
 forkserver = multiprocessing.get_context("forkserver")
 forkserver.set_forkserver_preload(IMPORTED)

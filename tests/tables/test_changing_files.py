@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from quadric.apps.shell.tables import open_table
 from quadric.errors import TableError
-from quadric.tables import open_table
 from tests.support.streams import at_call, go, record_learned, start, write_table
 
 
@@ -65,7 +65,7 @@ def remove(path):
 )
 def test_a_file_that_changes_during_the_run(table, change, stage, monkeypatch, no_hang):
     """Any change leads to a one-line error, and rows added later are never used."""
-    from quadric.tables import _csv_file as reading
+    from quadric.apps.shell.tables import _csv_file as reading
 
     learned = record_learned(monkeypatch)
     monkeypatch.setattr(reading, "BLOCK", 5000)  # several blocks in a pass, as in a long file
@@ -91,7 +91,9 @@ def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_
 @pytest.mark.slow
 def test_rows_are_counted_even_if_the_file_status_does_not_change(table, monkeypatch, no_hang):
     """Some file systems report the same times and inode numbers for all files."""
-    monkeypatch.setattr("quadric.tables._source.check_unchanged", lambda path, version: None)
+    monkeypatch.setattr(
+        "quadric.apps.shell.tables._source.check_unchanged", lambda path, version: None
+    )
     for change, words in (
         (append, "it no longer has 2,400 rows"),
         (cut, "changed while it was being read: it no longer has 2,400 rows"),

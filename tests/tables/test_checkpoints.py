@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quadric.apps.shell.tables.streaming import Checkpoint, Stream, checkpoint_path
+from quadric.apps.shell.tables.streaming._checkpoint import FORM
 from quadric.errors import TableError
-from quadric.model_file import _safetensors as container
-from quadric.tables.streaming import Checkpoint, Stream, checkpoint_path
-from quadric.tables.streaming._checkpoint import FORM
+from quadric.files import _safetensors as container
 from tests.support import damaged_checkpoints
 from tests.support.commands import assert_error, command
 from tests.support.streams import StopError, go, parameters, stop_after, write_table

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from quadric.apps.shell.tables._schema import Schema
 from quadric.errors import TableError
-from quadric.tables._schema import Schema
 from tests.support.tables import schema_of, write
 
 

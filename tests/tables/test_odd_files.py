@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from quadric.cli import app
+from quadric.apps.shell import app
 from tests.support.odd_files import KINDS
 
 

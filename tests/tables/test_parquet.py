@@ -7,10 +7,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from quadric.cli import app
+from quadric.apps.shell import app
+from quadric.apps.shell.tables import _parquet_file as parquet, open_table
 from quadric.errors import TableError
-from quadric.tables import _parquet_file as parquet
-from quadric.tables import open_table
 from tests.support import warm
 from tests.support.commands import process
 from tests.support.tables import write

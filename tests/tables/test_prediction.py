@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, predict, train
+from quadric.apps.shell.tables._features import features
 from quadric.errors import TableError
-from quadric.tables import ColumnOptions, Settings, open_table, predict, train
-from quadric.tables._features import features
 from tests.support.tables import write
 
 

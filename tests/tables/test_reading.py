@@ -7,10 +7,15 @@ import os
 import polars as pl
 import pytest
 
+from quadric.apps.shell.tables import (
+    ColumnOptions,
+    Settings,
+    _csv_file as reading,
+    open_table,
+    train,
+)
+from quadric.apps.shell.tables._features import features, labels
 from quadric.errors import TableError
-from quadric.tables import ColumnOptions, Settings, open_table, train
-from quadric.tables import _csv_file as reading
-from quadric.tables._features import features, labels
 from tests.support.tables import schema_of, schema_of_source, write
 
 

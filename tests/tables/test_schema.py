@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
+from quadric.apps.shell.tables._features import features, labels
+from quadric.apps.shell.tables._schema import Schema
+from quadric.apps.shell.tables.streaming._learner import fitted_to_moments
 from quadric.errors import TableError
-from quadric.tables import ColumnOptions, Settings, open_table, train
-from quadric.tables._features import features, labels
-from quadric.tables._schema import Schema
-from quadric.tables.streaming._learner import fitted_to_moments
 from tests.support.tables import schema_of, write
 
 

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from quadric import QuadraticClassifier
+from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
+from quadric.apps.shell.tables._source import Source, file_version
+from quadric.apps.shell.tables.streaming import Stream, train_stream
+from quadric.apps.shell.tables.streaming._checkpoint import Checkpoint
+from quadric.apps.shell.tables.streaming._learner import put_state, state_of
 from quadric.errors import TableError
-from quadric.tables import ColumnOptions, Settings, open_table, train
-from quadric.tables._source import Source, file_version
-from quadric.tables.streaming import Stream, train_stream
-from quadric.tables.streaming._checkpoint import Checkpoint
-from quadric.tables.streaming._learner import put_state, state_of
 from tests.support.damaged_checkpoints import content_of
 from tests.support.streams import (
     StopError,
@@ -110,7 +110,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
 
 @pytest.mark.slow
 def test_buffers_do_not_depend_on_how_the_file_is_read(table, monkeypatch):
-    from quadric.tables import _csv_file as reading
+    from quadric.apps.shell.tables import _csv_file as reading
 
     expected = go(table)
     monkeypatch.setattr(reading, "BLOCK", 1000)
@@ -193,7 +193,7 @@ def test_an_estimator_continues_from_its_state(options):
 
 @pytest.mark.slow
 def test_a_divergence_lowers_the_rate(table, monkeypatch):
-    from quadric.tables.streaming import _learner as learner
+    from quadric.apps.shell.tables.streaming import _learner as learner
 
     monkeypatch.setattr(learner, "RATE", 1e4)  # a step that is far too large
     trained = go(table)

@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from quadric import QuadraticClassifier, model_file
-from quadric.model_file import _safetensors as container
-from quadric.tables.streaming._checkpoint import FORM
+from quadric import QuadraticClassifier, files
+from quadric.apps.shell.tables.streaming._checkpoint import FORM
+from quadric.files import _safetensors as container
 from tests.support import killed_streams
 from tests.support.streams import start
 
 
 def make_parquet(path, rows, chunk=200_000):
     """Write eight numbers, a category and a label in row groups, with little memory."""
-    from quadric.tables._writing import write_batches
+    from quadric.apps.shell.tables._writing import write_batches
 
     def frames():
         rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def check_killed_and_resumed(tmp_path, rows, limit, *more):
     _, whole_peak = peak_of(start(tmp_path, "big.parquet", "--checkpoint-every", "2", *more))
     assert (tmp_path / "a.quadric").read_bytes() == resumed
     assert max(peak, whole_peak) < limit
-    assert model_file.load(tmp_path / "a.quadric").n_features_in_ == 9
+    assert files.load(tmp_path / "a.quadric").n_features_in_ == 9
     return peak, whole_peak
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import quadric
 from quadric import Network
+from quadric.apps.shell.tables import TableNetwork, open_table, predict
 from quadric.errors import TableError
-from quadric.tables import TableNetwork, open_table, predict
 from tests.support.commands import assert_error, command
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -116,7 +116,7 @@ def test_columns_and_classes_that_the_file_names_are_used(tmp_path):
 @pytest.mark.slow
 def test_parquet_in_many_batches_gives_the_same_predictions(tmp_path, monkeypatch):
     for module in ("_prediction", "_table_network"):
-        monkeypatch.setattr(f"quadric.tables.{module}.ROWS_AT_ONCE", 7)
+        monkeypatch.setattr(f"quadric.apps.shell.tables.{module}.ROWS_AT_ONCE", 7)
     text = write(tmp_path / "table.parquet", text=["t"] * 50)
     found, said = run(tmp_path, net(4, "softmax"), "--proba", table=text, out="out.parquet")
     np.testing.assert_array_equal(found.to_numpy()[:, 1:], net(4, "softmax").forward(X))

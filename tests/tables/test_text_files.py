@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from quadric.apps.shell.tables import TableFormat, _csv_file as reading, open_table
 from quadric.errors import TableError
-from quadric.tables import TableFormat, open_table
-from quadric.tables import _csv_file as reading
 from tests.support.tables import write
 
 ROWS = [[str(i), f"é{i % 3}", 'a "b",\nc' if i % 5 == 0 else "d"] for i in range(300)]
@@ -56,7 +55,7 @@ def write_zstd(path, text):
 
 
 def test_a_file_compressed_with_zstandard_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("quadric.tables._text_blocks.LINES_AT_ONCE", 7)
+    monkeypatch.setattr("quadric.apps.shell.tables._text_blocks.LINES_AT_ONCE", 7)
     path = write_zstd(tmp_path / "a.csv.zst", TEXT)
     assert rows_of(path) == ROWS
     with pytest.raises(TableError, match=r"only for UTF-8. Decompress it first: zstd -d"):
@@ -196,7 +195,10 @@ def test_standard_input_is_read_more_than_once(monkeypatch):
 
 @pytest.mark.unix
 def test_a_real_pipe_is_read():
-    script = "from quadric.tables import open_table; print(open_table('/dev/stdin').read().height)"
+    script = (
+        "from quadric.apps.shell.tables import open_table\n"
+        "print(open_table('/dev/stdin').read().height)"
+    )
     result = subprocess.run(
         [sys.executable, "-c", script], input=TEXT.encode(), capture_output=True, check=True
     )

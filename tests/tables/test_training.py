@@ -5,9 +5,9 @@ import pytest
 from sklearn.datasets import load_iris
 
 import quadric
+from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
 from quadric.errors import TableError
 from quadric.explain import boundary
-from quadric.tables import ColumnOptions, Settings, open_table, train
 from tests.support.tables import write
 
 

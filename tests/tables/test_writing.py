@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from quadric.cli import app
-from quadric.tables import ColumnOptions, Settings, open_table, predict, train
-from quadric.tables._writing import safe_for_spreadsheets
+from quadric.apps.shell import app
+from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, predict, train
+from quadric.apps.shell.tables._writing import safe_for_spreadsheets
 from tests.support.tables import write
 
 FORMULAS = ["=HYPERLINK(0)", "+cmd", "-1+2", "@sum", "-", "plain", "-1", "it's"]

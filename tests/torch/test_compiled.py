@@ -8,8 +8,7 @@ import sys
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.func import functional_call
@@ -19,8 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from quadric.core._quadratic_form import PythonThreads
 from quadric.kernels._lanes import UNIT_BYTES
 from quadric.kernels._quadratic_form_loops import UNITS
-from quadric.torch import Quadratic
-from quadric.torch import _quadratic_form as loops
+from quadric.torch import Quadratic, _quadratic_form as loops
 from quadric.torch._quadratic_form import _kept_places, quadratic_form
 from quadric.torch.functional import unpack
 

@@ -17,8 +17,11 @@ from torch.nn.utils import parametrizations, weight_norm  # noqa: E402
 import quadric  # noqa: E402
 from quadric import Network  # noqa: E402
 from quadric.torch import Linear, Quadratic, Reduced, from_network, to_network  # noqa: E402
-from tests.support.commands import NAMES as COLUMNS  # noqa: E402
-from tests.support.commands import command, write_iris  # noqa: E402
+from tests.support.commands import (  # noqa: E402
+    NAMES as COLUMNS,
+    command,
+    write_iris,
+)
 from tests.support.networks import ENDS, HIDDEN, KINDS, make_network, targets  # noqa: E402
 from tests.support.one_process import one_process, shard  # noqa: E402
 from tests.support.parity import CASES, NAMES, assert_packed, network  # noqa: E402

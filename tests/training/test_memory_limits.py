@@ -111,7 +111,7 @@ def write_table(path, rows, categories):
 
 MEASURED = """
 import resource, sys, warnings
-from quadric.cli import app
+from quadric.apps.shell import app
 import quadric
 sys.argv[1:2] = []
 if sys.argv[1].isdigit():
@@ -175,7 +175,7 @@ def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
     from sklearn.preprocessing import OneHotEncoder
 
     from quadric import save
-    from quadric.tables import ColumnOptions, Settings, open_table, train
+    from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
 
     table = write_table(tmp_path / "t.csv", 4000, 4000)
     options = ColumnOptions("y", most_categories=5000)

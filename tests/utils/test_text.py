@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from quadric import QuadraticLogisticRegression, datasets, plotting
-from quadric._utils.text import visible
-from quadric.cli import app
+from quadric.apps.shell import app
 from quadric.explain import explain
 from quadric.geometry import Quadric
+from quadric.utils._text import visible
 
 # names that an untrusted table may use for columns and classes
 NAMES = (
@@ -123,7 +123,7 @@ def test_predictions_are_escaped_on_a_terminal_and_not_in_a_pipe(place, monkeypa
     arguments = ["predict", str(place / "m.quadric"), str(place / "table.csv"), "--proba"]
     piped = CliRunner().invoke(app, arguments)
     assert "\x1b[31mred" in piped.stdout
-    from quadric.tables import _writing as writing
+    from quadric.apps.shell.tables import _writing as writing
 
     monkeypatch.setattr(writing, "_is_terminal", lambda: True)
     shown = CliRunner().invoke(app, arguments)

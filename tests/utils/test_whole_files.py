@@ -7,9 +7,9 @@ import pytest
 
 import quadric
 from quadric import Network
-from quadric._utils import whole_files
-from quadric._utils.whole_files import write_whole
-from quadric.tables._writing import write_batches
+from quadric.apps.shell.tables._writing import write_batches
+from quadric.utils import _whole_files as whole_files
+from quadric.utils._whole_files import write_whole
 
 MODEL = Network.create(2, [("quadratic", 1, "logistic")], rng=0)
 

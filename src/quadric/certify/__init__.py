@@ -11,6 +11,7 @@ within bounds with `_faces.py` and `_descent.py`. `_rows.py` writes them into th
 """
 
 from quadric.certify._counterfactual import Counterfactual, counterfactual
+from quadric.certify._model import as_classifier as as_classifier, coordinates_of as coordinates_of
 from quadric.certify._radius import Radii, radius
 from quadric.certify._wording import Change
 

@@ -6,12 +6,12 @@ from itertools import product
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.certify._descent import descend
 from quadric.certify._faces import Tie, Walk, visit
 from quadric.certify._prepared import Prepared
 from quadric.certify._rows import Row
 from quadric.certify._search import Nearest
+from quadric.checks import Array
 
 PAST = np.concatenate([[0.0], np.geomspace(1e-16, 1e-2, 43)])  # steps past the boundary
 AT_ONCE = 8  # candidates that are verified in one call of the model

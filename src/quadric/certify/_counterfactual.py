@@ -6,10 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
-from quadric._utils.blas_threads import one_blas_thread
-from quadric._utils.text import rounded, rounded_down, visible
 from quadric.certify._candidates import SAME, Candidates
 from quadric.certify._model import (
     Coordinates,
@@ -23,6 +19,8 @@ from quadric.certify._model import (
 from quadric.certify._prepared import prepare
 from quadric.certify._rows import Row, one_row
 from quadric.certify._wording import Change, changes_of, in_words, written
+from quadric.checks import Array, check_choice
+from quadric.utils import one_blas_thread, rounded, rounded_down, visible
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ def counterfactual(
     >>> print(counterfactual(circle, [1.0, 0.0]))
     0 with x1 2 instead of 1
     """
-    checks.check_choice("units", units, ("inputs", "scaled"))
+    check_choice("units", units, ("inputs", "scaled"))
     classifier = as_classifier(model)
     x = one_row(x, named=hasattr(model, "feature_names_in_"))
     inputs = coordinates_of(classifier, x)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from quadric._utils.arrays import Array
 from quadric.certify._faces import Tie
+from quadric.checks import Array
 
 MOST_INPUTS = 200
 LEAD = 1e-7  # how far below zero, relative to the values at the row

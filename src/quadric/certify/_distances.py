@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.certify._norms import TINY, norm, power_of_two
-from quadric.geometry._nearest import CACHED, steps_to_surface
+from quadric.checks import Array
+from quadric.geometry import CACHED, steps_to_surface
 
 EPS = float(np.finfo(np.float64).eps)
 FARTHEST = 1e100  # in units of the usual length, so that squares are finite

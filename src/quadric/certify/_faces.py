@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 
 HALVINGS = 66  # of the exponent of a bracket, until its ends are equal
 NARROW = 1e-100  # ratio of the ends of a bracket

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.certify._distances import gamma
 from quadric.certify._model import Classifier, Coordinates
 from quadric.certify._norms import TINY, norm
 from quadric.certify._rounding import SLACK, Majorant, Rounding, absolute_layers, shares
 from quadric.certify._scores import underflows
 from quadric.certify._search import Nearest, steps_of
+from quadric.checks import Array
 from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic
-from quadric.geometry._affine_map import AffineMap
+from quadric.geometry import AffineMap
 
 BISECTIONS = 50
 SMALLEST, LARGEST = -960, 660  # exponents of the radii

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.certify._rounding import U64, relative_error
 from quadric.certify._steps import (
     check_factors,
@@ -19,21 +18,26 @@ from quadric.certify._steps import (
     underflow,
     unit_roundoff,
 )
-from quadric.convert._fold import fold
-from quadric.explain._coordinates import Space, affine_space
-from quadric.geometry._affine_map import AffineMap
-from quadric.network import Network
-from quadric.pipelines._affine import NotAffineError, PartlyAffine, affine_map, partly_affine
-from quadric.pipelines._operations import (
+from quadric.checks import Array
+from quadric.convert import fold
+from quadric.explain import Space, affine_space
+from quadric.geometry import AffineMap
+from quadric.models import (
     Affine,
     Beside,
     Impute,
+    NotAffineError,
     OneHot,
     Ordinal,
+    PartlyAffine,
     Select,
+    affine_map,
+    operations,
+    partly_affine,
+    split_network,
     width_after,
 )
-from quadric.pipelines._table import operations, split_network
+from quadric.network import Network
 
 ACCEPTED = (
     "a Network, a fitted quadric classifier or a Pipeline that ends with one (for a torch module, "

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 
 TINY = float(np.finfo(np.float64).tiny)  # the largest error of a product that underflows
 SAFE = 1e-140, 1e140  # lengths in this range are accurate if they are computed from squares

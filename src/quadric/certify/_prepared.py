@@ -7,11 +7,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.certify._model import Classifier, Coordinates
 from quadric.certify._scores import class_scores
 from quadric.certify._search import Search
-from quadric.geometry._affine_map import AffineMap
+from quadric.checks import Array
+from quadric.geometry import AffineMap
 from quadric.network import Network
 
 MOST_SEARCHES = 4  # for one model: one for each set of free inputs and units

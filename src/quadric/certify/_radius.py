@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
-from quadric._utils.blas_threads import blas_threads, one_blas_thread
 from quadric.certify._lower_bounds import LowerBounds
 from quadric.certify._model import as_classifier, coordinates_of, held_inputs, scaler_sizes
 from quadric.certify._scores import class_scores
 from quadric.certify._search import Nearest, Search
+from quadric.checks import Array, check_choice
+from quadric.utils import blas_threads, one_blas_thread
 
 BLOCK = 2**19  # numbers in a block of rows
 
@@ -110,7 +109,7 @@ def radius(
     errors: those of the steps of a pipeline, of the network, of folding, and of computing the
     distance. A row that is closer to the boundary than these errors has the radius 0.
     """
-    checks.check_choice("units", units, ("inputs", "scaled"))
+    check_choice("units", units, ("inputs", "scaled"))
     classifier = as_classifier(model)
     X = X.toarray() if hasattr(X, "toarray") else X
     inputs = coordinates_of(classifier, X)

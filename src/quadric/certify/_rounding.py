@@ -31,12 +31,11 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import FLOAT64, Array
 from quadric.certify._norms import norm
-from quadric.convert._fold import fold
-from quadric.convert._layers import layer_to_quadratic
+from quadric.checks import FLOAT64, Array
+from quadric.convert import fold, layer_to_quadratic
 from quadric.core import Layer, Linear, Quadratic, Reduced
-from quadric.geometry._affine_map import AffineMap
+from quadric.geometry import AffineMap
 from quadric.kernels import roundings
 from quadric.network import Network
 

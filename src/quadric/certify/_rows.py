@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.certify._distances import EPS
 from quadric.certify._model import Classifier, Coordinates
-from quadric.pipelines._affine import NotAffineError, affine_map, partly_affine
+from quadric.checks import Array
+from quadric.models import NotAffineError, affine_map, partly_affine
 
 
 class Row:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quadric._utils.arrays import Array
 from quadric.certify._distances import gamma
 from quadric.certify._model import Classifier, Coordinates
 from quadric.certify._norms import TINY, norm
 from quadric.certify._rounding import Rounding, rounding_of
-from quadric.convert._layers import layer_to_quadratic
+from quadric.checks import Array
+from quadric.convert import layer_to_quadratic
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric._utils.memory import check_limit
 from quadric.certify._distances import (
     EPS,
     SAFETY,
@@ -22,7 +20,9 @@ from quadric.certify._distances import (
 from quadric.certify._norms import norm
 from quadric.certify._rounding import SLACK
 from quadric.certify._scores import Scores, underflows
-from quadric.geometry._affine_map import AffineMap
+from quadric.checks import Array
+from quadric.geometry import AffineMap
+from quadric.utils import check_limit
 
 
 def steps_of(change: AffineMap, free: Array, sizes: Array) -> AffineMap:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.pipelines._operations import Affine, Beside, Impute, Operation
+from quadric.checks import Array
+from quadric.models import Affine, Beside, Impute, Operation
 
 # from the coarsest to the finest; pyarrow has names of its own
 PRECISIONS = {

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric._utils.text import visible
 from quadric.certify._rows import Row
+from quadric.checks import Array
+from quadric.utils import visible
 
 MOST_DIGITS = 16
 SMALL = (0.05, 0.01, 0.0)  # shares of the largest change below which a change is left out

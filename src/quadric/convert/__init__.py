@@ -12,8 +12,19 @@ proves that there is none; `_exact.py` verifies both with integers.
 """
 
 from quadric.convert._bilinear import fold_bilinear
-from quadric.convert._fold import add_residual, fold
-from quadric.convert._layers import Reduction, to_quadratic, to_reduced
+from quadric.convert._fold import (
+    add_residual,
+    check_matrices as check_matrices,
+    fold,
+    fold_to_one_layer as fold_to_one_layer,
+)
+from quadric.convert._layers import (
+    Reduction,
+    layer_index as layer_index,
+    layer_to_quadratic as layer_to_quadratic,
+    to_quadratic,
+    to_reduced,
+)
 from quadric.convert._models import (
     from_ellipsoids,
     from_gaussians,
@@ -22,8 +33,15 @@ from quadric.convert._models import (
     to_classifier,
     to_polynomial_logistic,
 )
-from quadric.convert._separation import QuadricSeparation, separating_quadric
-from quadric.convert._truncate import truncate, truncation_scores
+from quadric.convert._separation import QuadricSeparation, separate as separate, separating_quadric
+from quadric.convert._truncate import (
+    centers as centers,
+    eigenpairs as eigenpairs,
+    scored_truncations as scored_truncations,
+    truncate,
+    truncation_scores,
+    without_mean as without_mean,
+)
 
 __all__ = [
     "QuadricSeparation",

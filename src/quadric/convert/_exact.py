@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.geometry import Quadric
-from quadric.geometry._affine_map import AffineMap
+from quadric.checks import Array
+from quadric.geometry import AffineMap, Quadric
 
 MAX_POINTS = 100  # of a linear system, which takes several seconds
 MAX_BITS = 5000  # of a coordinate

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import FLOAT64
-from quadric._utils.memory import check_limit
+from quadric.checks import FLOAT64
 from quadric.convert._layers import layer_to_quadratic
 from quadric.convert._offsets import check_offsets
 from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.models import affine_map, split_network
 from quadric.network import Network
-from quadric.pipelines._affine import affine_map
-from quadric.pipelines._table import split_network
+from quadric.utils import check_limit
 
 ACCEPTED = (
     "a Network, a layer, a fitted quadric estimator, a Pipeline that ends with one, or a torch "

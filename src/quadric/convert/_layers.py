@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.core import LAYERS, Layer, Linear, Quadratic, Reduced
 from quadric.network import Network
 

@@ -9,17 +9,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from quadric._utils import checks
-from quadric._utils.arrays import FLOAT64, Array, as_numbers, unmasked
+from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
 from quadric.convert._fold import fold_steps
 from quadric.convert._layers import layer_to_quadratic
-from quadric.core._layers import Quadratic
+from quadric.core import Quadratic
 from quadric.estimators import QuadraticLogisticRegression
-from quadric.geometry import Quadric
-from quadric.geometry._ellipsoids import cholesky
+from quadric.geometry import Quadric, cholesky
+from quadric.models import NotAffineError, split, undo_steps
 from quadric.network import Network
-from quadric.pipelines._affine import NotAffineError, undo_steps
-from quadric.pipelines._table import split
 
 
 def from_qda(qda: Any) -> Network:
@@ -138,7 +135,7 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
     Network
         A network with one quadratic layer.
     """
-    sharpness = checks.check_number("sharpness", sharpness, above=0)
+    sharpness = check_number("sharpness", sharpness, above=0)
     ellipsoids = list(ellipsoids)
     if not ellipsoids:
         raise ValueError("ellipsoids must contain at least one ellipsoid. Got none.")

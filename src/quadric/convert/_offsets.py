@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric._utils.arrays import FLOAT64, Array
+from quadric.checks import FLOAT64, Array
 from quadric.core import Layer, Linear, Quadratic, Reduced
-from quadric.pipelines._affine import affine_map
-from quadric.pipelines._operations import Affine, Beside, Impute, Operation, Select
-from quadric.pipelines._table import operations
+from quadric.models import Affine, Beside, Impute, Operation, Select, affine_map, operations
 
 MAX_ERROR = 1e-7  # relative to the largest typical output
 LIMITS = np.finfo(FLOAT64)

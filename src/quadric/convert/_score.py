@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.metrics import r2_score
 
-from quadric._utils.arrays import Array, unmasked
+from quadric.checks import Array, unmasked
 from quadric.core import ACTIVATIONS
 from quadric.network import Network
 

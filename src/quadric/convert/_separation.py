@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from quadric._utils import checks, notebook
-from quadric._utils.arrays import FLOAT64, Array, as_numbers, unmasked
+from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
 from quadric.convert._exact import (
     exact_signs,
     integer_points,
@@ -22,10 +21,9 @@ from quadric.convert._exact import (
     proven_weights,
 )
 from quadric.convert._models import from_ellipsoids
-from quadric.geometry import Quadric
-from quadric.geometry._affine_map import AffineMap
-from quadric.geometry._ellipsoids import THINNEST, disjoint, smallest_ellipsoid
+from quadric.geometry import THINNEST, AffineMap, Quadric, disjoint, smallest_ellipsoid
 from quadric.network import Network
+from quadric.utils import notebook
 
 ENCLOSED = 64 * float(np.finfo(FLOAT64).eps)  # least value of a neuron on its own points
 
@@ -152,7 +150,7 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
     No two ellipsoids intersect, so the separation is certain.
     """
     X, y = _labeled(X, y)
-    checks.check_number("sharpness", sharpness, above=0)
+    check_number("sharpness", sharpness, above=0)
     classes, index = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must hold at least 2 classes. Got only {classes.tolist()}.")

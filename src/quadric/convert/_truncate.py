@@ -5,14 +5,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import FLOAT64, Array, as_inputs, subtract
-from quadric._utils.memory import check_limit
+from quadric.checks import (
+    FLOAT64,
+    Array,
+    as_inputs,
+    check_flag,
+    check_integer,
+    check_number,
+    subtract,
+)
 from quadric.convert._fold import affine_layers, compose, fold_to_one_layer
 from quadric.convert._score import Score
 from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.models import transformed
 from quadric.network import Network
-from quadric.pipelines._table import transformed
+from quadric.utils import check_limit
 
 BLOCK = 16  # eigenvectors of each output that are evaluated at once
 
@@ -78,7 +85,7 @@ def truncate(
     if tolerance is None:
         ranks = _checked_ranks(rank, parts)
     else:
-        tolerance = checks.check_number("tolerance", tolerance, at_least=0)
+        tolerance = check_number("tolerance", tolerance, at_least=0)
         if X is None or y is None:
             raise TypeError("tolerance needs X and y, on which the accuracy is measured.")
         Z = _inputs(steps, folded, X)
@@ -131,7 +138,7 @@ def scored_truncations(
     steps, estimator, folded = fold_to_one_layer(model)
     parts = Eigenparts.of(folded, centered)
     given = range(parts.n + 1) if ranks is None else ranks
-    wanted = sorted({checks.check_integer("ranks", rank, at_least=0) for rank in given})
+    wanted = sorted({check_integer("ranks", rank, at_least=0) for rank in given})
     if not wanted or wanted[-1] > parts.n:
         raise ValueError(f"ranks must hold whole numbers up to {parts.n}, the number of inputs.")
     Z = _inputs(steps, folded, X)
@@ -148,7 +155,7 @@ def centers(network: Network, centered: bool | None) -> bool:
     """Whether to subtract the mean Q of all outputs; by default, only for a softmax."""
     if centered is None:
         centered = network.activations[-1] == "softmax"
-    return checks.check_flag("centered", centered) and network.n_outputs > 1
+    return check_flag("centered", centered) and network.n_outputs > 1
 
 
 def without_mean(Q: Array) -> Array:
@@ -259,7 +266,7 @@ def _inputs(steps: Sequence[Any], network: Network, X: Any) -> Array:
 
 def _checked_ranks(rank: Any, parts: Eigenparts) -> list[int]:
     given = [rank] * parts.m if np.ndim(rank) == 0 else list(rank)
-    ranks = [checks.check_integer("rank", one, at_least=0) for one in given]
+    ranks = [check_integer("rank", one, at_least=0) for one in given]
     if len(ranks) != parts.m or max(ranks) > parts.n:
         raise ValueError(
             f"rank must be one number or one for each of the {parts.m} outputs, up to {parts.n}, "

@@ -1,13 +1,26 @@
 """The mathematics of layers: activations, losses, layers, initial values and packed triangles.
 
-Start with `_layers`. The package may import `quadric.kernels` and `quadric._utils`.
+Start with `_layers`. The package may import `quadric.kernels` and `quadric.utils`.
 """
 
 from quadric.core._activations import ACTIVATIONS
 from quadric.core._initial_values import INITIAL_VALUES, draw_layers, glorot_variances
-from quadric.core._layers import LAYERS, Layer, Linear, Quadratic, Reduced, parameters
+from quadric.core._layers import (
+    LAYERS,
+    Layer,
+    Linear,
+    Quadratic,
+    Reduced,
+    checked_array as checked_array,
+    parameters,
+)
 from quadric.core._losses import LOSSES, accuracy, check_loss
+from quadric.core._quadratic_form import PythonThreads as PythonThreads, n_inputs as n_inputs
 from quadric.core._stack import Stack, block_rows, columns_needed
+from quadric.core._variance import (
+    monomial_coefficients as monomial_coefficients,
+    term_variances as term_variances,
+)
 
 __all__ = [
     "ACTIVATIONS",

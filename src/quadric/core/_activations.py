@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 
 
 @dataclass(frozen=True)

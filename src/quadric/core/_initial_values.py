@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.core._layers import LAYERS, Layer
 
 Parameters = dict[str, Array]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from quadric._utils.arrays import Array, Matrix, flushed, unmasked
+from quadric.checks import Array, Matrix, flushed, unmasked
 from quadric.core import _quadratic_form as quadratic_form
 
 

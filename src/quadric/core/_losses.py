@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric._utils.checks import check_choice
+from quadric.checks import Array, check_choice
 from quadric.core._activations import ACTIVATIONS, exp
 
 

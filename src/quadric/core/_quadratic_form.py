@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric._utils.blas_threads import loop_threads
+from quadric.checks import Array
+from quadric.utils import loop_threads
 
 
 def n_inputs(pairs: int) -> int:

@@ -12,11 +12,11 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from quadric._utils.arrays import Array, Matrix
-from quadric._utils.blas_threads import threads_for_loops
+from quadric.checks import Array, Matrix
 from quadric.core._activations import ACTIVATIONS
 from quadric.core._layers import Layer, Quadratic, parameters
 from quadric.core._losses import LOSSES, Loss, infer_loss
+from quadric.utils import threads_for_loops
 
 BLOCK_ROWS = 1536
 BLOCK_NUMBERS = 2**21  # per array of a block, so that wide layers process fewer rows at once

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 
 
 def term_variances(slopes: Array, products: Array, std: Array) -> tuple[Array, Array]:

@@ -1,11 +1,19 @@
 """Data sets: points in the plane, and labeled images.
 
-The package imports only `_utils` and `errors`. Start with `_images.py`, which reads MNIST from a
+The package imports only `utils` and `errors`. Start with `_images.py`, which reads MNIST from a
 directory or downloads it (`_sources.py`). `_idx.py` lists the files, and finds, verifies and writes
 them.
 """
 
-from quadric.datasets._images import ImageData, digits, fashion_mnist, mnist
+from quadric.datasets._idx import COLLECTIONS as COLLECTIONS, find as find, read_file as read_file
+from quadric.datasets._images import (
+    ImageData,
+    digits,
+    download as download,
+    fashion_mnist,
+    locate as locate,
+    mnist,
+)
 from quadric.datasets._points import clusters, xor
 from quadric.errors import DatasetError
 

@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from quadric._utils.whole_files import write_whole
 from quadric.errors import DatasetError
+from quadric.utils import write_whole
 
 Contents: TypeAlias = dict[str, bytes]  # uncompressed contents by file name
 

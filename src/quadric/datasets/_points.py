@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quadric._utils.checks import as_generator, check_integer
+from quadric.checks import as_generator, check_integer
 
 # The mean of each cluster and the covariance of its two coordinates, which have variance 1.
 CLUSTERS = (

@@ -6,7 +6,9 @@ convex loss. The package may import `quadric.network`, `quadric.training` and `q
 """
 
 from quadric.estimators._classifier import QuadraticClassifier
+from quadric.estimators._data import scale_outputs as scale_outputs
+from quadric.estimators._defaults import are_kinds as are_kinds, hidden_sizes as hidden_sizes
 from quadric.estimators._logistic import QuadraticLogisticRegression
-from quadric.estimators._regressor import QuadraticRegressor
+from quadric.estimators._regressor import LINKS as LINKS, QuadraticRegressor
 
 __all__ = ["QuadraticClassifier", "QuadraticLogisticRegression", "QuadraticRegressor"]

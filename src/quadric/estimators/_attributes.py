@@ -6,9 +6,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.core import Quadratic
-from quadric.core._layers import checked_array
+from quadric.checks import Array
+from quadric.core import Quadratic, checked_array
 from quadric.network import Network
 from quadric.training import Options, TrainingState
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
-from quadric._utils.arrays import Matrix
+from quadric.checks import Matrix
 from quadric.core import Stack, draw_layers
 from quadric.errors import MemoryLimitError
 from quadric.estimators import _data

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import (
     unique_labels,
 )
 
-from quadric._utils.arrays import Array, unmasked
+from quadric.checks import Array, unmasked
 from quadric.core import accuracy
 from quadric.estimators._availability import IfIncremental
 from quadric.estimators._base import QuadraticNetworkEstimator

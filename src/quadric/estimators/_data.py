@@ -11,11 +11,11 @@ from sklearn.utils import column_or_1d, compute_class_weight, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from quadric._utils.arrays import Array, Matrix, as_csr, check_indices, unmasked
-from quadric._utils.memory import check_limit
+from quadric.checks import Array, Matrix, as_csr, check_indices, unmasked
 from quadric.core import Layer
 from quadric.estimators._messages import warn_user
 from quadric.training import Architecture, Samples, SampleSizes, check_training, converted_bytes
+from quadric.utils import check_limit
 
 # For `validate_data`: any sparse format becomes CSR, and integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}

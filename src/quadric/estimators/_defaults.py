@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils._param_validation import Options as AnyOf
+from sklearn.utils._param_validation import Interval, Options as AnyOf, StrOptions
 
 from quadric.core import INITIAL_VALUES, LAYERS
 from quadric.estimators._messages import warn_user

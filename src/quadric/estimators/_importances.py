@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.core import Layer, Quadratic, Reduced
-from quadric.core._variance import monomial_coefficients, term_variances
+from quadric.checks import Array
+from quadric.core import Layer, Quadratic, Reduced, monomial_coefficients, term_variances
 from quadric.estimators._attributes import HasNetwork
 from quadric.network import Network
 

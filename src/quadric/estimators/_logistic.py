@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.core import Quadratic, Stack
 from quadric.estimators._attributes import NeuronAttributes
 from quadric.estimators._classifier import QuadraticClassifier

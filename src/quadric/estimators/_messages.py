@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sklearn.exceptions import ConvergenceWarning
 
-from quadric._utils import notebook
 from quadric.training import Epoch, Options, TrainingState
+from quadric.utils import notebook
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100

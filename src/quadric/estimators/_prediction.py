@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse, special
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
-from quadric._utils.arrays import Array, as_csr
+from quadric.checks import Array, as_csr
 from quadric.core import Stack
 from quadric.estimators._data import ACCEPTED, check_inputs
 from quadric.network import Network

@@ -7,7 +7,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import StrOptions
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.core import ACTIVATIONS
 from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import FitData

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.core import Stack
 from quadric.network import Network
 from quadric.training import Options, Samples, TrainingState, train

@@ -7,14 +7,34 @@ with the terms of `_terms.py`, and `_spectrum.py` (`spectrum`) with eigenvectors
 and `_permutation.py` work for any model.
 """
 
-from quadric.explain._dependence import Dependence, dependence
+from quadric.explain._columns import Columns as Columns
+from quadric.explain._coordinates import Space as Space, affine_space as affine_space
+from quadric.explain._dependence import (
+    Dependence,
+    background_of as background_of,
+    dependence,
+    dependences as dependences,
+    grid_of as grid_of,
+    mean_predictions as mean_predictions,
+    predictions as predictions,
+    written as written,
+)
 from quadric.explain._explanation import ClassExplanation, Explanation, explain
 from quadric.explain._importances import Importance
-from quadric.explain._model import boundary, quadrics
+from quadric.explain._interactions import interactions as interactions
+from quadric.explain._model import (
+    SelectedLayer as SelectedLayer,
+    boundary,
+    quadrics,
+    select_layer as select_layer,
+    tie as tie,
+)
 from quadric.explain._permutation import PermutationImportance, permutation_importances
 from quadric.explain._similarity import similarity
 from quadric.explain._spectrum import Eigenpairs, Spectrum, spectrum
+from quadric.explain._spectrum_text import MOST_LABELS as MOST_LABELS, as_text as as_text
 from quadric.explain._terms import Term
+from quadric.explain._text import permutation_lines as permutation_lines
 
 __all__ = [
     "ClassExplanation",

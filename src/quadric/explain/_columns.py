@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array, unmasked
+from quadric.checks import Array, unmasked
 
 
 class Columns:

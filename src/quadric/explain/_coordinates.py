@@ -7,23 +7,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from quadric._utils.arrays import Array
-from quadric._utils.memory import check_limit
+from quadric.checks import Array
 from quadric.core import Layer
 from quadric.explain._inputs import groups_of, typical_after, typical_encoded
-from quadric.geometry import Quadric
-from quadric.geometry._affine_map import AffineMap
-from quadric.geometry._function import axis_names
-from quadric.network import Network
-from quadric.pipelines._affine import (
+from quadric.geometry import AffineMap, Quadric, axis_names
+from quadric.models import (
     NotAffineError,
     PartlyAffine,
     affine_map,
     fill_values,
+    is_missing,
     partly_affine,
+    transformed,
 )
-from quadric.pipelines._operations import is_missing
-from quadric.pipelines._table import transformed
+from quadric.network import Network
+from quadric.utils import check_limit
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
-from quadric._utils.text import listed, rounded
+from quadric.checks import Array, check_integer
 from quadric.explain._columns import Columns
 from quadric.network import Network
+from quadric.utils import listed, rounded
 
 MOST_ROWS = 500
 MOST_CATEGORIES = 12
@@ -120,7 +119,7 @@ def dependence(
     Dependence
         The mean predictions.
     """
-    max_rows = checks.check_integer("max_rows", max_rows, at_least=1)
+    max_rows = check_integer("max_rows", max_rows, at_least=1)
     columns = Columns(X, getattr(model, "feature_names_in_", None))
     chosen = [_index(columns, one) for one in inputs]
     if len(chosen) not in (1, 2) or len(set(chosen)) < len(chosen):

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array, subtract, unmasked
-from quadric._utils.memory import check_limit
+from quadric.checks import Array, check_integer, subtract, unmasked
 from quadric.explain import _html, _text
 from quadric.explain._dependence import Dependence, dependences
 from quadric.explain._importances import Importance, importances
@@ -18,6 +16,7 @@ from quadric.explain._meaning import meaning, outputs, shows_kinds, uses_softmax
 from quadric.explain._model import SelectedLayer, select_layer, tie
 from quadric.explain._terms import Expansion, Moments, Term
 from quadric.geometry import Quadric
+from quadric.utils import check_limit
 
 MAX_PAIRS = 45
 TERM_BYTES = 700  # of a Term
@@ -236,8 +235,8 @@ def explain(
     With softmax, only differences between classes matter, so the score of a class is its z minus
     the mean z of all classes. Otherwise, the score is the neuron's own z.
     """
-    top = None if top is None else checks.check_integer("top", top, at_least=1)
-    precision = checks.check_integer("precision", precision, at_least=1)
+    top = None if top is None else check_integer("top", top, at_least=1)
+    precision = check_integer("precision", precision, at_least=1)
     selected = select_layer(model, layer, names, or_last=True)
     Q, W, b = selected.functions()
     if uses_softmax(selected):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadric._utils import notebook
 from quadric.explain._text import (
     MOST_INPUTS,
     boundary_lines,
@@ -12,6 +11,7 @@ from quadric.explain._text import (
     equation_parts,
     percent,
 )
+from quadric.utils import notebook
 
 if TYPE_CHECKING:
     from quadric.explain._explanation import ClassExplanation, Explanation

@@ -5,11 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.pipelines._affine import NotAffineError, PartlyAffine, affine_map
-from quadric.pipelines._composed_steps import Columns, drops, passes
-from quadric.pipelines._origins import origins_after, unchanged
-from quadric.pipelines._table import UnknownStepError, find, operations, split
+from quadric.checks import Array
+from quadric.models import (
+    Columns,
+    NotAffineError,
+    PartlyAffine,
+    UnknownStepError,
+    affine_map,
+    drops,
+    find,
+    operations,
+    origins_after,
+    passes,
+    split,
+    unchanged,
+)
 
 
 def groups_of(

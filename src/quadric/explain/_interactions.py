@@ -4,10 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
-from quadric.convert._fold import check_matrices, fold_to_one_layer
-from quadric.convert._truncate import centers, without_mean
+from quadric.checks import Array, check_choice
+from quadric.convert import centers, check_matrices, fold_to_one_layer, without_mean
 from quadric.explain._coordinates import affine_space
 from quadric.explain._meaning import outputs
 from quadric.explain._model import SelectedLayer, class_index, tie
@@ -30,7 +28,7 @@ def interactions(
     units: str = "inputs",
 ) -> Interactions:
     """The matrices Q of a model that folds to one layer; the arguments are those of `spectrum`."""
-    checks.check_choice("units", units, ("inputs", "scaled"))
+    check_choice("units", units, ("inputs", "scaled"))
     selected = _selected(model)
     subtracts = centers(selected.network, centered)
     Q, W, b = selected.functions()

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array, subtract
-from quadric.convert._fold import check_matrices
-from quadric.convert._layers import layer_index, layer_to_quadratic
+from quadric.checks import Array, subtract
+from quadric.convert import check_matrices, layer_index, layer_to_quadratic
 from quadric.core import Layer, Linear
 from quadric.explain._coordinates import Space, affine_space, hidden_space
 from quadric.geometry import Quadric
+from quadric.models import split_network
 from quadric.network import Network
-from quadric.pipelines._table import split_network
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
+from quadric.checks import Array, check_integer
 from quadric.explain._columns import Columns
 from quadric.network import Network
 
@@ -69,7 +68,7 @@ def permutation_importances(
     If two inputs carry the same information, shuffling one of them changes little, and both seem
     unimportant.
     """
-    repeats = checks.check_integer("repeats", repeats, at_least=1)
+    repeats = check_integer("repeats", repeats, at_least=1)
     columns, y = Columns(X, getattr(model, "feature_names_in_", None)), _one_column(y)
     if y.shape[:1] != (len(columns),):
         raise ValueError(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.explain._interactions import interactions
 
 

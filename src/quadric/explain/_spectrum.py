@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.convert._truncate import eigenpairs
+from quadric.checks import Array
+from quadric.convert import eigenpairs
 from quadric.explain import _spectrum_text as text
 from quadric.explain._interactions import interactions
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric._utils.text import counted, visible
+from quadric.checks import Array
 from quadric.explain._text import percent
+from quadric.utils import counted, visible
 
 if TYPE_CHECKING:
     from quadric.explain._spectrum import Spectrum

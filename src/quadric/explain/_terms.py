@@ -14,10 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.core._variance import monomial_coefficients, term_variances
-from quadric.geometry import Quadric
-from quadric.geometry._function import plain_name
+from quadric.checks import Array
+from quadric.core import monomial_coefficients, term_variances
+from quadric.geometry import Quadric, plain_name
 
 CENTER_DIGITS = 3  # significant digits of a center, relative to the spread of its feature
 

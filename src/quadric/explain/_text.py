@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from quadric._utils.text import counted, visible
 from quadric.explain._terms import signed, written
+from quadric.utils import counted, visible
 
 if TYPE_CHECKING:
     from quadric.explain._explanation import ClassExplanation, Explanation

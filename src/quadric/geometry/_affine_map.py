@@ -5,8 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
+from quadric.checks import Array, check_integer
 
 
 class AffineMap(NamedTuple):
@@ -93,7 +92,7 @@ class AffineMap(NamedTuple):
 def split_dims(dims: Sequence[int], n: int) -> tuple[list[int], list[int]]:
     """The coordinates in `dims`, checked, and the rest of the n coordinates."""
     listed = [dims] if isinstance(dims, (int, np.integer)) else list(dims)
-    kept = [checks.check_integer("dims", dim, at_least=0) for dim in listed]
+    kept = [check_integer("dims", dim, at_least=0) for dim in listed]
     if not kept or len(set(kept)) < len(kept) or max(kept) >= n:
         raise ValueError(
             f"dims must contain one or more distinct integers below {n}. Got {listed} instead."

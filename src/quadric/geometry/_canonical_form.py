@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 
 STRAIGHT = 5e3  # the largest factor by which straight directions increase the tolerance
 EPS = float(np.finfo(np.float64).eps)

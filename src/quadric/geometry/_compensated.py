@@ -6,7 +6,7 @@ product", 2005.
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 
 SPLIT = 2.0**27 + 1
 

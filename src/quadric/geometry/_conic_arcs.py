@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.geometry._quadric import Quadric
 
 Window: TypeAlias = tuple[float, float, float, float]  # left, right, bottom, top

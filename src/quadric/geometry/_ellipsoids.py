@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import FLOAT64, Array, as_numbers
+from quadric.checks import FLOAT64, Array, as_numbers, check_number
 from quadric.geometry._affine_map import AffineMap
 from quadric.geometry._compensated import apply_accurately
 from quadric.geometry._quadric import Quadric
@@ -87,7 +86,7 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thinnest: float = 0.0
     X = as_numbers("X", X, FLOAT64)
     if X.ndim != 2 or not X.size:
         raise ValueError(f"X must be a non-empty array of shape (n_points, n). Got {X.shape}.")
-    tolerance = checks.check_number("tolerance", tolerance, above=0, below=1)
+    tolerance = check_number("tolerance", tolerance, above=0, below=1)
     X = np.unique(X, axis=0)
     half = X.max(axis=0) / 2 - X.min(axis=0) / 2
     # powers of two, because they do not round; a constant feature keeps its unit

@@ -7,8 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from quadric._utils import checks
-from quadric._utils.arrays import CANCELLED, FLOAT64, Array, as_numbers, as_vector
+from quadric.checks import (
+    CANCELLED,
+    FLOAT64,
+    Array,
+    as_numbers,
+    as_vector,
+    check_integer,
+    check_number,
+)
 from quadric.geometry._affine_map import AffineMap
 
 
@@ -25,10 +32,10 @@ class QuadraticFunction:
         self.Q: Array = Q * 0.5 + Q.T * 0.5
         self.w: Array = w.copy()
         scalar = isinstance(b, np.ndarray) and b.size == 1
-        self.b = checks.check_number("b", b.item() if scalar else b)
+        self.b = check_number("b", b.item() if scalar else b)
         if tolerance is None:  # about 100 eps; rounding errors add up in many dimensions
             tolerance = max(2e-14, len(w) * float(np.finfo(FLOAT64).eps))
-        self.tolerance = checks.check_number("tolerance", tolerance, at_least=0, below=1)
+        self.tolerance = check_number("tolerance", tolerance, at_least=0, below=1)
         self.Q.flags.writeable = self.w.flags.writeable = False
         # (source, map): F(x) = source(map(x)). The source uses well-scaled coordinates, so
         # values, kind and center are computed there. The map is onto.
@@ -131,7 +138,7 @@ class QuadraticFunction:
         """
         n, sizes = self.n_dims, np.abs(as_vector("sizes", sizes, self.n_dims, FLOAT64))
         names = axis_names(names, n)
-        precision = checks.check_integer("precision", precision, at_least=1)
+        precision = check_integer("precision", precision, at_least=1)
         style = _latex_style(names) if latex else _text_style(names)
         rows, columns = np.triu_indices(n)
         coefficients = np.concatenate(
@@ -139,7 +146,7 @@ class QuadraticFunction:
         )
         shown, omitted = np.flatnonzero(coefficients), 0
         if max_terms is not None:
-            max_terms = checks.check_integer("max_terms", max_terms, at_least=1)
+            max_terms = check_integer("max_terms", max_terms, at_least=1)
             omitted = max(0, len(shown) - max_terms)
             effects = np.abs(coefficients) * np.concatenate([sizes[rows] * sizes[columns], sizes])
             shown = np.sort(shown[np.argsort(-effects[shown], kind="stable")[:max_terms]])

@@ -16,7 +16,7 @@ Otherwise, L is the largest eigenvalue, ``nu = r/L`` and ``kappa_i = lambda_i/L`
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 
 ITERATIONS = 200
 CACHED = 2**14  # numbers in an array that stays in the processor's cache

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from quadric._utils.arrays import FLOAT64, Array, as_vector
+from quadric.checks import FLOAT64, Array, as_vector
 from quadric.geometry._affine_map import outline_map, signature, slice_map, split_dims
 from quadric.geometry._canonical_form import CanonicalForm, Shape, canonical_form, kind_of
 from quadric.geometry._function import QuadraticFunction

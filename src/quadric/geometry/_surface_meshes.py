@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import cos, cosh, sin, sinh
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.geometry._canonical_form import CanonicalForm
 from quadric.geometry._quadric import Quadric
 

@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quadric._utils.arrays import (
-    Array,
-    Matrix,
-    as_inputs,
-    as_offset,
-    as_targets,
-    as_weights,
-)
-from quadric._utils.memory import check_limit
+from quadric.checks import Array, Matrix, as_inputs, as_offset, as_targets, as_weights
 from quadric.core import ACTIVATIONS, Layer, Stack, accuracy, parameters
 from quadric.training import Architecture, Samples, check_answers, check_backward, converted_bytes
+from quadric.utils import check_limit
 
 
 def checked_inputs(stack: Stack, X: Any) -> Matrix:

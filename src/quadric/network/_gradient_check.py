@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.core import Stack
 from quadric.training import Samples
 

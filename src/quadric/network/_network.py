@@ -5,8 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from quadric._utils import arrays, checks
-from quadric._utils.arrays import Array
+from quadric.checks import (
+    Array,
+    as_dtype,
+    as_generator,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+)
 from quadric.core import ACTIVATIONS, Layer, Stack, check_loss
 from quadric.network import _data as data
 from quadric.network._gradient_check import GradientCheck, check_gradients
@@ -278,24 +285,24 @@ class Network:
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable. Got {callback!r} instead.")
         options = Options(
-            solver=checks.check_choice("solver", solver, ("sgd", "adam", "lbfgs")),
-            learning_rate=checks.check_number("learning_rate", learning_rate, above=0),
+            solver=check_choice("solver", solver, ("sgd", "adam", "lbfgs")),
+            learning_rate=check_number("learning_rate", learning_rate, above=0),
             schedule="invscaling",
-            power_t=checks.check_number("power_t", power_t, at_least=0),
-            batch_size=checks.check_integer("batch_size", batch_size, at_least=1),
-            epochs=checks.check_integer("epochs", epochs, at_least=0),
-            l2=checks.check_number("l2", l2, at_least=0),
-            momentum=checks.check_number("momentum", momentum, at_least=0, below=1),
-            nesterov=checks.check_flag("nesterov", nesterov),
-            beta_1=checks.check_number("beta_1", beta_1, at_least=0, below=1),
-            beta_2=checks.check_number("beta_2", beta_2, at_least=0, below=1),
-            epsilon=checks.check_number("epsilon", epsilon, above=0),
-            clip=None if clip is None else checks.check_number("clip", clip, above=0),
-            shuffle=checks.check_flag("shuffle", shuffle),
-            tol=checks.check_number("tol", tol, at_least=0),
+            power_t=check_number("power_t", power_t, at_least=0),
+            batch_size=check_integer("batch_size", batch_size, at_least=1),
+            epochs=check_integer("epochs", epochs, at_least=0),
+            l2=check_number("l2", l2, at_least=0),
+            momentum=check_number("momentum", momentum, at_least=0, below=1),
+            nesterov=check_flag("nesterov", nesterov),
+            beta_1=check_number("beta_1", beta_1, at_least=0, below=1),
+            beta_2=check_number("beta_2", beta_2, at_least=0, below=1),
+            epsilon=check_number("epsilon", epsilon, above=0),
+            clip=None if clip is None else check_number("clip", clip, above=0),
+            shuffle=check_flag("shuffle", shuffle),
+            tol=check_number("tol", tol, at_least=0),
         )
         check_fit(stack, samples, options, given=X)
-        generator, state = checks.as_generator(rng), TrainingState()
+        generator, state = as_generator(rng), TrainingState()
         return train(
             stack, samples, options, state, rng=generator, validate=validate, callback=callback
         )
@@ -319,8 +326,8 @@ class Network:
         GradientCheck
             The worst entry of every parameter; ``worst`` is the largest error.
         """
-        checks.check_number("step", step, above=0)
-        checks.check_number("l2", l2, at_least=0)
+        check_number("step", step, above=0)
+        check_number("l2", l2, at_least=0)
         stack = self.astype("float64")._stack(loss)
         return check_gradients(stack, data.checked_samples(stack, X, Y), l2=l2, step=step)
 
@@ -347,7 +354,7 @@ class Network:
         Network
             An independent copy. A parameter that overflows raises ValueError.
         """
-        wanted = arrays.as_dtype(dtype)
+        wanted = as_dtype(dtype)
         return type(self)([layer.astype(wanted) for layer in self.layers], self.activations)
 
     def summary(self) -> str:

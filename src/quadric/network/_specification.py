@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from quadric._utils import arrays, checks
+from quadric.checks import as_dtype, as_generator, check_choice, check_integer, check_number
 from quadric.core import ACTIVATIONS, INITIAL_VALUES, LAYERS, Layer, draw_layers
 from quadric.training import Architecture, check_creation
 
@@ -20,7 +20,7 @@ def check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
             raise TypeError(
                 f"layers[{l}] must be a Linear, Quadratic or Reduced layer. Got {layer!r}."
             )
-        checks.check_choice("activation", activations[l], ACTIVATIONS)
+        check_choice("activation", activations[l], ACTIVATIONS)
         if l and layer.n_inputs != layers[l - 1].n_outputs:
             raise ValueError(
                 f"layers[{l}] must have {layers[l - 1].n_outputs} inputs, one for each neuron of "
@@ -51,9 +51,9 @@ def _check_specification(layers: Any) -> list[tuple[str, int, str]]:
                 f"('quadratic', 10, 'logistic'). Got {spec!r} instead."
             )
         kind, m, activation = spec
-        checks.check_choice(f"the kind of layers[{l}]", kind, LAYERS)
-        checks.check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
-        m = checks.check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
+        check_choice(f"the kind of layers[{l}]", kind, LAYERS)
+        check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
+        m = check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
         checked.append((kind, m, activation))
     return checked
 
@@ -62,11 +62,11 @@ def create_layers(
     n_inputs: Any, layers: Any, init: str, scale: Any, rng: Any, dtype: Any
 ) -> tuple[list[Layer], list[str]]:
     """Return new layers and their activations; takes the arguments of `Network.create`."""
-    n = checks.check_integer("n_inputs", n_inputs, at_least=1)
-    wanted, generator = arrays.as_dtype(dtype), checks.as_generator(rng)
-    checks.check_choice("init", init, INITIAL_VALUES)
+    n = check_integer("n_inputs", n_inputs, at_least=1)
+    wanted, generator = as_dtype(dtype), as_generator(rng)
+    check_choice("init", init, INITIAL_VALUES)
     if scale is not None:
-        scale = checks.check_number("scale", scale, at_least=0)
+        scale = check_number("scale", scale, at_least=0)
     specification = _check_specification(layers)
     shapes = [(kind, m) for kind, m, _ in specification]
     if shapes:  # the constructor rejects a network without layers

@@ -7,7 +7,7 @@ and is the only one that imports onnx and skl2onnx. Start with `_export.py`.
 
 from importlib.util import find_spec
 
-from quadric._utils.extras import require
+from quadric.utils import require
 
 require("onnx", extra="onnx", by="quadric.onnx")
 

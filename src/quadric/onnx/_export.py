@@ -10,8 +10,8 @@ import onnx
 from onnx import helper
 
 import quadric
-from quadric._utils.arrays import as_dtype
-from quadric._utils.whole_files import write_whole
+from quadric.checks import as_dtype
+from quadric.models import Steps, UnknownStepError, operations, split_network
 from quadric.network import Network
 from quadric.onnx._graph import (
     ML_DOMAIN,
@@ -24,7 +24,7 @@ from quadric.onnx._graph import (
 )
 from quadric.onnx._network import Outputs, add_logits, add_outputs, class_labels
 from quadric.onnx._operations import apply
-from quadric.pipelines._table import Steps, UnknownStepError, operations, split_network
+from quadric.utils import write_whole
 
 OLDEST_OPSET = 13  # the first version that has all the operators used here
 DEFAULT_OPSET = 17  # supported by most runtimes

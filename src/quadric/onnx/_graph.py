@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from quadric._utils.arrays import Array
-from quadric.pipelines._operations import (
+from quadric.checks import Array
+from quadric.models import (
     Affine,
     Beside,
     Impute,

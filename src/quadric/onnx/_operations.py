@@ -6,18 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.onnx._graph import (
-    ML_DOMAIN,
-    FeatureBlock,
-    Features,
-    Graph,
-    as_columns,
-    as_matrix,
-    kind_of_values,
-    take_columns,
-)
-from quadric.pipelines._operations import (
+from quadric.checks import Array
+from quadric.models import (
     Affine,
     Beside,
     Bin,
@@ -32,6 +22,16 @@ from quadric.pipelines._operations import (
     Select,
     is_missing,
     width_after,
+)
+from quadric.onnx._graph import (
+    ML_DOMAIN,
+    FeatureBlock,
+    Features,
+    Graph,
+    as_columns,
+    as_matrix,
+    kind_of_values,
+    take_columns,
 )
 
 MISSING_TEXT = ""  # ONNX cannot represent missing text, so an empty string stands for it

@@ -8,11 +8,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
 from sklearn.pipeline import Pipeline
 
-from quadric._utils.arrays import Array, as_dtype
-from quadric._utils.extras import require
+from quadric.checks import Array, as_dtype
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.onnx._graph import Graph
 from quadric.onnx._network import add_logits, add_outputs, class_labels
+from quadric.utils import require
 
 CLASSIFIER_OPTIONS = {
     "zipmap": [True, False, "columns"],

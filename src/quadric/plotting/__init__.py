@@ -7,20 +7,45 @@ everything below it in the architecture; the curves and meshes themselves come f
 with any number of inputs in the planes of `_model_slice.py`.
 """
 
-from quadric._utils.extras import require
+from quadric.utils import require
 
 require("matplotlib", extra="plot", by="quadric.plotting")
 
 from quadric.plotting._boundaries import plot_boundaries, plot_prediction
-from quadric.plotting._certificates import plot_certified_accuracy, plot_flips
+from quadric.plotting._certificates import (
+    curve_figure as curve_figure,
+    plot_certified_accuracy,
+    plot_flips,
+)
 from quadric.plotting._classifier import plot_clusters, plot_regions
 from quadric.plotting._dependence import plot_dependence
-from quadric.plotting._eigenvectors import plot_eigenvectors
+from quadric.plotting._eigenvectors import (
+    plot_eigenvectors,
+    plot_image_classifier as plot_image_classifier,
+)
+from quadric.plotting._figures import (
+    NEED_NO_ROWS as NEED_NO_ROWS,
+    Wanted as Wanted,
+    figure_bytes as figure_bytes,
+    model_figure as model_figure,
+)
 from quadric.plotting._importances import plot_importances
 from quadric.plotting._quadrics import plot_conic, plot_slice, plot_slices, plot_surface
-from quadric.plotting._scores import plot_calibration, plot_confusion, plot_residuals
+from quadric.plotting._scores import (
+    calibration_figure as calibration_figure,
+    plot_calibration,
+    plot_confusion,
+    plot_residuals,
+    residuals_figure as residuals_figure,
+)
 from quadric.plotting._spectrum import plot_similarity, plot_spectrum, plot_truncation
-from quadric.plotting._style import COLORS, plot_points
+from quadric.plotting._style import (
+    BOUNDARY as BOUNDARY,
+    COLORS,
+    color_of as color_of,
+    marker_of as marker_of,
+    plot_points,
+)
 from quadric.plotting._training import animate, plot_history
 
 __all__ = [

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from quadric._utils.arrays import Array
-from quadric.explain._columns import Columns
+from quadric.checks import Array
+from quadric.explain import Columns
 from quadric.network import Network
 from quadric.plotting._model_slice import ModelSlice, slice_model
 from quadric.plotting._style import BOUNDARY, get_ax, pale, plain, plot_points

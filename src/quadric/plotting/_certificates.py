@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric._utils import checks
 from quadric.certify import Radii
+from quadric.checks import check_integer
 from quadric.plotting._style import color_of, dashes_of, get_ax, get_figure, plain
 
 CURVE_POINTS = 400
@@ -99,7 +99,7 @@ def plot_flips(
         raise ValueError(
             f"X must have shape ({len(found.radius)}, {shape[0] * shape[1]}). Got {X.shape}."
         )
-    count = checks.check_integer("count", count, at_least=1)
+    count = check_integer("count", count, at_least=1)
     chosen = _typical_of_each_class(found, count) if rows is None else [int(row) for row in rows]
     if not chosen:
         raise ValueError("found has no row with a nearest image of another class to draw.")

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from quadric._utils.arrays import Array
-from quadric.explain._model import SelectedLayer, quadrics, select_layer, tie
-from quadric.geometry._conic_arcs import Window, arcs
+from quadric.checks import Array
+from quadric.explain import SelectedLayer, quadrics, select_layer, tie
+from quadric.geometry import Window, arcs
 from quadric.network import Network
 from quadric.plotting._boundaries import region_legend
 from quadric.plotting._quadrics import plot_conic

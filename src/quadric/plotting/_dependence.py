@@ -7,11 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric._utils.arrays import Array
-from quadric.explain import Dependence, dependence
-from quadric.explain._columns import Columns
-from quadric.explain._dependence import (
+from quadric.checks import Array
+from quadric.explain import (
+    Columns,
+    Dependence,
     background_of,
+    dependence,
     dependences,
     grid_of,
     mean_predictions,

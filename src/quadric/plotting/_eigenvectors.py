@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
+from quadric.checks import Array, check_integer
 from quadric.explain import Explanation, Spectrum, spectrum
 from quadric.plotting._style import get_figure, plain
 
@@ -65,7 +64,7 @@ def plot_eigenvectors(
     matplotlib.figure.Figure
         The figure.
     """
-    count = checks.check_integer("count", count, at_least=1)
+    count = check_integer("count", count, at_least=1)
     found = model if isinstance(model, (Explanation, Spectrum)) else spectrum(model)
     n = len(found.names)
     size = shape[0] * shape[1] if np.shape(shape) == (2,) else -1

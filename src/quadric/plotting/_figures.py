@@ -7,11 +7,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from quadric._utils.text import first_applying
 from quadric.plotting._boundaries import plot_boundaries, plot_prediction
 from quadric.plotting._dependence import plot_dependence
 from quadric.plotting._scores import plot_calibration, plot_confusion, plot_residuals
 from quadric.plotting._spectrum import plot_similarity, plot_spectrum, plot_truncation
+from quadric.utils import first_applying
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from quadric._utils import checks
+from quadric.checks import check_integer
 from quadric.explain import Explanation
 from quadric.plotting._style import BOUNDARY, color_of, get_ax, plain
 
@@ -31,7 +31,7 @@ def plot_importances(explanation: Explanation, ax: Axes | None = None, *, top: i
     -----
     A negative part offsets other terms. It is drawn to the left of zero.
     """
-    top = checks.check_integer("top", top, at_least=1)
+    top = check_integer("top", top, at_least=1)
     if not explanation.importances:
         raise ValueError(
             "explanation must be that of a single layer. After a hidden layer, use plot_dependence."

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric.explain import explain
-from quadric.explain._columns import Columns
-from quadric.explain._dependence import dependences, predictions, written
+from quadric.checks import Array
+from quadric.explain import Columns, dependences, explain, predictions, written
 from quadric.plotting._style import plain
 
 GRID = 160  # values of a numeric input

@@ -10,12 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from quadric._utils import checks
-from quadric._utils.arrays import Array
-from quadric.geometry import Quadric
-from quadric.geometry._conic_arcs import Window, arcs, check_conic
-from quadric.geometry._function import axis_names
-from quadric.geometry._surface_meshes import surface_meshes
+from quadric.checks import Array, check_number
+from quadric.geometry import Quadric, Window, arcs, axis_names, check_conic, surface_meshes
 from quadric.plotting._style import (
     BOUNDARY,
     color_of,
@@ -142,7 +138,7 @@ def plot_surface(
         The axes.
     """
     if extent is not None:
-        extent = checks.check_number("extent", extent, above=0)
+        extent = check_number("extent", extent, above=0)
     names = axis_names(names, 3)
     ax = get_ax(ax, space=True)
     around: Array | None = None

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.plotting._style import BOUNDARY, color_of, get_ax, get_figure, marker_of, plain
 
 BINS = 10

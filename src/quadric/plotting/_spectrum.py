@@ -7,10 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric._utils import checks
-from quadric.convert._truncate import scored_truncations
-from quadric.explain import Spectrum, similarity, spectrum
-from quadric.explain._interactions import interactions
+from quadric.checks import check_integer
+from quadric.convert import scored_truncations
+from quadric.explain import Spectrum, interactions, similarity, spectrum
 from quadric.plotting._style import BOUNDARY, COLORS, get_ax, get_figure, plain
 
 POSITIVE, NEGATIVE = "#542788", "#E08214"  # the ends of the color map of eigenvectors
@@ -36,7 +35,7 @@ def plot_spectrum(model: Any, count: int = 10, *, figure: Any = None) -> Figure:
     matplotlib.figure.Figure
         The figure. Each panel states the effective rank, (sum |lambda|)² / sum lambda².
     """
-    count = checks.check_integer("count", count, at_least=1)
+    count = check_integer("count", count, at_least=1)
     found = model if isinstance(model, Spectrum) else spectrum(model)
     shown = min(len(found.labels), MOST_PANELS)
     count = min(count, len(found.names))

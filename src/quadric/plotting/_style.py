@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from quadric._utils.arrays import Array, unmasked
-from quadric._utils.text import visible
-from quadric.geometry._conic_arcs import Window
+from quadric.checks import Array, unmasked
+from quadric.geometry import Window
+from quadric.utils import visible
 
 # Okabe and Ito's colors, which color-blind readers can distinguish, without yellow
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")

@@ -8,8 +8,7 @@ from matplotlib.animation import FuncAnimation
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric.geometry import Quadric
-from quadric.geometry._conic_arcs import Window
+from quadric.geometry import Quadric, Window
 from quadric.plotting._quadrics import plot_conic
 from quadric.plotting._style import (
     BOUNDARY,

@@ -14,6 +14,8 @@ numbers that count their own multiplications. Start with `_algorithm1.py`.
 
 from quadric.reference._algorithm1 import gradients_qnn, train_qnn
 from quadric.reference._algorithm2 import gradients_rpqnn, train_rpqnn
+from quadric.reference._counts import PARAMETERS as PARAMETERS
 from quadric.reference._logistic import train_logistic
+from quadric.reference._pieces import A as A, Parameters as Parameters, sigma as sigma
 
 __all__ = ["gradients_qnn", "gradients_rpqnn", "train_logistic", "train_qnn", "train_rpqnn"]

@@ -3,7 +3,7 @@
 Start with `_layers` (`Quadratic`, `Reduced`, `Linear`); `functional` has their equations and
 `_quadratic_form` computes x'Q x. `_recurrent_cell`, `_recurrent`, `_heads` and `_conversion` build
 on the layers. The package may import `quadric.network`, `quadric.core`, `quadric.kernels` and the
-utilities below them. Besides this package, only two studies in `quadric.paper` import torch.
+utilities below them. Besides this package, only two studies in `quadric.apps.paper` import torch.
 
 >>> import torch
 >>> from quadric.torch import Quadratic
@@ -12,7 +12,7 @@ utilities below them. Besides this package, only two studies in `quadric.paper` 
 torch.Size([32, 10])
 """
 
-from quadric._utils.extras import require
+from quadric.utils import require
 
 require("torch", extra="torch", by="quadric.torch")
 

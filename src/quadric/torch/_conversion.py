@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from quadric import network as core
-from quadric._utils.checks import check_choice
+from quadric.checks import check_choice
 from quadric.core import LAYERS, Layer
 from quadric.torch._heads import check_has_values, has_hooks, has_own_forward
 from quadric.torch._layers import MODULES

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from quadric._utils.checks import check_choice
-from quadric._utils.memory import check_limit
+from quadric.checks import check_choice
 from quadric.torch._layers import MODULES, Quadratic, Reduced, is_sharded
+from quadric.utils import check_limit
 
 # These modules read the weights of their Linear instead of calling it.
 READERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from quadric._utils.checks import check_choice, check_integer
+from quadric.checks import check_choice, check_integer
 from quadric.core import INITIAL_VALUES, LAYERS, glorot_variances
 from quadric.torch import functional
 

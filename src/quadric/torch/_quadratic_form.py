@@ -226,7 +226,7 @@ def _team() -> Any:
     try:
         parallel = ctypes.CDLL(None).GOMP_parallel
     except (AttributeError, OSError, TypeError):
-        from quadric.core._quadratic_form import PythonThreads
+        from quadric.core import PythonThreads
 
         return PythonThreads(torch.get_num_threads)
     parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.fx import Proxy
 from torch.nn.utils.rnn import PackedSequence
 
-from quadric._utils.checks import check_choice, check_flag, check_integer, check_number
+from quadric.checks import check_choice, check_flag, check_integer, check_number
 from quadric.torch._recurrent_cell import (
     NONLINEARITIES,
     QuadraticRNNCell,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from quadric._utils.checks import check_choice, check_flag, check_integer
+from quadric.checks import check_choice, check_flag, check_integer
 from quadric.torch._layers import Quadratic
 from quadric.torch.functional import overridable
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 from torch.overrides import handle_torch_function, has_torch_function_variadic
 
-from quadric.core._quadratic_form import n_inputs
+from quadric.core import n_inputs
 from quadric.torch._quadratic_form import places, quadratic_form
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]

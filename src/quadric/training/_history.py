@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from quadric._utils import notebook
-from quadric._utils.text import counted
+from quadric.utils import counted, notebook
 
 
 @dataclass(frozen=True)

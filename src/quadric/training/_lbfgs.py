@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, sparse
 
-from quadric._utils.arrays import Array, Matrix
+from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack, parameters
 from quadric.errors import DivergenceError
 from quadric.training._history import Epoch

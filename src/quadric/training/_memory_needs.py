@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from quadric._utils.arrays import Matrix
-from quadric._utils.memory import check_limit, readable
+from quadric.checks import Matrix
 from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
 from quadric.training._divergence import MOST_ROWS
 from quadric.training._run import Options, Samples
+from quadric.utils import check_limit, readable
 
 COPIES = 9  # number of copies of all parameters in 'adam' and 'sgd', including temporaries
 LBFGS_COPIES = 25  # the same for 'lbfgs', in float64; each correction pair adds two

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quadric._utils.arrays import Array
+from quadric.checks import Array
 from quadric.core import Layer, Stack, parameters
 from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
 

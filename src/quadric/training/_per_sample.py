@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quadric._utils.arrays import Array, Matrix
+from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack, parameters
 from quadric.kernels import _lanes, _layout, _rows, _sgd
 from quadric.training._run import FailedEpochError, Options, Samples, TrainingState

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from quadric._utils.arrays import Array, Matrix
+from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack
 from quadric.training._history import Epoch, History
 

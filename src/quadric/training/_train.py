@@ -7,13 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
-from quadric._utils.arrays import Array
-from quadric._utils.blas_threads import one_blas_thread
+from quadric.checks import Array
 from quadric.core import Stack, parameters
 from quadric.training._divergence import Watch
 from quadric.training._history import Epoch, History
 from quadric.training._mini_batch import MiniBatch
 from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
+from quadric.utils import one_blas_thread
 
 WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
 

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { App } from "../../../src/quadric/playground/page/app.js";
-import { noPoints } from "../../../src/quadric/playground/page/datasets.js";
-import { initialNetwork } from "../../../src/quadric/playground/page/problem.js";
-import { DEFAULTS } from "../../../src/quadric/playground/page/settings.js";
+import { App } from "../../../src/quadric/apps/playground/page/app.js";
+import { noPoints } from "../../../src/quadric/apps/playground/page/datasets.js";
+import { initialNetwork } from "../../../src/quadric/apps/playground/page/problem.js";
+import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 globalThis.document = { getElementById: () => ({ classList: { toggle() {} } }) };
 

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { boundaries, neuronConic } from "../../../src/quadric/playground/page/boundaries.js";
-import { value } from "../../../src/quadric/playground/page/conic.js";
-import { contours } from "../../../src/quadric/playground/page/contours.js";
-import { createNetwork } from "../../../src/quadric/playground/page/initial_values.js";
-import { logits } from "../../../src/quadric/playground/page/net.js";
-import { Random } from "../../../src/quadric/playground/page/random.js";
+import { boundaries, neuronConic } from "../../../src/quadric/apps/playground/page/boundaries.js";
+import { value } from "../../../src/quadric/apps/playground/page/conic.js";
+import { contours } from "../../../src/quadric/apps/playground/page/contours.js";
+import { createNetwork } from "../../../src/quadric/apps/playground/page/initial_values.js";
+import { logits } from "../../../src/quadric/apps/playground/page/net.js";
+import { Random } from "../../../src/quadric/apps/playground/page/random.js";
 
 const WINDOW = { x0: -3, x1: 3, y0: -2, y1: 2 };
 

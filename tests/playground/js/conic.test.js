@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { arcs } from "../../../src/quadric/playground/page/arcs.js";
+import { arcs } from "../../../src/quadric/apps/playground/page/arcs.js";
 import {
 	axes,
 	center,
@@ -13,8 +13,8 @@ import {
 	kind,
 	significant,
 	value,
-} from "../../../src/quadric/playground/page/conic.js";
-import { nearest } from "../../../src/quadric/playground/page/nearest.js";
+} from "../../../src/quadric/apps/playground/page/conic.js";
+import { nearest } from "../../../src/quadric/apps/playground/page/nearest.js";
 
 const FIXTURE = new URL("../../fixtures/conics.json", import.meta.url);
 const { cases } = JSON.parse(readFileSync(FIXTURE, "utf8"));

@@ -8,7 +8,7 @@ import {
 	sortedNames,
 	tableData,
 	writeCsv,
-} from "../../../src/quadric/playground/page/csv.js";
+} from "../../../src/quadric/apps/playground/page/csv.js";
 
 const IRIS = `sepal length,"petal, width",kind
 5.1,0.2,setosa

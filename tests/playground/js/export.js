@@ -8,13 +8,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { writeCsv } from "../../../src/quadric/playground/page/csv.js";
-import { makeData } from "../../../src/quadric/playground/page/datasets.js";
-import { writeModel } from "../../../src/quadric/playground/page/model_writer.js";
-import { outputs } from "../../../src/quadric/playground/page/net.js";
-import { pythonLines } from "../../../src/quadric/playground/page/exports.js";
-import { Session } from "../../../src/quadric/playground/page/session.js";
-import { DEFAULTS } from "../../../src/quadric/playground/page/settings.js";
+import { writeCsv } from "../../../src/quadric/apps/playground/page/csv.js";
+import { makeData } from "../../../src/quadric/apps/playground/page/datasets.js";
+import { writeModel } from "../../../src/quadric/apps/playground/page/model_writer.js";
+import { outputs } from "../../../src/quadric/apps/playground/page/net.js";
+import { pythonLines } from "../../../src/quadric/apps/playground/page/exports.js";
+import { Session } from "../../../src/quadric/apps/playground/page/session.js";
+import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const [given, folder] = process.argv.slice(2);
 const settings = { ...DEFAULTS, ...JSON.parse(given) };

@@ -6,8 +6,8 @@
  */
 import { readFileSync } from "node:fs";
 
-import { readModel } from "../../../src/quadric/playground/page/model_reader.js";
-import { outputs } from "../../../src/quadric/playground/page/net.js";
+import { readModel } from "../../../src/quadric/apps/playground/page/model_reader.js";
+import { outputs } from "../../../src/quadric/apps/playground/page/net.js";
 
 const [file, points] = process.argv.slice(2);
 try {

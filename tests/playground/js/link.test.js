@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fromHash, toHash } from "../../../src/quadric/playground/page/link.js";
-import { CONTROLS, DEFAULTS } from "../../../src/quadric/playground/page/settings.js";
+import { fromHash, toHash } from "../../../src/quadric/apps/playground/page/link.js";
+import { CONTROLS, DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const CHANGED = {
 	...{ data: "clusters", noise: 0.35, size: 1234, test: 0.1, seed: 4294967295, standardize: false },

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { readModel } from "../../../src/quadric/playground/page/model_reader.js";
-import { writeModel } from "../../../src/quadric/playground/page/model_writer.js";
-import { initialNetwork } from "../../../src/quadric/playground/page/problem.js";
-import { readContainer, writeContainer } from "../../../src/quadric/playground/page/safetensors.js";
-import { DEFAULTS } from "../../../src/quadric/playground/page/settings.js";
+import { readModel } from "../../../src/quadric/apps/playground/page/model_reader.js";
+import { writeModel } from "../../../src/quadric/apps/playground/page/model_writer.js";
+import { initialNetwork } from "../../../src/quadric/apps/playground/page/problem.js";
+import { readContainer, writeContainer } from "../../../src/quadric/apps/playground/page/safetensors.js";
+import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const net = initialNetwork({ ...DEFAULTS, output: "softmax", lastKind: "reduced" }, 3);
 const model = { net, features: ["Länge [cm]", "class"], classes: ["1", "2", "10"] };

@@ -8,8 +8,8 @@ import {
 	emptyNetwork,
 	logits,
 	outputs,
-} from "../../../src/quadric/playground/page/net.js";
-import { evaluate, makeTrainer } from "../../../src/quadric/playground/page/training.js";
+} from "../../../src/quadric/apps/playground/page/net.js";
+import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/training.js";
 import { gradients } from "./gradients.js";
 
 const FIXTURE = new URL("../../fixtures/parity.json", import.meta.url);

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { makeData } from "../../../src/quadric/playground/page/datasets.js";
-import { createNetwork } from "../../../src/quadric/playground/page/initial_values.js";
-import { makeProblem } from "../../../src/quadric/playground/page/problem.js";
-import { Random } from "../../../src/quadric/playground/page/random.js";
-import { Session } from "../../../src/quadric/playground/page/session.js";
-import { CONTROLS, DEFAULTS, KINDS } from "../../../src/quadric/playground/page/settings.js";
-import { evaluate, makeTrainer } from "../../../src/quadric/playground/page/training.js";
+import { makeData } from "../../../src/quadric/apps/playground/page/datasets.js";
+import { createNetwork } from "../../../src/quadric/apps/playground/page/initial_values.js";
+import { makeProblem } from "../../../src/quadric/apps/playground/page/problem.js";
+import { Random } from "../../../src/quadric/apps/playground/page/random.js";
+import { Session } from "../../../src/quadric/apps/playground/page/session.js";
+import { CONTROLS, DEFAULTS, KINDS } from "../../../src/quadric/apps/playground/page/settings.js";
+import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/training.js";
 import { gradients } from "./gradients.js";
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { nearestOf } from "../../../src/quadric/playground/page/labels.js";
-import { makeView } from "../../../src/quadric/playground/page/view.js";
+import { nearestOf } from "../../../src/quadric/apps/playground/page/labels.js";
+import { makeView } from "../../../src/quadric/apps/playground/page/view.js";
 
 const SCALER = { mean: [5, 6], scale: [1, 2] };
 

@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
 
-import { makeData } from "../../../src/quadric/playground/page/datasets.js";
-import { Session } from "../../../src/quadric/playground/page/session.js";
-import { DEFAULTS } from "../../../src/quadric/playground/page/settings.js";
+import { makeData } from "../../../src/quadric/apps/playground/page/datasets.js";
+import { Session } from "../../../src/quadric/apps/playground/page/session.js";
+import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const states = new EventEmitter();
 const self = { postMessage: (state) => states.emit("state", structuredClone(state)) };
 globalThis.self = self;
-await import("../../../src/quadric/playground/page/worker.js");
+await import("../../../src/quadric/apps/playground/page/worker.js");
 
 /** Sends a message; returns the answer. */
 function send(data) {

@@ -6,7 +6,7 @@ import re
 from unittest import mock
 
 from quadric.errors import ModelFileError
-from quadric.model_file import _safetensors as container
+from quadric.files import _safetensors as container
 from tests.support.forging import descriptions, tensors
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.descriptions import RAW

@@ -10,7 +10,7 @@ import functools
 import numpy as np
 
 from quadric import QuadraticRegressor
-from quadric.model_file._describe import describe
+from quadric.files._describe import describe
 from tests.support.forging.descriptions import RAW
 from tests.support.forging.files import seal
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from typer.testing import CliRunner
 
 from quadric import Network, QuadraticClassifier, QuadraticRegressor, save
-from quadric.cli import app
+from quadric.apps.shell import app
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

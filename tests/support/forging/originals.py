@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import quadric
-from quadric.model_file import _safetensors as container
+from quadric.files import _safetensors as container
 from tests.support.forging import make_fixtures
 from tests.support.model_file_models import MODELS, make, table
 

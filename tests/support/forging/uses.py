@@ -15,9 +15,9 @@ from typer.main import get_command
 
 import quadric
 from quadric import Network, onnx, plotting
-from quadric.cli import app
+from quadric.apps.shell import app
 from quadric.explain import explain
-from quadric.model_file import info
+from quadric.files import info
 
 COMMAND = get_command(app)  # built once, because typer parses its annotations
 MOST_FEATURES = 100

@@ -1,0 +1,42 @@
+"""Sweeps: resumable sets of training runs with one recipe, on all cores or on a Dask cluster.
+
+The runs of a study (`_study.py`), which has its own training function, use the same store.
+
+The package imports `network` and `datasets`. Only `_dask.py` imports `distributed`. Start with
+`_runner.py`, which runs the tasks (`_task.py`) that are not in the store (`_store.py`).
+
+>>> from quadric.apps.paper.sweep import Recipe, table_tasks
+>>> tasks = table_tasks(range(5), sizes=[600, 1200])
+>>> len(tasks), str(tasks[0])
+(150, '600 images, 10 hidden, linear, seed 0')
+
+Run them with ``run_sweep(tasks, Recipe(), data, Store("mnist.sqlite"))``.
+"""
+
+from quadric.apps.paper.sweep._recipe import RECIPES, Recipe
+from quadric.apps.paper.sweep._result import Environment, Result, environment
+from quadric.apps.paper.sweep._runner import run_sweep
+from quadric.apps.paper.sweep._store import Run, Store
+from quadric.apps.paper.sweep._study import Study, StudyTask
+from quadric.apps.paper.sweep._task import ENGINE, SIZES, WIDTHS, Task, run_task, table_tasks
+from quadric.errors import StoreError
+
+__all__ = [
+    "ENGINE",
+    "RECIPES",
+    "SIZES",
+    "WIDTHS",
+    "Environment",
+    "Recipe",
+    "Result",
+    "Run",
+    "Store",
+    "StoreError",
+    "Study",
+    "StudyTask",
+    "Task",
+    "environment",
+    "run_sweep",
+    "run_task",
+    "table_tasks",
+]

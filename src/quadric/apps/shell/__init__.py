@@ -1,0 +1,110 @@
+"""The command-line interface: one file per command, plus shared code.
+
+`_console` prints output and reports errors, and `_model_loading` opens model files together with
+a table. Each command imports the packages it needs when it runs, so that `quadric --help` is fast.
+Start with `main`.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import quadric
+from quadric.utils import require
+
+require("typer", "rich", extra="cli", by="The quadric command")
+
+import typer
+
+from quadric.apps.shell.commands._certify import certify
+from quadric.apps.shell.commands._complexity import complexity
+from quadric.apps.shell.commands._data import data
+from quadric.apps.shell.commands._evaluate import evaluate
+from quadric.apps.shell.commands._explain import explain
+from quadric.apps.shell.commands._export import export
+from quadric.apps.shell.commands._info import info
+from quadric.apps.shell.commands._playground import playground
+from quadric.apps.shell.commands._plot import plot
+from quadric.apps.shell.commands._predict import predict
+from quadric.apps.shell.commands._report import report
+from quadric.apps.shell.commands._reproduce import reproduce
+from quadric.apps.shell.commands._train import train
+from quadric.utils import visible
+
+__all__ = ["app", "main"]
+
+EXAMPLES: dict[Callable[..., Any], list[str]] = {
+    train: [
+        "quadric train iris.csv --target species -o iris.quadric",
+        "quadric train iris.csv -t species --cv 5 --json",
+        "quadric train big.parquet -t label --stream --resume",
+    ],
+    evaluate: [
+        "quadric evaluate iris.quadric test.csv",
+        "quadric evaluate iris.quadric test.parquet --json",
+    ],
+    predict: [
+        "quadric predict iris.quadric new.csv -o out.csv --proba",
+        "quadric predict iris.quadric new.parquet | head",
+    ],
+    explain: [
+        "quadric explain iris.quadric",
+        "quadric explain iris.quadric iris.csv --json",
+        "quadric explain iris.quadric iris.csv --row 17",
+    ],
+    certify: [
+        "quadric certify iris.quadric test.csv -o radii.csv --plot curve.png",
+        "quadric certify iris.quadric test.csv --units scaled --min-radius 0.1",
+    ],
+    plot: [
+        "quadric plot iris.quadric iris.csv --inputs petal_length,petal_width",
+        "quadric plot iris.quadric iris.csv --what calibration -o calibration.png",
+        "quadric plot digits.quadric --image-shape 8x8",
+    ],
+    report: ["quadric report iris.quadric test.csv -o report.html"],
+    info: ["quadric info iris.quadric --json"],
+    export: ["quadric export iris.quadric iris.onnx"],
+    complexity: ["quadric complexity 784 30 10 --kinds linear,quadratic"],
+    playground: ["quadric playground", "quadric playground --copy-to public/playground"],
+    reproduce: ["quadric reproduce", "quadric reproduce mnist --full --out report"],
+}
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Neural networks with quadratic neurons.",
+)
+for command, examples in EXAMPLES.items():
+    app.command(epilog="\n\n".join(["Examples:", *(f"- `{one}`" for one in examples)]))(command)
+app.add_typer(data, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"quadric {quadric.__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the `quadric` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # "?" for characters that cannot be encoded
+            stream.reconfigure(errors="replace")
+            if sys.platform == "win32" and not stream.isatty():
+                stream.reconfigure(encoding="utf-8")  # in pipes and files, as on other systems
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:  # stdout cannot be written to
+        reason = visible(str(error.strerror or error))
+        print(f"error: cannot write the output: {reason}.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that stdout is not flushed on exit
+        sys.exit(1)

@@ -1,0 +1,205 @@
+"""`quadric certify`: how far each row of a table is from another class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from quadric.apps.shell.commands._console import (
+    check_picture,
+    errors_as_one_line,
+    output_path,
+    print_json,
+    print_line,
+    print_notes,
+    print_table,
+    progress_bar,
+)
+from quadric.apps.shell.commands._model_loading import open_model
+from quadric.apps.shell.commands._table_options import (
+    DecimalOption,
+    EncodingOption,
+    KeepOption,
+    ModelArgument,
+    RawCsvOption,
+    TableArgument,
+    ThousandsOption,
+    check_exists,
+    check_written,
+    column_names,
+    table_format,
+)
+from quadric.apps.shell.tables._table_names import check_columns
+from quadric.utils import counted, rounded, rounded_down, write_whole
+
+if TYPE_CHECKING:
+    from quadric.apps.shell.tables._certificates import CertifiedTable
+
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
+
+
+def certify(
+    model: ModelArgument,
+    data: TableArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write predictions and radii: .csv, .tsv or .parquet."),
+    ] = None,
+    min_radius: Annotated[
+        float,
+        typer.Option(
+            "--min-radius", min=0.0, help="Abstain (leave the prediction empty) below this radius."
+        ),
+    ] = 0.0,
+    units: Annotated[
+        str,
+        typer.Option(
+            help="Units of the radii: 'inputs', those of the columns, or 'scaled', the columns' "
+            "standard deviations in training."
+        ),
+    ] = "inputs",
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option(help="Inputs that cannot change; may be repeated. Categories never change."),
+    ] = None,
+    fragile: Annotated[
+        int, typer.Option(min=0, help="Number of rows with the smallest radii to print.")
+    ] = 5,
+    keep: KeepOption = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Draw the certified accuracy: .png, .svg or .pdf."),
+    ] = None,
+    raw_csv: RawCsvOption = False,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Certify predictions: how far each row can move before its predicted class can change.
+
+    The radius of a row is proven: no input that is closer has another predicted class, rounding
+    errors included. If the table contains the target, the certified accuracy is the share of rows
+    that are predicted correctly and have at least the given radius.
+    """
+    if units not in ("inputs", "scaled"):
+        raise typer.BadParameter(f"--units must be 'inputs' or 'scaled'. Got {units!r}.")
+    if output is None and (keep or raw_csv):
+        raise typer.BadParameter("--keep and --raw-csv need a file for the radii: -o radii.csv.")
+    path = None if output is None else output_path(output, inputs=[model, data])
+    if path is not None:
+        check_written(path)
+    if picture is not None:
+        output_path(picture, "--plot", [model, data, path])
+        check_picture(picture, "--plot")
+    check_exists(model, data)
+    with errors_as_one_line(ValueError):
+        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+
+        from quadric.apps.shell.tables._certificates import certify_table, notes_of
+
+        schema, source = opened.schema, opened.source
+        assert schema is not None
+        assert source is not None
+        categories = {column.name for column in schema.columns if column.kind == "category"}
+        names = [name for name in column_names(fixed, schema.names) if name not in categories]
+        kept = column_names(keep, source.columns)
+        check_columns(kept, source.columns)
+        with progress_bar("Certifying") as report:
+            found = certify_table(
+                opened.model,
+                schema,
+                source,
+                units=units,
+                fixed=names,
+                labeled=opened.labeled,
+                progress=report,
+            )
+        if path is not None:
+            found.write(path, source.read().select(kept), min_radius, raw_csv=raw_csv)
+        if picture is not None:
+            _draw(found, picture)
+    notes = opened.notes + notes_of(found)
+    summary = {"units": units} | _summary(found, min_radius, fragile)
+    if as_json:
+        print_json(summary | {"output": None if path is None else str(path), "notes": notes})
+        return
+    print_notes(notes)
+    _print(summary)
+    for name, file in {"Radii": path, "Curve": picture}.items():
+        if file is not None:
+            print_line(f"{name}: {file}")
+
+
+def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any]:
+    """Return the certified accuracy, the rows with at least this radius, and the most fragile.
+
+    The radius of a row is infinite if its class cannot change; such rows are not fragile.
+    """
+    import numpy as np
+
+    from quadric.apps.shell.tables._evaluation import finite_or_none
+
+    radii = found.radii
+    finite = radii.radius[np.isfinite(radii.radius)]
+    quantiles = np.quantile(finite, SHARES) if len(finite) else np.empty(0)
+    at = np.unique([0.0, *(float(f"{quantile:.3g}") for quantile in quantiles)])
+    sure = radii.radius >= least
+    known, y = found.labeled
+    right = None if y is None else known.predicted == y
+    confident = known.radius >= least
+    order = np.argsort(radii.radius, kind="stable")[: min(fragile, len(finite))]
+    return {
+        "rows": len(radii.radius),
+        "exact": radii.exact,
+        "median_radius": finite_or_none(np.median(radii.radius)),
+        "certified_accuracy" if y is not None else "certified_share": [
+            {"radius": float(radius), "share": float(share)}
+            for radius, share in zip(at, found.accuracy(at), strict=True)
+        ],
+        "min_radius": least,
+        "answered": int(sure.sum()),
+        "accuracy_of_answered": None
+        if right is None or not confident.any()
+        else float(right[confident].mean()),
+        "fragile": [
+            {
+                "row": int(found.numbers[i]),
+                "predicted": radii.predicted[i].item(),
+                "becomes": radii.becomes[i].item() if radii.exact else None,
+                "radius": float(radii.radius[i]),
+            }
+            for i in order
+        ],
+    }
+
+
+def _print(summary: dict[str, Any]) -> None:
+    unit = "standard deviations" if summary["units"] == "scaled" else "the units of the inputs"
+    print_line(f"{counted(summary['rows'], 'row')}; radii in {unit}.")
+    name = "certified accuracy" if "certified_accuracy" in summary else "certified share"
+    curve = summary[name.replace(" ", "_")]
+    table = Table(Column("radius", justify="right"), Column(name, justify="right"), box=None)
+    print_table(table, [(rounded_down(at["radius"]), f"{100 * at['share']:.1f} %") for at in curve])
+    if summary["min_radius"] > 0:
+        rest = summary["rows"] - summary["answered"]
+        share = summary["accuracy_of_answered"]
+        accuracy = "" if share is None else f"; accuracy of the others {100 * share:.1f} %"
+        least = rounded(summary["min_radius"])
+        print_line(f"Abstained for {counted(rest, 'row')} with a radius below {least}{accuracy}.")
+    if summary["fragile"]:
+        print_line("Most fragile rows (quadric explain MODEL DATA --row N explains one):")
+    for row in summary["fragile"]:
+        change = "" if row["becomes"] is None else f", becomes {row['becomes']}"
+        print_line(
+            f"  row {row['row']}: {row['predicted']}, radius {rounded_down(row['radius'])}{change}"
+        )
+
+
+def _draw(found: CertifiedTable, path: Path) -> None:
+    from quadric.plotting import curve_figure, figure_bytes
+
+    write_whole(path, figure_bytes(curve_figure(*found.labeled), path.suffix))

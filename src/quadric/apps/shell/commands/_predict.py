@@ -1,0 +1,104 @@
+"""`quadric predict`: make predictions for a table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quadric.apps.shell.commands._console import (
+    errors_as_one_line,
+    output_path,
+    print_json,
+    print_line,
+    print_notes,
+)
+from quadric.apps.shell.commands._model_loading import open_model
+from quadric.apps.shell.commands._table_options import (
+    DecimalOption,
+    EncodingOption,
+    KeepOption,
+    ModelArgument,
+    RawCsvOption,
+    TableArgument,
+    ThousandsOption,
+    check_exists,
+    check_written,
+    column_names,
+    table_format,
+)
+from quadric.utils import counted
+
+
+def predict(
+    model: ModelArgument,
+    data: TableArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to write: .csv, .tsv or .parquet; - writes CSV to stdout.",
+        ),
+    ] = Path("-"),
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class.")
+    ] = False,
+    keep: KeepOption = None,
+    raw_csv: RawCsvOption = False,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as JSON (needs -o).")
+    ] = False,
+) -> None:
+    """Make a prediction for every row of a table, in the same order.
+
+    Columns are matched by name. A Network that was saved without column names uses the numeric
+    columns in table order. Files are read and written in batches, so they may be larger than
+    memory. The output file appears only when it is complete. If the table contains the target,
+    the scores are printed to stderr.
+    """
+    to_stdout = str(output) == "-"
+    if to_stdout and as_json:
+        raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
+    path = None if to_stdout else output_path(output, inputs=[model, data])
+    if path is not None:
+        check_written(path)
+    check_exists(model, data)
+    with errors_as_one_line():
+        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+
+        from quadric.apps.shell.tables import predict as predict_table
+
+        schema, source = opened.schema, opened.source
+        assert schema is not None
+        assert source is not None
+        done = predict_table(
+            opened.model,
+            schema,
+            source,
+            path,
+            proba=proba,
+            keep=column_names(keep, source.columns),
+            labeled=opened.labeled,
+            raw_csv=raw_csv,
+        )
+    notes = opened.notes + done.notes()
+    if as_json:
+        print_json(
+            {
+                "output": str(path),
+                "rows": done.rows,
+                "empty_rows": done.empty,
+                "unused_columns": done.unused,
+                "unknown_categories": dict(+done.unknown),
+                "missing": dict(+done.missing),
+                "scores": done.scores.to_dict(),
+                "notes": notes,
+            }
+        )
+        return
+    print_notes(notes)
+    if path is not None:
+        print_line(f"Predictions: {path} ({counted(done.rows, 'row')})")

@@ -1,0 +1,103 @@
+"""`quadric report`: write a report of a model as an HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quadric.apps.shell.commands._console import (
+    errors_as_one_line,
+    output_path,
+    print_line,
+    print_notes,
+)
+from quadric.apps.shell.commands._model_loading import open_model
+from quadric.apps.shell.commands._table_options import (
+    BootstrapSeedOption,
+    DecimalOption,
+    EncodingOption,
+    LabeledTableArgument,
+    ModelArgument,
+    ThousandsOption,
+    check_exists,
+    table_format,
+)
+from quadric.utils import write_whole
+
+if TYPE_CHECKING:
+    from quadric.apps.shell.tables import Source, TableFormat, Trained
+
+
+def report(
+    model: ModelArgument,
+    data: LabeledTableArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The page to write [default: the model's name with .html]."
+        ),
+    ] = None,
+    seed: BootstrapSeedOption = 0,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = ".",
+    thousands: ThousandsOption = "",
+) -> None:
+    """Write a self-contained HTML page about a model and its scores on a table.
+
+    The page contains the scores with baselines and intervals, figures, the equation, the least
+    certain rows, the columns, and how to use the model.
+    """
+    path = output_path(output or Path(model.name).with_suffix(".html"), inputs=[model, data])
+    check_exists(model, data)
+    with errors_as_one_line():
+        written = table_format(encoding, decimal, thousands)
+        write_report(model, data, path, seed, written=written)
+    print_line(f"Report: {path}")
+
+
+def write_report(
+    model: Path,
+    table: Path | Source,
+    path: Path,
+    seed: int = 0,
+    trained: Trained | None = None,
+    written: TableFormat | None = None,
+) -> None:
+    """Score a saved model on a table and write the page.
+
+    If the model was just trained, the page contains the scores and remarks of `train`.
+    """
+    from quadric import files
+    from quadric.apps.shell.report import report_page
+    from quadric.apps.shell.tables import evaluate_table
+    from quadric.apps.shell.tables._remarks import most_important, remarks_on_scores
+
+    opened = open_model(model, table, written)
+    schema, source = opened.schema, opened.source
+    assert schema is not None
+    assert source is not None
+    about = files.info(model)
+    about["table_hash"] = source.fingerprint()["content"]
+    if trained is None:
+        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
+        how = f"the rows of {source.path.name}"
+        print_notes(opened.notes + found.notes)
+        remarks = most_important(remarks_on_scores(found.evaluation, balanced=opened.balanced))
+    else:
+        assert trained.tested is not None
+        found, how, remarks = trained.tested, trained.report.how, trained.remarks
+    page = report_page(
+        model,
+        opened.model,
+        schema,
+        source,
+        found,
+        about=about,
+        points=opened.inputs_and_labels(),
+        how=how,
+        remarks=remarks,
+        notes=opened.notes + found.notes,
+    )
+    write_whole(path, page.encode(errors="replace"))

@@ -1,0 +1,281 @@
+"""`quadric reproduce`: repeat the paper's experiments and compare the results with the paper's."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from quadric.apps.shell.commands._console import (
+    fail,
+    make_console,
+    print_json,
+    progress_bar,
+    writable_directory,
+)
+from quadric.apps.shell.commands._outcomes import plain, show
+from quadric.errors import DatasetUnavailableError, DivergenceError, StoreError
+from quadric.utils import counted, visible
+
+if TYPE_CHECKING:
+    from quadric.apps.paper import Context, Experiment, Outcome, Recipe
+    from quadric.datasets import ImageData
+
+ExperimentName = StrEnum(
+    "ExperimentName",
+    [
+        "all",
+        "xor",
+        "clusters",
+        "mnist",
+        "timing",
+        "complexity",
+        "theorem",
+        "ablation",
+        "wide-layers",
+        "fewer-layers",
+        "cnn-head",
+        "recurrent",
+        "bilinear",
+    ],
+)
+
+
+def reproduce(
+    experiment: Annotated[
+        ExperimentName,
+        typer.Argument(help="The result or study to run; by default, all results."),
+    ] = ExperimentName.all,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full/--quick",
+            help="Full: all 180 cells of the MNIST table with 25 seeds and the paper's numbers of "
+            "epochs, and 5 seeds of bilinear. Quick: 135 cells with 3 seeds, in about one and a "
+            "half minutes.",
+        ),
+    ] = False,
+    studies: Annotated[
+        bool,
+        typer.Option(
+            "--studies",
+            help="Run the four studies instead: wide-layers, fewer-layers, cnn-head, recurrent.",
+        ),
+    ] = False,
+    out: Annotated[Path, typer.Option(help="The directory for the report.")] = Path("report"),
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of seeds for xor (50), mnist (3 or 25), studies (10 to 40) and bilinear "
+            "(1 or 5).",
+        ),
+    ] = None,
+    first_seed: Annotated[
+        int, typer.Option(min=0, max=2**62, help="First seed for mnist, studies and bilinear.")
+    ] = 0,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Directory with MNIST's four idx files (or QUADRIC_DATA).")
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="File that stores finished runs [default: runs.sqlite in --out]."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of threads or processes [default: all cores]."),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler for mnist, studies and bilinear."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="How the MNIST networks are trained. one-shuffle: N random images in one order, "
+            "N(0, 0.006²). first-images: the first N, reshuffled every epoch, N(0, 0.005²)."
+        ),
+    ] = "one-shuffle",
+    scaling: Annotated[
+        str | None, typer.Option(help="Pixel scaling: centered (p/255 - 0.5) or unit (p/255).")
+    ] = None,
+    init: Annotated[str | None, typer.Option(help="Initialization; see Network.create.")] = None,
+    init_scale: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation for normal, or a factor for the others (1)."),
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="The learning rate.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per step.")] = None,
+    order: Annotated[
+        str | None, typer.Option(help="Shuffle the images every epoch (new), or not (given).")
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(help="Use the first N images, or a random N (first or random).")
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
+) -> None:
+    """Repeat the paper's experiments, compare the results with the paper's, and write a report.
+
+    Finished runs of the MNIST table, of the studies and of bilinear are kept: after Ctrl-C or a
+    crash, the same command resumes. bilinear reproduces the results of another publication on MNIST
+    and Fashion-MNIST, in about 15 minutes. The options from --recipe onward are choices that the
+    paper does not specify. The default recipe matches its table, and the options after --recipe
+    change single settings of a recipe. The studies always use the default recipe.
+    """
+    out = writable_directory(out)
+    from joblib import cpu_count
+
+    from quadric.apps.paper import (
+        BILINEAR,
+        EXPERIMENTS,
+        STUDIES,
+        Context,
+        about_this_run,
+        write_report,
+    )
+
+    if studies and experiment is not ExperimentName.all:
+        fail(f"--studies runs all studies. Omit it, or omit {str(experiment)!r}.")
+    if init_scale is None and init not in (None, "normal"):
+        init_scale = 1.0
+    changes = {
+        "scaling": scaling,
+        "init": init,
+        "init_scale": init_scale,
+        "learning_rate": rate,
+        "batch_size": batch_size,
+        "order": order,
+        "images": images,
+        "dtype": dtype,
+    }
+    chosen_recipe = _recipe(recipe, {k: v for k, v in changes.items() if v is not None})
+    context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe)
+    store = store or out / "runs.sqlite"
+    if experiment is ExperimentName.all:
+        chosen = STUDIES if studies else EXPERIMENTS
+    else:
+        chosen = {str(experiment): (EXPERIMENTS | STUDIES | BILINEAR)[experiment]}
+    start = time.perf_counter()
+    outcomes: list[Outcome] = []
+    problem, code = "", 1
+    try:
+        for outcome in _run(chosen, context, store, data_dir):
+            outcomes.append(outcome)
+    except KeyboardInterrupt:
+        kept = f" Finished runs are kept in {store}: the same command resumes from there."
+        problem, code = "Stopped." + (kept if store.exists() else ""), 130
+    except DivergenceError as error:
+        problem = f"{error} (Choose a smaller --rate or --init-scale.)"
+    except (StoreError, ImportError, OSError, MemoryError, RuntimeError) as error:
+        problem = " ".join(str(error).split()) or type(error).__name__
+    if problem and not outcomes:
+        _end(problem, code)
+    about = about_this_run(time.perf_counter() - start, context.jobs)
+    if problem:
+        missing = ", ".join(list(chosen)[len(outcomes) :])
+        about = {"incomplete": f"{missing} not finished ({problem})"} | about
+    try:
+        page = write_report(outcomes, out, about)
+    except OSError as error:
+        fail(f"cannot write to {out}: {error.strerror}. Choose another directory with --out.")
+    if problem:
+        _end(f"{problem} The finished experiments are in {page}.", code)
+    if as_json:
+        results = [plain(outcome) for outcome in outcomes]
+        print_json({"experiments": results, "report": str(page), "command": sys.argv[1:]})
+        return
+    console = make_console()
+    for outcome in outcomes:
+        show(console, outcome)
+    console.print(f"\nReport: {visible(str(page))}")
+
+
+def _recipe(name: str, changes: Mapping[str, Any]) -> Recipe:
+    """Return the recipe of this name with the settings given on the command line."""
+    from quadric.apps.paper import RECIPES
+    from quadric.checks import check_choice
+
+    try:
+        return replace(RECIPES[check_choice("--recipe", name, RECIPES)], **changes)
+    except (ValueError, TypeError) as error:
+        fail(str(error))
+
+
+def _end(problem: str, code: int) -> NoReturn:
+    if code == 1:
+        fail(problem)
+    make_console(stderr=True).print(f"\n{visible(problem)}")
+    raise typer.Exit(code)
+
+
+def _run(
+    chosen: Mapping[str, Experiment], context: Context, store: Path, data_dir: Path | None
+) -> Iterator[Outcome]:
+    """Run the experiments one after another, with a progress bar on stderr."""
+    from quadric.apps.paper import Store
+
+    stderr = make_console(stderr=True)
+    if any(experiment.needs_images for experiment in chosen.values()):
+        context = replace(context, images=_images(data_dir, stderr))
+    if any(experiment.needs_fashion for experiment in chosen.values()):
+        context = replace(context, fashion=_fashion(data_dir, stderr))
+    seconds = sum(experiment.estimate(context) for experiment in chosen.values())
+    if seconds > 5:
+        text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
+        threads = counted(context.jobs, "thread")
+        stderr.print(f"About {text} with {threads}, less if runs are already stored.")
+    with contextlib.ExitStack() as stack:
+        if any(experiment.needs_store for experiment in chosen.values()):
+            # opened first, so that an unusable store is reported immediately
+            context = replace(context, store=stack.enter_context(Store(store)))
+        for name, experiment in chosen.items():
+            if not stderr.is_terminal:  # one line per experiment in a log
+                stderr.print(f"{name} ...")
+            with progress_bar(
+                name,
+                TaskProgressColumn(),
+                TimeElapsedColumn(),
+                TextColumn("remaining:"),
+                TimeRemainingColumn(),
+            ) as progress:
+                yield experiment.run(replace(context, progress=progress))
+
+
+def _images(data_dir: Path | None, stderr: Console) -> ImageData:
+    """Load MNIST; if it cannot be downloaded, warn and load scikit-learn's digits instead."""
+    from quadric import datasets
+
+    waiting = stderr.status("looking for MNIST") if stderr.is_terminal else contextlib.nullcontext()
+    try:
+        with waiting:
+            return datasets.mnist(data_dir)
+    except DatasetUnavailableError as error:
+        stderr.print(
+            f"MNIST is not available: {visible(str(error))}\nUsing scikit-learn's 8x8 digits "
+            "instead. The results are labeled accordingly and cannot be compared with the paper's.",
+            style="yellow",
+        )
+        return datasets.digits()
+
+
+def _fashion(data_dir: Path | None, stderr: Console) -> ImageData | None:
+    """Load Fashion-MNIST; if it cannot be downloaded, warn and return None."""
+    from quadric import datasets
+
+    try:
+        return datasets.fashion_mnist(data_dir)
+    except DatasetUnavailableError as error:
+        stderr.print(
+            f"Fashion-MNIST is not available and is left out: {visible(str(error))}", style="yellow"
+        )
+        return None

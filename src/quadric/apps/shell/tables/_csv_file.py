@@ -1,0 +1,193 @@
+"""CSV files, read in blocks of whole records.
+
+Polars is imported when the first block is parsed, so that the header can be checked without it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from quadric.apps.shell.tables._table_names import TAB_SEPARATED, plain_suffix
+from quadric.apps.shell.tables._text_blocks import text_blocks
+from quadric.errors import TableError
+from quadric.utils import first_applying
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BLOCK = 1 << 22  # number of bytes parsed at a time
+START = 1 << 16  # number of bytes read to find the header
+LARGEST_BLOCK = 1 << 26  # a longer record is assumed to have an unclosed quote
+SEPARATORS = ",;\t|"
+FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file whose header has been read.
+
+    Attributes
+    ----------
+    path : Path
+        The name of the file in error messages.
+    file : Path
+        The file to read, which may be compressed.
+    encoding : str or None
+        See `text_blocks`.
+    columns : tuple of str
+        The column names. Unnamed columns are called "column 3 (no name)" and so on.
+    unnamed : tuple of str
+        The entries of `columns` that have no name in the file.
+    separator : str
+        The character between fields.
+    header_size : int
+        The number of bytes before the first row, in UTF-8.
+    """
+
+    path: Path
+    file: Path
+    encoding: str | None
+    columns: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    separator: str
+    header_size: int
+
+    @classmethod
+    def open(cls, path: Path, file: Path, encoding: str | None = None) -> Self:
+        """Read the header of a file, which is called `path` in error messages."""
+        header = _read_header(path, text_blocks(file, encoding, START, path))
+        text = _decode(path, header).removeprefix("\ufeff")
+        if "\r" in text.rstrip("\r\n") and "\n" not in text:
+            raise TableError(f"{path} has CR line endings. Save it with LF or CRLF.")
+        separator = _separator(path, text)
+        try:
+            names = next(csv.reader(io.StringIO(text), delimiter=separator, strict=True), [])
+        except csv.Error as error:
+            raise TableError(f"the first line of {path} cannot be parsed: {error}.") from None
+        names = [name.strip() for name in names]
+        if not any(names):
+            raise TableError(f"{path} has no column names: its first line must contain them.")
+        columns = [name or f"column {i} (no name)" for i, name in enumerate(names, start=1)]
+        name, count = Counter(columns).most_common(1)[0]
+        if count > 1:
+            raise TableError(f"{path} has {count} columns named {name!r}. Make the names unique.")
+        unnamed = [column for column, name in zip(columns, names, strict=True) if not name]
+        return cls(path, file, encoding, tuple(columns), tuple(unnamed), separator, len(header))
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows in blocks; every value is a string, or null if the field is empty."""
+        rows, begin, rest = 0, 0, b""
+        blocks = text_blocks(self.file, self.encoding, BLOCK, self.path)
+        while block := rest + (read := next(blocks, b"")):
+            if begin < self.header_size:
+                if read and len(block) < self.header_size:
+                    rest = block
+                    continue
+                begin, block = self.header_size, block[self.header_size :]
+            end = _end_of_records(block) if read else len(block)
+            if not end and len(block) > LARGEST_BLOCK:
+                raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
+            frame = self._parse(block[:end], rows, begin)
+            if len(frame):
+                yield frame
+            rows, begin, rest = rows + len(frame), begin + end, block[end:]
+
+    def _parse(self, block: bytes, rows: int, begin: int) -> pl.DataFrame:
+        """Parse whole records that follow `rows` rows and begin at byte `begin`."""
+        import polars as pl
+
+        if len(self.columns) == 1 and not block.strip():
+            block = block.rstrip(b"\r\n")
+        # Prepend a complete row: if every row were short, Polars would see too few columns.
+        complete = self.separator.join(['""'] * len(self.columns)) + "\n"
+        try:
+            frame = pl.read_csv(
+                complete.encode() + block,
+                has_header=False,
+                separator=self.separator,
+                schema=dict.fromkeys(self.columns, pl.String),
+            )
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            self._explain(block, rows, begin)
+            first = str(error).strip().splitlines()[0]
+            raise TableError(f"{self.path} cannot be parsed after row {rows}: {first}.") from None
+        return frame[1:]
+
+    def _explain(self, block: bytes, rows: int, begin: int) -> None:
+        """Raise a TableError that says why a block cannot be parsed, if the reason is known."""
+        row, text = rows, io.StringIO(_decode(self.path, block, begin), newline="")
+        try:
+            for row, record in enumerate(csv.reader(text, delimiter=self.separator), rows + 1):
+                if len(record) > len(self.columns):
+                    raise TableError(
+                        f"row {row} of {self.path} has {len(record)} fields, but there are only "
+                        f"{len(self.columns)} columns."
+                    )
+        except csv.Error as error:
+            raise TableError(f"row {row + 1} of {self.path} cannot be parsed: {error}.") from None
+        if block.count(b'"') % 2:
+            raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
+
+
+def _check_format(path: Path, start: bytes) -> None:
+    """Raise TableError for an empty file and for a file that is not text in UTF-8."""
+    place = start.find(b"\0")
+    problems = {
+        "is empty: its first line must contain the column names.": (
+            not start.strip(b"\xef\xbb\xbf \t\r\n")
+        ),
+        f"is not a CSV file in UTF-8: byte {place} is zero. If it is text in another encoding, use "
+        "--encoding, for example --encoding utf-16-le.": place >= 0,
+    }
+    if problem := first_applying(problems):
+        raise TableError(f"{path} {problem}")
+
+
+def _read_header(path: Path, blocks: Iterator[bytes]) -> bytes:
+    """Return the line of column names; quoted names may contain line breaks."""
+    start = next(blocks, b"")
+    _check_format(path, start)
+    while (found := FIRST_RECORD.match(start)) is None:
+        if len(start) > LARGEST_BLOCK:
+            raise TableError(f"the first line of {path} has an unclosed quote.")
+        if not (more := next(blocks, b"")):
+            return start
+        start += more
+    return found[0]
+
+
+def _separator(path: Path, header: str) -> str:
+    """Return the most frequent separator in the header; a tab for .tsv and .tsv.gz files."""
+    if plain_suffix(path) in TAB_SEPARATED:
+        return "\t"
+    unquoted = re.sub(r'"[^"]*"', "", header)
+    return max(SEPARATORS, key=lambda mark: (unquoted.count(mark), mark == ","))
+
+
+def _end_of_records(block: bytes) -> int:
+    """Return the end of the last complete record, or 0; the block must begin outside quotes."""
+    end, quotes = len(block), block.count(b'"')
+    while (line := block.rfind(b"\n", 0, end)) >= 0:
+        quotes -= block.count(b'"', line, end)
+        if quotes % 2 == 0:
+            return line + 1
+        end = line
+    return 0
+
+
+def _decode(path: Path, block: bytes, begin: int = 0) -> str:
+    """Decode a block that begins at byte `begin` of the file."""
+    try:
+        return block.decode()
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"{path} is not in UTF-8: byte {begin + error.start} is 0x{block[error.start]:02x}. "
+            "Use --encoding, for example --encoding latin-1."
+        ) from None

@@ -1,0 +1,180 @@
+"""A bare Network, such as one trained in PyTorch, as a model for tables.
+
+`quadric.save` can store the names of its columns, classes and target:
+``save(network, path, extra={"columns": [...], "classes": [...], "target": "species"})``. Without
+"columns", the inputs are the table's numeric columns, in the order of the table.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
+from quadric.apps.shell.tables._schema import Column, Schema
+from quadric.apps.shell.tables._source import Source
+from quadric.checks import Array
+from quadric.errors import TableError
+from quadric.network import Network
+from quadric.utils import first_applying, listed
+
+ROWS_AT_ONCE = 20_000
+
+
+class TableNetwork:
+    """A Network with column and class names and the methods of a classifier.
+
+    Parameters
+    ----------
+    network : Network
+    extra : dict
+        The `extra` that was saved with the network.
+    source : Source, optional
+        The table to make predictions for.
+
+    Attributes
+    ----------
+    network_ : Network
+    n_features_in_ : int
+    classes_ : array or None
+        By default 0, 1, ...; None if the last activation does not yield probabilities.
+    feature_names_in_ : list of str or None
+        The input columns: those named in `extra` or, by default, the table's numeric columns.
+    target : str
+        The name of the column of predictions.
+    notes : list of str
+        Assumptions that were made, as sentences.
+
+    Raises
+    ------
+    TableError
+        If `extra` or the table does not match the network.
+
+    Examples
+    --------
+    >>> from quadric import Network
+    >>> network = Network.create(2, [("quadratic", 3, "softmax")], rng=0)
+    >>> TableNetwork(network, {"columns": ["x", "y"]}).schema.names
+    ['x', 'y']
+    """
+
+    def __init__(
+        self, network: Network, extra: Mapping[str, Any], source: Source | None = None
+    ) -> None:
+        self.network_ = network
+        self.n_features_in_ = n = network.n_inputs
+        self.notes: list[str] = []
+        last, m = network.activations[-1], network.n_outputs
+        gives_probabilities = last in ("logistic", "softmax")
+        count = 2 if last == "logistic" and m == 1 else m
+        classes = _distinct(extra, "classes", count, "class", (str, int))
+        if classes is not None and not gives_probabilities:
+            raise TableError(
+                f"the model file names classes, but the network's last activation is {last!r}, "
+                "which does not give probabilities. Save it with 'softmax' or 'logistic' as the "
+                'last activation, for instance to_network(model, activation="softmax").'
+            )
+        self.classes_ = np.array(classes or range(count)) if gives_probabilities else None
+        self.target = extra.get("target", "class" if gives_probabilities else "output")
+        if not isinstance(self.target, str) or not self.target:
+            raise TableError(
+                f"'target' in the model file must be a name. Got {self.target!r} instead."
+            )
+        self.feature_names_in_ = _distinct(extra, "columns", n, "input", (str,))
+        if self.feature_names_in_ is None and source is not None:
+            self.feature_names_in_ = _numeric_columns(source, n)
+            self.notes.append(
+                "The model file does not name its columns. The inputs are the table's numeric "
+                f"columns, in table order: {listed(map(repr, self.feature_names_in_))}."
+            )
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns that the network uses; None if they are unknown."""
+        if self.feature_names_in_ is None:
+            return None
+        columns = tuple(Column(name, "number") for name in self.feature_names_in_)
+        classes = () if self.classes_ is None else tuple(self.classes_.tolist())
+        return Schema(columns, self.target, "classification" if classes else "regression", classes)
+
+    def predict(self, X: Any) -> Array:
+        """Return the classes or the outputs; a single output has shape (n_samples,)."""
+        if self.classes_ is not None:
+            return self.classes_[self._outputs(X, "predict")]
+        outputs = self._outputs(X, "forward")
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the network's outputs; for one output p, the columns are 1 - p and p."""
+        outputs = self._outputs(X, "forward")
+        if self.classes_ is not None and outputs.shape[1] < len(self.classes_):
+            return np.hstack([1 - outputs, outputs])
+        return outputs
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the pre-activations of the last layer."""
+        return self.network_.logits(np.asarray(X, dtype=np.float64))
+
+    def _outputs(self, X: Any, method: str) -> Array:
+        rows = np.nan_to_num(np.asarray(X, dtype=np.float64))  # NaN rows get no prediction
+        try:
+            return np.asarray(getattr(self.network_, method)(rows))
+        except ValueError:
+            raise TableError(
+                f"the table contains numbers so large (up to {np.abs(rows).max():g}) that the "
+                f"network's output is not finite in {self.network_.dtype}. Scale its columns as in "
+                "training."
+            ) from None
+
+
+def _numeric_columns(source: Source, n: int) -> list[str]:
+    """Return the numeric columns of a table; raise TableError unless there are n of them."""
+    profiles = [ColumnProfile(name, most_values=0) for name in source.columns]
+    for frame in source.batches(ROWS_AT_ONCE):
+        profile_batch(profiles, frame)
+    if not profiles[0].rows:
+        raise TableError(f"{source.path} has column names but no rows.")
+    reasons = {profile.name: _why_not_numeric(profile, source) for profile in profiles}
+    found = [name for name, why in reasons.items() if not why]
+    if len(found) != n:
+        others = [f"{name!r} ({why})" for name, why in reasons.items() if why]
+        rest = f". Not numeric: {listed(others)}" if others else ""
+        raise TableError(
+            f"the network has {n} inputs, but {source.path} has {len(found)} numeric columns"
+            f"{': ' if found else ''}{listed(map(repr, found))}{rest}. Use a table with only the "
+            "inputs, in the right order, or save the network with the names of its columns: "
+            'quadric.save(network, path, extra={"columns": [...]}).'
+        )
+    return found
+
+
+def _why_not_numeric(profile: ColumnProfile, source: Source) -> str:
+    """Return why a column is not numeric, or an empty string if it is."""
+    row, value = profile.odd or (0, "")
+    return first_applying(
+        {
+            "no name": profile.name in source.unnamed,
+            "all its values are missing": not profile.present,
+            f"{value!r} in row {row}": row and profile.numeric < profile.present,
+            "other values": profile.numeric < profile.present,
+        }
+    )
+
+
+def _distinct(
+    extra: Mapping[str, Any], key: str, count: int, what: str, types: tuple[type, ...]
+) -> list[Any] | None:
+    """Return a list of `count` distinct values of one type; None if `extra` has no such key."""
+    value = extra.get(key)
+    if value is None:
+        return None
+    good = isinstance(value, list) and any(all(type(v) is t for v in value) for t in types)
+    good = good and all(abs(v) < 2**63 for v in value if type(v) is int)
+    if not good or len(value) != count or len(set(value)) < count:
+        names = "names or integers" if int in types else "names"
+        shown = f"a list of {len(value)}" if isinstance(value, list) else repr(value)
+        raise TableError(
+            f"{key!r} in the model file must be a list of {count} distinct {names}, one per "
+            f"{what}. Got {shown} instead. Save the network again."
+        )
+    return value

@@ -1,0 +1,274 @@
+"""Encoders, which turn the categories or bins of each column into numbers."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import OneHotEncoder
+
+from quadric.checks import Array
+from quadric.models._known_steps import (
+    Facts,
+    KnownStep,
+    Rules,
+    all_different,
+    as_array,
+    increasing_indices,
+    is_increasing,
+    is_number,
+    is_vector,
+)
+from quadric.models._operations import Bin, Categories, OneHot, Operation, Ordinal, is_missing
+
+PLAIN = (bool, int, float, np.generic)
+MOST_BINS = 10**6
+INFREQUENT_AS_UNKNOWN = ("infrequent_if_exist", "warn")
+
+
+# ------------------------------------------------- categories, for both kinds of encoders
+
+
+def _is_nan(value: Any) -> bool:
+    return value is not None and is_missing(value)
+
+
+def _present(values: Array) -> Array:
+    """The categories, except for None and a NaN at the end."""
+    values = values[:-1] if _is_nan(values[-1]) else values
+    return values[np.fromiter((value is not None for value in values), bool, len(values))]
+
+
+LISTED: Rules = {"a list of arrays": lambda value: isinstance(value, list) and value}
+# The encoders search the categories of a column, which must therefore be sorted and distinct.
+CATEGORIES: Rules = {
+    "a list of arrays": lambda values: is_vector(values, "OUbiuf") and values.size,
+    "increasing, with NaN at the end": lambda values: (
+        values.dtype.kind not in "biuf" or is_increasing(_present(values))
+    ),
+    "all strings or all numbers": lambda values: (
+        all(isinstance(value, str) for value in _present(values))
+        or all(isinstance(value, PLAIN) and value == value for value in _present(values))
+    ),
+    "all different": lambda values: (
+        sum(value is None for value in values) <= 1 and all_different(_present(values))
+    ),
+}
+# The categories given by the user, which are needed if the step is fitted again.
+GIVEN: Rules = {
+    "'auto' or a list": lambda given: isinstance(given, list),
+    "a list of lists": lambda given: all(
+        isinstance(values, (list, tuple, np.ndarray)) and len(values) for values in given
+    ),
+    "lists of strings or numbers": lambda given: all(
+        value is None or isinstance(value, (str, *PLAIN)) for values in given for value in values
+    ),
+}
+DTYPE: Rules = {
+    "a dtype of numbers": lambda dtype: (
+        isinstance(dtype, (type, np.dtype, str))
+        and dtype is not object
+        and np.dtype(dtype).kind in "biuf"
+    ),
+}
+EDGES: Rules = {
+    "arrays of at least two numbers": lambda edges: is_vector(edges, "f") and edges.size >= 2,
+    "in increasing order": lambda edges: (edges[1:] >= edges[:-1]).all(),
+    "finite": lambda edges: np.isfinite(edges[1:-1]).all(),
+}
+
+
+def _infrequent(step: Any) -> list[Array | None]:
+    """For each column, the indices of its infrequent categories, which form one group, or None."""
+    return getattr(step, "_infrequent_indices", None) or [None] * len(step.categories_)
+
+
+def _grouped(count: int, infrequent: Array | None) -> tuple[Array, int]:
+    """The code of each category and the number of codes; infrequent categories share the last."""
+    if infrequent is None:
+        return np.arange(count), count
+    frequent = np.ones(count, dtype=bool)
+    frequent[infrequent] = False
+    common = int(frequent.sum())
+    return np.where(frequent, np.cumsum(frequent) - 1, common), common + 1
+
+
+def _encoder_facts(step: Any) -> dict[str, Any]:
+    return {
+        "categories_": step.categories_,
+        "infrequent": _infrequent(step) if step._infrequent_enabled else None,
+    }
+
+
+def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
+    """Set `categories_`; return the index of NaN for each column that has this category."""
+    facts.check("dtype", step.dtype, DTYPE)
+    step.categories_ = facts.require("categories_", LISTED)
+    for values in step.categories_:
+        facts.check("categories_", values, CATEGORIES)
+    if not isinstance(step.categories, str):
+        facts.check("categories", step.categories, GIVEN)
+        facts.expect(
+            "categories",
+            len(step.categories) == len(step.categories_),
+            "a list with an entry for each column",
+        )
+        for given, values in zip(step.categories, step.categories_, strict=True):
+            if values.dtype.kind in "biuf":  # `fit` rejects unsorted numbers
+                facts.check("categories", as_array(given), CATEGORIES)
+    return {i: len(values) - 1 for i, values in enumerate(step.categories_) if _is_nan(values[-1])}
+
+
+def _restore_infrequent(step: Any, facts: Facts, missing: dict[int, int]) -> None:
+    """Group the infrequent categories; NaN, at the indices in `missing`, is never infrequent."""
+    infrequent = facts.get("infrequent")
+    step._infrequent_enabled = infrequent is not None
+    if infrequent is None:
+        return
+    facts.expect(
+        "infrequent",
+        isinstance(infrequent, list) and len(infrequent) == len(step.categories_),
+        "a list with an entry for each column",
+    )
+    counts = [np.ones(len(values), dtype=np.int64) for values in step.categories_]
+    for indices, count in zip(infrequent, counts, strict=True):
+        if indices is not None:
+            count[facts.check("infrequent", indices, increasing_indices(len(count)))] = 0
+            facts.expect("infrequent", indices.size, "arrays that are not empty")
+    given = step.min_frequency, step.max_categories
+    step.min_frequency, step.max_categories = 1, None  # a category with count 0 is infrequent
+    step._fit_infrequent_category_mapping(1, counts, missing)
+    step.min_frequency, step.max_categories = given
+
+
+# ------------------------------------------------------------------------- OneHotEncoder
+
+
+def one_hot_columns(step: Any) -> list[tuple[Categories, bool]]:
+    """The categories of each column, and whether some of them are infrequent."""
+    columns = []
+    for i, (values, infrequent) in enumerate(zip(step.categories_, _infrequent(step), strict=True)):
+        codes, width = _grouped(len(values), infrequent)
+        unknown = -1
+        if infrequent is not None and step.handle_unknown in INFREQUENT_AS_UNKNOWN:
+            unknown = width - 1  # infrequent categories share the last column
+        if step.drop_idx_ is not None and step.drop_idx_[i] is not None:
+            gone = codes[int(step.drop_idx_[i])]
+            unknown = -1 if unknown == gone else unknown - (unknown > gone)
+            codes = np.where(codes == gone, -1, codes - (codes > gone))
+            width -= 1
+        unknown_code = None if step.handle_unknown == "error" else unknown
+        columns.append((Categories(values, codes, unknown_code, width), infrequent is not None))
+    return columns
+
+
+def _one_hot(step: Any) -> list[Operation]:
+    return [OneHot(tuple(categories for categories, _ in one_hot_columns(step)))]
+
+
+def _restore_one_hot(step: Any, facts: Facts) -> int:
+    """Derive the other attributes with the class's own methods."""
+    _restore_categories(step, facts)
+    _restore_infrequent(step, facts, {})
+    facts.expect("feature_name_combiner", step.feature_name_combiner == "concat", "'concat'")
+    step._set_drop_idx()
+    step._n_features_outs = step._compute_n_features_outs()
+    facts.expect("the number of output columns", sum(step._n_features_outs), "at least 1")
+    return len(step.categories_)
+
+
+# ------------------------------------------------------------------------ OrdinalEncoder
+
+
+def _ordinal(step: Any) -> list[Operation]:
+    columns = []
+    unknown = float(step.unknown_value) if step.handle_unknown == "use_encoded_value" else None
+    for values, infrequent in zip(step.categories_, _infrequent(step), strict=True):
+        present = len(values) - int(_is_nan(values[-1]))
+        codes = _grouped(present, infrequent)[0].astype(float)
+        if present < len(values):
+            codes = np.append(codes, float(step.encoded_missing_value))
+        codes = codes.astype(step.dtype).astype(float)  # a small dtype may round them
+        columns.append(Categories(values, codes, unknown))
+    return [Ordinal(tuple(columns))]
+
+
+def _restore_ordinal(step: Any, facts: Facts) -> int:
+    step._missing_indices = _restore_categories(step, facts)
+    _restore_infrequent(step, facts, step._missing_indices)
+    if step.handle_unknown == "use_encoded_value":
+        _expect_code(facts, step, "unknown_value")
+    else:
+        facts.expect("unknown_value", step.unknown_value is None, "None")
+    if step._missing_indices:
+        _expect_code(facts, step, "encoded_missing_value")
+    return len(step.categories_)
+
+
+def _expect_code(facts: Facts, step: Any, name: str) -> None:
+    """Raise FactError unless the parameter is a number that the step's dtype can hold."""
+    dtype = np.dtype(step.dtype)
+    facts.check(
+        name,
+        getattr(step, name),
+        {
+            "a number": is_number,
+            "a number that dtype can hold": lambda value: (
+                dtype.kind == "f"
+                if is_missing(value)
+                else abs(float(value)) < 2**53 and np.array(value).astype(dtype) == value
+            ),
+        },
+    )
+
+
+# ---------------------------------------------------------------------- KBinsDiscretizer
+
+
+def _bins(step: Any) -> list[Operation]:
+    edges = [np.asarray(edges, dtype=float)[1:-1] for edges in step.bin_edges_]
+    encoding = [] if step.encode == "ordinal" else _one_hot(step._encoder)
+    return [Bin(tuple(edges), step.dtype), *encoding]
+
+
+def _restore_bins(step: Any, facts: Facts) -> int:
+    bins = as_array(step.n_bins)
+    facts.expect("n_bins", bins.dtype.kind in "iu" and bins.size, "integers")
+    facts.expect("n_bins", bins.max() <= MOST_BINS, f"at most {MOST_BINS}")
+    found = facts.require("bin_edges_", LISTED)
+    step.bin_edges_ = np.empty(len(found), dtype=object)
+    for i, edges in enumerate(found):
+        step.bin_edges_[i] = facts.check("bin_edges_", edges, EDGES)
+    step.n_bins_ = np.array([len(edges) - 1 for edges in found])
+    facts.expect("dtype", step.dtype in (None, np.float32, np.float64), "float32 or float64")
+    if step.encode != "ordinal":
+        step._encoder = OneHotEncoder(
+            categories=[np.arange(count) for count in step.n_bins_],
+            sparse_output=step.encode == "onehot",
+            dtype=np.float64 if step.dtype is None else step.dtype,
+        ).fit(np.zeros((1, len(found))))
+    return len(found)
+
+
+_BOTH = ("categories", "dtype", "handle_unknown", "min_frequency", "max_categories")
+ENCODERS = [
+    KnownStep(
+        "sklearn.preprocessing:OneHotEncoder",
+        (*_BOTH, "drop", "sparse_output", "feature_name_combiner"),
+        facts=_encoder_facts,
+        restore=_restore_one_hot,
+        operations=_one_hot,
+    ),
+    KnownStep(
+        "sklearn.preprocessing:OrdinalEncoder",
+        (*_BOTH, "unknown_value", "encoded_missing_value"),
+        facts=_encoder_facts,
+        restore=_restore_ordinal,
+        operations=_ordinal,
+    ),
+    KnownStep(
+        "sklearn.preprocessing:KBinsDiscretizer",
+        ("n_bins", "encode", "strategy", "quantile_method", "dtype", "subsample", "random_state"),
+        facts=lambda step: {"bin_edges_": list(step.bin_edges_)},
+        restore=_restore_bins,
+        operations=_bins,
+    ),
+]

@@ -1,0 +1,289 @@
+"""Entries of the table of steps, and the facts that define a fitted step.
+
+`Facts` checks every value that a model file gives for a step. The `restore` function of an entry
+uses nothing else from the file.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pkgutil import resolve_name
+from typing import Any
+
+import numpy as np
+
+from quadric.checks import Array
+from quadric.models._operations import Operation
+
+LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
+NUMBERS = (int, float, np.integer, np.floating)
+
+Rules = Mapping[str, Callable[[Any], object]]
+
+
+class FactError(ValueError):
+    """Raised for a value that no fitted step has; the message does not end with a period."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many columns a step may return, and how long their names may be.
+
+    A file that describes more than its size allows would need memory out of proportion to it.
+
+    Attributes
+    ----------
+    columns : int
+    characters : int
+        The total length of the names of a step's output columns.
+    """
+
+    columns: int
+    characters: int
+
+    @classmethod
+    def of_file(cls, size: int) -> "Limits":
+        """The limits for a file with this many bytes, which are generous for a small file."""
+        return cls(size // 4 + 2**16, size + 2**17)
+
+    def expect_columns(self, n: int) -> None:
+        if n > self.columns:
+            raise FactError(f"a step returns {n:,} columns, too many for a file of this size")
+
+    def expect_names(self, lengths: Array) -> None:
+        """Raise FactError if names of these lengths would be too long in total."""
+        self.expect_columns(len(lengths))
+        if lengths.sum(dtype=np.int64) > self.characters:
+            raise FactError("the names of a step's columns are too long for a file of this size")
+
+
+def is_vector(value: Any, kinds: str) -> bool:
+    """Whether a value is a one-dimensional array whose `dtype.kind` is one of these letters."""
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
+
+
+def as_array(values: Any) -> Array:
+    """The values as an array of numbers, or else of objects.
+
+    In an array of strings, one long string would make all the others as long.
+    """
+    several = isinstance(values, (list, tuple))
+    numbers = not several or all(isinstance(value, (bool, *NUMBERS)) for value in values)
+    return np.asarray(values, dtype=None if numbers else object)
+
+
+def is_increasing(values: Array) -> bool:
+    """Whether every value exceeds the previous one (np.diff wraps around for unsigned dtypes)."""
+    return bool((values[1:] > values[:-1]).all())
+
+
+def all_different(values: Array) -> bool:
+    """Whether no value occurs twice. Sorting takes less memory than a set."""
+    ordered = np.sort(values)
+    return bool((ordered[1:] != ordered[:-1]).all())
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, NUMBERS) and not isinstance(value, bool)
+
+
+def are_numbers(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, NUMBERS) for value in values)
+
+
+def attributes(*names: str) -> Callable[[Any], dict[str, Any]]:
+    """A function that returns whichever of these attributes a step has."""
+    return lambda step: {name: getattr(step, name) for name in names if hasattr(step, name)}
+
+
+class Facts:
+    """The fitted attributes of one step, as read from a file.
+
+    Every method except `get` checks a value and raises FactError if it is not valid.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the step's class, for error messages.
+    values : mapping
+        Values by name. The arrays are copies that the step may keep.
+    limits : Limits
+
+    Attributes
+    ----------
+    unasked : set of str
+        The names of the values that no method has returned yet.
+    """
+
+    def __init__(self, owner: str, values: Mapping[str, Any], limits: Limits) -> None:
+        self.owner = owner
+        self.values = values
+        self.limits = limits
+        self.unasked = {name for name, value in values.items() if value is not None}
+
+    def get(self, name: str) -> Any:
+        """The unchecked value, or None."""
+        self.unasked.discard(name)
+        return self.values.get(name)
+
+    def expect(self, name: str, condition: object, expected: str) -> None:
+        """Raise FactError, "`name` of `owner` must be `expected`", unless the condition is true."""
+        if not condition:
+            raise FactError(f"{name} of {self.owner} must be {expected}")
+
+    def check(self, name: str, value: Any, rules: Rules) -> Any:
+        """Return the value if it passes all rules, which map expectations to predicates."""
+        for expected, holds in rules.items():
+            self.expect(name, holds(value), expected)
+        return value
+
+    def require(self, name: str, rules: Rules) -> Any:
+        """The value with this name, if it passes all rules."""
+        return self.check(name, self.get(name), rules)
+
+    def count(self, name: str, least: int = 0) -> int:
+        """An integer, stored as any type of number."""
+        value = self.number(name)
+        self.expect(
+            name,
+            least <= value <= LARGEST_COUNT and value == int(value),
+            f"an integer of at least {least}",
+        )
+        return int(value)
+
+    def flag(self, name: str) -> bool:
+        return bool(
+            self.require(name, {"True or False": lambda value: isinstance(value, (bool, np.bool_))})
+        )
+
+    def number(self, name: str) -> Any:
+        """A finite number, with its type unchanged."""
+        return self.require(name, {"a number": is_number, "finite": np.isfinite})
+
+    def array(self, name: str, ndim: int, kinds: str = "f") -> Array:
+        """An array of numbers."""
+        return self.require(
+            name,
+            {
+                f"an array with {ndim} dimensions": lambda value: (
+                    isinstance(value, np.ndarray) and value.ndim == ndim
+                ),
+                f"of dtype.kind {' or '.join(kinds)}": lambda array: array.dtype.kind in kinds,
+            },
+        )
+
+    def vector(
+        self,
+        name: str,
+        n: int | None = None,
+        *,
+        least: float = -np.inf,
+        nan: bool = False,
+        whole: bool = False,
+    ) -> Array:
+        """A vector of n finite numbers >= `least`; with `nan`, entries may also be NaN."""
+        return self.check(
+            name,
+            self.array(name, 1, "iu" if whole else "f"),
+            {
+                f"a vector of {n} numbers": lambda array: n is None or len(array) == n,
+                "finite": lambda array: (np.isfinite(array) | (np.isnan(array) & nan)).all(),
+                f"at least {least:g}": lambda array: not (array < least).any(),
+            },
+        )
+
+    def matrix(self, name: str) -> Array:
+        """A nonempty matrix of finite numbers."""
+        return self.check(
+            name,
+            self.array(name, 2),
+            {
+                "a matrix with rows and columns": lambda array: array.size,
+                "finite": lambda array: np.isfinite(array).all(),
+            },
+        )
+
+    def samples_seen(self, name: str, n: int) -> Any:
+        """The number of samples seen: either one number or one number per column."""
+        value = self.get(name)
+        if is_vector(value, "iuf"):
+            return self.vector(name, n, least=0, whole=value.dtype.kind in "iu")
+        self.expect(name, self.number(name) > 0, "positive")  # not an integer for weighted samples
+        return value  # not converted, because partial_fit continues from it
+
+    def feature_names(self, n: int) -> Array | None:
+        """The names of the n input columns, or None."""
+        return self.require(
+            "feature_names_in_",
+            {
+                f"an array of {n} strings": lambda names: (
+                    names is None
+                    or (
+                        is_vector(names, "O")
+                        and len(names) == n
+                        and all(type(x) is str for x in names)
+                    )
+                ),
+                "an array of distinct names": lambda names: names is None or all_different(names),
+            },
+        )
+
+
+def increasing_indices(n: int) -> Rules:
+    """The rules for a vector of increasing indices below n."""
+    return {
+        "an array of indices": lambda indices: is_vector(indices, "iu"),
+        f"increasing indices below {n}": lambda indices: (
+            not indices.size or (indices[0] >= 0 and indices[-1] < n and is_increasing(indices))
+        ),
+    }
+
+
+@dataclass(frozen=True)
+class Known:
+    """A class whose fitted objects can be saved and restored.
+
+    Attributes
+    ----------
+    path : str
+        The full name, such as 'sklearn.preprocessing:StandardScaler'.
+    parameters : tuple of str
+        The parameters that define the object. All others control how it runs (memory, processes,
+        output) and get their defaults when the object is restored.
+    facts : callable(fitted object) -> dict
+        The results of `fit` that cannot be computed from the rest.
+    restore : callable(object, Facts) -> int
+        Sets the attributes that `fit` would set, on an object that has only its parameters.
+        Returns the number of input columns. Raises FactError or another ValueError.
+    absent : dict
+        Placeholders for required parameters of the class, which `restore` sets from the facts.
+    """
+
+    path: str
+    parameters: tuple[str, ...]
+    facts: Callable[[Any], dict[str, Any]]
+    restore: Callable[[Any, Facts], int]
+    absent: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        return self.path.partition(":")[2]
+
+    @property
+    def of(self) -> type[Any]:
+        """The class, imported on first use."""
+        return resolve_name(self.path)
+
+
+@dataclass(frozen=True)
+class KnownStep(Known):
+    """A class of supported preprocessing steps.
+
+    Attributes
+    ----------
+    operations : callable(fitted step) -> list of Operation
+    typical : callable(fitted step) -> (means, standard deviations) or None
+        Location and spread of the inputs, if the step is a scaler that stores them.
+    """
+
+    operations: Callable[[Any], list[Operation]]
+    typical: Callable[[Any], tuple[Array, Array] | None] = lambda step: None

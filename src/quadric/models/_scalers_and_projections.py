@@ -1,0 +1,288 @@
+"""Scalers and power transforms, which treat each column separately, and projections (PCA, SVD)."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.preprocessing import StandardScaler
+
+from quadric.checks import Array
+from quadric.models._known_steps import Facts, KnownStep, attributes
+from quadric.models._operations import Affine, Clip, Operation, Power
+
+# About the square root of the smallest positive number. A smaller scale would overflow for any
+# data, and `fit` never computes such a scale.
+SMALLEST_SCALE = 1e-162
+MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
+LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
+VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+
+
+def _scaled(n: int, center: Any, scale: Any) -> list[Operation]:
+    """(u - center) / scale, where None stands for no centering or no scaling."""
+    if center is None and scale is None:
+        return []
+    center = np.zeros(n) if center is None else np.asarray(center, dtype=float)
+    factor = np.ones(n) if scale is None else 1 / np.asarray(scale, dtype=float)
+    return [Affine(factor, center, np.zeros(n))]
+
+
+# ------------------------------------------------------------------------ StandardScaler
+
+
+def _standard(step: Any) -> list[Operation]:
+    return _scaled(
+        step.n_features_in_,
+        step.mean_ if step.with_mean else None,
+        step.scale_ if step.with_std else None,
+    )
+
+
+def _restore_standard(step: Any, facts: Facts) -> int:
+    """Restore `scale_` from the file; scikit-learn versions derive it from `var_` differently."""
+    n = facts.count("n_features_in_", 1)
+    step.mean_ = None if facts.get("mean_") is None else facts.vector("mean_", n, nan=True)
+    facts.expect("mean_", not step.with_mean or step.mean_ is not None, "a vector")
+    step.var_ = facts.vector("var_", n, least=0, nan=True) if step.with_std else None
+    step.scale_ = (
+        facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True) if step.with_std else None
+    )
+    step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", n)
+    return n
+
+
+# ------------------------------------------------------------ MinMaxScaler, MaxAbsScaler
+
+
+def _min_max(step: Any) -> list[Operation]:
+    scale, smallest = np.asarray(step.scale_, dtype=float), np.asarray(step.data_min_, dtype=float)
+    # not feature_range[0]: for data in float16, `min_` is rounded to three digits
+    shift = np.asarray(step.min_, dtype=float) + scale * smallest
+    clip = [Clip(*step.feature_range)] if step.clip else []
+    return [Affine(scale, smallest, shift), *clip]
+
+
+def _restore_min_max(step: Any, facts: Facts) -> int:
+    """Fit the step to two rows: the smallest and the largest value of each column."""
+    smallest = facts.vector("data_min_", nan=True)
+    largest = facts.vector("data_max_", len(smallest), nan=True)
+    facts.expect("data_max_", not (largest < smallest).any(), "at least data_min_")
+    facts.expect(
+        "data_max_", (np.isnan(largest) == np.isnan(smallest)).all(), "NaN where data_min_ is NaN"
+    )
+    with np.errstate(all="ignore"):
+        step.fit(np.vstack([smallest, largest]))
+    given = np.vstack([step.scale_, step.min_])[:, ~np.isnan(smallest)]
+    facts.expect("data_max_", np.isfinite(given).all(), "small enough to be scaled")
+    step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", len(smallest))
+    return len(smallest)
+
+
+def _typical_min_max(step: Any) -> tuple[Array, Array]:
+    low, high = np.asarray(step.data_min_, dtype=float), np.asarray(step.data_max_, dtype=float)
+    return (low + high) / 2, (high - low) / np.sqrt(12)
+
+
+def _max_abs(step: Any) -> list[Operation]:
+    operations = _scaled(step.n_features_in_, None, step.scale_)
+    return [*operations, Clip(-1.0, 1.0)] if getattr(step, "clip", False) else operations
+
+
+def _restore_max_abs(step: Any, facts: Facts) -> int:
+    """Fit the step to one row: the largest absolute value of each column."""
+    largest = facts.vector("max_abs_", least=0, nan=True)
+    step.fit(largest[None])
+    step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", len(largest))
+    return len(largest)
+
+
+# -------------------------------------------------------------------------- RobustScaler
+
+
+def _restore_robust(step: Any, facts: Facts) -> int:
+    n = facts.count("n_features_in_", 1)
+    low, high = step.quantile_range
+    facts.expect("quantile_range", 0 <= low <= high <= 100, "two percentages in increasing order")
+    step.center_ = facts.vector("center_", n, nan=True) if step.with_centering else None
+    step.scale_ = (
+        facts.vector("scale_", n, least=SMALLEST_SCALE, nan=True) if step.with_scaling else None
+    )
+    return n
+
+
+def _typical_robust(step: Any) -> tuple[Array, Array] | None:
+    """Return the medians, and the standard deviations of normal data with these quantiles."""
+    if not (step.with_scaling and step.with_centering):
+        return None
+    low, high = ndtri(np.asarray(step.quantile_range) / 100)
+    if not 0 < high - low < np.inf:
+        return None
+    return step.center_, step.scale_ if step.unit_variance else step.scale_ / (high - low)
+
+
+# ---------------------------------------------------------------------- PowerTransformer
+
+
+def _power(step: Any) -> list[Operation]:
+    power = Power(step.method, np.asarray(step.lambdas_, dtype=float))
+    return [power, *_standard(step._scaler)] if step.standardize else [power]
+
+
+def _restore_power(step: Any, facts: Facts) -> int:
+    step.lambdas_ = facts.vector("lambdas_")
+    n = len(step.lambdas_)
+    if step.standardize:
+        step._scaler = StandardScaler(copy=False).set_output(transform="default")
+        facts.expect(
+            "mean_", _restore_standard(step._scaler, facts) == n, f"a vector of {n} numbers"
+        )
+        step._scaler.n_features_in_ = n
+    return n
+
+
+# -------------------------------------------------------------------------- projections
+
+
+def _project(step: Any) -> list[Operation]:
+    directions, factors = np.asarray(step.components_, dtype=float), 1.0
+    if getattr(step, "whiten", False):
+        least = np.finfo(step.explained_variance_.dtype).eps  # as in scikit-learn
+        factors = 1 / np.maximum(np.sqrt(step.explained_variance_), least).astype(float)
+    mean = getattr(step, "mean_", np.zeros(directions.shape[1]))  # a TruncatedSVD has no mean
+    center, shift = np.asarray(mean, dtype=float), np.zeros(len(directions))
+    if step.components_.dtype != np.float64:
+        # scikit-learn projects the mean in the dtype of `fit`, with rounding errors of its own
+        shift = directions @ center - np.asarray(mean @ step.components_.T, dtype=float)
+    A = directions * np.reshape(factors, (-1, 1))
+    return [Affine(A, center, shift * factors)]
+
+
+def _restore_directions(step: Any, facts: Facts) -> int:
+    for name in ("n_iter", "iterated_power", "n_oversamples"):
+        given = getattr(step, name, 0)
+        facts.expect(
+            name, isinstance(given, str) or given <= MOST_ITERATIONS, f"at most {MOST_ITERATIONS}"
+        )
+    step.components_ = facts.matrix("components_")
+    largest = np.abs(step.components_).max(initial=0)
+    facts.expect("components_", largest <= LONGEST, "unit vectors")
+    k, n = step.components_.shape
+    for name in VARIANCES:
+        setattr(step, name, facts.vector(name, k, nan=True))
+    facts.expect("explained_variance_", not np.isnan(step.explained_variance_).any(), "finite")
+    if hasattr(step, "whiten"):  # PCA and IncrementalPCA
+        noise = facts.number("noise_variance_")
+        vars(step).update(mean_=facts.vector("mean_", n), noise_variance_=noise, n_components_=k)
+    return n
+
+
+def _restore_pca(step: Any, facts: Facts) -> int:
+    n = _restore_directions(step, facts)
+    step.n_samples_ = facts.count("n_samples_", 1)
+    # methods of a fitted PCA read the solver's name, but do not depend on it
+    step._fit_svd_solver = "full" if step.svd_solver == "auto" else step.svd_solver
+    return n
+
+
+def _restore_incremental(step: Any, facts: Facts) -> int:
+    n = _restore_directions(step, facts)
+    step.var_ = facts.vector("var_", n, least=0)
+    step.n_samples_seen_ = facts.samples_seen("n_samples_seen_", n)
+    if facts.get("batch_size_") is not None:  # partial_fit alone does not set it
+        step.batch_size_ = facts.count("batch_size_", 1)
+    return n
+
+
+STANDARD_FACTS = attributes("n_features_in_", "mean_", "var_", "scale_", "n_samples_seen_")
+_CENTERED = ("components_", *VARIANCES, "mean_", "noise_variance_")
+
+SCALERS_AND_PROJECTIONS = [
+    KnownStep(
+        "sklearn.preprocessing:StandardScaler",
+        ("with_mean", "with_std"),
+        facts=STANDARD_FACTS,
+        restore=_restore_standard,
+        operations=_standard,
+        typical=lambda step: (
+            None
+            if step.scale_ is None
+            else (np.zeros(step.n_features_in_) if step.mean_ is None else step.mean_, step.scale_)
+        ),
+    ),
+    KnownStep(
+        "sklearn.preprocessing:MinMaxScaler",
+        ("feature_range", "clip"),
+        facts=attributes("data_min_", "data_max_", "n_samples_seen_"),
+        restore=_restore_min_max,
+        operations=_min_max,
+        typical=_typical_min_max,
+    ),
+    KnownStep(
+        "sklearn.preprocessing:MaxAbsScaler",
+        ("clip",),
+        facts=attributes("max_abs_", "n_samples_seen_"),
+        restore=_restore_max_abs,
+        operations=_max_abs,
+        typical=lambda step: (np.zeros(step.n_features_in_), np.asarray(step.max_abs_) / 2),
+    ),
+    KnownStep(
+        "sklearn.preprocessing:RobustScaler",
+        ("with_centering", "with_scaling", "quantile_range", "unit_variance"),
+        facts=attributes("n_features_in_", "center_", "scale_"),
+        restore=_restore_robust,
+        operations=lambda step: _scaled(
+            step.n_features_in_,
+            step.center_ if step.with_centering else None,
+            step.scale_ if step.with_scaling else None,
+        ),
+        typical=_typical_robust,
+    ),
+    KnownStep(
+        "sklearn.preprocessing:PowerTransformer",
+        ("method", "standardize"),
+        facts=lambda step: {
+            "lambdas_": step.lambdas_,
+            **(STANDARD_FACTS(step._scaler) if step.standardize else {}),
+        },
+        restore=_restore_power,
+        operations=_power,
+    ),
+    KnownStep(
+        "sklearn.decomposition:PCA",
+        (
+            "n_components",
+            "whiten",
+            "svd_solver",
+            "tol",
+            "iterated_power",
+            "n_oversamples",
+            "power_iteration_normalizer",
+            "random_state",
+        ),
+        facts=attributes(*_CENTERED, "n_samples_"),
+        restore=_restore_pca,
+        operations=_project,
+    ),
+    KnownStep(
+        "sklearn.decomposition:IncrementalPCA",
+        ("n_components", "whiten", "batch_size"),
+        facts=attributes(*_CENTERED, "var_", "n_samples_seen_", "batch_size_"),
+        restore=_restore_incremental,
+        operations=_project,
+    ),
+    KnownStep(
+        "sklearn.decomposition:TruncatedSVD",
+        (
+            "n_components",
+            "algorithm",
+            "n_iter",
+            "n_oversamples",
+            "power_iteration_normalizer",
+            "random_state",
+            "tol",
+        ),
+        facts=attributes("components_", *VARIANCES),
+        restore=_restore_directions,
+        operations=_project,
+    ),
+]

@@ -1,0 +1,56 @@
+"""Helpers for the library and for programs built on it: memory, threads, text and files.
+
+`notebook` writes what a notebook shows. The package imports only `config` and `errors`, and not
+NumPy.
+"""
+
+from quadric.utils._blas_threads import (
+    blas_threads,
+    loop_threads,
+    one_blas_thread,
+    threads_for_loops,
+)
+from quadric.utils._extras import require
+from quadric.utils._memory import SHARE, available_bytes, check_limit, readable
+from quadric.utils._portable_files import close_locked, lock, relock, replace
+from quadric.utils._text import counted, first_applying, listed, rounded, rounded_down, visible
+from quadric.utils._whole_files import (
+    HOUR,
+    leftovers,
+    name_target,
+    open_regular,
+    remove_leftovers,
+    replacing,
+    temporary_name,
+    write_whole,
+)
+
+__all__ = [
+    "HOUR",
+    "SHARE",
+    "available_bytes",
+    "blas_threads",
+    "check_limit",
+    "close_locked",
+    "counted",
+    "first_applying",
+    "leftovers",
+    "listed",
+    "lock",
+    "loop_threads",
+    "name_target",
+    "one_blas_thread",
+    "open_regular",
+    "readable",
+    "relock",
+    "remove_leftovers",
+    "replace",
+    "replacing",
+    "require",
+    "rounded",
+    "rounded_down",
+    "temporary_name",
+    "threads_for_loops",
+    "visible",
+    "write_whole",
+]
