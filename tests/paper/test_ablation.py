@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.apps.paper.claims import Verdict
-from quadric.apps.paper.experiments import Context, _ablation as ablation
-from quadric.apps.paper.experiments._statistics import Sample
+from quadric.apps.paper import Context, _ablation as ablation
+from quadric.apps.paper._claims import Verdict
+from quadric.apps.paper._statistics import Sample
 from quadric.reference import _as_printed as as_printed, train_logistic, train_qnn, train_rpqnn
 
 

@@ -7,26 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.claims_results import merged
-from quadric.apps.paper.claims import (
+from quadric.apps.paper import EXPERIMENTS, STUDIES
+from quadric.apps.paper._claims import (
     COLUMNS,
+    JUDGES,
     Claim,
     Verdict,
     by_chapter,
     counts,
     judge,
     markdown_page,
+    paper_text,
     read_rows,
     statements,
 )
-from quadric.apps.paper.claims._list import JUDGES, paper_text
-from quadric.apps.paper.experiments import EXPERIMENTS
-from quadric.apps.paper.experiments._mnist_cells import compare, paper_table, read_table
-from quadric.apps.paper.experiments._mnist_claims import claims_of
-from quadric.apps.paper.studies import STUDIES
+from quadric.apps.paper._mnist_claims import claims_of, compare, paper_table, read_table
+from results.write import merged
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENT_FILES = sorted((ROOT / "src/quadric/apps/paper").glob("*/*.py"))
+EXPERIMENT_FILES = sorted((ROOT / "src/quadric/apps/paper").rglob("*.py"))
 STATEMENTS = list(statements().values())
 
 

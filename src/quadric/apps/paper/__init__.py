@@ -3,9 +3,9 @@
 The names below are imported when they are first used. `EXPERIMENTS`, `STUDIES` and `BILINEAR` list
 what can be run (`_experiment.py`). There is one file for each experiment, such as `_xor.py`, and
 for each study of a claim that the paper does not test. A study declares itself (`_comparison.py`),
-and so does `_bilinear.py`, which reproduces another publication. `_claims.py` lists the statements of
-the paper, `_report.py` writes the page, and the package `sweep` performs and stores the many runs
-behind the MNIST table and the studies.
+and so does `_bilinear.py`, which reproduces another publication. `_claims.py` lists the statements
+of the paper, `_report.py` writes the page, and the package `sweep` performs and stores the many
+runs behind the MNIST table and the studies.
 """
 
 from __future__ import annotations
