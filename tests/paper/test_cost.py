@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from quadric.apps.paper import _cost as cost
-from quadric.reference._counts import COUNTS, Counter, step_count
+from quadric.reference import COUNTS, step_count
+from quadric.reference._counts import Counter
 
 COUNTED = ("W", "b", "Q", "U", "c", "packed")  # parameters; 'triangle' holds positions
 BY_NAME = {form.name: form for form in cost.FORMS}

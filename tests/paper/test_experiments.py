@@ -18,7 +18,7 @@ from quadric.apps.paper import (
 )
 from quadric.apps.paper._claims import Verdict
 from quadric.apps.paper._experiment import Table
-from quadric.reference._counts import count_layer
+from quadric.reference import count_layer
 
 HOLDS, CONDITIONALLY = Verdict.HOLDS, Verdict.CONDITIONALLY
 FAILS, UNKNOWN = Verdict.FAILS, Verdict.UNKNOWN

@@ -14,7 +14,7 @@ from quadric.apps.paper._mnist_claims import paper_table, read_table
 from quadric.apps.paper._statistics import contrast, holm
 from quadric.apps.paper._timing import PAPER
 from quadric.geometry import Quadric
-from quadric.reference._counts import PARAMETERS
+from quadric.reference import PARAMETERS
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 30])

@@ -23,7 +23,15 @@ from quadric.checks import Array
 from quadric.datasets import ImageData
 from quadric.network import Network
 from quadric.plotting import color_of
-from quadric.reference import Parameters, _algorithm1, _algorithm2, _as_printed, sigma
+from quadric.reference import (
+    PRINTED_UPDATES,
+    Parameters,
+    sigma,
+    train_qnn,
+    train_rpqnn,
+    update_qnn,
+    update_rpqnn,
+)
 
 RATE, SCALE = 0.01, 0.006  # of the MNIST networks
 XOR_RATE, XOR_EPOCHS, XOR_SEEDS = 0.1, 200, 50
@@ -43,7 +51,7 @@ class Version:
     error : str
     model : {'qnn', 'rpqnn'}
     update : callable
-        As `_algorithm1.update` or `_algorithm2.update`.
+        As `quadric.reference.update_qnn` or `update_rpqnn`.
     upper : bool
         Whether Q starts as an upper triangular matrix with whole coefficients.
     """
@@ -55,16 +63,16 @@ class Version:
 
 
 CORRECTED = {
-    "qnn": Version("corrected", "qnn", _algorithm1.update),
-    "rpqnn": Version("corrected", "rpqnn", _algorithm2.update),
+    "qnn": Version("corrected", "qnn", update_qnn),
+    "rpqnn": Version("corrected", "rpqnn", update_rpqnn),
 }
 PRINTED = (
-    Version("Algorithm 2: b and c swapped", "rpqnn", _as_printed.update_rpqnn),
+    Version("Algorithm 2: b and c swapped", "rpqnn", PRINTED_UPDATES["b and c swapped"]),
     Version(
-        "section V: upper triangular Q", "qnn", _as_printed.update_upper_triangular_Q, upper=True
+        "section V: upper triangular Q", "qnn", PRINTED_UPDATES["upper triangular Q"], upper=True
     ),
-    Version("M(a) = aa', the derivative as defined", "qnn", _as_printed.update_with_aa),
-    Version("M(a) = 2aa', the diagonal not halved", "qnn", _as_printed.update_with_2aa),
+    Version("M(a) = aa', the derivative as defined", "qnn", PRINTED_UPDATES["aa'"]),
+    Version("M(a) = 2aa', the diagonal not halved", "qnn", PRINTED_UPDATES["2aa'"]),
 )
 # the statements that print these forms; the last form is a variant of ours
 CLAIMS = {
@@ -172,8 +180,8 @@ def train_network(
     if version.upper:
         Q = layers[1]["Q"]
         layers[1]["Q"] = np.triu(Q) + np.triu(Q, 1)
-    for _ in range(epochs):
-        _epoch(version, layers, X, Y)
+    train_network = train_qnn if version.model == "qnn" else train_rpqnn
+    layers = train_network(X, Y, layers, RATE, epochs=epochs, update=version.update)
     a = sigma(X_test @ layers[0]["W"].T + layers[0]["b"])
     predicted = _outputs(layers[1], a).argmax(axis=1)
     return 100 * float((predicted == data.y_test).mean())
@@ -182,17 +190,6 @@ def train_network(
 def _parameters(layer: Any) -> Parameters:
     names = [name if name != "packed" else "Q" for name in layer.arrays()]
     return {name: np.array(getattr(layer, name)) for name in names}
-
-
-def _epoch(version: Version, layers: list[Parameters], X: Array, Y: Array) -> None:
-    algorithm: Any = _algorithm1 if version.model == "qnn" else _algorithm2
-    activations = ["logistic"] * 2
-    for x, y in zip(X, Y, strict=True):
-        cache = algorithm.forward(layers, activations, x)
-        deltas = algorithm.backward(layers, activations, cache, y, "binary_cross_entropy")
-        for l, (layer, delta, a) in enumerate(zip(layers, deltas, cache.a[:-1], strict=True)):
-            kept = (cache.v1[l], cache.v2[l]) if version.model == "rpqnn" else ()
-            version.update(layer, delta, *kept, a, RATE)
 
 
 def _outputs(layer: Parameters, a: Array) -> Array:

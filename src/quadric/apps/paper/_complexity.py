@@ -15,7 +15,15 @@ from quadric.apps.paper._cost import FORMS, form_rows, seconds_per_step
 from quadric.apps.paper._experiment import MODELS, Context, Outcome, Table, new_figure
 from quadric.network import Network
 from quadric.plotting import color_of, marker_of
-from quadric.reference import _as_printed, _counts
+from quadric.reference import (
+    COUNTS,
+    PARAMETERS,
+    PRINTED_COUNTS,
+    QNN_FORWARD_COUNTS,
+    STEPS,
+    count_layer,
+    step_count,
+)
 
 WHY = {
     ("ann", "update"): "not an error: mn + m + n if eta scales a, mn + 2m if it scales delta twice",
@@ -27,9 +35,9 @@ WHY = {
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
     """Return a row per model and step: printed, formula, counted, difference and reason."""
-    counted = {model: _counts.count_layer(model, m, n) for model in MODELS}
+    counted = {model: count_layer(model, m, n) for model in MODELS}
     rows: list[tuple[Any, ...]] = []
-    for (model, step), formula in _counts.COUNTS.items():
+    for (model, step), formula in COUNTS.items():
         paper, count = printed(model, step, m, n), counted[model][step]
         why = WHY[model, step] if paper != count else ""
         rows.append((model.upper(), step, paper, formula(m, n), count, paper - count, why))
@@ -40,7 +48,7 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
             "QNN",
             "forward, V as a dense block product",
             None,
-            _counts.QNN_FORWARD_DENSE_BLOCKS(m, n),
+            QNN_FORWARD_COUNTS["dense blocks"](m, n),
             qnn["forward"] - m * n + qnn["forward, by structural zeros"],
             None,
             "includes the products with A's zeros",
@@ -48,8 +56,8 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
         (
             "QNN",
             "forward, a'Qa from the triangle",
-            int(_as_printed.COUNTS["qnn", "extra forward"](m, n)),
-            _counts.QNN_FORWARD_TRIANGULAR(m, n),
+            int(PRINTED_COUNTS["qnn", "extra forward"](m, n)),
+            QNN_FORWARD_COUNTS["triangle"](m, n),
             None,
             None,
             "does not compute V, which makes the backward pass cheap",
@@ -68,7 +76,7 @@ def memory(m: int, n: int) -> list[tuple[Any, ...]]:
         cached = sum(array.nbytes for array in kept)
         # all three cache a, which is kept[0]
         extra = (parameters - 4 * m * (n + 1) + cached - kept[0].nbytes) // 4
-        paper = None if model == "ann" else int(_as_printed.COUNTS[model, "extra memory"](m, n))
+        paper = None if model == "ann" else int(PRINTED_COUNTS[model, "extra memory"](m, n))
         rows.append((model.upper(), paper, extra, parameters, cached))
     return rows
 
@@ -79,8 +87,8 @@ def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ..
     for model, kind in MODELS.items():
         seconds = [seconds_per_step((n, n), (kind,)) for n in timed]
         exponents = (
-            _exponent(sizes, [_counts.step_count(model, n, n) for n in sizes]),
-            _exponent(sizes, [_counts.PARAMETERS[model](n, n) for n in sizes]),
+            _exponent(sizes, [step_count(model, n, n) for n in sizes]),
+            _exponent(sizes, [PARAMETERS[model](n, n) for n in sizes]),
             _exponent(timed, seconds),
         )
         rows.append(
@@ -172,8 +180,8 @@ def draw() -> Figure:
     ax = figure.subplots()
     sizes = [2**k for k in range(2, 11)]
     for k, model in enumerate(MODELS):
-        counted = [_counts.step_count(model, n, n) for n in sizes]
-        paper = [sum(printed(model, step, n, n) for step in _counts.STEPS) for n in sizes]
+        counted = [step_count(model, n, n) for n in sizes]
+        paper = [sum(printed(model, step, n, n) for step in STEPS) for n in sizes]
         ax.loglog(sizes, counted, marker=marker_of(k), color=color_of(k), label=model.upper())
         ax.loglog(sizes, paper, "--", color=color_of(k), linewidth=1)
     ax.plot([], [], "--", color="#444444", linewidth=1, label="as printed")
@@ -191,8 +199,8 @@ Forms = Mapping[str, tuple[Any, ...]]  # the rows of `form_rows` by name
 
 def printed(model: str, step: str, m: int, n: int) -> int:
     """Return the printed total of a step: the ANN's count plus the printed extra."""
-    extra = 0 if model == "ann" else _as_printed.COUNTS[model, f"extra {step}"](m, n)
-    return int(_as_printed.COUNTS["ann", step](m, n) + extra)
+    extra = 0 if model == "ann" else PRINTED_COUNTS[model, f"extra {step}"](m, n)
+    return int(PRINTED_COUNTS["ann", step](m, n) + extra)
 
 
 def claims_of(
@@ -282,10 +290,10 @@ def _time_claim(forms: Forms) -> Claim:
         for step, m, n in (
             ("forward", 30, 784),
             ("update", 30, 784),
-            *((step, 10, 30) for step in _counts.STEPS),
+            *((step, 10, 30) for step in STEPS),
         )
     )
-    extra = sum(_as_printed.COUNTS["qnn", f"extra {step}"](10, 30) for step in _counts.STEPS)
+    extra = sum(PRINTED_COUNTS["qnn", f"extra {step}"](10, 30) for step in STEPS)
     ratios = ((form[3], form[5]) for form in (cached, literal, kronecker, reduced))
     near = all(1 / NEAR < count / time < NEAR for count, time in ratios)
     return Claim(

@@ -11,7 +11,7 @@ import numpy as np
 from quadric.apps.paper._experiment import NAMES
 from quadric.checks import Array
 from quadric.network import Network
-from quadric.reference import A, _counts, sigma
+from quadric.reference import COUNTS, PARAMETERS, QNN_FORWARD_COUNTS, A, sigma, step_count
 from quadric.utils import one_blas_thread
 
 LARGEST = 2_000_000  # parameters; a larger network is measured at a smaller size
@@ -54,8 +54,8 @@ def cost(sizes: Sequence[int], kinds: Sequence[str], *, nonzero: float = 1.0) ->
             kind,
             inputs=n,
             neurons=m,
-            parameters=_counts.PARAMETERS[NAMES[kind]](m, n),
-            forward=_counts.COUNTS[NAMES[kind], "forward"](m, n),
+            parameters=PARAMETERS[NAMES[kind]](m, n),
+            forward=COUNTS[NAMES[kind], "forward"](m, n),
             multiplications=count,
             seconds=count * rate,
         )
@@ -87,15 +87,12 @@ def seconds_per_step(sizes: Sequence[int], kinds: Sequence[str], *, nonzero: flo
 
 def _multiplications(sizes: Sequence[int], kinds: Sequence[str]) -> list[int]:
     shapes = zip(pairwise(sizes), kinds, strict=True)
-    return [
-        _counts.step_count(NAMES[kind], m, n, first=l == 0)
-        for l, ((n, m), kind) in enumerate(shapes)
-    ]
+    return [step_count(NAMES[kind], m, n, first=l == 0) for l, ((n, m), kind) in enumerate(shapes)]
 
 
 def _parameters(sizes: Sequence[int], kinds: Sequence[str]) -> int:
     shapes = zip(pairwise(sizes), kinds, strict=True)
-    return sum(_counts.PARAMETERS[NAMES[kind]](m, n) for (n, m), kind in shapes)
+    return sum(PARAMETERS[NAMES[kind]](m, n) for (n, m), kind in shapes)
 
 
 Layer = dict[str, Array]
@@ -216,7 +213,7 @@ def _update_rpqnn(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
 
 def _step(model: str) -> Callable[[int, int], int]:
     """Return the count of a step of Algorithm 1 or 2 in a layer that passes delta down."""
-    return lambda m, n: _counts.step_count(model, m, n)
+    return lambda m, n: step_count(model, m, n)
 
 
 _qnn = _step("qnn")
@@ -252,7 +249,7 @@ FORMS = (
         _cached(block_product),
         _backward_qnn,
         _update_qnn,
-        lambda m, n: _qnn(m, n) + _counts.QNN_FORWARD_DENSE_BLOCKS(m, n) - m * n * n,
+        lambda m, n: _qnn(m, n) + QNN_FORWARD_COUNTS["dense blocks"](m, n) - m * n * n,
     ),
     Form(
         "QNN, block product and full Kronecker product",
@@ -261,7 +258,7 @@ FORMS = (
         _backward_qnn,
         _update_kronecker,
         lambda m, n: (
-            _qnn(m, n) + _counts.QNN_FORWARD_DENSE_BLOCKS(m, n) - m * n * n + m * n * (n - 1) // 2
+            _qnn(m, n) + QNN_FORWARD_COUNTS["dense blocks"](m, n) - m * n * n + m * n * (n - 1) // 2
         ),
     ),
     Form(
@@ -318,7 +315,7 @@ def train_step(form: Form, hidden: Layer, output: Layer, x: Array, y: Array) -> 
 
 def network_count(form: Form) -> int:
     """Return the multiplications of a step of the whole network: layer 1 has no backward pass."""
-    first = _counts.step_count("ann", HIDDEN, INPUTS, first=True)
+    first = step_count("ann", HIDDEN, INPUTS, first=True)
     return first + form.count(OUTPUTS, HIDDEN)
 
 
