@@ -23,7 +23,15 @@ from pathlib import Path
 from quadric import datasets
 from quadric.apps.paper import Context, Outcome, Recipe, Store, Table, _bilinear, statements
 from quadric.apps.paper._bilinear_report import NAMES
-from quadric.apps.paper._claims import COLUMNS, Judged, judge, markdown_page, read_rows
+from quadric.apps.paper._claims import (
+    COLUMNS,
+    Judged,
+    by_chapter,
+    counts,
+    document,
+    in_words,
+    judge,
+)
 from quadric.apps.paper._comparison import Part
 from quadric.apps.paper._mnist_claims import (
     RULE,
@@ -38,6 +46,20 @@ RESULTS = Path(__file__).parent
 PAGE_OF_CLAIMS = RESULTS.parent / "docs" / "claims.md"
 
 
+INTRODUCTION = """\
+# The paper's claims
+
+Every statement of the paper that can be true or false, in our words, with a verdict on what the
+paper prints (its numbers, figures and derivations) and a verdict on what we find. This page is
+generated from [results/claims.csv](../results/claims.csv).
+[Reproducing the paper](reproduce.md#how-claims-are-judged) describes how claims are judged.
+
+A place such as "II, paragraph 13, sentence 1" counts blocks of running text: a displayed equation,
+table, figure, algorithm or heading ends a paragraph, and an equation belongs to the text before it.
+m is the number of neurons of a layer, and n is the number of its inputs.
+"""
+
+
 def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file."""
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -45,6 +67,11 @@ def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 
 # ---- claims --------------------------------------------------------------------------------------
+
+
+def read_rows(lines: Iterable[str]) -> list[Judged]:
+    """Return the rows of a file claims.csv."""
+    return [Judged(*(row[name] for name in COLUMNS)) for row in csv.DictReader(lines)]
 
 
 def merged(runs: Sequence[Sequence[Judged]]) -> list[Judged]:
@@ -57,6 +84,49 @@ def merged(runs: Sequence[Sequence[Judged]]) -> list[Judged]:
                 verdicts = row.paper, row.paper_verdict, row.ours, row.verdict, row.method
                 rows[row.id] = Judged(*listed.cells()[:4], *verdicts, listed.judged_by)
     return list(rows.values())
+
+
+def markdown_page(rows: Sequence[Judged]) -> str:
+    """Return the page: counts of verdicts, the claims by section, and sentences without a claim."""
+    parts = [
+        INTRODUCTION,
+        _table(
+            ("verdict", "on the paper", "on our results"),
+            [(str(verdict), *map(str, numbers)) for verdict, numbers in counts(rows).items()],
+        ),
+        f"{len(rows)} claims.\n",
+    ]
+    for title, claims in by_chapter(rows):
+        parts += [f"## {title}\n", _table(("claim", "the paper", "ours"), map(_cells, claims))]
+    parts += [
+        "## Sentences without a claim\n",
+        "Together with the places above, these are all sentences of the paper.\n",
+        "\n".join(
+            f"- *{reason}*: {in_words(places)}"
+            for reason, places in document()["text"]["without_claim"].items()
+        )
+        + "\n",
+    ]
+    return "\n".join(parts)
+
+
+def _cells(row: Judged) -> tuple[str, str, str]:
+    judged = f" `{row.judged_by}`" if row.was_run and row.judged_by != "-" else ""
+    method = f" *{row.method}.*" if row.method else ""
+    return (
+        f"{row.claim}<br>`{row.id}`: {row.sentence}",
+        f"**{row.paper_verdict}**: {row.paper}" if row.paper != "-" else "-",
+        f"**{row.verdict}**: {row.ours}{method}{judged}",
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def write_claims(reports: Sequence[Path]) -> None:

@@ -202,8 +202,7 @@ def _outputs(layer: Parameters, a: Array) -> Array:
 
 def run(context: Context) -> Outcome:
     """Train with each printed error; a full run has more cells, seeds and epochs."""
-    data = context.images
-    assert data is not None
+    data = context.data
     compared = data.name == "mnist"
     seeds, epochs, cells = (10, 100, CELLS) if context.full else (3, 5, CELLS[:1])
     context.progress(0, 1, "ablation: the sign of w")

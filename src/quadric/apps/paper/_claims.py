@@ -1,10 +1,14 @@
-"""A verdict on a statement of the paper, and how an experiment reports it."""
+"""Every statement of the paper that can be true or false, and the verdicts on it.
 
-import csv
+`claims.toml` lists the statements, where they appear, and how each is judged. Experiments judge
+statements by id (`Claim`); `judge` combines their verdicts with those of tests and derivations. The
+file also lists the sentences of the paper that claim nothing, with the reason.
+"""
+
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from functools import cache
@@ -53,11 +57,6 @@ class Claim:
     verdict: Verdict
     paper_verdict: Verdict = Verdict.UNKNOWN
     method: str = ""
-
-
-# How a statement is judged: by an experiment or a study, by a test, by a derivation in docs/, or
-# not at all, for a reason.
-JUDGES = ("experiment", "study", "test", "docs", "reason")
 
 
 @dataclass(frozen=True)
@@ -113,33 +112,6 @@ class Statement:
         return in_words(self.where)
 
 
-@dataclass(frozen=True)
-class PaperText:
-    """The number of sentences of each paragraph by section, and sentences without a claim.
-
-    Attributes
-    ----------
-    paragraphs : dict of list of int
-    numbered : list of str
-        Tables, figures, algorithms and the list of contributions, which count as one place each.
-    without_claim : dict of list of str
-        Places by the reason why they state nothing that can be true or false.
-    """
-
-    paragraphs: Mapping[str, list[int]]
-    numbered: list[str]
-    without_claim: Mapping[str, list[str]]
-
-    def places(self) -> list[str]:
-        """Return every sentence, table, figure and algorithm of the paper."""
-        return [
-            f"{section} {paragraph}.{sentence}"
-            for section, counts in self.paragraphs.items()
-            for paragraph, count in enumerate(counts, start=1)
-            for sentence in range(1, count + 1)
-        ] + list(self.numbered)
-
-
 def section_of(place: str) -> str:
     """Return the section, table, figure or algorithm of a place.
 
@@ -172,7 +144,8 @@ def in_words(places: Iterable[str]) -> str:
     return "; ".join(texts)
 
 
-def _document() -> dict[str, Any]:
+def document() -> dict[str, Any]:
+    """Return the contents of `claims.toml`."""
     text = resources.files(__package__).joinpath("claims.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -181,17 +154,11 @@ def _document() -> dict[str, Any]:
 def statements() -> Mapping[str, Statement]:
     """Return all statements by id, in the order of the list."""
     by_id = {}
-    for entry in _document()["claims"]:
+    for entry in document()["claims"]:
         for key, name in (("paper", "paper_verdict"), ("ours", "verdict")):
             entry[name] = Verdict(entry.pop(key, Verdict.UNKNOWN))
         by_id[entry["id"]] = Statement(**entry)
     return by_id
-
-
-def paper_text() -> PaperText:
-    """Return the structure of the paper's text, from `claims.toml`."""
-    text = _document()["text"]
-    return PaperText(text["paragraphs"], text["numbered"], text["without_claim"])
 
 
 COLUMNS = (
@@ -305,11 +272,6 @@ def _without_a_run(statement: Statement) -> Claim:
     )
 
 
-def read_rows(lines: Iterable[str]) -> list[Judged]:
-    """Return the rows of a file claims.csv."""
-    return [Judged(*(row[name] for name in COLUMNS)) for row in csv.DictReader(lines)]
-
-
 def counts(rows: Iterable[Judged]) -> Mapping[Verdict, tuple[int, int]]:
     """Return how often each verdict is given, on the paper and on our numbers."""
     rows = list(rows)
@@ -325,60 +287,3 @@ def by_chapter(rows: Iterable[Judged]) -> list[tuple[str, list[Judged]]]:
         first = row.section.split("; ")[0]
         chapters[ELSEWHERE.get(first) or re.split("[-,]", first)[0]].append(row)
     return [(CHAPTERS[number], claims) for number, claims in chapters.items() if claims]
-
-
-INTRODUCTION = """\
-# The paper's claims
-
-Every statement of the paper that can be true or false, in our words, with a verdict on what the
-paper prints (its numbers, figures and derivations) and a verdict on what we find. This page is
-generated from [results/claims.csv](../results/claims.csv).
-[Reproducing the paper](reproduce.md#how-claims-are-judged) describes how claims are judged.
-
-A place such as "II, paragraph 13, sentence 1" counts blocks of running text: a displayed equation,
-table, figure, algorithm or heading ends a paragraph, and an equation belongs to the text before it.
-m is the number of neurons of a layer, and n is the number of its inputs.
-"""
-
-
-def markdown_page(rows: Sequence[Judged]) -> str:
-    """Return the page: counts of verdicts, the claims by section, and sentences without a claim."""
-    parts = [
-        INTRODUCTION,
-        _table(
-            ("verdict", "on the paper", "on our results"),
-            [(str(verdict), *map(str, numbers)) for verdict, numbers in counts(rows).items()],
-        ),
-        f"{len(rows)} claims.\n",
-    ]
-    for title, claims in by_chapter(rows):
-        parts += [f"## {title}\n", _table(("claim", "the paper", "ours"), map(_cells, claims))]
-    parts += [
-        "## Sentences without a claim\n",
-        "Together with the places above, these are all sentences of the paper.\n",
-        "\n".join(
-            f"- *{reason}*: {in_words(places)}"
-            for reason, places in paper_text().without_claim.items()
-        )
-        + "\n",
-    ]
-    return "\n".join(parts)
-
-
-def _cells(row: Judged) -> tuple[str, str, str]:
-    judged = f" `{row.judged_by}`" if row.was_run and row.judged_by != "-" else ""
-    method = f" *{row.method}.*" if row.method else ""
-    return (
-        f"{row.claim}<br>`{row.id}`: {row.sentence}",
-        f"**{row.paper_verdict}**: {row.paper}" if row.paper != "-" else "-",
-        f"**{row.verdict}**: {row.ours}{method}{judged}",
-    )
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -112,9 +112,7 @@ def claim(cells: Samples, head: str, judged: bool) -> Claim:
 
 def claims(results: Results) -> list[Claim]:
     """Judge both heads."""
-    images = results.context.data
-    assert images is not None
-    judged = images.name == "mnist" and are_enough(results.cells)
+    judged = results.context.data.name == "mnist" and are_enough(results.cells)
     return [claim(results.cells, head, judged) for head in CLAIMS]
 
 

@@ -1,4 +1,12 @@
-"""The cost of any network, for `quadric complexity`: counted, and measured in the compiled loop."""
+"""The cost of a training step: multiplications, counted, and time, measured.
+
+`cost` is that of any network in the compiled loop, for `quadric complexity`. `FORMS` are ways to
+compute one step of the paper's MNIST networks in NumPy, because the paper builds on "standard
+linear algebra libraries". Algorithm 1 computes V = A Q once, in the forward pass, and uses it again
+in the backward pass. It does not state how to multiply by A, which consists of zeros except for a
+block for each neuron. The forms differ in this product, in what they cache, and in the Kronecker
+product of the update.
+"""
 
 import timeit
 from collections.abc import Callable, Sequence
@@ -155,10 +163,6 @@ def _backward_qnn(layer: Layer, a: Array, cached: Any, delta: Array) -> tuple[Ar
     return (layer["W"] + 2 * V).T @ delta, None
 
 
-def _backward_qnn_again(layer: Layer, a: Array, cached: Any, delta: Array) -> tuple[Array, Any]:
-    return _backward_qnn(layer, a, None, delta)
-
-
 def _M(a: Array) -> Array:
     products = np.outer(a, a)
     return 2 * products - np.diag(products.diagonal())
@@ -172,14 +176,6 @@ def _update_qnn(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
 def _update_kronecker(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
     layer["W"] -= np.outer(scaled, a)
     layer["Q"] -= np.kron(scaled[:, None], _M(a)).reshape(layer["Q"].shape)
-
-
-def _forward_ann(layer: Layer, a: Array) -> tuple[Array, Any]:
-    return layer["W"] @ a + layer["b"], None
-
-
-def _backward_ann(layer: Layer, a: Array, cached: Any, delta: Array) -> tuple[Array, Any]:
-    return layer["W"].T @ delta, None
 
 
 def _update_ann(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
@@ -200,10 +196,6 @@ def _backward_rpqnn(layer: Layer, a: Array, cached: Any, delta: Array) -> tuple[
     return layer["U"].T @ (delta * v1) + layer["W"].T @ (delta * v2), cached
 
 
-def _backward_rpqnn_again(layer: Layer, a: Array, cached: Any, delta: Array) -> tuple[Array, Any]:
-    return _backward_rpqnn(layer, a, _factors(layer, a), delta)
-
-
 def _update_rpqnn(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
     v1, v2 = reused
     layer["c"] -= scaled * v1
@@ -218,7 +210,14 @@ def _step(model: str) -> Callable[[int, int], int]:
 
 _qnn = _step("qnn")
 FORMS = (
-    Form("ANN", "ann", _forward_ann, _backward_ann, _update_ann, _step("ann")),
+    Form(
+        "ANN",
+        "ann",
+        lambda layer, a: (layer["W"] @ a + layer["b"], None),
+        lambda layer, a, cached, delta: (layer["W"].T @ delta, None),
+        _update_ann,
+        _step("ann"),
+    ),
     Form(
         "QNN, V cached",
         "qnn",
@@ -231,7 +230,7 @@ FORMS = (
         "QNN, V computed again in the backward pass",
         "qnn",
         _cached(product_per_neuron),
-        _backward_qnn_again,
+        lambda layer, a, cached, delta: _backward_qnn(layer, a, None, delta),
         _update_qnn,
         lambda m, n: _qnn(m, n) + m * n * n,
     ),
@@ -273,7 +272,7 @@ FORMS = (
         "RPQNN, v1 and v2 computed again",
         "rpqnn",
         _forward_rpqnn,
-        _backward_rpqnn_again,
+        lambda layer, a, cached, delta: _backward_rpqnn(layer, a, _factors(layer, a), delta),
         _update_rpqnn,
         lambda m, n: _step("rpqnn")(m, n) + 2 * m * n,
     ),

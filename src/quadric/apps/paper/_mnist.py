@@ -8,7 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric.apps.paper._claims import Claim, Verdict
-from quadric.apps.paper._experiment import MODELS, Context, Outcome, Table, new_figure
+from quadric.apps.paper._experiment import (
+    MODELS,
+    Context,
+    Outcome,
+    Table,
+    legend_below,
+    line_style,
+    new_figure,
+)
 from quadric.apps.paper._mnist_claims import (
     PLACE,
     RULE,
@@ -23,7 +31,7 @@ from quadric.apps.paper._mnist_claims import (
 from quadric.apps.paper._statistics import Comparison, expected_maximum, maximum_range
 from quadric.apps.paper.sweep import SIZES, WIDTHS, Recipe, Run, Task, run_sweep, table_tasks
 from quadric.datasets import ImageData
-from quadric.plotting import color_of, marker_of
+from quadric.plotting import color_of
 from quadric.reference import PARAMETERS
 
 QUICK_SIZES = SIZES[:3]
@@ -31,14 +39,13 @@ QUICK_SIZES = SIZES[:3]
 
 def tasks_for(context: Context) -> list[Task]:
     """Return the tasks of the table; fewer for a quick run or a small data set."""
-    assert context.images is not None
     count = context.seeds or (25 if context.full else 3)
     return table_tasks(
         range(context.first_seed, context.first_seed + count),
         sizes=[
             size
             for size in (SIZES if context.full else QUICK_SIZES)
-            if size <= len(context.images.X_train)
+            if size <= len(context.data.X_train)
         ],
     )
 
@@ -61,8 +68,7 @@ def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
     tasks : sequence of Task, optional
         By default, the tasks that `tasks_for` returns.
     """
-    data, store, recipe = context.images, context.store, context.recipe
-    assert data is not None
+    data, store, recipe = context.data, context.store, context.recipe
     assert store is not None
     tasks = tasks_for(context) if tasks is None else tasks
     stored = {run.task for run in store.runs(recipe, data.checksum)} & set(tasks)
@@ -81,8 +87,9 @@ def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
             f"{data.name}: run {count} of {wanted}, {rate:.2f} million {_unit(recipe)} per second",
         )
 
-    jobs, dask = context.jobs, context.dask
-    runs = run_sweep(tasks, recipe, data, store, jobs=jobs, dask=dask, on_result=on_result)
+    runs = run_sweep(
+        tasks, recipe, data, store, jobs=context.jobs, dask=context.dask, on_result=on_result
+    )
     seconds = time.perf_counter() - start
     facts = {
         "seconds of this run": seconds,
@@ -376,20 +383,16 @@ def _panels(
                 for c in cells
                 if (c.epochs, c.train_size, c.model) == (epochs[i], sizes[j], model)
             ]
-            places, color = [x[1](cell) for cell in mine], color_of(k)
+            places = [x[1](cell) for cell in mine]
             ax.errorbar(
                 places,
                 [y[1](cell) for cell in mine],
                 [error(cell) for cell in mine] if error else None,
                 capsize=2,
-                color=color,
-                marker=marker_of(k),
-                markersize=4,
-                linewidth=1.3,
-                label=model.upper(),
+                **line_style(k, label=model.upper()),
             )
             if paper:
-                ax.plot(places, [paper(cell) for cell in mine], color=color, **CROSS)
+                ax.plot(places, [paper(cell) for cell in mine], color=color_of(k), **CROSS)
         ax.set_title(f"{sizes[j]:,} images, {epochs[i]} epochs", fontsize=10)
         ax.grid(alpha=0.25)
     if paper:
@@ -397,8 +400,7 @@ def _panels(
     for ax in axes[-1]:
         ax.set_xlabel(x[0])
     figure.supylabel(y[0], fontsize=10)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    legend_below(figure, axes[0, 0], 4)
     return figure
 
 

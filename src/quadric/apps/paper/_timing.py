@@ -21,8 +21,7 @@ SLIGHTLY = 1.25  # the ratio up to which "slightly longer" is accepted
 
 def run(context: Context) -> Outcome:
     """Train the three networks in turn, three times (five times in a full run)."""
-    data, recipe = context.images, Recipe(epochs=(5,))
-    assert data is not None
+    data, recipe = context.data, Recipe(epochs=(5,))
     compared, size = data.name == "mnist", len(data.X_train)
     repeats = 5 if context.full else 3
     results: dict[str, list[Result]] = {model: [] for model in MODELS}
