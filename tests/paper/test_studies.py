@@ -126,13 +126,13 @@ def test_a_dask_cluster_runs_a_study(store, expected):
 @pytest.fixture
 def small(monkeypatch):
     """Make every study small enough to run in a few seconds."""
-    monkeypatch.setattr(wide_layers, "SIZES", (200,))
+    monkeypatch.setattr(wide_layers, "SIZE", 200)
     monkeypatch.setattr(wide_layers, "WIDTHS", (4, 20))
     monkeypatch.setitem(wide_layers.SETTINGS, "max_iter", 60)
     few = {"two moons": (60, 2, 2, 3), "two circles": (60, 2, 2, 3)}
     monkeypatch.setattr(fewer_layers, "DATA", few)
     monkeypatch.setattr(cnn_head, "SIZES", {100: ((1, 2), 1)})
-    monkeypatch.setattr(cnn_head, "FEATURES", (4,))
+    monkeypatch.setattr(cnn_head, "FEATURES", 4)
     monkeypatch.setitem(recurrent.SETTINGS, "steps", 3)
 
 

@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric import datasets
+from quadric import Network, datasets
 from quadric.apps.paper import _clusters
 from quadric.apps.paper._claims import NEEDS_FULL, Claim, Verdict
 from quadric.apps.paper._experiment import MODELS, Context, Outcome, Table, new_figure
 from quadric.apps.paper._mnist_claims import paper_table
 from quadric.apps.paper._statistics import Sample, contrast, sample_of
 from quadric.checks import Array
-from quadric.datasets import ImageData
-from quadric.network import Network
 from quadric.plotting import color_of
 from quadric.reference import (
     PRINTED_UPDATES,
@@ -159,7 +157,7 @@ def train_xor(negative: float = 0.0) -> Array:
 
 
 def train_network(
-    data: ImageData, version: Version, size: int, hidden: int, seed: int, epochs: int = 5
+    data: datasets.ImageData, version: Version, size: int, hidden: int, seed: int, epochs: int = 5
 ) -> float:
     """Train one network of the MNIST table with the reference; return its test accuracy in percent.
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric import Linear, Network, Reduced, load, save
 from quadric.apps.paper._bilinear_report import (
     NAMES,
     VARIANTS,
@@ -34,11 +35,8 @@ from quadric.apps.paper.sweep import Measured, Store, Study, StudyTask
 from quadric.certify import radius
 from quadric.checks import Array
 from quadric.convert import fold, fold_bilinear, truncation_scores
-from quadric.core import Linear, Reduced
 from quadric.datasets import ImageData
 from quadric.explain import spectrum
-from quadric.files import load, save
-from quadric.network import Network
 
 CITATION = (
     "M. T. Pearce, T. Dooms, A. Rigg, J. M. Oramas, L. Sharkey: Bilinear MLPs enable weight-based "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric import Network
 from quadric.apps.paper._comparison import Part, samples
 from quadric.apps.paper._experiment import Table, legend_below, line_style, new_figure
 from quadric.apps.paper._statistics import Sample
@@ -14,7 +15,6 @@ from quadric.apps.paper.sweep import Run
 from quadric.checks import Array
 from quadric.datasets import ImageData
 from quadric.explain import spectrum
-from quadric.network import Network
 
 # Whether noise is added, and whether weights decay.
 VARIANTS = {

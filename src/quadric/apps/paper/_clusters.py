@@ -11,12 +11,11 @@ from matplotlib.figure import Figure
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
-from quadric import datasets
+from quadric import Network, datasets
 from quadric.apps.paper._claims import NEEDS_FULL, Claim, Verdict
 from quadric.apps.paper._experiment import Context, Outcome, Table, new_figure
 from quadric.checks import Array
 from quadric.geometry import Quadric
-from quadric.network import Network
 from quadric.plotting import plot_clusters, plot_regions
 
 RATE = 1e-4  # the paper's learning rate

@@ -37,7 +37,7 @@ from quadric.reference import PARAMETERS
 
 # Epochs after which the accuracy is measured, and seeds, for each number of images.
 SIZES = {600: ((5, 15), 40), 1200: ((3, 8), 40), 6000: ((1, 2), 20)}
-FEATURES = (16,)
+FEATURES = 16
 HEADS = ("linear", "quadratic", "reduced")
 CLAIMS = {"quadratic": "cnn-head", "reduced": "cnn-head-reduced"}
 SETTINGS: dict[str, Any] = {"rate": 0.003, "batch": 32}
@@ -59,8 +59,7 @@ def parts(context: Context) -> list[Part]:
             measures = tuple(f"after {count} epochs" for count in epochs)
             study = Study("cnn-head", measures, train, {**SETTINGS, "epochs": list(epochs)})
             tasks = [
-                StudyTask(size, features, head, seed, size * epochs[-1] * 1.5e-4 + 1)
-                for features in FEATURES
+                StudyTask(size, FEATURES, head, seed, size * epochs[-1] * 1.5e-4 + 1)
                 for head in HEADS
                 for seed in seeds_of(context, seeds)
             ]
@@ -143,29 +142,26 @@ def tables(results: Results) -> list[Table]:
 
 
 def draw(cells: Samples) -> Figure:
-    """Draw the differences from the linear head, with a panel for each number of features."""
+    """Draw the differences from the linear head."""
     tests = {head: comparisons(cells, head) for head in CLAIMS}
-    places = tests["quadratic"]
-    labels = dict.fromkeys(f"{size:,} images\n{measure}" for size, _, measure in places)
-    widths = sorted({features for _, features, _ in places})
+    places = list(tests["quadratic"])
     figure = new_figure(9.0, 3.4)
-    axes = figure.subplots(1, len(widths), sharey=True, squeeze=False)[0]
-    for ax, width in zip(axes, widths, strict=True):
-        for k, head in enumerate(CLAIMS, start=1):
-            mine = [test for place, test in tests[head].items() if place[1] == width]
-            ax.errorbar(
-                [i + 0.12 * (2 * k - 3) for i in range(len(mine))],
-                [test.difference for test in mine],
-                [2 * (test.error or 0.0) for test in mine],
-                capsize=2,
-                **line_style(k, linestyle="", markersize=5, linewidth=1.5, label=f"{head} head"),
-            )
-        ax.axhline(0, color="#888888", linewidth=0.8)
-        ax.set_xticks(range(len(labels)), list(labels), fontsize=7, rotation=30)
-        ax.set_title(f"{width} features", fontsize=10)
-        ax.grid(alpha=0.25)
-    axes[0].set_ylabel("difference, points")
-    legend_below(figure, axes[0], 2)
+    ax = figure.subplots()
+    for k, (head, mine) in enumerate(tests.items(), start=1):
+        ax.errorbar(
+            [i + 0.12 * (2 * k - 3) for i in range(len(mine))],
+            [test.difference for test in mine.values()],
+            [2 * (test.error or 0.0) for test in mine.values()],
+            capsize=2,
+            **line_style(k, linestyle="", markersize=5, linewidth=1.5, label=f"{head} head"),
+        )
+    ax.axhline(0, color="#888888", linewidth=0.8)
+    labels = [f"{size:,} images\n{measure}" for size, _, measure in places]
+    ax.set_xticks(range(len(labels)), labels, fontsize=7, rotation=30)
+    ax.set_title(f"{places[0][1]} features", fontsize=10)
+    ax.grid(alpha=0.25)
+    ax.set_ylabel("difference, points")
+    legend_below(figure, ax, 2)
     return figure
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from quadric import Network
 from quadric.apps.paper._claims import Claim
 from quadric.apps.paper._experiment import Context, Outcome, Table
 from quadric.apps.paper._statistics import Comparison, Sample, contrast, holm, sample_of
 from quadric.apps.paper.sweep import Run, Study, StudyTask, run_sweep
 from quadric.datasets import ImageData
-from quadric.network import Network
 from quadric.utils import require
 
 ENOUGH = 10  # runs per cell; with fewer, the numbers are shown without a verdict

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric import Network
 from quadric.apps.paper._claims import Claim, Verdict
 from quadric.apps.paper._cost import FORMS, form_rows, seconds_per_step
 from quadric.apps.paper._experiment import MODELS, Context, Outcome, Table, new_figure
-from quadric.network import Network
 from quadric.plotting import color_of, marker_of
 from quadric.reference import (
     COUNTS,

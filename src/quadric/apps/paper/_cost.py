@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from quadric import Network
 from quadric.apps.paper._experiment import NAMES
 from quadric.checks import Array
-from quadric.network import Network
 from quadric.reference import COUNTS, PARAMETERS, QNN_FORWARD_COUNTS, A, sigma, step_count
 from quadric.utils import one_blas_thread
 

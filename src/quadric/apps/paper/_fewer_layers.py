@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from quadric import datasets
+from quadric import QuadraticClassifier, datasets
 from quadric.apps.paper._claims import Claim, Verdict
 from quadric.apps.paper._comparison import (
     RULE,
@@ -45,8 +45,6 @@ from quadric.apps.paper._experiment import (
 from quadric.apps.paper._statistics import Sample, contrast, holm
 from quadric.apps.paper.sweep import Measured, Run, Study, StudyTask
 from quadric.checks import Array
-from quadric.datasets import ImageData
-from quadric.estimators import QuadraticClassifier
 from quadric.reference import PARAMETERS
 
 SEEDS = 10
@@ -64,7 +62,9 @@ MARGIN = 0.5  # percentage points by which an accuracy may be lower and still co
 SETTINGS: dict[str, Any] = {"max_iter": 100}
 
 
-def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) -> Measured:
+def train(
+    task: StudyTask, settings: Mapping[str, Any], data: datasets.ImageData | None
+) -> Measured:
     """Train a network and return its test accuracy. The estimator chooses the penalty."""
     kind, depth = task.kind.split()
     X, y, X_test, y_test = split(settings["data"], task.size, task.seed, data)
@@ -271,7 +271,7 @@ Split = tuple[Array, Array, Array, Array]  # X_train, y_train, X_test, y_test
 PLANE_TEST = 3000  # number of test points in the plane
 
 
-def split(name: str, size: int, seed: int, data: ImageData | None) -> Split:
+def split(name: str, size: int, seed: int, data: datasets.ImageData | None) -> Split:
     """Return `size` training samples and the test samples of a data set."""
     if name == "mnist":
         assert data is not None
@@ -279,7 +279,7 @@ def split(name: str, size: int, seed: int, data: ImageData | None) -> Split:
     return SPLITS[name](size, seed)
 
 
-def _images(data: ImageData, size: int, seed: int) -> Split:
+def _images(data: datasets.ImageData, size: int, seed: int) -> Split:
     """Return small images, in which each pixel is the mean of 4 x 4 pixels."""
     rows = np.random.default_rng(seed).permutation(len(data.X_train))[:size]
     height, width = data.shape

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import make_moons
 
-from quadric import separate
+from quadric import QuadraticClassifier, separate
 from quadric.apps.paper._claims import Claim, Verdict
 from quadric.apps.paper._experiment import Context, Outcome, Table
 from quadric.checks import Array
 from quadric.convert import separating_quadric
-from quadric.estimators import QuadraticClassifier
 
 COUNTS = (2, 5, 10, 20, 50)
 DIMENSIONS = (2, 3, 5, 10, 20)

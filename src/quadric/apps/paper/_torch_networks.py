@@ -16,10 +16,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 
+from quadric import Linear, Network, Reduced
 from quadric.apps.paper.sweep import Measured, StudyTask
-from quadric.core import Linear, Reduced
 from quadric.datasets import ImageData
-from quadric.network import Network
 from quadric.torch import QuadraticRNN, replace_head
 
 _lock = threading.Lock()  # torch's random state is shared by all threads

@@ -16,12 +16,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from quadric import datasets
+from quadric import Network, Quadratic, datasets
 from quadric.apps.paper._claims import Claim, Verdict
 from quadric.apps.paper._experiment import Context, Outcome, Table, new_figure
-from quadric.core import Quadratic
 from quadric.geometry import Quadric
-from quadric.network import Network
 from quadric.plotting import BOUNDARY, color_of, marker_of, plot_regions
 from quadric.training import Epoch
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from quadric import Network
 from quadric.checks import as_dtype, check_choice, check_integer, check_number
 from quadric.core import ACTIVATIONS, INITIAL_VALUES, LOSSES
 from quadric.datasets import ImageData
-from quadric.network import Network
 
 OFFSETS = {"centered": -0.5, "unit": None}
 CHOICES: dict[str, Iterable[str]] = {

@@ -16,11 +16,11 @@ import numpy as np
 from scipy import sparse
 
 import quadric
+from quadric import Network
 from quadric.apps.paper.sweep._recipe import Recipe, Study, StudyTask
 from quadric.checks import Array, Matrix, check_choice, check_integer, check_number
 from quadric.core import LAYERS
 from quadric.datasets import ImageData
-from quadric.network import Network
 from quadric.training import Epoch, History
 from quadric.utils import one_blas_thread
 
