@@ -332,12 +332,7 @@ CLASSES = {
 
 def truncation_figure(cells: Mapping[Key, Sample], ranks: Sequence[int]) -> Figure:
     """Draw the accuracy of every variant by the number of eigenvectors that a class keeps."""
-
-    def draw(ax: Any, name: str, variant: str, style: Any) -> None:
-        means = [cells[name, variant, truncated(rank)].mean for rank in ranks]
-        ax.plot(ranks, means, **style)
-
-    figure, axes = _panels(cells, draw)
+    figure, axes = _panels(cells, ranks, truncated)
     for ax in axes:
         ax.set_xscale("log")
         ticks = [rank for rank in (1, 2, 5, 10, 20, 50, 100) if rank in ranks]
@@ -350,12 +345,7 @@ def truncation_figure(cells: Mapping[Key, Sample], ranks: Sequence[int]) -> Figu
 
 def certified_figure(cells: Mapping[Key, Sample], distances: Sequence[float]) -> Figure:
     """Draw the certified accuracy of every variant by the radius."""
-
-    def draw(ax: Any, name: str, variant: str, style: Any) -> None:
-        means = [cells[name, variant, certified(distance)].mean for distance in distances]
-        ax.plot(distances, means, **style, markevery=5)
-
-    figure, axes = _panels(cells, draw)
+    figure, axes = _panels(cells, distances, certified, markevery=5)
     for ax in axes:
         ax.set_xlim(0, distances[-1])
         ax.set_ylim(0, 100)
@@ -365,16 +355,22 @@ def certified_figure(cells: Mapping[Key, Sample], distances: Sequence[float]) ->
 
 
 def _panels(
-    cells: Mapping[Key, Sample], draw: Callable[[Any, str, str, Any], None]
+    cells: Mapping[Key, Sample],
+    places: Sequence[Any],
+    measure: Callable[[Any], str],
+    **options: Any,
 ) -> tuple[Figure, Any]:
-    """Draw one panel per data set with a line per variant, and a common legend."""
+    """Draw one panel per data set with a line per variant, and a common legend.
+
+    `measure` returns the name of the measure at a place on the horizontal axis.
+    """
     names = data_names(cells)
     figure = new_figure(4.6 * len(names) if len(names) > 1 else 6.0, 3.7)
     axes = figure.subplots(1, len(names), squeeze=False)[0]
     for ax, name in zip(axes, names, strict=True):
         for k, variant in enumerate(VARIANTS):
-            style = line_style(k, linewidth=1.4, label=TITLES[variant])
-            draw(ax, name, variant, style)
+            means = [cells[name, variant, measure(place)].mean for place in places]
+            ax.plot(places, means, **line_style(k, linewidth=1.4, label=TITLES[variant], **options))
         ax.set_title(NAMES.get(name, name), fontsize=10)
         ax.grid(alpha=0.25)
     legend_below(figure, axes[0], 4)

@@ -11,6 +11,7 @@ product of the update.
 import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -203,12 +204,8 @@ def _update_rpqnn(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
     layer["U"] -= np.outer(scaled * v1, a)
 
 
-def _step(model: str) -> Callable[[int, int], int]:
-    """Return the count of a step of Algorithm 1 or 2 in a layer that passes delta down."""
-    return lambda m, n: step_count(model, m, n)
-
-
-_qnn = _step("qnn")
+# The count of a step of Algorithm 1 in a layer that passes delta down.
+_qnn = partial(step_count, "qnn")
 FORMS = (
     Form(
         "ANN",
@@ -216,7 +213,7 @@ FORMS = (
         lambda layer, a: (layer["W"] @ a + layer["b"], None),
         lambda layer, a, cached, delta: (layer["W"].T @ delta, None),
         _update_ann,
-        _step("ann"),
+        partial(step_count, "ann"),
     ),
     Form(
         "QNN, V cached",
@@ -266,7 +263,7 @@ FORMS = (
         _forward_rpqnn,
         _backward_rpqnn,
         _update_rpqnn,
-        _step("rpqnn"),
+        partial(step_count, "rpqnn"),
     ),
     Form(
         "RPQNN, v1 and v2 computed again",
@@ -274,7 +271,7 @@ FORMS = (
         _forward_rpqnn,
         lambda layer, a, cached, delta: _backward_rpqnn(layer, a, _factors(layer, a), delta),
         _update_rpqnn,
-        lambda m, n: _step("rpqnn")(m, n) + 2 * m * n,
+        lambda m, n: step_count("rpqnn", m, n) + 2 * m * n,
     ),
 )
 

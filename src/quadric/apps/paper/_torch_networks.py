@@ -147,9 +147,8 @@ class Recurrent(nn.Module):
         self.head = nn.Linear(hidden, outputs)
 
     def forward(self, X: Tensor) -> Tensor:
-        states: Tensor = self.layer(X)[0]
-        result: Tensor = self.head(states[:, -1])
-        return result
+        """Return the outputs after the last step."""
+        return self.head(self.layer(X)[0][:, -1])
 
 
 def train_recurrent(task: StudyTask, settings: Mapping[str, Any]) -> Measured:
@@ -222,8 +221,7 @@ class BilinearMLP(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits."""
         left, right = self.factors(self.embed(x)).chunk(2, dim=1)
-        logits: torch.Tensor = self.head(left * right)
-        return logits
+        return self.head(left * right)
 
     def to_network(self) -> Network:
         """Return the same function as a linear, a reduced and a linear layer."""

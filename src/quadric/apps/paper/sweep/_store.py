@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import quadric
 from quadric.apps.paper.sweep._recipe import StudyTask
@@ -107,7 +107,7 @@ class Run:
     finished_at: str
 
 
-class Store:
+class Store(contextlib.AbstractContextManager["Store"]):
     """A file of finished runs, created if it does not exist. Also a context manager.
 
     Parameters
@@ -187,10 +187,8 @@ class Store:
         return run
 
     def close(self) -> None:
+        """Close the file and release its lock."""
         self._close.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
