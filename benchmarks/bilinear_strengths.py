@@ -12,10 +12,10 @@ from pathlib import Path
 from joblib import cpu_count
 
 from quadric import datasets
-from quadric.apps.paper.bilinear import _reproduction as reproduction
-from quadric.apps.paper.bilinear._cells import cells_of, compare
-from quadric.apps.paper.experiments._experiment import Context
-from quadric.apps.paper.studies._runs import Part, run_parts
+from quadric.apps.paper import _bilinear as reproduction
+from quadric.apps.paper._bilinear_report import cells_of, compare
+from quadric.apps.paper._comparison import Part, run_parts
+from quadric.apps.paper._experiment import Context
 from quadric.apps.paper.sweep import Store, Study, StudyTask
 
 STRENGTHS = ((0.3, 0.25), (0.4, 0.5), (0.5, 1.0), (0.6, 2.0))  # noise, decay

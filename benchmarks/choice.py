@@ -25,7 +25,7 @@ from benchmarks import keel
 from benchmarks.collection import CLASSIFICATION
 from benchmarks.defaults import parts
 from quadric import QuadraticClassifier
-from quadric.apps.paper.experiments._statistics import ALPHA, adjust
+from quadric.apps.paper._statistics import ALPHA, adjust
 
 SHAPES = {
     "linear": {"hidden_layer_sizes": (), "layer_kinds": "linear"},

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from quadric import datasets
-from quadric.apps.paper.experiments._mnist_cells import Cell, cells_of, paper_table
+from quadric.apps.paper._mnist_claims import Cell, cells_of, paper_table
 from quadric.apps.paper.sweep import RECIPES, SIZES, Recipe, Store, run_sweep, table_tasks
 
 

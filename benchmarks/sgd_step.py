@@ -12,7 +12,7 @@ from scipy import sparse
 from benchmarks import numpy_baseline
 from benchmarks.timing import best_seconds
 from quadric import Network
-from quadric.apps.paper.experiments._network_cost import seconds_per_step
+from quadric.apps.paper._cost import seconds_per_step
 from quadric.core._stack import Stack
 from quadric.training._per_sample import PerSample
 from quadric.training._run import Options, Samples, TrainingState

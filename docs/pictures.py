@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from quadric import Network, QuadraticLogisticRegression, datasets
-from quadric.apps.paper.experiments import _clusters as clusters, _xor as xor
+from quadric.apps.paper import _clusters as clusters, _xor as xor
 from quadric.explain import boundary, quadrics
 from quadric.geometry import Quadric
 from quadric.plotting import (

@@ -9,7 +9,7 @@ from scipy import stats
 
 from benchmarks.choice import holm
 from benchmarks.defaults import ranks
-from quadric.apps.paper.experiments._statistics import ALPHA
+from quadric.apps.paper._statistics import ALPHA
 
 
 class Ranking(NamedTuple):

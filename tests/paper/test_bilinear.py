@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.apps.paper.bilinear import _measures as measures, _reproduction as reproduction
-from quadric.apps.paper.bilinear._cells import PublishedComparison, cells_of
-from quadric.apps.paper.bilinear._findings import findings
-from quadric.apps.paper.bilinear._published import PUBLISHED, TITLES, VARIANTS, Published
-from quadric.apps.paper.experiments._statistics import Sample
+from quadric.apps.paper import _bilinear as reproduction, _bilinear_report as report
+from quadric.apps.paper._bilinear_report import (
+    PUBLISHED,
+    TITLES,
+    VARIANTS,
+    Published,
+    PublishedComparison,
+    cells_of,
+    findings,
+)
+from quadric.apps.paper._statistics import Sample
 from quadric.apps.paper.sweep import Store, StudyTask
 from quadric.certify import radius
 from quadric.convert import fold, truncate
@@ -36,21 +42,21 @@ def small(monkeypatch):
 
 
 def train(data, variant="none", seed=0, **settings):
-    from quadric.apps.paper.bilinear._training import train_network
+    from quadric.apps.paper._torch_networks import train_bilinear
 
     strengths = {"noise": 0.0, "decay": 0.0} | {
         name: settings.pop(name) for name in ("noise", "decay") if name in settings
     }
     task = StudyTask(len(data.X_train), 16, variant, seed)
     settings = {"rate": 1e-3, "batch": 128, "epochs": 3} | settings
-    return train_network(task, settings, data, **strengths)
+    return train_bilinear(task, settings, data, **strengths)
 
 
 # ---- training and measures -------------------------------------------------------------------
 
 
 def test_the_network_computes_the_function_of_the_module():
-    from quadric.apps.paper.bilinear._training import BilinearMLP
+    from quadric.apps.paper._torch_networks import BilinearMLP
 
     model = BilinearMLP(12, 5, 3)
     X = np.random.default_rng(0).normal(size=(7, 12)).astype(np.float32)
@@ -94,15 +100,15 @@ def test_measures_follow_their_definitions():
     ranks, distances = [1, 3, 100], [0.0, 0.3]
     found = dict(
         zip(
-            measures.names(ranks, distances),
-            measures.measure(network, data, ranks, distances, n_certified=50),
+            report.names(ranks, distances),
+            reproduction.measure(network, data, ranks, distances, n_certified=50),
             strict=True,
         )
     )
     X, y, folded = data.X_test / 16, data.y_test, fold(network)
     accuracy = (network.logits(X.astype(np.float32)).argmax(axis=1) == y).mean()
-    assert found[measures.ACCURACY] == pytest.approx(accuracy)
-    assert found["accuracy at rank 100"] == found[measures.ACCURACY]  # more than all 64
+    assert found[report.ACCURACY] == pytest.approx(accuracy)
+    assert found["accuracy at rank 100"] == found[report.ACCURACY]  # more than all 64
     for rank in (1, 3):
         expected = (truncate(folded, rank, centered=False).logits(X).argmax(axis=1) == y).mean()
         assert found[f"accuracy at rank {rank}"] == pytest.approx(expected)
@@ -114,22 +120,22 @@ def test_measures_follow_their_definitions():
         B = (product.W.T * weights) @ product.U
         lam = np.linalg.eigvalsh((B + B.T) / 2)
         expected.append(np.abs(lam).sum() ** 2 / (lam**2).sum())
-    assert found[measures.RANK] * 16 == pytest.approx(np.mean(expected))
-    assert found[measures.INPUT_RANK] != pytest.approx(found[measures.RANK])
+    assert found[report.RANK] * 16 == pytest.approx(np.mean(expected))
+    assert found[report.INPUT_RANK] != pytest.approx(found[report.RANK])
     rows = np.linspace(0, 499, 50).astype(int)
     one = radius(folded, X[rows])
     right = one.predicted == y[rows]
     assert found["certified at 0"] == pytest.approx(right.mean())
     assert found["certified at 0.3"] == pytest.approx((right & (one.radius > 0.3)).mean())
     assert 0 < found["certified at 0.3"] < found["certified at 0"]
-    assert found[measures.MEDIAN] * 8 == pytest.approx(np.median(one.radius[right]))
+    assert found[report.MEDIAN] * 8 == pytest.approx(np.median(one.radius[right]))
 
 
 @pytest.mark.parametrize(
     ("radii", "expected"), [([2.0, 4.0, 9.0], 0.5), ([np.inf] * 3, 1.0), ([], 0.0)]
 )
 def test_the_median_radius_is_a_share_of_the_diagonal(radii, expected):
-    assert measures.median_radius(np.array(radii), 64) == expected
+    assert reproduction.median_radius(np.array(radii), 64) == expected
 
 
 # ---- comparison ------------------------------------------------------------------------------
@@ -160,10 +166,10 @@ def artificial(name="mnist", shift=0.0, radii=(1.0, 2.0, 0.5, 1.5)):
     for (variant, title), radius_of in zip(TITLES.items(), radii, strict=True):
         published = PUBLISHED[name, variant]
         values = {
-            measures.ACCURACY: published.accuracy + shift,
-            measures.RANK: published.rank or 10.0,
-            measures.INPUT_RANK: 5.0,
-            measures.MEDIAN: radius_of,
+            report.ACCURACY: published.accuracy + shift,
+            report.RANK: published.rank or 10.0,
+            report.INPUT_RANK: 5.0,
+            report.MEDIAN: radius_of,
             "accuracy at rank 1": 50.0,
             "accuracy at rank 10": published.accuracy - (2.0 if title == "input noise" else 0.5),
         }
@@ -199,7 +205,7 @@ def test_radii_without_a_first_one_to_compare_with_are_listed_without_ratios():
 
 @pytest.mark.slow
 def test_a_run_compares_both_data_sets_and_gives_the_same_numbers_again(store, small, tmp_path):
-    first = reproduction.run(context(store))
+    first = reproduction.STUDY.run(context(store))
     comparison, truncation, radii = first.tables
     assert [row[:2] for row in comparison.rows] == [
         (name, title) for name in ("MNIST", "Fashion-MNIST") for title in TITLES.values()
@@ -219,26 +225,26 @@ def test_a_run_compares_both_data_sets_and_gives_the_same_numbers_again(store, s
     assert not first.claims
     assert first.citation
     with Store(tmp_path / "again.sqlite") as other:
-        assert reproduction.run(context(other)).tables == first.tables
-    full = reproduction.run(context(store, full=True))  # four more seeds
+        assert reproduction.STUDY.run(context(other)).tables == first.tables
+    full = reproduction.STUDY.run(context(store, full=True))  # four more seeds
     assert {row[6] for row in full.tables[0].rows} == {5}
     assert all(row[5] > 0 for row in full.tables[0].rows)
 
 
 @pytest.mark.slow
 def test_the_networks_of_all_runs_are_kept_as_model_files(store, small):
-    reproduction.run(context(store, fashion=None))
+    reproduction.STUDY.run(context(store, fashion=None))
     files = sorted((store.path.parent / "bilinear").iterdir())
     assert [file.name.rpartition("-")[0] for file in files] == [
         f"mnist-{variant}-seed-0" for variant in sorted(VARIANTS)
     ]
-    data, (part,) = images()[0], reproduction.parts_for(context(store, fashion=None))
+    data, (part,) = images()[0], reproduction.parts(context(store, fashion=None))
     cells = cells_of([part], [store.runs(part.study, data.checksum)])
     for file, variant in zip(files, sorted(VARIANTS), strict=True):
         right = load(file).logits(data.X_test / 16).argmax(axis=1) == data.y_test
         assert 100 * right.mean() == pytest.approx(cells["mnist", variant, "accuracy"].mean)
     files[0].unlink()
-    outcome = reproduction.run(context(store, fashion=None))  # the numbers are in the store
+    outcome = reproduction.STUDY.run(context(store, fashion=None))  # the numbers are in the store
     assert "bilinear_eigenvectors_mnist" in outcome.figures
 
 
@@ -270,8 +276,8 @@ def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, smal
     assert process.returncode == 0, output
     assert set(lines(logs[1])) == {f"mnist {kind}" for kind in set(VARIANTS) - kept}  # none twice
     with Store(path) as opened:
-        resumed = reproduction.run(context(opened, fashion=None))
-    assert resumed.tables == reproduction.run(context(store, fashion=None)).tables
+        resumed = reproduction.STUDY.run(context(opened, fashion=None))
+    assert resumed.tables == reproduction.STUDY.run(context(store, fashion=None)).tables
     assert len(list((path.parent / "bilinear").iterdir())) == 4  # the models of both processes
 
 
@@ -288,16 +294,16 @@ def test_a_dask_cluster_gives_the_same_tables_and_models(tmp_path, small):
         Store(tmp_path / "runs.sqlite") as other,
     ):
         address = cluster.scheduler_address
-        outcome = reproduction.run(context(store, fashion=None, dask=address))
-        assert outcome.tables == reproduction.run(context(other, fashion=None)).tables
+        outcome = reproduction.STUDY.run(context(store, fashion=None, dask=address))
+        assert outcome.tables == reproduction.STUDY.run(context(other, fashion=None)).tables
     assert len(list((tmp_path / "a" / "bilinear").iterdir())) == 4
 
 
 def test_estimates_grow_with_seeds_and_data(store):
-    quick = reproduction.estimate(context(store))
-    assert reproduction.estimate(context(store, full=True)) == pytest.approx(5 * quick)
-    assert reproduction.estimate(context(store, fashion=None)) == pytest.approx(quick / 2)
-    assert reproduction.estimate(context(store, jobs=2)) == pytest.approx(quick / 2)
+    quick = reproduction.STUDY.estimate(context(store))
+    assert reproduction.STUDY.estimate(context(store, full=True)) == pytest.approx(5 * quick)
+    assert reproduction.STUDY.estimate(context(store, fashion=None)) == pytest.approx(quick / 2)
+    assert reproduction.STUDY.estimate(context(store, jobs=2)) == pytest.approx(quick / 2)
 
 
 # ---- the command -----------------------------------------------------------------------------

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quadric.apps.paper.bilinear._cells import PublishedComparison
-from quadric.apps.paper.bilinear._published import NAMES, PUBLISHED, TITLES
-from quadric.apps.paper.experiments._statistics import Sample
+from quadric.apps.paper._bilinear_report import NAMES, PUBLISHED, TITLES, PublishedComparison
+from quadric.apps.paper._statistics import Sample
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -7,26 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.claims_results import merged
-from quadric.apps.paper.claims import (
+from quadric.apps.paper import EXPERIMENTS, STUDIES
+from quadric.apps.paper._claims import (
     COLUMNS,
     Claim,
     Verdict,
     by_chapter,
     counts,
+    document,
     judge,
-    markdown_page,
-    read_rows,
     statements,
 )
-from quadric.apps.paper.claims._list import JUDGES, paper_text
-from quadric.apps.paper.experiments import EXPERIMENTS
-from quadric.apps.paper.experiments._mnist_cells import compare, paper_table, read_table
-from quadric.apps.paper.experiments._mnist_claims import claims_of
-from quadric.apps.paper.studies import STUDIES
+from quadric.apps.paper._mnist_claims import claims_of, compare, paper_table, read_table
+from results.write import markdown_page, merged, read_rows
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENT_FILES = sorted((ROOT / "src/quadric/apps/paper").glob("*/*.py"))
+EXPERIMENT_FILES = sorted((ROOT / "src/quadric/apps/paper").rglob("*.py"))
 STATEMENTS = list(statements().values())
 
 
@@ -39,11 +35,16 @@ def committed():
 
 
 def test_every_sentence_has_a_claim_or_a_reason_for_having_none():
-    text = paper_text()
-    places = text.places()
+    text = document()["text"]
+    places = [
+        f"{section} {paragraph}.{sentence}"
+        for section, counts_of in text["paragraphs"].items()
+        for paragraph, count in enumerate(counts_of, start=1)
+        for sentence in range(1, count + 1)
+    ] + text["numbered"]
     assert len(places) == len(set(places))
     with_claim = {place for one in STATEMENTS for place in one.where}
-    without = [place for some in text.without_claim.values() for place in some]
+    without = [place for some in text["without_claim"].values() for place in some]
     assert len(without) == len(set(without))
     assert not with_claim & set(without)
     assert with_claim | set(without) == set(places)
@@ -51,7 +52,8 @@ def test_every_sentence_has_a_claim_or_a_reason_for_having_none():
 
 @pytest.mark.parametrize("one", STATEMENTS, ids=lambda one: one.id)
 def test_a_claim_is_judged_in_exactly_one_way(one):
-    assert sum(bool(getattr(one, way)) for way in JUDGES) == 1
+    ways = ("experiment", "study", "test", "docs", "reason")
+    assert sum(bool(getattr(one, way)) for way in ways) == 1
     assert re.fullmatch(r"[A-Za-z0-9-]+", one.id)
     assert len(one.where) == len(set(one.where)) > 0
     assert one.claim.endswith(".")

@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
-from quadric.apps.paper.experiments import _forms as forms, _network_cost as network_cost
-from quadric.reference._counts import COUNTS, Counter, step_count
+from quadric.apps.paper import _cost as cost
+from quadric.reference import COUNTS, step_count
+from quadric.reference._counts import Counter
 
 COUNTED = ("W", "b", "Q", "U", "c", "packed")  # parameters; 'triangle' holds positions
-BY_NAME = {form.name: form for form in forms.FORMS}
+BY_NAME = {form.name: form for form in cost.FORMS}
 
 
-@pytest.mark.parametrize("form", forms.FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("form", cost.FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (4, 2)])
 def test_formulas_of_the_forms_equal_counts(form, m, n):
     """The formula is the count of the forward and backward pass, plus the update."""
     rng, counter = np.random.default_rng(0), Counter()
-    layer = forms.make_layer(form.model, m, n, rng)
+    layer = cost.make_layer(form.model, m, n, rng)
     layer |= {name: counter.wrap(layer[name]) for name in COUNTED if name in layer}
     a, delta = counter.wrap(rng.normal(size=n)), counter.wrap(rng.normal(size=m))
     _, cached = form.forward(layer, a)
@@ -30,10 +31,10 @@ def test_formulas_of_the_forms_equal_counts(form, m, n):
 def test_all_forms_of_a_model_take_the_same_step():
     for model in ("qnn", "rpqnn"):
         after = []
-        for form in (form for form in forms.FORMS if form.model == model):
+        for form in (form for form in cost.FORMS if form.model == model):
             rng = np.random.default_rng(1)
-            hidden, output = forms.make_layer("ann", 4, 5, rng), forms.make_layer(model, 3, 4, rng)
-            below = forms.train_step(form, hidden, output, rng.normal(size=5), np.eye(3)[1])
+            hidden, output = cost.make_layer("ann", 4, 5, rng), cost.make_layer(model, 3, 4, rng)
+            below = cost.train_step(form, hidden, output, rng.normal(size=5), np.eye(3)[1])
             names = ("W", "b", "Q") if model == "qnn" else ("W", "b", "U", "c")
             after.append([below, hidden["W"], *(output[name] for name in names)])
         for other in after[1:]:
@@ -42,10 +43,10 @@ def test_all_forms_of_a_model_take_the_same_step():
 
 
 def test_ratios_of_multiplications_for_the_papers_network():
-    ann = forms.network_count(forms.FORMS[0])
-    ratios = {form.name: forms.network_count(form) / ann for form in forms.FORMS}
+    ann = cost.network_count(cost.FORMS[0])
+    ratios = {form.name: cost.network_count(form) / ann for form in cost.FORMS}
     assert ann == 48_050
-    assert forms.network_count(BY_NAME["QNN, V cached"]) == 62_900
+    assert cost.network_count(BY_NAME["QNN, V cached"]) == 62_900
     assert ratios["QNN, V cached"] == pytest.approx(1.31, abs=0.005)
     assert ratios["QNN, block product A Q"] == pytest.approx(2.99, abs=0.006)
     assert ratios["RPQNN, v1 and v2 cached"] == pytest.approx(1.02, abs=0.005)
@@ -62,7 +63,7 @@ def test_what_caching_saves():
 
 
 def test_first_layer_has_no_backward_pass():
-    first, last = network_cost.cost((784, 30, 10), ("linear", "quadratic"))
+    first, last = cost.cost((784, 30, 10), ("linear", "quadratic"))
     assert first.multiplications == 23_520 + 23_580  # forward and update
     assert last.multiplications == 9_300 + 630 + 5_870
     assert first.multiplications + last.multiplications == 62_900
@@ -72,15 +73,15 @@ def test_first_layer_has_no_backward_pass():
 def test_a_large_network_is_measured_at_a_smaller_size(monkeypatch):
     """Without the limit, Q alone would take 2 TB."""
     seen = []
-    create = network_cost.Network.create
+    create = cost.Network.create
 
     def record(inputs, layers, **options):
         seen.append((inputs, layers[0][1]))
         return create(inputs, layers, **options)
 
-    monkeypatch.setattr(network_cost.Network, "create", record)
-    monkeypatch.setattr(network_cost, "LARGEST", 20_000)
-    (layer,) = network_cost.cost((10_000, 10_000), ("quadratic",))
+    monkeypatch.setattr(cost.Network, "create", record)
+    monkeypatch.setattr(cost, "LARGEST", 20_000)
+    (layer,) = cost.cost((10_000, 10_000), ("quadratic",))
     assert seen == [(19, 19)]
     assert layer.multiplications > 1e12
     assert layer.seconds > 0

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quadric import datasets
-from quadric.apps.paper.experiments import EXPERIMENTS, Context, _mnist as mnist
+from quadric.apps.paper import EXPERIMENTS, Context, _mnist as mnist
 from quadric.apps.paper.sweep import Recipe, Store, _dask as dask_module, run_sweep
 from quadric.apps.shell import app
 from tests.support import warm

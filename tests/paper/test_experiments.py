@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.apps.paper.claims import Verdict
-from quadric.apps.paper.experiments import (
+from quadric.apps.paper import (
     EXPERIMENTS,
+    STUDIES,
     Context,
     _clusters as clusters,
     _complexity as complexity,
@@ -16,9 +16,9 @@ from quadric.apps.paper.experiments import (
     _timing as timing,
     _xor as xor,
 )
-from quadric.apps.paper.experiments._experiment import Table
-from quadric.apps.paper.studies import STUDIES
-from quadric.reference._counts import count_layer
+from quadric.apps.paper._claims import Verdict
+from quadric.apps.paper._experiment import Table
+from quadric.reference import count_layer
 
 HOLDS, CONDITIONALLY = Verdict.HOLDS, Verdict.CONDITIONALLY
 FAILS, UNKNOWN = Verdict.FAILS, Verdict.UNKNOWN
@@ -32,7 +32,7 @@ def verdicts(outcome):
 
 
 def test_the_command_offers_every_experiment_and_study():
-    from quadric.apps.paper.bilinear import BILINEAR
+    from quadric.apps.paper import BILINEAR
     from quadric.apps.shell.commands._reproduce import ExperimentName
 
     assert list(ExperimentName) == ["all", *EXPERIMENTS, *STUDIES, *BILINEAR]

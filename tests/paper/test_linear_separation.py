@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from quadric.apps.paper.experiments._linear_separation import (
-    separable_by_argmax,
-    separable_from_the_rest,
-)
+from quadric.apps.paper._clusters import separable_by_argmax, separable_from_the_rest
 
 
 def squares(*centers):

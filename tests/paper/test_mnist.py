@@ -7,23 +7,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.mnist_results import results_of
 from quadric import Network, datasets
-from quadric.apps.paper.claims import Verdict
-from quadric.apps.paper.experiments import Context, _mnist as mnist
-from quadric.apps.paper.experiments._experiment import MODELS
-from quadric.apps.paper.experiments._mnist_cells import cells_of, compare, paper_table, read_table
-from quadric.apps.paper.experiments._mnist_claims import (
+from quadric.apps.paper import Context, _mnist as mnist
+from quadric.apps.paper._claims import Verdict
+from quadric.apps.paper._experiment import MODELS
+from quadric.apps.paper._mnist import parameters, tables
+from quadric.apps.paper._mnist_claims import (
     ENOUGH,
+    cells_of,
     claims_of,
+    compare,
     comparisons,
+    paper_table,
+    read_table,
+    signs,
     smallest_width,
 )
-from quadric.apps.paper.experiments._mnist_figures import parameters
-from quadric.apps.paper.experiments._mnist_reproduction import signs
-from quadric.apps.paper.experiments._mnist_tables import tables
-from quadric.apps.paper.experiments._statistics import Sample
+from quadric.apps.paper._statistics import Sample
 from quadric.apps.paper.sweep import Recipe, Result, Run, Store, Task
+from results.write import results_of
 from tests.support.sweep_process import HERE
 
 ROOT = Path(__file__).parents[2]

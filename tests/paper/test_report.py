@@ -8,9 +8,10 @@ import subprocess
 import pytest
 from matplotlib.figure import Figure
 
-from quadric.apps.paper.claims import COLUMNS, Claim, Verdict, judge, read_rows, statements
-from quadric.apps.paper.experiments._experiment import Outcome, Table
-from quadric.apps.paper.report import about_this_run, write_report
+from quadric.apps.paper._claims import COLUMNS, Claim, Verdict, judge, statements
+from quadric.apps.paper._experiment import Outcome, Table
+from quadric.apps.paper._report import about_this_run, write_report
+from results.write import read_rows
 from tests.support.browser import CHROMIUM
 
 

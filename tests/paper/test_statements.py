@@ -9,12 +9,12 @@ from scipy.optimize import linprog
 from scipy.stats import multivariate_normal, norm
 
 from quadric import Network, datasets
-from quadric.apps.paper.experiments._mnist_cells import paper_table, read_table
-from quadric.apps.paper.experiments._mnist_figures import parameters
-from quadric.apps.paper.experiments._statistics import contrast, holm
-from quadric.apps.paper.experiments._timing import PAPER
+from quadric.apps.paper._mnist import parameters
+from quadric.apps.paper._mnist_claims import paper_table, read_table
+from quadric.apps.paper._statistics import contrast, holm
+from quadric.apps.paper._timing import PAPER
 from quadric.geometry import Quadric
-from quadric.reference._counts import PARAMETERS
+from quadric.reference import PARAMETERS
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 30])

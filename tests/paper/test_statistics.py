@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quadric.apps.paper.experiments._statistics import (
+from quadric.apps.paper._statistics import (
     Comparison,
     Sample,
     contrast,

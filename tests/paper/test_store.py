@@ -257,9 +257,9 @@ def test_a_second_store_in_the_same_process_is_refused(path, tmp_path):
 def test_the_record_lock_of_other_systems_does_not_disturb_sqlite(path):
     """The locked byte is not one that SQLite locks."""
     elsewhere = (
-        "from types import SimpleNamespace; from quadric.apps.paper.sweep import _store_file\n"
+        "from types import SimpleNamespace; from quadric.apps.paper.sweep import _store\n"
         "from quadric.utils import _portable_files as portable_files\n"
-        "portable_files.sys = _store_file.sys = SimpleNamespace(platform='darwin')\n"
+        "portable_files.sys = _store.sys = SimpleNamespace(platform='darwin')\n"
     )
     script = OPEN.replace("input()", "input(); add(store); print('added')")
     holder = in_process(elsewhere + script, path)

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.apps.paper.claims import Verdict, statements
-from quadric.apps.paper.experiments import Context
-from quadric.apps.paper.experiments._statistics import Sample
-from quadric.apps.paper.studies import (
+from quadric.apps.paper import (
     STUDIES,
+    Context,
     _cnn_head as cnn_head,
     _fewer_layers as fewer_layers,
     _recurrent as recurrent,
     _wide_layers as wide_layers,
 )
-from quadric.apps.paper.studies._splits import SPLITS, split
+from quadric.apps.paper._claims import Verdict, statements
+from quadric.apps.paper._fewer_layers import SPLITS, split
+from quadric.apps.paper._statistics import Sample
 from quadric.apps.paper.sweep import RECIPES, Store, StudyTask, run_sweep
 from tests.support import warm
 from tests.support.commands import command
@@ -126,13 +126,13 @@ def test_a_dask_cluster_runs_a_study(store, expected):
 @pytest.fixture
 def small(monkeypatch):
     """Make every study small enough to run in a few seconds."""
-    monkeypatch.setattr(wide_layers, "SIZES", (200,))
+    monkeypatch.setattr(wide_layers, "SIZE", 200)
     monkeypatch.setattr(wide_layers, "WIDTHS", (4, 20))
     monkeypatch.setitem(wide_layers.SETTINGS, "max_iter", 60)
     few = {"two moons": (60, 2, 2, 3), "two circles": (60, 2, 2, 3)}
     monkeypatch.setattr(fewer_layers, "DATA", few)
     monkeypatch.setattr(cnn_head, "SIZES", {100: ((1, 2), 1)})
-    monkeypatch.setattr(cnn_head, "FEATURES", (4,))
+    monkeypatch.setattr(cnn_head, "FEATURES", 4)
     monkeypatch.setitem(recurrent.SETTINGS, "steps", 3)
 
 
@@ -193,7 +193,7 @@ def test_the_networks_have_the_parameters_that_the_table_reports():
 
 def test_recurrent_networks_have_equal_numbers_of_parameters():
     pytest.importorskip("torch")
-    from quadric.apps.paper.studies._sequences import parameters, sequences
+    from quadric.apps.paper._torch_networks import parameters, sequences
 
     for name, (size, length, inputs, outputs, widths) in recurrent.TASKS.items():
         counts = [parameters(kind, inputs, width, outputs) for kind, width in widths.items()]
@@ -206,7 +206,7 @@ def test_recurrent_networks_have_equal_numbers_of_parameters():
 
 def test_targets_of_the_sequences_follow_their_definitions():
     pytest.importorskip("torch")
-    from quadric.apps.paper.studies._sequences import adding, parity
+    from quadric.apps.paper._torch_networks import adding, parity
 
     X, y = adding(50, 7, np.random.default_rng(0))
     assert (X[..., 1].sum(dim=1) == 2).all()
@@ -234,14 +234,14 @@ def test_a_layer_counts_only_if_it_helps_the_linear_network():
     assert [test.sign for test in helps.values()] == [1, 0, 0]
     assert [t.sign for t in fewer_layers.is_equal(found, "quadratic").values()] == [1, 1, 1]
     assert fewer_layers.is_equal(found, "reduced")["data", 1].sign == -1
-    (claim,) = fewer_layers._claims(found)
+    claim = fewer_layers.claim(found)
     assert claim.verdict is Verdict.HOLDS
     part = "a quadratic output, one hidden layer fewer is enough in 1 of 1 (data with 1 hidden "
     assert part in claim.ours
     worse = cells(linear=(80, 90, 95, 95), quadratic=(89, 96, 90), reduced=(85, 90, 90))
-    assert fewer_layers._claims(worse)[0].verdict is Verdict.CONDITIONALLY  # in one of two rows
+    assert fewer_layers.claim(worse).verdict is Verdict.CONDITIONALLY  # in one of two rows
     nowhere = cells(linear=(80, 90, 90, 90), quadratic=(89, 90, 90), reduced=(85, 90, 90))
-    assert fewer_layers._claims(nowhere)[0].verdict is Verdict.FAILS
+    assert fewer_layers.claim(nowhere).verdict is Verdict.FAILS
 
 
 def test_the_advantage_of_a_quadratic_layer_must_vanish_in_wide_layers():
@@ -266,18 +266,18 @@ def test_the_advantage_of_a_quadratic_layer_must_vanish_in_wide_layers():
         (2.0, Verdict.CONDITIONALLY),
         (6.0, Verdict.FAILS),
     ):
-        claim = wide_layers._claim(found(gain), separated, True)
+        claim = wide_layers.claim(found(gain), separated, True)
         assert claim.verdict is verdict, gain
     part = "in every run from h = 300, and by the features of the untrained layer at no h"
     assert part in claim.ours
     by_dimension = {key: (count, count) for key, (count, _) in separated.items()}
-    claim = wide_layers._claim(found(0.0), by_dimension, True)
+    claim = wide_layers.claim(found(0.0), by_dimension, True)
     assert claim.verdict is Verdict.CONDITIONALLY  # separable without training
-    claim = wide_layers._claim(found(0.0, 0.1), separated, True)
+    claim = wide_layers.claim(found(0.0, 0.1), separated, True)
     assert claim.verdict is Verdict.CONDITIONALLY  # no gain in narrow layers, either
     nowhere = dict.fromkeys(separated, (9, 0))
-    assert wide_layers._claim(found(0.0), nowhere, True).verdict is Verdict.FAILS
-    assert wide_layers._claim(found(0.0), separated, False).verdict is Verdict.UNKNOWN
+    assert wide_layers.claim(found(0.0), nowhere, True).verdict is Verdict.FAILS
+    assert wide_layers.claim(found(0.0), separated, False).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -295,8 +295,8 @@ def test_a_head_is_judged_only_by_significant_differences(gains, verdict):
         for measure, gain in zip("abc", gains, strict=True)
         for head in cnn_head.HEADS
     }
-    assert cnn_head._claim(found, "quadratic", judged=True).verdict is verdict
-    assert cnn_head._claim(found, "quadratic", judged=False).verdict is Verdict.UNKNOWN
+    assert cnn_head.claim(found, "quadratic", judged=True).verdict is verdict
+    assert cnn_head.claim(found, "quadratic", judged=False).verdict is Verdict.UNKNOWN
 
 
 # ---- the command -----------------------------------------------------------------------------
@@ -349,16 +349,16 @@ def committed_claims():
         (row["data"], row["output"], int(row["hidden layers"])): sample(row)
         for row in committed("fewer_layers")
     }
-    yield from fewer_layers._claims(found)
+    yield fewer_layers.claim(found)
     found = {
         (int(row["images"]), int(row["features"]), row["head"], row["measured"]): sample(row)
         for row in committed("cnn_head")
     }
     for head in cnn_head.HEADS[1:]:
-        yield cnn_head._claim(found, head, judged=True)
+        yield cnn_head.claim(found, head, judged=True)
     kinds = {name: kind for kind, name in recurrent.MODELS.items()}
     found = {(row["task"], kinds[row["network"]]): sample(row) for row in committed("recurrent")}
-    yield recurrent._claim(found)
+    yield recurrent.claim(found)
     found, separated = {}, {}
     for row in committed("wide_layers"):
         place = (int(row["images"]), int(row["h"]), row["output"])
@@ -366,7 +366,7 @@ def committed_claims():
             std = f"{measure}, std"
             found[*place, measure] = sample(row, f"{measure}, mean", std if std in row else None)
         separated[place] = (int(row["separable runs"]), int(row["separable runs, untrained"]))
-    yield wide_layers._claim(found, separated, compared=True)
+    yield wide_layers.claim(found, separated, compared=True)
 
 
 def test_committed_verdicts_follow_from_the_committed_numbers():

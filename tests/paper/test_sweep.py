@@ -16,14 +16,14 @@ from quadric.apps.paper.sweep import (
     Result,
     Store,
     Task,
-    _data as data_module,
     _runner as runner,
+    _task as data_module,
     _task as task_module,
     run_sweep,
     run_task,
     table_tasks,
 )
-from quadric.apps.paper.sweep._data import prepare
+from quadric.apps.paper.sweep._task import prepare
 from tests.support import warm
 from tests.support.run_logs import lines
 from tests.support.sweep_process import RECIPE, TASKS, images, table

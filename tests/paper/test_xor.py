@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.apps.paper.experiments import _xor as xor
+from quadric.apps.paper import _xor as xor
 
 
 @pytest.mark.slow

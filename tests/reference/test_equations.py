@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from quadric.reference import _algorithm1 as qnn, _counts as counts, gradients_qnn, gradients_rpqnn
+from quadric.reference import COUNTS, gradients_qnn, gradients_rpqnn, update_qnn
+from quadric.reference._algorithms import forward_qnn
 from quadric.reference._counts import Counter
 from quadric.reference._pieces import A, M, delta_L, loss_value, sigma
 from tests.support.central_differences import difference
@@ -78,7 +79,7 @@ def test_block_form_of_the_forward_pass(layer):
     block = b + (W + A(a, m) @ Q.reshape(m * n, n)) @ a
     np.testing.assert_allclose(block, by_component, atol=1e-13)
     np.testing.assert_allclose(A(a, m) @ Q.reshape(m * n, n), [a @ Q_k for Q_k in Q], atol=1e-13)
-    cache = qnn.forward([{name: layer[name] for name in ("W", "b", "Q")}], ["identity"], a)
+    cache = forward_qnn([{name: layer[name] for name in ("W", "b", "Q")}], ["identity"], a)
     np.testing.assert_allclose(cache.z[0], by_component, atol=1e-13)
 
 
@@ -98,7 +99,7 @@ def test_kronecker_form_of_the_gradient(layer):
     np.testing.assert_array_equal(np.kron(delta[:, None], M(a)), stacked)
     before = {name: layer[name].copy() for name in ("W", "b", "Q")}
     after = dict(before)
-    qnn.update(after, delta, a, 1.0)
+    update_qnn(after, delta, a, 1.0)
     np.testing.assert_allclose((before["Q"] - after["Q"]).reshape(m * n, n), stacked, atol=1e-13)
     np.testing.assert_allclose(before["W"] - after["W"], np.outer(delta, a), atol=1e-13)
 
@@ -125,11 +126,11 @@ def test_backward_matrix_is_the_transpose_up_to_a_factor(layer):
 
 @pytest.mark.parametrize(("neurons", "inputs"), [(1, 2), (10, 30), (50, 50)])
 def test_V_is_the_largest_part_of_the_forward_pass(neurons, inputs):
-    total = counts.COUNTS["qnn", "forward"](neurons, inputs)
+    total = COUNTS["qnn", "forward"](neurons, inputs)
     V = neurons * inputs**2
     assert total == V + neurons * inputs
     assert total < 2 * V
-    assert counts.COUNTS["ann", "forward"](30, 784) == 23_520 > 9000 == 10 * 30**2
+    assert COUNTS["ann", "forward"](30, 784) == 23_520 > 9000 == 10 * 30**2
 
 
 def test_delta_of_the_last_layer():

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 import quadric
 from quadric import Network, files
-from quadric.reference import _counts as counts
+from quadric.reference import PARAMETERS
 from tests.support.commands import NAMES, assert_error, command, read_iris, write_iris
 
 
@@ -224,7 +224,7 @@ def test_info_describes_a_model(place, tmp_path):
     assert found["kind"] == "QuadraticClassifier"
     assert found["preprocessing"] == ["SimpleImputer", "StandardScaler"]
     assert found["layers"] == ["4 -> 3 quadratic (softmax)"]
-    assert found["parameters"] == counts.PARAMETERS["qnn"](3, 4) == 45
+    assert found["parameters"] == PARAMETERS["qnn"](3, 4) == 45
     assert found["classes"] == ["setosa", "versicolor", "virginica"]
     assert found["columns"][0] == "sepal_length (number)"
     assert found["versions"]["quadric"] == quadric.__version__

@@ -11,7 +11,7 @@ import pytest
 
 import quadric
 from quadric import datasets
-from quadric.apps.paper.experiments import EXPERIMENTS, Outcome
+from quadric.apps.paper import EXPERIMENTS, Outcome
 from quadric.apps.paper.sweep import RECIPES, Recipe
 from quadric.datasets import _sources as sources
 from quadric.datasets._sources import ImageSource, UnavailableError

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quadric import datasets
-from quadric.apps.paper.bilinear import _reproduction as reproduction
-from quadric.apps.paper.experiments import Context
+from quadric.apps.paper import Context, _bilinear as reproduction
 from quadric.apps.paper.sweep import Store
 
 SMALL = {"epochs": 2, "batch": 128, "certified": 20, "ranks": [1, 5], "distances": [0.0, 0.5]}
@@ -50,7 +49,7 @@ def main(path, log, jobs):
     reproduction.WIDTH = 16
     reproduction.train = Logged(log)
     with Store(path) as store:
-        reproduction.run(context(store, fashion=None, jobs=int(jobs)))
+        reproduction.STUDY.run(context(store, fashion=None, jobs=int(jobs)))
 
 
 if __name__ == "__main__":

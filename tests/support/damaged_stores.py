@@ -58,25 +58,7 @@ JUNK = (
     "[true, false]",
     "[0.25, 0.75]",
 )
-COLUMNS = (
-    "recipe",
-    "engine",
-    "data",
-    "size",
-    "hidden",
-    "kind",
-    "seed",
-    "accuracies",
-    "seconds",
-    "steps",
-    "cpu",
-    "quadric",
-    "numpy",
-    "numba",
-    "python",
-    "finished_at",
-    "digest",
-)
+COLUMNS = tuple(store_module.TYPES)
 
 
 def fill(path, seeds):
@@ -185,7 +167,7 @@ def any_value(connection, rng):
 def forged_value(connection, rng):
     """Change a value and compute a matching digest."""
     column = rng.choice((*COLUMNS[:-1], *["accuracies"] * 12, *["seconds", "steps", "kind"] * 3))
-    wanted = store_module.TYPES[COLUMNS.index(column)]
+    wanted = store_module.TYPES[column]
     values = [value for value in JUNK if type(value) is wanted]
     value = rng.choice(values if rng.random() < 0.8 else JUNK)
     where = f"WHERE seed = {rng.randrange(10)} AND kind = 'reduced' AND recipe LIKE '%[1,2]%'"

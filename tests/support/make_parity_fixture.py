@@ -13,14 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from quadric.reference import (
-    _algorithm1 as qnn,
-    _algorithm2 as rpqnn,
-    gradients_qnn,
-    gradients_rpqnn,
-    train_qnn,
-    train_rpqnn,
-)
+from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_rpqnn
+from quadric.reference._algorithms import forward_qnn, forward_rpqnn
 
 PATH = Path(__file__).parents[1] / "fixtures" / "parity.json"
 RATE, STEPS, SAMPLES = 0.05, 200, 10
@@ -57,10 +51,10 @@ def make():
     rng = np.random.default_rng(20240101)
     cases = []
     for kind in ("linear", "quadratic", "reduced"):
-        algorithm, gradients, train = (
-            (rpqnn, gradients_rpqnn, train_rpqnn)
+        forward, gradients, train = (
+            (forward_rpqnn, gradients_rpqnn, train_rpqnn)
             if kind == "reduced"
-            else (qnn, gradients_qnn, train_qnn)
+            else (forward_qnn, gradients_qnn, train_qnn)
         )
         for loss, last in LAST.items():
             for l2 in (0.0, 0.01):
@@ -70,7 +64,7 @@ def make():
                     Y = rng.normal(size=(SAMPLES, 2))
                 layers = [draw(kind, 3, 4, rng), draw(kind, 4, 2, rng)]
                 activations = ["tanh", last]
-                caches = [algorithm.forward(layers, activations, x) for x in X]
+                caches = [forward(layers, activations, x) for x in X]
                 pairs = [
                     gradients(layers, activations, x, y, loss) for x, y in zip(X, Y, strict=True)
                 ]

@@ -1,10 +1,11 @@
 """Plots of models and quadrics with matplotlib.
 
-Functions that draw one plot take an `ax` and return it; functions that draw several take a
-`figure` and return it. The classes have the colors in `COLORS`, in order. The package may import
-everything below it in the architecture; the curves and meshes themselves come from
-`quadric.geometry`. Start with `_quadrics.py` and `_classifier.py`; `_boundaries.py` draws models
-with any number of inputs in the planes of `_model_slice.py`.
+Functions that draw one plot take an `ax` and return it; functions that draw several take a `figure`
+and return it. The classes have the colors in `COLORS` (`color_of`), in order, and the markers of
+`marker_of`; boundaries have the color `BOUNDARY`. The package may import everything below it in the
+architecture; the curves and meshes themselves come from `quadric.geometry`. Start with
+`_quadrics.py` and `_classifier.py`; `_boundaries.py` draws models with any number of inputs in the
+planes of `_model_slice.py`.
 """
 
 from quadric.utils import require
@@ -40,17 +41,20 @@ from quadric.plotting._scores import (
 )
 from quadric.plotting._spectrum import plot_similarity, plot_spectrum, plot_truncation
 from quadric.plotting._style import (
-    BOUNDARY as BOUNDARY,
+    BOUNDARY,
     COLORS,
-    color_of as color_of,
-    marker_of as marker_of,
+    color_of,
+    marker_of,
     plot_points,
 )
 from quadric.plotting._training import animate, plot_history
 
 __all__ = [
+    "BOUNDARY",
     "COLORS",
     "animate",
+    "color_of",
+    "marker_of",
     "plot_boundaries",
     "plot_calibration",
     "plot_certified_accuracy",

@@ -20,10 +20,34 @@ ROUNDS = 8  # the points are drawn in rounds, so that no class covers another
 
 
 def color_of(k: int) -> str:
+    """Return the color of class or line k.
+
+    Parameters
+    ----------
+    k : int
+        The index of the class or line.
+
+    Returns
+    -------
+    str
+        One of `COLORS`, which repeat after the last one.
+    """
     return COLORS[k % len(COLORS)]
 
 
 def marker_of(k: int) -> str:
+    """Return the marker of class or line k.
+
+    Parameters
+    ----------
+    k : int
+        The index of the class or line.
+
+    Returns
+    -------
+    str
+        A marker of matplotlib. There are ten, which repeat after the last one.
+    """
     return MARKERS[k % len(MARKERS)]
 
 

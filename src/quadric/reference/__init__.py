@@ -2,20 +2,59 @@
 
 The code is simple and slow on purpose. It does not import any other part of quadric, so that the
 fast versions can be tested against it. It works on object arrays, so that it can be run with
-numbers that count their own multiplications. Start with `_algorithm1.py`.
+numbers that count their own multiplications. Start with `_algorithms.py`.
 
-- `_algorithm1`: training a QNN, with the block matrix A, the stacked Q and the cached V.
-- `_algorithm2`: training an RPQNN, with the cached v1 and v2.
-- `_logistic`: quadratic logistic regression, section II.
-- `_pieces`: activations, losses and matrices that the algorithms share.
-- `_as_printed`: the printed errors, each implemented once.
-- `_counts`: the multiplications of each step, as formulas and by counting.
+- `train_logistic`, `train_qnn`, `train_rpqnn`: section II, Algorithm 1 and Algorithm 2.
+- `gradients_qnn`, `gradients_rpqnn`: the loss of one sample and its gradients.
+- `sigma`, `A`: the logistic sigmoid, and the block matrix of Algorithm 1.
+- `Parameters`: the type of a layer, a dict of arrays.
+- `update_qnn`, `update_rpqnn`, `PRINTED_UPDATES`: the updates of a layer, corrected and with each
+  of the printed errors.
+- `COUNTS`, `PRINTED_COUNTS`: the multiplications of a model ('ann', 'qnn', 'rpqnn') and a step
+  (`STEPS`) for m neurons with n inputs, corrected and as printed; `step_count` and `count_layer`
+  add them up and count them.
+- `PARAMETERS`: the parameters of a layer of m neurons with n inputs, by model.
+- `QNN_FORWARD_COUNTS`: the multiplications of two other ways to compute z of a quadratic layer,
+  'dense blocks' and 'triangle'.
 """
 
-from quadric.reference._algorithm1 import gradients_qnn, train_qnn
-from quadric.reference._algorithm2 import gradients_rpqnn, train_rpqnn
-from quadric.reference._counts import PARAMETERS as PARAMETERS
-from quadric.reference._logistic import train_logistic
-from quadric.reference._pieces import A as A, Parameters as Parameters, sigma as sigma
+from quadric.reference._algorithms import (
+    gradients_qnn,
+    gradients_rpqnn,
+    train_logistic,
+    train_qnn,
+    train_rpqnn,
+    update_qnn,
+    update_rpqnn,
+)
+from quadric.reference._as_printed import PRINTED_COUNTS, PRINTED_UPDATES
+from quadric.reference._counts import (
+    COUNTS,
+    PARAMETERS,
+    QNN_FORWARD_COUNTS,
+    STEPS,
+    count_layer,
+    step_count,
+)
+from quadric.reference._pieces import A, Parameters, sigma
 
-__all__ = ["gradients_qnn", "gradients_rpqnn", "train_logistic", "train_qnn", "train_rpqnn"]
+__all__ = [
+    "COUNTS",
+    "PARAMETERS",
+    "PRINTED_COUNTS",
+    "PRINTED_UPDATES",
+    "QNN_FORWARD_COUNTS",
+    "STEPS",
+    "A",
+    "Parameters",
+    "count_layer",
+    "gradients_qnn",
+    "gradients_rpqnn",
+    "sigma",
+    "step_count",
+    "train_logistic",
+    "train_qnn",
+    "train_rpqnn",
+    "update_qnn",
+    "update_rpqnn",
+]

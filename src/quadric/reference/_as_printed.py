@@ -5,11 +5,12 @@ counts are the printed numbers of multiplications for a layer of m neurons with 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from quadric.reference._algorithm2 import update
+from quadric.reference._algorithms import update_rpqnn
 from quadric.reference._pieces import Array, G, M, Parameters, sigma
 
 
@@ -18,35 +19,21 @@ def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:
     return (y - sigma(x @ Q @ x + w @ x + b)) * x
 
 
-def update_rpqnn(
+def update_swapped(
     layer: Parameters, delta: Array, v1: Array, v2: Array | None, a: Array, eta: Any
 ) -> None:
     """Algorithm 2: b is updated with delta . v1 and c with delta . v2. The two are swapped."""
     before = dict(layer)
-    update(layer, delta, v1, v2, a, eta)
+    update_rpqnn(layer, delta, v1, v2, a, eta)
     if v2 is not None:  # Algorithm 2 has no linear layers
         layer["b"] = before["b"] - eta * (delta * v1)
         layer["c"] = before["c"] - eta * (delta * v2)
 
 
-def update_with_aa(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
-    """Section II: the derivative with respect to all n^2 entries of Q, aa' instead of M(a)."""
-    _update_qnn(layer, delta, a, eta, lambda a: np.outer(a, a))
-
-
-def update_with_2aa(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
-    """2aa' instead of M(a), whose diagonal is half as large."""
-    _update_qnn(layer, delta, a, eta, lambda a: 2 * np.outer(a, a))
-
-
-def update_upper_triangular_Q(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
-    """Section V: Q is upper triangular and is updated with the upper triangle of M(a)."""
-    _update_qnn(layer, delta, a, eta, lambda a: np.triu(M(a)))
-
-
 def _update_qnn(
     layer: Parameters, delta: Array, a: Array, eta: Any, matrix: Callable[[Array], Array]
 ) -> None:
+    """Update a layer as Algorithm 1 does, with another matrix instead of M(a)."""
     scaled = eta * delta
     layer["b"] = layer["b"] - scaled
     layer["W"] = layer["W"] - np.outer(scaled, a)
@@ -78,8 +65,18 @@ def delta_with_upper_triangular_Q(
     return G[activation][1](z_below) * ((layer["W"].T + 2 * V.T) @ delta)
 
 
+# The printed updates, by what is wrong with them. Only the first one is that of an RPQNN.
+PRINTED_UPDATES: dict[str, Callable[..., None]] = {
+    "b and c swapped": update_swapped,
+    # section V: Q is upper triangular and is updated with the upper triangle of M(a)
+    "upper triangular Q": partial(_update_qnn, matrix=lambda a: np.triu(M(a))),
+    # section II: the derivative with respect to all n^2 entries of Q
+    "aa'": partial(_update_qnn, matrix=lambda a: np.outer(a, a)),
+    # the diagonal of M(a) is half as large
+    "2aa'": partial(_update_qnn, matrix=lambda a: 2 * np.outer(a, a)),
+}
 # (kind, step): the printed count. An "extra" count is added to the ANN's for the same step.
-COUNTS: dict[tuple[str, str], Any] = {
+PRINTED_COUNTS: dict[tuple[str, str], Any] = {
     ("ann", "forward"): lambda m, n: m * n,
     ("ann", "backward"): lambda m, n: m * n + n,
     ("ann", "update"): lambda m, n: m * n + m + n,

@@ -17,7 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from quadric.reference import _algorithm1, _algorithm2
+from quadric.reference._algorithms import (
+    backward_qnn,
+    backward_rpqnn,
+    forward_qnn,
+    forward_rpqnn,
+    update_qnn,
+    update_rpqnn,
+)
 from quadric.reference._pieces import Array
 
 Formula = Callable[[int, int], int]
@@ -44,21 +51,33 @@ def step_count(kind: str, m: int, n: int, *, first: bool = False) -> int:
 
     The algorithms compute delta^{l-1} for l = L, ..., 2 only: the first layer of a network has no
     backward pass.
+
+    Parameters
+    ----------
+    kind : {'ann', 'qnn', 'rpqnn'}
+        The model.
+    m : int
+        Number of neurons.
+    n : int
+        Number of inputs.
+    first : bool
+        Whether the layer is the first one of its network.
+
+    Returns
+    -------
+    int
+        The number of multiplications.
     """
     return sum(COUNTS[kind, step](m, n) for step in STEPS if not (first and step == "backward"))
 
 
-# The update of a linear layer when eta scales delta once for b and W, or a for W as in the paper.
-# Algorithm 1 line by line scales delta twice, which is COUNTS["ann", "update"].
-ANN_UPDATE_SCALING_DELTA_ONCE: Formula = lambda m, n: m * n + m  # noqa: E731
-ANN_UPDATE_SCALING_A: Formula = lambda m, n: m * n + m + n  # noqa: E731
-# The update of a reduced layer when delta . v1 and delta . v2 are kept from the backward pass
-RPQNN_UPDATE_REUSING: Formula = lambda m, n: 2 * m * n + 4 * m  # noqa: E731
-
-# a'Qa from the triangle alone: cheaper than the printed algorithm, but without V
-QNN_FORWARD_TRIANGULAR: Formula = lambda m, n: m * (n * n + 3 * n) // 2  # noqa: E731
-# A Q as an ordinary product, including A's zeros
-QNN_FORWARD_DENSE_BLOCKS: Formula = lambda m, n: m * m * n * n  # noqa: E731
+# Other ways to compute z of a quadratic layer.
+QNN_FORWARD_COUNTS: dict[str, Formula] = {
+    # a'Qa from the triangle alone: cheaper than the printed algorithm, but without V
+    "triangle": lambda m, n: m * (n * n + 3 * n) // 2,
+    # A Q as an ordinary product, including A's zeros
+    "dense blocks": lambda m, n: m * m * n * n,
+}
 
 PARAMETERS: dict[str, Formula] = {
     "ann": lambda m, n: m * (n + 1),
@@ -127,8 +146,20 @@ class Number:
 def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
     """Count the multiplications of m neurons with n inputs: forward, backward and update.
 
-    'forward, by structural zeros' counts the products with A's zeros in the dense block product
-    A Q; 'forward' does not include them.
+    Parameters
+    ----------
+    kind : {'ann', 'qnn', 'rpqnn'}
+        The model.
+    m : int
+        Number of neurons.
+    n : int
+        Number of inputs.
+
+    Returns
+    -------
+    dict of int
+        The multiplications of each step. 'forward, by structural zeros' counts the products with
+        A's zeros in the dense block product A Q; 'forward' does not include them.
     """
     rng = np.random.default_rng(3)
     counter = Counter()
@@ -144,13 +175,15 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
         layer["Q"] = (layer["Q"] + layer["Q"].transpose(0, 2, 1)) / 2
     layers, activations = [below, layer], ["identity", "identity"]
     x, y, eta = counter.wrap(rng.normal(size=n)), counter.wrap(np.zeros(m)), 0.1
-    algorithm: Any = _algorithm2 if kind == "rpqnn" else _algorithm1
-    cache = algorithm.forward(layers, activations, x)
+    steps: Any = (forward_qnn, backward_qnn, update_qnn)
+    if kind == "rpqnn":
+        steps = (forward_rpqnn, backward_rpqnn, update_rpqnn)
+    cache = steps[0](layers, activations, x)
     forward, zeros = counter.multiplications, counter.by_structural_zero
-    deltas = algorithm.backward(layers, activations, cache, y, "binary_cross_entropy")
+    deltas = steps[1](layers, activations, cache, y, "binary_cross_entropy")
     forward_and_backward = counter.multiplications
     caches = (cache.v1[1], cache.v2[1]) if kind == "rpqnn" else ()
-    algorithm.update(layer, deltas[1], *caches, cache.a[1], eta)
+    steps[2](layer, deltas[1], *caches, cache.a[1], eta)
     return {
         "forward": forward - n * n,  # without the layer below
         "forward, by structural zeros": zeros,

@@ -11,7 +11,18 @@ Parameters = dict[str, Array]
 
 
 def sigma(z: Array) -> Array:
-    """The logistic sigmoid, 1 / (1 + exp(-z))."""
+    """The logistic sigmoid, 1 / (1 + exp(-z)).
+
+    Parameters
+    ----------
+    z : array
+        Any numbers.
+
+    Returns
+    -------
+    array
+        Numbers from 0 to 1, of the same shape.
+    """
     return 1 / (1 + np.exp(-z))
 
 
@@ -50,7 +61,20 @@ def loss_value(loss: str, y_hat: Array, y: Array) -> Any:
 
 
 def A(a: Array, m: int) -> Array:
-    """The block matrix of m rows with a' along its diagonal, shape (m, m n)."""
+    """The block matrix of m rows with a' along its diagonal.
+
+    Parameters
+    ----------
+    a : array of shape (n,)
+        The inputs of a layer.
+    m : int
+        Number of neurons.
+
+    Returns
+    -------
+    array of shape (m, m n)
+        Row k is zero outside the k-th block of n columns, which is a'.
+    """
     n = len(a)
     blocks = np.zeros((m, m * n), dtype=a.dtype)
     for k in range(m):

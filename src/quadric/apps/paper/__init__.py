@@ -1,21 +1,71 @@
-"""Reproduction of the paper: claims, experiments, studies, sweeps of training runs, and the report.
+"""Reproduction of the paper: experiments, studies, claims and the report.
 
-The package may import every other package except `cli`. Start with `experiments`, which has one
-file per result; `studies` tests claims that the paper does not test, and `bilinear` reproduces
-another publication. `claims` lists the paper's statements. `sweep` performs and stores the many
-runs behind the MNIST table and the studies, and `report` writes the HTML page.
+The names below are imported when they are first used. `EXPERIMENTS`, `STUDIES` and `BILINEAR` list
+what can be run (`_experiment.py`). There is one file for each experiment, such as `_xor.py`, and
+for each study of a claim that the paper does not test. A study declares itself (`_comparison.py`),
+and so does `_bilinear.py`, which reproduces another publication. `_claims.py` lists the statements
+of the paper, `_report.py` writes the page, and the package `sweep` performs and stores the many
+runs behind the MNIST table and the studies.
 """
 
-from quadric.apps.paper.bilinear import BILINEAR as BILINEAR
-from quadric.apps.paper.claims import Verdict as Verdict, statements as statements
-from quadric.apps.paper.experiments import (
-    EXPERIMENTS as EXPERIMENTS,
-    Context as Context,
-    Experiment as Experiment,
-    Outcome as Outcome,
-)
-from quadric.apps.paper.experiments._experiment import Table as Table
-from quadric.apps.paper.experiments._network_cost import cost as cost
-from quadric.apps.paper.report import about_this_run as about_this_run, write_report as write_report
-from quadric.apps.paper.studies import STUDIES as STUDIES
-from quadric.apps.paper.sweep import RECIPES as RECIPES, Recipe as Recipe, Store as Store
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quadric.apps.paper._claims import Verdict, statements
+    from quadric.apps.paper._cost import cost
+    from quadric.apps.paper._experiment import (
+        BILINEAR,
+        EXPERIMENTS,
+        STUDIES,
+        Context,
+        Experiment,
+        Outcome,
+        Table,
+    )
+    from quadric.apps.paper._report import about_this_run, write_report
+    from quadric.apps.paper.sweep import RECIPES, Recipe, Store
+
+_HOMES = {
+    "BILINEAR": "_experiment",
+    "EXPERIMENTS": "_experiment",
+    "RECIPES": "sweep",
+    "STUDIES": "_experiment",
+    "Context": "_experiment",
+    "Experiment": "_experiment",
+    "Outcome": "_experiment",
+    "Recipe": "sweep",
+    "Store": "sweep",
+    "Table": "_experiment",
+    "Verdict": "_claims",
+    "about_this_run": "_report",
+    "cost": "_cost",
+    "statements": "_claims",
+    "write_report": "_report",
+}
+
+__all__ = [
+    "BILINEAR",
+    "EXPERIMENTS",
+    "RECIPES",
+    "STUDIES",
+    "Context",
+    "Experiment",
+    "Outcome",
+    "Recipe",
+    "Store",
+    "Table",
+    "Verdict",
+    "about_this_run",
+    "cost",
+    "statements",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

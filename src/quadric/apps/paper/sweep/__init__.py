@@ -1,6 +1,6 @@
 """Sweeps: resumable sets of training runs with one recipe, on all cores or on a Dask cluster.
 
-The runs of a study (`_study.py`), which has its own training function, use the same store.
+The runs of a study, which has its own training function, use the same store.
 
 The package imports `network` and `datasets`. Only `_dask.py` imports `distributed`. Start with
 `_runner.py`, which runs the tasks (`_task.py`) that are not in the store (`_store.py`).
@@ -13,12 +13,23 @@ The package imports `network` and `datasets`. Only `_dask.py` imports `distribut
 Run them with ``run_sweep(tasks, Recipe(), data, Store("mnist.sqlite"))``.
 """
 
-from quadric.apps.paper.sweep._recipe import RECIPES, Recipe
-from quadric.apps.paper.sweep._result import Environment, Result, environment
+from quadric.apps.paper.sweep._recipe import RECIPES, Measured, Recipe, Study, StudyTask
 from quadric.apps.paper.sweep._runner import run_sweep
 from quadric.apps.paper.sweep._store import Run, Store
-from quadric.apps.paper.sweep._study import Study, StudyTask
-from quadric.apps.paper.sweep._task import ENGINE, SIZES, WIDTHS, Task, run_task, table_tasks
+from quadric.apps.paper.sweep._task import (
+    ENGINE,
+    SIZES,
+    WIDTHS,
+    Environment,
+    Result,
+    Task,
+    environment,
+    fit_network,
+    initial_network,
+    prepare,
+    run_task,
+    table_tasks,
+)
 from quadric.errors import StoreError
 
 __all__ = [
@@ -27,6 +38,7 @@ __all__ = [
     "SIZES",
     "WIDTHS",
     "Environment",
+    "Measured",
     "Recipe",
     "Result",
     "Run",
@@ -36,6 +48,9 @@ __all__ = [
     "StudyTask",
     "Task",
     "environment",
+    "fit_network",
+    "initial_network",
+    "prepare",
     "run_sweep",
     "run_task",
     "table_tasks",

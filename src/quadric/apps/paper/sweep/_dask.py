@@ -12,8 +12,15 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from quadric.apps.paper.sweep._result import environment
-from quadric.apps.paper.sweep._task import ENGINE, FAILED, AnyTask, Finished, Method, run_task
+from quadric.apps.paper.sweep._task import (
+    ENGINE,
+    FAILED,
+    AnyTask,
+    Finished,
+    Method,
+    environment,
+    run_task,
+)
 from quadric.datasets import ImageData
 from quadric.utils import require
 

@@ -8,14 +8,13 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 
+from quadric import Network
 from quadric.apps.paper.sweep._dask import on_cluster
-from quadric.apps.paper.sweep._result import environment
+from quadric.apps.paper.sweep._recipe import Study
 from quadric.apps.paper.sweep._store import Run, Store
-from quadric.apps.paper.sweep._study import Study
-from quadric.apps.paper.sweep._task import FAILED, AnyTask, Finished, Method, run_task
+from quadric.apps.paper.sweep._task import FAILED, AnyTask, Finished, Method, environment, run_task
 from quadric.checks import check_integer
 from quadric.datasets import ImageData
-from quadric.network import Network
 from quadric.utils import one_blas_thread
 
 SECONDS_IDLE = 10  # after which a process without work ends

@@ -1,21 +1,78 @@
-"""One run of a sweep: its task, training and testing."""
+"""One run of a sweep: its task, its data, training and testing, and its result."""
 
+import platform
+import re
+import threading
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from quadric.apps.paper.sweep._data import Prepared, prepare
-from quadric.apps.paper.sweep._recipe import Recipe
-from quadric.apps.paper.sweep._result import Environment, Result
-from quadric.apps.paper.sweep._study import Study, StudyTask
-from quadric.checks import Array, Matrix, check_choice, check_integer
+import quadric
+from quadric import Network
+from quadric.apps.paper.sweep._recipe import Recipe, Study, StudyTask
+from quadric.checks import Array, Matrix, check_choice, check_integer, check_number
 from quadric.core import LAYERS
 from quadric.datasets import ImageData
-from quadric.network import Network
 from quadric.training import Epoch, History
 from quadric.utils import one_blas_thread
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a run.
+
+    Attributes
+    ----------
+    accuracies : tuple of float
+        Numbers from 0 to 1: the test accuracy after each of the recipe's epochs, or one number for
+        each of a study's measures.
+    seconds : float
+        Training time. For a recipe, it excludes tests and compilation.
+    steps : int
+        Number of training samples visited.
+    model : Network or None
+        The trained network, for studies that return it. It is not part of the stored run.
+    """
+
+    accuracies: tuple[float, ...]
+    seconds: float
+    steps: int
+    model: Network | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Processor name and versions, stored with each run but not part of its key."""
+
+    cpu: str
+    quadric: str
+    numpy: str
+    numba: str
+    python: str
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of this process."""
+    linux = Path("/proc/cpuinfo")
+    listed = linux.read_text(encoding="utf-8") if linux.exists() else ""
+    found = re.search(r"^model name\s*:(.*)$", listed, re.M)
+    return Environment(
+        cpu=found[1].strip() if found else platform.processor() or platform.machine() or "unknown",
+        quadric=quadric.__version__,
+        numpy=np.__version__,
+        numba=version("numba"),  # from the metadata: numba is slow to import
+        python=platform.python_version(),
+    )
+
 
 # Part of the key of every stored run. Increase it when a change (to the engine, the initial values
 # or the use of the seed) gives different numbers for the same task and recipe. Tasks that were run
@@ -28,6 +85,98 @@ FAILED = "The error occurred in the run with {}. Finished runs are stored."
 # The paper's table.
 SIZES = (600, 1200, 6000, 60000)
 WIDTHS = (10, 15, 20, 25, 30)
+
+
+BLOCK = 1024  # number of images converted at a time
+
+_lock = threading.Lock()  # one thread builds, the others wait
+_latest: list[tuple[Any, "Prepared"]] = []  # at most one entry, because a data set is large
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Scaled images (pixel/largest) and their labels.
+
+    Attributes
+    ----------
+    train : CSR matrix of shape (images, pixels)
+        Training images. The cost of a step grows with the number of nonzero pixels.
+    targets : array of shape (images, classes)
+        One-hot labels of the training images.
+    test : array of shape (test images, pixels)
+        Test images, dense: BLAS is as fast as SciPy's CSR product here and, unlike SciPy, releases
+        the GIL.
+    labels : array of shape (test images,)
+        Labels of the test images.
+    """
+
+    train: Matrix
+    targets: Array
+    test: Array
+    labels: Array
+    _first: dict[int, Matrix] = field(default_factory=dict, repr=False)
+
+    def first(self, size: int) -> tuple[Matrix, Array]:
+        """Return the first `size` training images and targets, built once for all threads."""
+        X = self.train
+        with _lock:
+            if size not in self._first:
+                end = X.indptr[size]
+                # views, unless they are so much smaller than the whole that SciPy copies them
+                rows = (X.data[:end], X.indices[:end], X.indptr[: size + 1])
+                self._first[size] = sparse.csr_array(rows, shape=(size, X.shape[1]))
+            return self._first[size], self.targets[:size]
+
+
+def prepare(data: ImageData, dtype: str) -> Prepared:
+    """Return the prepared data; a second call for the same data returns the same object."""
+    key = (data.checksum, data.largest, np.shape(data.X_train), np.shape(data.X_test), dtype)
+    with _lock:
+        if not _latest or _latest[0][0] != key:
+            _latest.clear()  # before building the next, so that two are never in memory at once
+            built = _build(data, dtype)
+            _compile(dtype)
+            _latest.append((key, built))
+        return _latest[0][1]
+
+
+def _build(data: ImageData, dtype: str) -> Prepared:
+    for part in ("train", "test"):
+        _check(part, getattr(data, f"X_{part}"), getattr(data, f"y_{part}"))
+    if data.X_train.shape[1] != data.X_test.shape[1]:
+        raise ValueError(
+            "X_train and X_test must have the same number of pixels. "
+            f"Got {data.X_train.shape[1]} and {data.X_test.shape[1]}."
+        )
+    n_classes = int(data.y_train.max()) + 1
+    largest = check_number("largest", data.largest, above=0)
+    starts = range(0, len(data.X_train), BLOCK)  # in blocks, to keep the intermediate arrays small
+    blocks = (np.divide(data.X_train[i : i + BLOCK], largest, dtype=dtype) for i in starts)
+    return Prepared(
+        train=sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr"),
+        targets=np.eye(n_classes, dtype=dtype)[data.y_train],
+        test=np.divide(data.X_test, largest, dtype=dtype),
+        labels=data.y_test,
+    )
+
+
+def _check(part: str, images: Array, labels: Array) -> None:
+    if images.ndim != 2 or 0 in images.shape or images.dtype != np.uint8:
+        raise ValueError(
+            f"X_{part} must be a uint8 array of shape (images, pixels). "
+            f"Got {images.dtype} of shape {images.shape}."
+        )
+    if labels.shape != images.shape[:1] or labels.dtype.kind not in "iu" or labels.min() < 0:
+        raise ValueError(
+            f"y_{part} must hold {len(images)} non-negative whole numbers, one per row of "
+            f"X_{part}. Got {labels.dtype} of shape {labels.shape}."
+        )
+
+
+def _compile(dtype: str) -> None:
+    """Compile or load the engine in advance, so that the time of a run does not include it."""
+    net = Network.create(2, [("linear", 2, "logistic")], rng=0, dtype=dtype)
+    net.fit(sparse.csr_array(np.eye(2, dtype=dtype)), np.eye(2), epochs=1, offset=-0.5)
 
 
 class CancelledError(Exception):
@@ -102,7 +251,11 @@ def run_task(
         raise CancelledError
     if isinstance(recipe, Study):
         assert isinstance(task, StudyTask)
-        return recipe.run(task, data)
+        start = time.perf_counter()
+        with one_blas_thread():
+            measured, steps, *model = recipe.train(task, recipe.settings, data)
+        seconds = time.perf_counter() - start
+        return Result(tuple(map(float, measured)), seconds, steps, *model)
     assert isinstance(task, Task)
     assert data is not None
     accuracies = []

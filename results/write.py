@@ -1,0 +1,314 @@
+"""Store the results of `quadric reproduce` in this directory: `python -m results.write`.
+
+    python -m results.write claims [REPORT ...]
+    python -m results.write mnist REPORT COMMIT
+    python -m results.write bilinear STORE COMMIT [--full] [--load TEXT]
+
+REPORT is a directory that `quadric reproduce --full --out REPORT` has written, and STORE the file
+runs.sqlite of `quadric reproduce bilinear`. COMMIT is the commit at which the command was run.
+
+`claims` writes claims.csv and docs/claims.md. If several runs judge a claim, the last one counts;
+without a REPORT, the stored verdicts are kept and only the claims that the list judges itself are
+updated. `mnist` writes mnist.csv and mnist.md. `bilinear` writes bilinear.md, and the tables with
+all digits and the figures to bilinear/. Data sets of which a run is missing are left out.
+"""
+
+import argparse
+import csv
+import datetime
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from quadric import datasets
+from quadric.apps.paper import Context, Outcome, Recipe, Store, Table, _bilinear, statements
+from quadric.apps.paper._bilinear_report import NAMES
+from quadric.apps.paper._claims import (
+    COLUMNS,
+    Judged,
+    by_chapter,
+    counts,
+    document,
+    in_words,
+    judge,
+)
+from quadric.apps.paper._comparison import Part
+from quadric.apps.paper._mnist_claims import (
+    RULE,
+    Cell,
+    claims_of,
+    compare,
+    paper_table,
+    read_table,
+)
+
+RESULTS = Path(__file__).parent
+PAGE_OF_CLAIMS = RESULTS.parent / "docs" / "claims.md"
+
+
+INTRODUCTION = """\
+# The paper's claims
+
+Every statement of the paper that can be true or false, in our words, with a verdict on what the
+paper prints (its numbers, figures and derivations) and a verdict on what we find. This page is
+generated from [results/claims.csv](../results/claims.csv).
+[Reproducing the paper](reproduce.md#how-claims-are-judged) describes how claims are judged.
+
+A place such as "II, paragraph 13, sentence 1" counts blocks of running text: a displayed equation,
+table, figure, algorithm or heading ends a paragraph, and an equation belongs to the text before it.
+m is the number of neurons of a layer, and n is the number of its inputs.
+"""
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+# ---- claims --------------------------------------------------------------------------------------
+
+
+def read_rows(lines: Iterable[str]) -> list[Judged]:
+    """Return the rows of a file claims.csv."""
+    return [Judged(*(row[name] for name in COLUMNS)) for row in csv.DictReader(lines)]
+
+
+def merged(runs: Sequence[Sequence[Judged]]) -> list[Judged]:
+    """Return a row for every claim: that of the last run that judged it."""
+    rows = {row.id: row for row in judge([])}
+    for run in runs:
+        for row in run:
+            if row.id in rows and row.judged_by.startswith("quadric ") and row.was_run:
+                listed = rows[row.id]  # where the claim stands comes from the list
+                verdicts = row.paper, row.paper_verdict, row.ours, row.verdict, row.method
+                rows[row.id] = Judged(*listed.cells()[:4], *verdicts, listed.judged_by)
+    return list(rows.values())
+
+
+def markdown_page(rows: Sequence[Judged]) -> str:
+    """Return the page: counts of verdicts, the claims by section, and sentences without a claim."""
+    parts = [
+        INTRODUCTION,
+        _table(
+            ("verdict", "on the paper", "on our results"),
+            [(str(verdict), *map(str, numbers)) for verdict, numbers in counts(rows).items()],
+        ),
+        f"{len(rows)} claims.\n",
+    ]
+    for title, claims in by_chapter(rows):
+        parts += [f"## {title}\n", _table(("claim", "the paper", "ours"), map(_cells, claims))]
+    parts += [
+        "## Sentences without a claim\n",
+        "Together with the places above, these are all sentences of the paper.\n",
+        "\n".join(
+            f"- *{reason}*: {in_words(places)}"
+            for reason, places in document()["text"]["without_claim"].items()
+        )
+        + "\n",
+    ]
+    return "\n".join(parts)
+
+
+def _cells(row: Judged) -> tuple[str, str, str]:
+    judged = f" `{row.judged_by}`" if row.was_run and row.judged_by != "-" else ""
+    method = f" *{row.method}.*" if row.method else ""
+    return (
+        f"{row.claim}<br>`{row.id}`: {row.sentence}",
+        f"**{row.paper_verdict}**: {row.paper}" if row.paper != "-" else "-",
+        f"**{row.verdict}**: {row.ours}{method}{judged}",
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def write_claims(reports: Sequence[Path]) -> None:
+    """Write claims.csv and docs/claims.md."""
+    table = RESULTS / "claims.csv"
+    tables = [table, *(report / "claims.csv" for report in reports)]
+    rows = merged(
+        [
+            read_rows(path.read_text(encoding="utf-8").splitlines())
+            for path in tables
+            if path.exists()
+        ]
+    )
+    write_csv(table, [COLUMNS, *(row.cells() for row in rows)])
+    PAGE_OF_CLAIMS.write_text(markdown_page(rows), encoding="utf-8")
+    print(f"{table} and {PAGE_OF_CLAIMS}: {len(rows)} claims")
+
+
+# ---- the MNIST table -----------------------------------------------------------------------------
+
+
+def results_of(cells: Sequence[Cell]) -> str:
+    """Return the claims and the cells that are not reproduced as Markdown."""
+    lines = [
+        "## Claims",
+        "",
+        RULE,
+        "",
+        "| claim | the paper's numbers | verdict | our numbers | verdict |",
+        "|---|---|---|---|---|",
+    ]
+    for claim in claims_of(cells, compared=True):
+        lines.append(
+            f"| {statements()[claim.id].claim} | {claim.paper} | {claim.paper_verdict} | "
+            f"{claim.ours} | {claim.verdict} |"
+        )
+    lines += [
+        "",
+        "## Cells that are not reproduced",
+        "",
+        "The means differ by more than 2 standard errors.",
+        "",
+        "| images | epochs | hidden | model | ours | paper | difference | z |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for cell in cells:
+        if cell.is_within is False:
+            assert cell.paper is not None
+            assert cell.comparison is not None
+            lines.append(
+                f"| {cell.train_size} | {cell.epochs} | {cell.hidden} | {cell.model} | "
+                f"{cell.ours.mean:.2f} ± {cell.ours.std:.2f} | "
+                f"{cell.paper.mean:.2f} ± {cell.paper.std:.2f} | "
+                f"{cell.comparison.difference:+.2f} | {cell.z:+.1f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def write_mnist(report: Path, commit: str) -> None:
+    """Write mnist.csv and mnist.md."""
+    table = RESULTS / "mnist.csv"
+    shutil.copy(report / "mnist_comparison.csv", table)
+    with Store(report / "runs.sqlite", read_only=True) as store:
+        runs = store.runs(Recipe(), datasets.mnist().checksum)
+    times = sorted(datetime.datetime.fromisoformat(run.finished_at) for run in runs)
+    seconds = (times[-1] - times[0]).total_seconds()
+    steps = sum(run.result.steps for run in runs)
+    seeds = sorted({run.task.seed for run in runs})
+    processors = ", ".join(sorted({run.environment.cpu for run in runs}))
+    cells = compare(
+        read_table(table.read_text(encoding="utf-8").splitlines(), len(seeds)), paper_table()
+    )
+    text = (
+        "# The full MNIST table\n\n"
+        f"`quadric reproduce mnist --full --first-seed {seeds[0]}` at commit {commit}; "
+        f"{processors}, 2 cores with other load. {len(runs)} runs, seeds {seeds[0]} to "
+        f"{seeds[-1]}, {steps / 1e6:.1f} million SGD steps in {seconds:.0f} s from the first "
+        "finished run to the last. The recipe was chosen before these seeds were run. "
+        "[mnist.csv](mnist.csv) contains mean, standard deviation, best and worst of every cell "
+        "next to the paper's, and z, the difference of the means in standard errors.\n\n"
+        + results_of(cells)
+    )
+    (RESULTS / "mnist.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+# ---- bilinear MLPs -------------------------------------------------------------------------------
+
+
+def markdown(table: Table) -> str:
+    """Return a table with its title and note as Markdown."""
+    head = [f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"]
+    cells = [[table.text(k, value) for k, value in enumerate(row)] for row in table.rows]
+    rows = [f"| {' | '.join(row)} |" for row in cells]
+    return "\n".join([f"## {table.title}", "", table.note, "", *head, *rows])
+
+
+def page(outcome: Outcome, command: str, commit: str, seconds: Sequence[float], load: str) -> str:
+    """Return the text of results/bilinear.md."""
+    about = (
+        f"`{command}` at commit {commit}; {', '.join(outcome.facts['processors'])}. A run took "
+        f"{min(seconds):.0f} to {max(seconds):.0f} s on one core, {load}. The tables with all "
+        "digits are in [bilinear/](bilinear). [Reproducing the paper](../docs/reproduce.md) "
+        "explains the settings and the measures."
+    )
+    findings = "\n".join(f"- {finding}" for finding in outcome.findings)
+    parts = [f"# Bilinear MLPs\n\n{about}", outcome.summary, findings]
+    figures = [
+        f"{outcome.captions[name]}\n\n![{outcome.captions[name]}](bilinear/{name}.png)"
+        for name in outcome.figures
+    ]
+    return "\n\n".join([*parts, *map(markdown, outcome.tables), "## Figures", *figures]) + "\n"
+
+
+def stored_data(store: Store, seeds: int) -> list[str]:
+    """Return the names of the data sets whose runs are all in the store."""
+    complete = []
+    for name in NAMES:
+        context = Context(images=getattr(datasets, name)(), seeds=seeds, store=store)
+        (part,) = _bilinear.parts(context)
+        assert part.data is not None
+        found = {run.task for run in store.runs(part.study, part.data.checksum)}
+        if found >= set(part.tasks):
+            complete.append(name)
+    return complete
+
+
+def run_times(store: Store, parts: Sequence[Part]) -> list[float]:
+    """Return the seconds of all runs."""
+    return [
+        run.result.seconds
+        for part in parts
+        if part.data is not None
+        for run in store.runs(part.study, part.data.checksum)
+        if run.task in part.tasks
+    ]
+
+
+def write_bilinear(path: Path, commit: str, *, full: bool, load: str) -> None:
+    """Write bilinear.md, and its tables and figures."""
+    with Store(path) as store:
+        names = stored_data(store, _bilinear.SEEDS[full])
+        if not names:
+            raise SystemExit("No data set is complete in this store.")
+        first, *rest = (getattr(datasets, name)() for name in names)
+        context = Context(full=full, images=first, fashion=rest[0] if rest else None, store=store)
+        outcome = _bilinear.STUDY.run(context)
+        seconds = run_times(store, _bilinear.parts(context))
+    directory = RESULTS / "bilinear"
+    directory.mkdir(exist_ok=True)
+    for table in outcome.tables:
+        write_csv(directory / f"{table.name}.csv", [table.columns, *table.rows])
+    for name, figure in outcome.figures.items():
+        figure.savefig(directory / f"{name}.png", dpi=100)
+    command = "quadric reproduce bilinear" + " --full" * full
+    text = page(outcome, command, commit, seconds, load)
+    (RESULTS / "bilinear.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    results = parser.add_subparsers(dest="results", required=True)
+    results.add_parser("claims").add_argument("reports", type=Path, nargs="*")
+    mnist, bilinear = results.add_parser("mnist"), results.add_parser("bilinear")
+    mnist.add_argument("report", type=Path)
+    mnist.add_argument("commit")
+    bilinear.add_argument("store", type=Path)
+    bilinear.add_argument("commit")
+    bilinear.add_argument("--full", action="store_true", help="five seeds instead of one")
+    bilinear.add_argument("--load", default="measured while other programs ran")
+    given = parser.parse_args()
+    if given.results == "claims":
+        write_claims(given.reports)
+    elif given.results == "mnist":
+        write_mnist(given.report, given.commit)
+    else:
+        write_bilinear(given.store, given.commit, full=given.full, load=given.load)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""Study: whether a network with a quadratic output layer needs fewer hidden layers.
+
+A row compares a network with d - 1 hidden layers and a quadratic or reduced output with a linear
+network with d hidden layers of the same width. It counts only if the d-th hidden layer helps the
+linear network: otherwise, it can be left out even without quadratic neurons.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_breast_cancer, load_digits, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from quadric import QuadraticClassifier, datasets
+from quadric.apps.paper._claims import Claim, Verdict
+from quadric.apps.paper._comparison import (
+    RULE,
+    Compared,
+    Part,
+    Results,
+    Samples,
+    Tests,
+    are_enough,
+    differences,
+    samples,
+    samples_table,
+    seeds_of,
+    sign_text,
+)
+from quadric.apps.paper._experiment import (
+    NAMES,
+    Context,
+    Table,
+    legend_below,
+    line_style,
+    new_figure,
+)
+from quadric.apps.paper._statistics import Sample, contrast, holm
+from quadric.apps.paper.sweep import Measured, Run, Study, StudyTask
+from quadric.checks import Array
+from quadric.reference import PARAMETERS
+
+SEEDS = 10
+# Training samples, inputs, classes, and the width of every hidden layer.
+DATA = {
+    "mnist": (1200, 49, 10, 16),
+    "digits": (900, 64, 10, 16),
+    "breast cancer": (400, 30, 2, 8),
+    "six clusters": (600, 2, 6, 8),
+    "two moons": (300, 2, 2, 8),
+    "two circles": (300, 2, 2, 8),
+}
+DEPTHS = {"linear": (0, 1, 2, 3), "quadratic": (0, 1, 2), "reduced": (0, 1, 2)}
+MARGIN = 0.5  # percentage points by which an accuracy may be lower and still count as equal
+SETTINGS: dict[str, Any] = {"max_iter": 100}
+
+
+def train(
+    task: StudyTask, settings: Mapping[str, Any], data: datasets.ImageData | None
+) -> Measured:
+    """Train a network and return its test accuracy. The estimator chooses the penalty."""
+    kind, depth = task.kind.split()
+    X, y, X_test, y_test = split(settings["data"], task.size, task.seed, data)
+    scaler = StandardScaler().fit(X)
+    model = QuadraticClassifier(
+        hidden_layer_sizes=(task.hidden,) * int(depth),
+        layer_kinds=(*["linear"] * int(depth), kind),
+        solver="lbfgs",
+        max_iter=settings["max_iter"],
+        random_state=task.seed,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations are a setting
+        model.fit(scaler.transform(X), y)
+    return (model.score(scaler.transform(X_test), y_test),), len(X) * model.n_iter_
+
+
+def parameters(name: str, kind: str, depth: int) -> int:
+    """Return the number of parameters of a network."""
+    _, inputs, classes, width = DATA[name]
+    widths = [inputs, *[width] * depth]
+    hidden = sum(PARAMETERS["ann"](m, n) for n, m in pairwise(widths))
+    outputs = 1 if classes == 2 else classes
+    return int(hidden + PARAMETERS[NAMES[kind]](outputs, widths[-1]))
+
+
+def parts(context: Context) -> list[Part]:
+    """Return the runs of every data set; MNIST is left out if it is not available."""
+    parts = []
+    for name, (size, inputs, classes, width) in DATA.items():
+        if name == "mnist" and context.data.name != "mnist":
+            continue
+        study = Study("fewer-layers", ("accuracy",), train, {**SETTINGS, "data": name})
+        tasks = [
+            StudyTask(size, width, f"{kind} {depth}", seed, size * (inputs + 30) * classes * 4e-7)
+            for kind, depths in DEPTHS.items()
+            for depth in depths
+            for seed in seeds_of(context, SEEDS)
+        ]
+        parts.append(Part(study, tasks, context.images if name == "mnist" else None, (name,)))
+    return parts
+
+
+def cells_of(parts: Sequence[Part], runs: Sequence[Sequence[Run]]) -> Samples:
+    """Return the samples by data set, output and number of hidden layers."""
+    cells = {}
+    for (name, _, _, kind_and_depth, _), sample in samples(parts, runs).items():
+        kind, depth = kind_and_depth.split()
+        cells[name, kind, int(depth)] = sample
+    return cells
+
+
+def summary(context: Context) -> str:
+    """Return the method."""
+    return (
+        "Linear hidden layers of equal width with tanh, and an output of one kind, trained by "
+        "L-BFGS with a penalty chosen on held-out samples. A linear network with d hidden layers "
+        "is compared with networks that have d - 1. Equal means not more than "
+        f"{MARGIN} points lower (Welch's test against this margin). {RULE}"
+    )
+
+
+def depth_helps(cells: Samples) -> Tests:
+    """Compare linear networks with d and with d - 1 hidden layers, by (data, d)."""
+    return differences(
+        {
+            (name, d): (sample, cells[name, "linear", d - 1])
+            for (name, kind, d), sample in cells.items()
+            if kind == "linear" and d > 0
+        }
+    )
+
+
+def is_equal(cells: Samples, kind: str) -> Tests:
+    """Test whether d - 1 hidden layers are less than MARGIN worse than d linear ones.
+
+    The margin is added to the difference, so a positive sign means equal or better.
+    """
+    margin = Sample(MARGIN, 0.0, MARGIN, MARGIN, 2)
+    return holm(
+        {
+            (name, d): contrast(
+                (1, cells[name, kind, d - 1]), (-1, cells[name, "linear", d]), (1, margin)
+            )
+            for name, other, d in cells
+            if other == "linear" and d > 0
+        }
+    )
+
+
+def claim(cells: Samples) -> Claim:
+    """Judge by the rows in which the last hidden layer helps the linear network."""
+    helps = depth_helps(cells)
+    rows = [row for row, test in helps.items() if test.sign == 1]
+    reached = {
+        kind: [row for row in rows if is_equal(cells, kind)[row].sign == 1]
+        for kind in ("quadratic", "reduced")
+    }
+    shown = "; ".join(
+        f"with a {kind} output, one hidden layer fewer is enough in {len(enough)} of {len(rows)}"
+        + (f" ({_names(enough)})" if enough else "")
+        for kind, enough in reached.items()
+    )
+    verdict = Verdict.UNKNOWN
+    if are_enough(cells) and rows:
+        verdict = Verdict.of(len(reached["quadratic"]) == len(rows))
+        if verdict is Verdict.FAILS and reached["quadratic"]:
+            verdict = Verdict.CONDITIONALLY  # on some of the data sets
+    return Claim(
+        "fewer-hidden-layers",
+        "argued; no experiment",
+        f"the last hidden layer helps the linear network in {len(rows)} of {len(helps)} cases: "
+        f"{_names(rows)}; {shown}",
+        verdict,
+        method="tests of equal accuracy with one hidden layer fewer, where this layer helps "
+        "the linear network",
+    )
+
+
+def _names(rows: Sequence[tuple[Any, ...]]) -> str:
+    return ", ".join(f"{name} with {d} hidden layer{'s' * (d > 1)}" for name, d in rows) or "none"
+
+
+def tables(results: Results) -> list[Table]:
+    """Return the accuracies, and the comparisons of networks with one hidden layer fewer."""
+    cells = results.cells
+    helps = depth_helps(cells)
+    return [
+        samples_table(
+            "fewer_layers",
+            "Test accuracy in percent",
+            ("data", "output", "hidden layers", "parameters"),
+            {
+                (name, kind, depth, parameters(name, kind, depth)): sample
+                for (name, kind, depth), sample in cells.items()
+            },
+            "Every hidden layer is linear with tanh and has the width given in the study.",
+        ),
+        Table(
+            "fewer_layers_comparisons",
+            "Networks with one hidden layer fewer",
+            (
+                *("data", "linear hidden layers", "gain of the last one", "this gain is"),
+                *("output of the other", "difference", "p", "equal with one less"),
+            ),
+            [
+                (
+                    *(*row, helps[row].difference, sign_text(helps[row])),
+                    *(kind, test.difference - MARGIN, test.p, test.sign == 1),
+                )
+                for kind in ("quadratic", "reduced")
+                for row, test in is_equal(cells, kind).items()
+            ],
+            "Differences in percentage points: the other network minus the linear one. The p "
+            f"values are for a difference of -{MARGIN} and corrected by Holm's method.",
+            {"gain of the last one": "+.2f", "difference": "+.2f", "p": ".2g"},
+        ),
+    ]
+
+
+def draw(cells: Samples) -> Figure:
+    """Draw the accuracies by number of hidden layers, with a panel for each data set."""
+    names = list(dict.fromkeys(key[0] for key in cells))
+    lines = math.ceil(len(names) / 3)
+    figure = new_figure(8.4, 2.6 * lines + 0.5)
+    axes = figure.subplots(lines, 3, squeeze=False).ravel()
+    for ax in axes[len(names) :]:
+        ax.remove()
+    for ax, name in zip(axes, names, strict=False):
+        for k, (kind, depths) in enumerate(DEPTHS.items()):
+            by_depth = [cells[name, kind, depth] for depth in depths]
+            means, stds = [one.mean for one in by_depth], [one.std or 0.0 for one in by_depth]
+            ax.errorbar(depths, means, stds, capsize=2, **line_style(k, label=kind))
+        ax.set_title(name, fontsize=10)
+        ax.set_xticks(range(4))
+        ax.set_xlabel("hidden layers")
+        ax.grid(alpha=0.25)
+    figure.supylabel("test accuracy, %", fontsize=10)
+    legend_below(figure, axes[0], 3)
+    return figure
+
+
+STUDY = Compared(
+    "fewer-layers",
+    "Study: fewer hidden layers",
+    summary,
+    parts,
+    tables,
+    lambda results: {
+        "fewer_layers": (
+            draw(results.cells),
+            "Test accuracy for each number of hidden layers: a quadratic output is compared with "
+            "the linear network that has one hidden layer more.",
+        )
+    },
+    lambda results: [claim(results.cells)],
+    cells_of,
+)
+
+
+# ---- the data sets: a seed determines the split into training and test samples -------------------
+
+Split = tuple[Array, Array, Array, Array]  # X_train, y_train, X_test, y_test
+PLANE_TEST = 3000  # number of test points in the plane
+
+
+def split(name: str, size: int, seed: int, data: datasets.ImageData | None) -> Split:
+    """Return `size` training samples and the test samples of a data set."""
+    if name == "mnist":
+        assert data is not None
+        return _images(data, size, seed)
+    return SPLITS[name](size, seed)
+
+
+def _images(data: datasets.ImageData, size: int, seed: int) -> Split:
+    """Return small images, in which each pixel is the mean of 4 x 4 pixels."""
+    rows = np.random.default_rng(seed).permutation(len(data.X_train))[:size]
+    height, width = data.shape
+
+    def downsampled(pixels: Array) -> Array:
+        blocks = pixels.reshape(-1, height // 4, 4, width // 4, 4)
+        small = blocks.mean(axis=(2, 4), dtype=np.float32).reshape(len(pixels), -1)
+        return np.asarray(small / data.largest)
+
+    X_train, X_test = downsampled(data.X_train[rows]), downsampled(data.X_test)
+    return X_train, data.y_train[rows], X_test, data.y_test
+
+
+def _clusters(size: int, seed: int) -> Split:
+    rng = np.random.default_rng(seed)
+    return *datasets.clusters(size // 6, rng), *datasets.clusters(PLANE_TEST // 6, rng)
+
+
+def _moons(size: int, seed: int) -> Split:
+    X, y = make_moons(size + PLANE_TEST, noise=0.2, random_state=seed)
+    return X[:size], y[:size], X[size:], y[size:]
+
+
+def _circles(size: int, seed: int) -> Split:
+    X, y = make_circles(size + PLANE_TEST, noise=0.1, factor=0.5, random_state=seed)
+    return X[:size], y[:size], X[size:], y[size:]
+
+
+def _part_of(load: Callable[..., tuple[Array, Array]]) -> Callable[[int, int], Split]:
+    def draw(size: int, seed: int) -> Split:
+        X, y = load(return_X_y=True)
+        X_train, X_test, y_train, y_test = train_test_split(
+            X, y, train_size=size, stratify=y, random_state=seed
+        )
+        return X_train, y_train, X_test, y_test
+
+    return draw
+
+
+# The data sets other than MNIST.
+SPLITS: dict[str, Callable[[int, int], Split]] = {
+    "digits": _part_of(load_digits),
+    "breast cancer": _part_of(load_breast_cancer),
+    "six clusters": _clusters,
+    "two moons": _moons,
+    "two circles": _circles,
+}

@@ -1,0 +1,427 @@
+"""The paper's MNIST table: run the tasks that are not in the store, and compare all cells."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from quadric.apps.paper._claims import Claim, Verdict
+from quadric.apps.paper._experiment import (
+    MODELS,
+    Context,
+    Outcome,
+    Table,
+    legend_below,
+    line_style,
+    new_figure,
+)
+from quadric.apps.paper._mnist_claims import (
+    PLACE,
+    RULE,
+    Cell,
+    Samples,
+    cells_of,
+    claims_of,
+    comparisons,
+    paper_table,
+    smallest_width,
+)
+from quadric.apps.paper._statistics import Comparison, expected_maximum, maximum_range
+from quadric.apps.paper.sweep import SIZES, WIDTHS, Recipe, Run, Task, run_sweep, table_tasks
+from quadric.datasets import ImageData
+from quadric.plotting import color_of
+from quadric.reference import PARAMETERS
+
+QUICK_SIZES = SIZES[:3]
+
+
+def tasks_for(context: Context) -> list[Task]:
+    """Return the tasks of the table; fewer for a quick run or a small data set."""
+    count = context.seeds or (25 if context.full else 3)
+    return table_tasks(
+        range(context.first_seed, context.first_seed + count),
+        sizes=[
+            size
+            for size in (SIZES if context.full else QUICK_SIZES)
+            if size <= len(context.data.X_train)
+        ],
+    )
+
+
+def estimate(context: Context) -> float:
+    """Estimate how many seconds all runs take."""
+    per_epoch = sum(task.cost for task in tasks_for(context))
+    return per_epoch * 1e-9 * context.recipe.epochs[-1] / context.jobs
+
+
+def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
+    """Run the tasks that are not in the store, and compare the table with the paper's.
+
+    If the images are not MNIST, the same grid is run on them, but not compared with the paper.
+
+    Parameters
+    ----------
+    context : Context
+        Its images and its store are required.
+    tasks : sequence of Task, optional
+        By default, the tasks that `tasks_for` returns.
+    """
+    data, store, recipe = context.data, context.store, context.recipe
+    assert store is not None
+    tasks = tasks_for(context) if tasks is None else tasks
+    stored = {run.task for run in store.runs(recipe, data.checksum)} & set(tasks)
+    total, done = sum(task.cost for task in tasks), sum(task.cost for task in stored)
+    context.progress(done, total, f"{data.name}: {len(stored)} of {len(tasks)} runs stored")
+    steps, start = 0, time.perf_counter()
+
+    def on_result(run: Run, count: int, wanted: int) -> None:
+        nonlocal steps, done
+        steps += run.result.steps
+        done += run.task.cost
+        rate = steps / max(1e-9, time.perf_counter() - start) / 1e6
+        context.progress(
+            done,
+            total,
+            f"{data.name}: run {count} of {wanted}, {rate:.2f} million {_unit(recipe)} per second",
+        )
+
+    runs = run_sweep(
+        tasks, recipe, data, store, jobs=context.jobs, dask=context.dask, on_result=on_result
+    )
+    seconds = time.perf_counter() - start
+    facts = {
+        "seconds of this run": seconds,
+        f"{_unit(recipe)} per second, this run": steps / seconds if steps else None,
+    }
+    return outcome(runs, data, recipe, facts)
+
+
+def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[str, Any]) -> Outcome:
+    """Build tables, claims and figures."""
+    compared, inputs = data.name == "mnist", data.X_train.shape[1]
+    cells = cells_of(runs, recipe, paper_table() if compared else {})
+    steps, unit = sum(run.result.steps for run in runs), _unit(recipe)
+    first, last = min(run.task.seed for run in runs), max(run.task.seed for run in runs)
+    seeds = str(first) if first == last else f"{first} to {last}"
+    images = "1 image" if recipe.batch_size == 1 else f"{recipe.batch_size} images"
+    return Outcome(
+        data.name,
+        "MNIST: the paper's table" if compared else f"{data.name}: the paper's grid, other data",
+        f"{inputs} - h - 10 networks, SGD with {images} per step, {len(runs)} runs, seeds {seeds}, "
+        f"{steps / 1e6:.1f} million {unit}. Data: {data.name}, from {data.source}."
+        + (
+            f" {RULE}"
+            if compared
+            else " This is not MNIST: do not compare it with the paper's numbers."
+        ),
+        tables(cells, data, compared),
+        [data_claim(data), *claims_of(cells, compared)],
+        figures(cells, data, compared),
+        {
+            "data": data.name,
+            "source": data.source,
+            "checksum": data.checksum,
+            "recipe": recipe.key(),
+            "seeds": seeds,
+            "runs": len(runs),
+            unit: steps,
+            "seconds of training, all cores": sum(run.result.seconds for run in runs),
+            **facts,
+            "processors": sorted({run.environment.cpu for run in runs}),
+        },
+        {f"{data.name}_{name}": caption for name, caption in CAPTIONS.items()},
+    )
+
+
+def data_claim(data: ImageData) -> Claim:
+    """Judge what the paper states about MNIST, from the files themselves."""
+    train, test = len(data.y_train), len(data.y_test)
+    pixels, classes = data.X_train.shape[1], len(set(data.y_train))
+    found = f"{train} training and {test} test images of {pixels} pixels, {classes} classes"
+    holds = (train, test, pixels, classes) == (60_000, 10_000, 28 * 28, 10)
+    is_mnist = data.name == "mnist"
+    return Claim(
+        "mnist-data",
+        "60 000 and 10 000 images of 28 × 28 pixels",
+        found if is_mnist else f"{found}; not judged: the images are not MNIST",
+        Verdict.of(holds if is_mnist else None),
+        Verdict.HOLDS,
+        "count",
+    )
+
+
+def _unit(recipe: Recipe) -> str:
+    """Return the unit of the counts: without mini-batches, a step visits one image."""
+    return "steps" if recipe.batch_size == 1 else "images visited"
+
+
+STATISTICS = ("mean", "std", "best", "worst")
+PAPER = tuple(f"paper {name}" for name in STATISTICS)
+PAIRS = (("qnn", "ann"), ("rpqnn", "ann"), ("qnn", "rpqnn"))
+VERDICTS = {1: "better", 0: "undecided", -1: "worse"}
+
+
+def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table]:
+    """Return all tables; those with the paper's numbers only if the data are the paper's."""
+    ours = {cell.key: cell.ours for cell in cells}
+    theirs = {cell.key: cell.paper for cell in cells if cell.paper is not None}
+    pixels = data.X_train.shape[1]
+    with_paper = [_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []
+    return [
+        *with_paper,
+        Table(
+            f"{data.name}_table",
+            "Our results in the form of the paper's table",
+            (*PLACE, *STATISTICS),
+            [(*cell.key, *(getattr(cell.ours, name) for name in STATISTICS)) for cell in cells],
+            f"Accuracy on the {len(data.y_test)} test images, in percent, over the seeds.",
+            dict.fromkeys(STATISTICS, ".2f"),
+        ),
+        _outperforms(ours, theirs, data.name),
+        Table(
+            f"{data.name}_smallest_width",
+            "The smallest width at which the QNN is at least as accurate as the ANN of width 30",
+            ("train_size", "epochs", "paper", "ours"),
+            [
+                (*row, smallest_width(theirs, *row), smallest_width(ours, *row))
+                for row in sorted({key[:2] for key in ours})
+            ],
+        ),
+        Table(
+            f"{data.name}_parameters",
+            "Parameters of the networks",
+            ("hidden", *MODELS),
+            [(h, *(parameters(h, model, pixels) for model in MODELS)) for h in WIDTHS],
+        ),
+    ]
+
+
+def _comparison(cells: Sequence[Cell]) -> Table:
+    judged = (
+        "difference",
+        "z",
+        "within 2 standard errors",
+        "in printed std",
+        "within 2 printed std",
+    )
+    return Table(
+        "mnist_comparison",
+        "Every cell compared with the paper",
+        (*PLACE, *STATISTICS, *PAPER, *judged),
+        [
+            (
+                *cell.key,
+                *(getattr(cell.ours, name) for name in STATISTICS),
+                *(getattr(cell.paper, name, None) for name in STATISTICS),
+                cell.comparison and cell.comparison.difference,
+                cell.z,
+                cell.is_within,
+                cell.in_printed_std,
+                cell.is_within_leniently,
+            )
+            for cell in cells
+        ],
+        "z is the difference of the means in standard errors of this difference, computed from "
+        "both standard deviations and both numbers of runs. The last two columns are the lenient "
+        "criterion: they compare the means by the spread of a single run.",
+        dict.fromkeys((*STATISTICS, *PAPER), ".2f")
+        | dict.fromkeys(("difference", "z", "in printed std"), "+.2f"),
+    )
+
+
+def _not_reproduced(cells: Sequence[Cell]) -> Table:
+    columns = ("mean", "paper mean", "difference", "z")
+    return Table(
+        "mnist_not_reproduced",
+        "Cells in which the means differ by more than 2 standard errors",
+        (*PLACE, *columns),
+        [
+            (*cell.key, cell.ours.mean, cell.paper.mean, cell.comparison.difference, cell.z)
+            for cell in cells
+            if cell.is_within is False and cell.paper and cell.comparison
+        ],
+        "Even with the same recipe, about 5 % of the cells are expected here.",
+        dict(zip(columns, (".2f", ".2f", "+.2f", "+.2f"), strict=True)),
+    )
+
+
+def _extremes(cells: Sequence[Cell]) -> Table:
+    columns = ("best in std", "worst in std", "paper best in std", "paper worst in std")
+    low, high = maximum_range(25)
+    return Table(
+        "mnist_extremes",
+        "Best and worst runs in standard deviations from the mean",
+        (*PLACE, *columns, "printed values possible"),
+        [
+            (
+                *cell.key,
+                cell.ours.best_in_std,
+                cell.ours.worst_in_std,
+                cell.paper and cell.paper.best_in_std,
+                cell.paper and cell.paper.worst_in_std,
+                cell.paper and cell.paper.is_possible,
+            )
+            for cell in cells
+        ],
+        f"The best of 25 normal draws is expected at +{expected_maximum(25):.2f} standard "
+        f"deviations and lies between {low:+.2f} and {high:+.2f} in 95 % of cases; "
+        "the worst at the negative values.",
+        dict.fromkeys(columns, "+.2f"),
+    )
+
+
+def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
+    measured = ("difference", "t", "p (Holm)", "verdict")
+    rows: list[tuple[Any, ...]] = []
+    for better, worse in PAIRS:
+        mine, printed = (comparisons(samples, better, worse) for samples in (ours, theirs))
+        for row, test in mine.items():
+            paper = printed.get(row)
+            paper_values = _values(paper) if paper else (None,) * len(measured)
+            same = paper and paper.difference * test.difference > 0
+            models = f"{better.upper()} - {worse.upper()}"
+            rows.append((models, *row, *paper_values, *_values(test), same))
+    columns = [*(f"paper {column}" for column in measured), *measured]
+    styles = {"difference": "+.2f", "t": "+.1f", "p (Holm)": ".2g"}
+    return Table(
+        f"{name}_outperforms",
+        "Which model is significantly better",
+        ("models", *PLACE[:3], *columns, "same sign"),
+        rows,
+        "Welch's test of the difference of two means. The p values are adjusted by Holm's method "
+        "over all rows of a pair of models; a difference is significant below 0.05.",
+        {prefix + column: style for column, style in styles.items() for prefix in ("", "paper ")},
+    )
+
+
+def _values(test: Comparison) -> tuple[Any, ...]:
+    return test.difference, test.t, test.p, VERDICTS[test.sign]
+
+
+CAPTIONS = {
+    "accuracy": "Test accuracy for each number of hidden neurons: means and standard deviations "
+    "over the seeds.",
+    "gain": "How much more accurate each model is than the ANN with as many hidden neurons, after "
+    "the fewest epochs.",
+    "parameters": "Test accuracy after the most epochs for each number of parameters.",
+    "differences": "Our means minus the paper's, in standard errors of the difference. Values "
+    "beyond 2 are printed in white.",
+}
+CROSS: dict[str, Any] = {  # the style of the paper's values
+    "linestyle": "",
+    "marker": "x",
+    "markersize": 6,
+    "markeredgewidth": 1.6,
+}
+
+
+def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) -> int:
+    """Return the number of parameters of a cell's network."""
+    return PARAMETERS["ann"](hidden, inputs) + PARAMETERS[model](outputs, hidden)
+
+
+def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str, Figure]:
+    """Draw accuracy and gain against width, accuracy against parameters, and the differences."""
+    ann = {cell.key[:3]: cell for cell in cells if cell.model == "ann"}
+    fewest, most = min(cell.epochs for cell in cells), max(cell.epochs for cell in cells)
+
+    def paper_mean(cell: Cell) -> float:
+        return cell.paper.mean if cell.paper else float("nan")
+
+    drawn = {
+        "accuracy": _panels(
+            cells,
+            ("hidden neurons", lambda cell: cell.hidden),
+            ("test accuracy, %", lambda cell: cell.ours.mean),
+            paper=paper_mean if compared else None,
+            error=lambda cell: cell.ours.std or 0.0,
+        ),
+        "gain": _panels(
+            [cell for cell in cells if cell.epochs == fewest],
+            ("hidden neurons", lambda cell: cell.hidden),
+            (
+                "gain over ANN, percentage points",
+                lambda cell: cell.ours.mean - ann[cell.key[:3]].ours.mean,
+            ),
+            paper=(lambda cell: paper_mean(cell) - paper_mean(ann[cell.key[:3]]))
+            if compared
+            else None,
+        ),
+        "parameters": _panels(
+            [cell for cell in cells if cell.epochs == most],
+            ("parameters", lambda c: parameters(c.hidden, c.model, data.X_train.shape[1])),
+            ("test accuracy, %", lambda cell: cell.ours.mean),
+        ),
+    }
+    if any(cell.z is not None for cell in cells):  # more than one run
+        drawn["differences"] = _differences(cells)
+    return {f"{data.name}_{name}": figure for name, figure in drawn.items()}
+
+
+def _panels(
+    cells: Sequence[Cell],
+    x: tuple[str, Callable[[Cell], float]],
+    y: tuple[str, Callable[[Cell], float]],
+    *,
+    paper: Callable[[Cell], float] | None = None,
+    error: Callable[[Cell], float] | None = None,
+) -> Figure:
+    """Draw a line for each model, with a panel for each number of epochs and each size.
+
+    `x` and `y` contain the label of an axis and a function that returns the coordinate of a cell.
+    `paper` returns the paper's y, drawn as a cross, and `error` the length of an error bar.
+    """
+    sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))
+    figure = new_figure(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9)
+    axes = figure.subplots(len(epochs), len(sizes), squeeze=False)
+    for (i, j), ax in np.ndenumerate(axes):
+        for k, model in enumerate(MODELS):
+            mine = [
+                c
+                for c in cells
+                if (c.epochs, c.train_size, c.model) == (epochs[i], sizes[j], model)
+            ]
+            places = [x[1](cell) for cell in mine]
+            ax.errorbar(
+                places,
+                [y[1](cell) for cell in mine],
+                [error(cell) for cell in mine] if error else None,
+                capsize=2,
+                **line_style(k, label=model.upper()),
+            )
+            if paper:
+                ax.plot(places, [paper(cell) for cell in mine], color=color_of(k), **CROSS)
+        ax.set_title(f"{sizes[j]:,} images, {epochs[i]} epochs", fontsize=10)
+        ax.grid(alpha=0.25)
+    if paper:
+        axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
+    for ax in axes[-1]:
+        ax.set_xlabel(x[0])
+    figure.supylabel(y[0], fontsize=10)
+    legend_below(figure, axes[0, 0], 4)
+    return figure
+
+
+def _differences(cells: Sequence[Cell]) -> Figure:
+    """Draw our means minus the paper's, in standard errors."""
+    z = {cell.key: cell.z for cell in cells if cell.z is not None}
+    columns, widths = sorted({key[:2] for key in z}), sorted({key[2] for key in z})
+    figure = new_figure(0.62 * len(columns) + 1.6, 5.2)
+    axes = figure.subplots(len(MODELS), 1, sharex=True)
+    for ax, model in zip(axes, MODELS, strict=True):
+        values = np.array(
+            [[z.get((*column, width, model), np.nan) for column in columns] for width in widths]
+        )
+        image = ax.imshow(values, cmap="PuOr", vmin=-3, vmax=3, aspect="auto")
+        for (i, j), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                color = "white" if abs(value) > 2 else "black"
+                ax.text(j, i, f"{value:+.1f}", ha="center", va="center", fontsize=7, color=color)
+        ax.set_yticks(range(len(widths)), [str(width) for width in widths])
+        ax.set_ylabel(f"{model.upper()}\nhidden")
+    labels = [f"{size:,}\n{count} ep." for size, count in columns]
+    axes[-1].set_xticks(range(len(columns)), labels, fontsize=8)
+    figure.colorbar(image, ax=axes, label="z = (ours - paper) / standard error")
+    return figure

@@ -1,0 +1,101 @@
+"""Write the report of a reproduction; every file is written atomically."""
+
+import base64
+import csv
+import io
+import platform
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib import metadata, resources
+from pathlib import Path
+
+from joblib import cpu_count
+
+from quadric.apps.paper._claims import COLUMNS, Judged, Verdict, by_chapter, counts, judge
+from quadric.apps.paper._experiment import Outcome
+from quadric.apps.paper.sweep import environment
+from quadric.utils import require, write_whole
+
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
+# the class of each verdict in the page's style sheet
+CLASSES = {
+    Verdict.HOLDS.value: "yes",
+    Verdict.CONDITIONALLY.value: "partly",
+    Verdict.FAILS.value: "no",
+    Verdict.UNKNOWN.value: "unknown",
+}
+
+
+def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
+    """Write index.html, claims.csv, and a CSV file per table and a PNG file per figure.
+
+    claims.csv is not written if all results are those of other publications. Returns the path of
+    the page.
+    """
+    pictures = {}
+    for outcome in outcomes:
+        for name, figure in outcome.figures.items():
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png")
+            write_whole(directory / f"{name}.png", picture.getvalue())
+            pictures[name] = base64.b64encode(picture.getvalue()).decode()
+        for table in outcome.tables:
+            _write_csv(directory / f"{table.name}.csv", [table.columns, *table.rows])
+    claims = judge(claim for outcome in outcomes for claim in outcome.claims)
+    if _is_about_the_paper(outcomes):
+        _write_csv(directory / "claims.csv", [COLUMNS, *(row.cells() for row in claims)])
+    page = directory / "index.html"
+    write_whole(page, _html(outcomes, claims, about, pictures).encode(errors="replace"))
+    return page
+
+
+def _is_about_the_paper(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether any of the results is the paper's, not that of another publication."""
+    return not all(outcome.citation for outcome in outcomes)
+
+
+def _write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_whole(path, text.getvalue().encode(errors="replace"))
+
+
+def _html(
+    outcomes: Sequence[Outcome],
+    claims: Sequence[Judged],
+    about: dict[str, str],
+    pictures: dict[str, str],
+) -> str:
+    require("jinja2", extra="cli", by="The report")
+    import jinja2
+
+    template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
+    return jinja2.Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True).render(
+        outcomes=outcomes,
+        about=about,
+        pictures=pictures,
+        claims=claims,
+        chapters=by_chapter(claims),
+        counts=counts(claims),
+        classes=CLASSES,
+        texts={row.id: row.claim for row in claims},
+        not_run=sum(not row.was_run for row in claims),
+        is_about_the_paper=_is_about_the_paper(outcomes),
+    )
+
+
+def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
+    """Describe the command, the machine and the versions, so that the run can be repeated."""
+    versions = [f"{package} {metadata.version(package)}" for package in PACKAGES]
+    cores, here = cpu_count(), environment()
+    return {
+        "command": shlex.join(["quadric", *sys.argv[1:]]),
+        "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "took": f"{seconds:.0f} s",
+        "processor": f"{here.cpu}, {jobs or cores} of {cores} cores in use",
+        "system": platform.platform(),
+        "Python": platform.python_version(),
+        "packages": ", ".join([f"quadric {here.quadric}", *versions]),
+    }

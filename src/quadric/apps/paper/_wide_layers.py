@@ -1,0 +1,324 @@
+"""Study: whether the features of wide hidden layers become linearly separable.
+
+784 - h - 10 networks are trained with the paper's recipe. Their hidden layer is then kept fixed,
+and a linear and a quadratic layer are fitted to its outputs (the features).
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from quadric import Network, QuadraticClassifier
+from quadric.apps.paper._claims import Claim, Verdict
+from quadric.apps.paper._comparison import (
+    RULE,
+    Compared,
+    Group,
+    Part,
+    Results,
+    Samples,
+    Tests,
+    are_enough,
+    comparisons_table,
+    differences,
+    seeds_of,
+)
+from quadric.apps.paper._experiment import Context, Table, legend_below, line_style, new_figure
+from quadric.apps.paper._statistics import contrast, holm
+from quadric.apps.paper.sweep import (
+    Measured,
+    Recipe,
+    Run,
+    Study,
+    StudyTask,
+    Task,
+    fit_network,
+    initial_network,
+    prepare,
+)
+from quadric.checks import Array, Matrix
+from quadric.datasets import ImageData
+
+SEEDS = 10
+SIZE, WIDTHS = 1200, (10, 20, 30, 50, 100, 200, 300)
+KINDS = ("linear", "quadratic")
+MEASURES = (
+    "linear, training",
+    "linear, test",
+    "quadratic, training",
+    "quadratic, test",
+    "untrained, linear, training",
+)
+# Almost no penalty to look for a separating layer, and the penalty of the layers that are tested.
+SETTINGS: dict[str, Any] = {"epochs": 20, "weakest": 1e-3, "alpha": 10.0, "max_iter": 60}
+
+
+Separated = Mapping[Group, tuple[int, int]]  # runs whose images a linear layer separates
+
+
+def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) -> Measured:
+    """Train a network, and fit linear and quadratic layers to its features."""
+    assert data is not None
+    recipe = Recipe(epochs=(settings["epochs"],))
+    sweep_task = Task(task.size, task.hidden, task.kind, task.seed)
+    ready = prepare(data, recipe.dtype)
+    net, X, Y = initial_network(sweep_task, recipe, ready)
+    y = Y.argmax(axis=1)
+    untrained = _features(net, recipe, X)[0]
+    history = fit_network(net, X, Y, sweep_task, recipe)
+    F, F_test = _features(net, recipe, X, ready.test)
+    measured = [_fitted("linear", F, y, settings["weakest"], settings).score(F, y)]
+    for kind in KINDS:
+        layer = _fitted(kind, F, y, settings["alpha"], settings)
+        if kind == "quadratic":
+            measured.append(layer.score(F, y))
+        measured.append(layer.score(F_test, ready.labels))
+    layer = _fitted("linear", untrained, y, settings["weakest"], settings)
+    measured.append(layer.score(untrained, y))
+    return tuple(measured), history.n_samples * history.epochs
+
+
+def _features(net: Network, recipe: Recipe, *images: Matrix) -> list[Array]:
+    """Return the outputs of the hidden layer for each set of images, standardized by the first set.
+
+    Standardizing does not affect separability.
+    """
+    hidden = Network(net.layers[:1], net.activations[:1])
+    outputs = [hidden.forward(X, offset=recipe.offset) for X in images]
+    scaler = StandardScaler().fit(outputs[0])
+    return [scaler.transform(features) for features in outputs]
+
+
+def _fitted(
+    kind: str, F: Array, y: Array, alpha: float, settings: Mapping[str, Any]
+) -> QuadraticClassifier:
+    model = QuadraticClassifier(
+        hidden_layer_sizes=(),
+        layer_kinds=kind,
+        solver="lbfgs",
+        alpha=alpha,
+        max_iter=settings["max_iter"],
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations are a setting
+        return model.fit(F, y)
+
+
+def parts(context: Context) -> list[Part]:
+    """Return the runs."""
+    size = min(SIZE, len(context.data.X_train))
+    tasks = [
+        StudyTask(size, width, kind, seed, size * (width**2 * 4e-8 + 3e-4))
+        for width in WIDTHS
+        for kind in KINDS
+        for seed in seeds_of(context, SEEDS)
+    ]
+    return [Part(Study("wide-layers", MEASURES, train, SETTINGS), tasks, context.data)]
+
+
+def summary(context: Context) -> str:
+    """Return the method and the data."""
+    return (
+        f"{context.data.X_train.shape[1]} - h - 10 networks of {context.data.name}, "
+        f"{SETTINGS['epochs']} epochs with the paper's recipe. The trained hidden layer is kept, "
+        "and a linear and a quadratic layer with softmax are fitted to its outputs by L-BFGS. A "
+        "linear layer with almost no penalty that has all training images right proves that they "
+        "are separable. The layers that are tested have the penalty alpha = "
+        f"{SETTINGS['alpha']:g}. {RULE}"
+    )
+
+
+def _separated(runs: Sequence[Run]) -> Separated:
+    """Count the runs whose training images a linear layer separates, trained and untrained."""
+    counts: dict[Group, tuple[int, int]] = {}
+    for run in runs:
+        key = (run.task.size, run.task.hidden, run.task.kind)
+        trained, untrained = counts.get(key, (0, 0))
+        first, *_, last = run.result.accuracies
+        counts[key] = (trained + (first == 1), untrained + (last == 1))
+    return counts
+
+
+def gains(cells: Samples) -> Tests:
+    """Compare quadratic and linear layers on the same features, by (size, h, kind)."""
+    return differences(
+        {
+            place: (cells[*place, "quadratic, test"], cells[*place, "linear, test"])
+            for place in dict.fromkeys(key[:3] for key in cells)
+        }
+    )
+
+
+def falls(cells: Samples) -> Tests:
+    """Compare this gain at the smallest width with that at the largest, by (size, kind)."""
+    widths = sorted({key[1] for key in cells})
+    low, high = widths[0], widths[-1]
+    return holm(
+        {
+            (size, kind): contrast(
+                (1, cells[size, low, kind, "quadratic, test"]),
+                (-1, cells[size, low, kind, "linear, test"]),
+                (-1, cells[size, high, kind, "quadratic, test"]),
+                (1, cells[size, high, kind, "linear, test"]),
+            )
+            for size, kind in dict.fromkeys((key[0], key[2]) for key in cells)
+        }
+    )
+
+
+def _first_separable(cells: Samples, separated: Separated, k: int) -> int | None:
+    """Return the smallest width from which a linear layer separates the images of every run.
+
+    `k` selects the features of the trained (0) or the untrained (1) layer.
+    """
+    first = None
+    for width in sorted({key[1] for key in cells}, reverse=True):
+        places = [place for place in separated if place[1] == width]
+        if any(separated[place][k] < cells[*place, MEASURES[0]].runs for place in places):
+            return first
+        first = width
+    return first
+
+
+def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
+    """Judge separability, and whether the gain of a quadratic layer falls and vanishes."""
+    size, widths = next(iter(cells))[0], sorted({key[1] for key in cells})
+    trained, untrained = (_first_separable(cells, separated, k) for k in (0, 1))
+    tests, changes = gains(cells), falls(cells)
+    at_the_end = [test for key, test in tests.items() if key[1] == widths[-1]]
+    lower = sum(test.sign == 1 for test in changes.values())
+    better = sum(test.sign == 1 for test in at_the_end)
+    means = ", ".join(
+        f"{np.mean([test.difference for key, test in tests.items() if key[1] == h]):+.2f}"
+        for h in widths
+    )
+    falling = lower == len(changes)
+    if not (compared and are_enough(cells)):
+        verdict = Verdict.UNKNOWN
+    elif not trained or (better and not falling):
+        verdict = Verdict.FAILS
+    else:
+        learned = untrained is None or trained < untrained
+        everything = learned and falling and not better
+        verdict = Verdict.HOLDS if everything else Verdict.CONDITIONALLY
+    return Claim(
+        "wide-layers-separable",
+        "inferred from Table IV; no features are examined",
+        f"{size} images: a linear layer separates the training images in every run "
+        f"{_from(trained)}, and by the features of the untrained layer {_from(untrained)}. Gain of "
+        f"a quadratic layer for h = {', '.join(map(str, widths))} with {size} images: {means} "
+        f"points. It is significantly smaller at h = {widths[-1]} than at h = {widths[0]} in "
+        f"{lower} of {len(changes)} cases, and significantly above 0 there in {better} of "
+        f"{len(at_the_end)}",
+        verdict,
+        method="linear separability of the features of every run; Welch's test, Holm over all "
+        "cases. With a condition: untrained features are separable at the same width, or the gain "
+        "of a quadratic layer does not fall in all cases, or does not vanish",
+    )
+
+
+def _from(width: int | None) -> str:
+    return f"from h = {width}" if width else "at no h"
+
+
+def _table(cells: Samples, separated: Separated) -> Table:
+    rows = []
+    for place in dict.fromkeys(key[:3] for key in cells):
+        fitted = [cells[*place, name] for name in MEASURES]
+        numbers = [number for sample in fitted[:4] for number in (sample.mean, sample.std)]
+        rows.append((*place, *numbers, fitted[4].mean, fitted[0].runs, *separated[place]))
+    names = [f"{name}{suffix}" for name in MEASURES[:4] for suffix in (", mean", ", std")]
+    columns = [*names, "untrained, linear, training, mean"]
+    return Table(
+        "wide_layers",
+        "Layers fitted to the features, in percent",
+        (
+            *("images", "h", "output"),
+            *columns,
+            *("runs", "separable runs", "separable runs, untrained"),
+        ),
+        rows,
+        "The output is that of the network that was trained. Untrained: the same hidden layer "
+        "before training, with N(0, 0.006²).",
+        dict.fromkeys(columns, ".2f"),
+    )
+
+
+def draw(cells: Samples) -> Figure:
+    """Draw how many images are right, and the gain of a quadratic layer, by width."""
+    figure = new_figure(9.0, 3.6)
+    left, right = figure.subplots(1, 2)
+    tests, size = gains(cells), next(iter(cells))[0]
+    widths = [key[1] for key in tests if key[2] == KINDS[0]]
+    for k, kind in enumerate(KINDS):
+        style = line_style(k, label=f"{size} images, {kind} output")
+        left.plot(widths, [cells[size, h, kind, MEASURES[0]].mean for h in widths], **style)
+        if kind == KINDS[0]:  # before training, the features do not depend on the output
+            untrained = [cells[size, h, kind, MEASURES[4]].mean for h in widths]
+            label = f"{size} images, before training"
+            left.plot(widths, untrained, **(style | {"linestyle": "--", "label": label}))
+        by_width = [tests[size, h, kind] for h in widths]
+        right.errorbar(
+            widths,
+            [test.difference for test in by_width],
+            [2 * (test.error or 0.0) for test in by_width],
+            capsize=2,
+            **style,
+        )
+    left.set_ylabel("training images right, linear layer, %")
+    right.set_ylabel("gain of a quadratic layer, points")
+    right.axhline(0, color="#888888", linewidth=0.8)
+    for ax in (left, right):
+        ax.set_xscale("log")
+        ax.set_xticks(WIDTHS, [str(width) for width in WIDTHS])
+        ax.minorticks_off()
+        ax.set_xlabel("hidden neurons h")
+        ax.grid(alpha=0.25)
+    legend_below(figure, left, 3)
+    return figure
+
+
+def tables(results: Results) -> list[Table]:
+    """Return the accuracies, and the gains of quadratic layers."""
+    return [
+        _table(results.cells, _separated(results.runs[0])),
+        comparisons_table(
+            "wide_layers_gains",
+            "Gain of a quadratic layer over a linear one on the same features",
+            ("images", "h", "output"),
+            gains(results.cells),
+            "In percentage points of test accuracy; p values are corrected by Holm's method.",
+            "gain",
+            "quadratic is",
+        ),
+    ]
+
+
+def claims(results: Results) -> list[Claim]:
+    """Judge separability."""
+    compared = results.context.data.name == "mnist"
+    return [claim(results.cells, _separated(results.runs[0]), compared)]
+
+
+STUDY = Compared(
+    "wide-layers",
+    "Study: features of wide hidden layers",
+    summary,
+    parts,
+    tables,
+    lambda results: {
+        "wide_layers": (
+            draw(results.cells),
+            "The share of the training images that a linear layer has right rises with the number "
+            "of hidden neurons, also before training; the right panel shows how much more accurate "
+            "a quadratic layer is than a linear one on the same features.",
+        )
+    },
+    claims,
+)

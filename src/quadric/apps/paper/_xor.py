@@ -1,0 +1,239 @@
+"""XOR with a single quadratic neuron: an ellipse from Q = I, a hyperbola from a random Q.
+
+The paper shows one solution of each kind. It does not state when training stops, which matters:
+with more epochs, every ellipse turns into a hyperbola, because |q12| outgrows q11. The neuron that
+starts from the identity therefore stops as soon as all four points are classified correctly.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import median_high
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from quadric import Network, Quadratic, datasets
+from quadric.apps.paper._claims import Claim, Verdict
+from quadric.apps.paper._experiment import Context, Outcome, Table, new_figure
+from quadric.geometry import Quadric
+from quadric.plotting import BOUNDARY, color_of, marker_of, plot_regions
+from quadric.training import Epoch
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How to start and when to stop; `expected` is the kind of boundary in the paper.
+
+    `claim` is the statement of the paper about it.
+    """
+
+    name: str
+    start: str
+    learning_rate: float
+    epochs: int
+    stop_when_solved: bool
+    expected: str | None = None
+    claim: str = ""
+
+
+VARIANTS = (
+    Variant("identity", "identity", 0.01, 1000, True, "ellipse", "xor-ellipse"),
+    Variant("random", "N(0, 1)", 0.1, 200, False, "hyperbola", "xor-hyperbola"),
+    # Not in the paper: the same starts with other stopping rules.
+    Variant("identity, trained longer", "identity", 0.01, 2000, False),
+    Variant("random, stopped at once", "N(0, 1)", 0.01, 1000, True),
+)
+
+LINEAR_EPOCHS = 200
+
+
+@dataclass(frozen=True)
+class TrainedNeuron:
+    """A neuron after training, with the number of points it classifies correctly."""
+
+    variant: Variant
+    epochs: int
+    correct: int
+    neuron: Quadric
+
+
+def correct(net: Network) -> int:
+    """Return how many of the four points a network of one neuron classifies correctly."""
+    X, y = datasets.xor()
+    return int(((net.logits(X)[:, 0] > 0) == (y == 1)).sum())
+
+
+def train(variant: Variant, seed: int) -> TrainedNeuron:
+    """Train one neuron on the four points, one sample per step."""
+    X, y = datasets.xor()
+    init, scale = ("identity", None) if variant.start == "identity" else ("normal", 1.0)
+    net = Network.create(2, [("quadratic", 1, "logistic")], init=init, scale=scale, rng=seed)
+    neuron: Any = net.layers[0]
+    neuron.W, neuron.b = np.zeros((1, 2)), np.zeros(1)
+
+    def is_solved(epoch: Epoch) -> bool:
+        return correct(net) == 4
+
+    history = net.fit(
+        X,
+        y,
+        learning_rate=variant.learning_rate,
+        epochs=variant.epochs,
+        rng=seed,
+        callback=is_solved if variant.stop_when_solved else None,
+    )
+    return TrainedNeuron(
+        variant, history.epochs, correct(net), Quadric(neuron.Q[0], neuron.W[0], neuron.b[0])
+    )
+
+
+def train_linear(seed: int) -> int:
+    """Train one linear neuron; return the most points it classified correctly after any epoch."""
+    X, y = datasets.xor()
+    net = Network.create(2, [("linear", 1, "logistic")], init="normal", scale=1.0, rng=seed)
+    counts = []
+
+    def after(epoch: Epoch) -> None:
+        counts.append(correct(net))
+
+    net.fit(X, y, learning_rate=0.1, epochs=LINEAR_EPOCHS, rng=seed, callback=after)
+    return max(counts)
+
+
+def run(context: Context) -> Outcome:
+    """Train every variant with every seed, and compare the boundaries with the paper's."""
+    seeds = context.seeds or 50
+    context.progress(0, 1, "xor: compiling the SGD engine (once)")
+    trained = context.map(train, list(product(VARIANTS, range(seeds))), "xor")
+    rows = []
+    for variant in VARIANTS:
+        mine = [one for one in trained if one.variant is variant]
+        solved = sum(one.correct == 4 for one in mine)
+        until = "until 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
+        rows.append(
+            (
+                variant.start,
+                until,
+                variant.learning_rate,
+                median_high(one.epochs for one in mine),
+                f"{solved}/{seeds}",
+                variant.expected,
+                _listed(_kinds(mine)),
+            )
+        )
+    most = context.map(train_linear, [(seed,) for seed in range(seeds)], "xor")
+    rows.append(
+        (
+            "none (linear)",
+            f"{LINEAR_EPOCHS} epochs",
+            0.1,
+            LINEAR_EPOCHS,
+            f"{sum(count == 4 for count in most)}/{seeds}",
+            None,
+            f"line; at most {max(most)} of 4 points",
+        )
+    )
+    table = Table(
+        "xor",
+        "XOR with one neuron, w = b = 0 at the start",
+        ("Q at the start", "trained", "rate", "epochs (median)", "4 of 4", "paper", "ours"),
+        rows,
+        "The paper does not state when training stops. The third and fourth row show that it "
+        "matters. The last row is a linear neuron, which starts from w, b ~ N(0, 1).",
+    )
+    return Outcome(
+        "xor",
+        "XOR with one neuron",
+        f"{seeds} seeds, one sample per step. The kind of boundary follows from its coefficients.",
+        [table],
+        claims_of(trained, most),
+        {"xor": draw(trained)},
+        {"seeds": seeds},
+        {
+            "xor": "The paper's two solutions with the first seed: a hyperbola from a random Q, "
+            "and an ellipse from Q = I. The neuron's boundary separates the two classes."
+        },
+    )
+
+
+def claims_of(trained: Sequence[TrainedNeuron], most: Sequence[int]) -> list[Claim]:
+    """Judge the claims; `most` are the points that linear neurons classify correctly."""
+    seeds = len(most)
+    by_start = {
+        variant.name: [one for one in trained if one.variant is variant] for variant in VARIANTS
+    }
+    method = f"{seeds} seeds; the kind follows from the coefficients"
+    claims = []
+    for variant, other, condition in (
+        (VARIANTS[0], VARIANTS[2], "if training stops as soon as all points are correct"),
+        (VARIANTS[1], VARIANTS[3], "if training continues after all points are correct"),
+    ):
+        mine = _kinds(by_start[variant.name])
+        otherwise = _kinds(by_start[other.name])
+        verdict = Verdict.FAILS
+        if list(mine) == [variant.expected]:
+            same = list(otherwise) == [variant.expected]
+            verdict = Verdict.HOLDS if same else Verdict.CONDITIONALLY
+        found = f"{condition}: {_listed(mine)}; otherwise: {_listed(otherwise)}"
+        printed = f"a figure with one {variant.expected}; when training stops is not stated"
+        claims.append(Claim(variant.claim, printed, found, verdict, Verdict.HOLDS, method))
+    solved = [one for name in ("identity", "random") for one in by_start[name] if one.correct == 4]
+    claims.append(
+        Claim(
+            "xor-quadratic",
+            "a figure with two solutions",
+            f"{len(solved)} of {2 * seeds} runs classify all four points correctly",
+            Verdict.HOLDS if len(solved) == 2 * seeds else Verdict.FAILS,
+            Verdict.HOLDS,
+            f"{seeds} seeds from Q = I and from random Q",
+        )
+    )
+    claims.append(
+        Claim(
+            "xor-linear",
+            "stated as known",
+            f"{sum(count == 4 for count in most)} of {seeds} solved; at most {max(most)} of 4 "
+            "points after any epoch. Proof: each class consists of two opposite points x and -x. "
+            "The mean of w'x + b over them is b, so b would have to be negative for one class and "
+            "positive for the other",
+            Verdict.HOLDS if max(most) < 4 else Verdict.FAILS,
+            Verdict.HOLDS,
+            f"proof, and {seeds} seeds",
+        )
+    )
+    return claims
+
+
+def _kinds(trained: Sequence[TrainedNeuron]) -> Counter[str]:
+    return Counter(str(one.neuron.kind) for one in trained)
+
+
+def _listed(kinds: Counter[str]) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+
+
+def draw(trained: Sequence[TrainedNeuron]) -> Figure:
+    """Draw the paper's figure: (a) a hyperbola from a random Q, (b) an ellipse from Q = I."""
+    X, y = datasets.xor()
+    figure = new_figure(9.2, 5.2)
+    panels = (("a", "random", "random Q"), ("b", "identity", "Q = I"))
+    for ax, (letter, name, start) in zip(figure.subplots(1, 2), panels, strict=True):
+        neuron = next(one for one in trained if one.variant.name == name).neuron
+        network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])
+        plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110, legend=False)
+        ax.set(aspect="equal", xlabel="$x$")
+        ax.set_ylabel("$y$", rotation=0)
+        ax.set_title(
+            f"({letter}) {start}: {neuron.kind}\n{neuron.equation(precision=2)}", fontsize=9
+        )
+    handles = [
+        Line2D([], [], marker=marker_of(k), color=color_of(k), ls="", ms=9, label=f"class {k}")
+        for k in (0, 1)
+    ]
+    handles.append(Line2D([], [], color=BOUNDARY, lw=2, label="the neuron's boundary"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    return figure
