@@ -56,10 +56,6 @@ CHATTER = re.compile(r"^(npm (error|ERR!) (code|syscall|errno)\b|npm (warn|notic
 Contents: TypeAlias = dict[str, bytes]  # uncompressed contents by file name
 
 
-class BadFileError(Exception):
-    """A file is not the expected one. The message is the bare reason; the caller adds context."""
-
-
 class KnownFile(NamedTuple):
     """One idx file: its name, the shape of its array, and the MD5 of its uncompressed bytes."""
 
@@ -111,20 +107,20 @@ COLLECTIONS = {
 }
 
 
-def check(content: bytes, file: KnownFile) -> None:
-    """Raise BadFileError, with the most specific reason, unless the content has the right MD5."""
+def fault(content: bytes, file: KnownFile) -> str:
+    """Return the most specific reason why the content is not that of the file, or ''."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 == file.md5:
-        return
+        return ""
     for collection in COLLECTIONS.values():
         for other in collection.files:
             if other.md5 == md5:  # the data sets share their file names
-                raise BadFileError(f"its MD5 is that of {other.name} of {collection.title}")
+                return f"its MD5 is that of {other.name} of {collection.title}"
     if len(content) > file.size:
-        raise BadFileError(f"it contains more than {file.size} bytes")
+        return f"it contains more than {file.size} bytes"
     if len(content) < file.size:
-        raise BadFileError(f"it contains only {len(content)} of {file.size} bytes")
-    raise BadFileError(f"its MD5 is {md5}, not {file.md5}")
+        return f"it contains only {len(content)} of {file.size} bytes"
+    return f"its MD5 is {md5}, not {file.md5}"
 
 
 def pack(array: np.ndarray) -> bytes:
@@ -203,16 +199,15 @@ def read_file(path: Path, collection: Collection, file: KnownFile, advice: str) 
     try:
         with open_file(path, "rb") as stream:
             content: bytes = stream.read(file.size + 1)  # enough to detect excess bytes
-        check(content, file)
-        return content
+        reason = fault(content, file)
+        if not reason:
+            return content
     except EOFError:
         reason = "the .gz file ends too early (an interrupted download?)"
     except (gzip.BadGzipFile, zlib.error) as error:
         reason = f"it is not a valid .gz file ({error})"
     except OSError as error:
         reason = f"it cannot be read ({error.strerror or error})"
-    except BadFileError as error:
-        reason = str(error)
     raise DatasetError(f"{path} is not {_describe(collection, file)}: {reason}. {advice}")
 
 
@@ -260,11 +255,10 @@ def fetch(
         try:
             contents = source.fetch(collection)
             for file in collection.files:
-                check(contents[file.name], file)
-        except (UnavailableError, DatasetError) as reason:
-            tried.append(f"{source.title} ({str(reason).strip()})")
-        except BadFileError as reason:
-            tried.append(f"{source.title} (its {file.name} is not valid: {reason})")
+                if reason := fault(contents[file.name], file):
+                    raise UnavailableError(f"its {file.name} is not valid: {reason}")
+        except (UnavailableError, DatasetError) as error:
+            tried.append(f"{source.title} ({str(error).strip()})")
         else:
             return contents, source
     names = ", ".join(file.name for file in collection.files)
