@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
@@ -49,6 +50,13 @@ def small_files(monkeypatch, tmp_path):
     from tests.support.small_files import put_in_place
 
     put_in_place(monkeypatch, tmp_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for doctests in the library only: to find none, all helpers would be imported."""
+    collectors = yield
+    return [each for each in collectors if not isinstance(each, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from quadric.utils import _portable_files as portable_files
+from quadric.utils import _files as portable_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="simulates Windows on Linux")
 

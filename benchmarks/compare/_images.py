@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quadric import datasets
-from quadric.datasets._idx import holds_all
-from quadric.datasets._images import COLLECTIONS, locate
+from quadric.datasets import COLLECTIONS, locate
+from quadric.datasets._sources import holds_all
 
 IMAGES = {"MNIST": "mnist", "Fashion-MNIST": "fashion_mnist"}  # by the names of the tables
 

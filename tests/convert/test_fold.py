@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, datasets
 from quadric.convert import fold, truncate
 from quadric.core import Linear, Quadratic
-from quadric.datasets._idx import COLLECTIONS, cache_directory, holds_all
+from quadric.datasets._sources import COLLECTIONS, cache_directory, holds_all
 from tests.support.folding import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
 
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from quadric import Network, load, save
-from quadric.utils._whole_files import temporary_name
+from quadric.utils import temporary_name
 from tests.support.model_file_models import make
 from tests.support.permissions import without_rights
 

@@ -7,8 +7,7 @@ from scipy import optimize
 from scipy.stats import special_ortho_group
 
 from quadric.geometry import Quadric
-from quadric.geometry._conic_arcs import arcs
-from quadric.geometry._surface_meshes import MESHES, surface_meshes
+from quadric.geometry._plot_points import MESHES, arcs, surface_meshes
 from tests.support.conics import CONICS
 
 # diagonal of Q, w, b

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from quadric import datasets
 from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as store_module
 from quadric.apps.shell import app
-from quadric.utils._whole_files import temporary_name
+from quadric.utils import temporary_name
 from tests.support.permissions import without_rights
 from tests.support.sweep_process import HERE, RECIPE
 
@@ -258,7 +258,7 @@ def test_the_record_lock_of_other_systems_does_not_disturb_sqlite(path):
     """The locked byte is not one that SQLite locks."""
     elsewhere = (
         "from types import SimpleNamespace; from quadric.apps.paper.sweep import _store\n"
-        "from quadric.utils import _portable_files as portable_files\n"
+        "from quadric.utils import _files as portable_files\n"
         "portable_files.sys = _store.sys = SimpleNamespace(platform='darwin')\n"
     )
     script = OPEN.replace("input()", "input(); add(store); print('added')")

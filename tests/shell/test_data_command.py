@@ -41,7 +41,7 @@ def test_data_list_shows_missing_and_damaged_files(tmp_path):
     (cache / LABELS).write_bytes(b"bad")
     row = json.loads(data("list", "--json").stdout)["rows"][0]
     assert not row["verified"]
-    assert "ends within the header" in row["problem"]
+    assert "only 3 of 14 bytes" in row["problem"]
     assert "fetch mnist --force" in data("list").stdout
 
 

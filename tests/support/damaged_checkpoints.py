@@ -7,6 +7,7 @@ model. Any other outcome ends the process with an error. The same number of forg
 plausible values and a valid hash, is also tried. These may give a different model.
 """
 
+import functools
 import json
 import random
 import sys
@@ -95,78 +96,88 @@ def whole(description, described, arrays):
         return b""
 
 
-def with_arrays(content, others):
-    """Return the parts of a checkpoint that has arrays, so that they can be damaged."""
-    for one in [content, *others]:
-        description, described, arrays = parts(one)
-        if arrays:
-            return description, described, arrays
-    raise AssertionError("no checkpoint has arrays")
+def changing(change):
+    """Return a damage that changes the run and state, and the arrays, of a checkpoint in place."""
+
+    @functools.wraps(change)
+    def damage(content, rng, others):
+        description, described, arrays = parts(content)
+        change(described, arrays, rng)
+        return whole(description, described, arrays)
+
+    return damage
 
 
-def missing_array(content, rng, others):
-    description, described, arrays = with_arrays(content, others)
+def changing_arrays(change):
+    """Return a damage that changes the arrays of a checkpoint that has some."""
+
+    @functools.wraps(change)
+    def damage(content, rng, others):
+        checkpoints = (parts(each) for each in [content, *others])
+        description, described, arrays = next(each for each in checkpoints if each[2])
+        change(arrays, rng)
+        return whole(description, described, arrays)
+
+    return damage
+
+
+@changing_arrays
+def missing_array(arrays, rng):
     for _ in range(rng.choice((1, 1, 3, len(arrays)))):
         del arrays[rng.choice(sorted(arrays))]
-    return whole(description, described, arrays)
 
 
-def extra_array(content, rng, others):
-    description, described, arrays = parts(content)
+@changing
+def extra_array(described, arrays, rng):
     name = rng.choice(("more", "model.more", "model.memory.mean.99", "linear.layers.7.W", "x.loss"))
-    return whole(description, described, {**arrays, name: np.zeros(rng.randrange(4))})
+    arrays[name] = np.zeros(rng.randrange(4))
 
 
-def ill_shaped_array(content, rng, others):
-    description, described, arrays = with_arrays(content, others)
+@changing_arrays
+def ill_shaped_array(arrays, rng):
     name = rng.choice([name for name in sorted(arrays) if arrays[name].size])
     array = arrays[name]
     arrays[name] = rng.choice(
         (array.ravel()[:-1], array[..., None], array[None], np.concatenate([array, array]).T)
     )
-    return whole(description, described, arrays)
 
 
-def array_of_another_dtype(content, rng, others):
-    description, described, arrays = with_arrays(content, others)
+@changing_arrays
+def array_of_another_dtype(arrays, rng):
     name = rng.choice(sorted(arrays))
     arrays[name] = arrays[name].view("<i8") if rng.randrange(2) else arrays[name].astype("<f4")
-    return whole(description, described, arrays)
 
 
-def numbers_that_are_not_finite(content, rng, others):
-    description, described, arrays = with_arrays(content, others)
+@changing_arrays
+def numbers_that_are_not_finite(arrays, rng):
     names = [name for name in sorted(arrays) if arrays[name].size and "numbers" not in name]
     array = arrays[rng.choice(names)].reshape(-1)
     array[rng.randrange(array.size)] = rng.choice((np.nan, np.inf, -np.inf))
-    return whole(description, described, arrays)
 
 
-def counters_out_of_range(content, rng, others):
+@changing_arrays
+def counters_out_of_range(arrays, rng):
     """Set a counter to an invalid value; counters for which any value is valid are not used."""
-    description, described, arrays = with_arrays(content, others)
     name = rng.choice(("model.numbers", "linear.numbers"))
     place = rng.choice([2, 3, 4, 5, 6, 8, 9, 10])
     arrays[name][place] = rng.choice((-1.0, -0.5, np.inf, -np.inf, -1e300))
-    return whole(description, described, arrays)
 
 
-def negative_squares(content, rng, others):
-    description, described, arrays = with_arrays(content, others)
+@changing_arrays
+def negative_squares(arrays, rng):
     name = rng.choice([name for name in sorted(arrays) if ".square." in name])
     arrays[name].reshape(-1)[0] = -1.0
-    return whole(description, described, arrays)
 
 
-def swapped_models(content, rng, others):
+@changing_arrays
+def swapped_models(arrays, rng):
     """Use the arrays of the baseline as those of the model, and vice versa."""
-    description, described, arrays = with_arrays(content, others)
     names = {"model": "linear", "linear": "model"}
-    swapped = {}
-    for name, array in arrays.items():
+    swapped = dict(arrays)
+    arrays.clear()
+    for name, array in swapped.items():
         first, _, rest = name.partition(".")
-        swapped[f"{names[first]}.{rest}"] = array
-    return whole(description, described, swapped)
+        arrays[f"{names[first]}.{rest}"] = array
 
 
 def states_of_other_stages(content, rng, others):
@@ -180,9 +191,9 @@ def states_of_other_stages(content, rng, others):
     return whole(one[0], one[1], other[2])
 
 
-def field_removed_or_added(content, rng, others):
+@changing
+def field_removed_or_added(described, arrays, rng):
     """Change the state, the schema, a column, a profile or the run."""
-    description, described, arrays = parts(content)
     places = [described["state"], described["run"], described]
     state = described["state"]
     if "schema" in state:
@@ -196,11 +207,10 @@ def field_removed_or_added(content, rng, others):
         node["more"] = rng.choice((None, 1, "x", []))
     if "schema" in state and "order" not in state["schema"]:
         node["more"] = 1  # optional in a model file
-    return whole(description, described, arrays)
 
 
-def value_of_another_type(content, rng, others):
-    description, described, arrays = parts(content)
+@changing
+def value_of_another_type(described, arrays, rng):
     state = described["state"]
     nodes = [state]
     if "schema" in state:
@@ -218,11 +228,10 @@ def value_of_another_type(content, rng, others):
     )
     if key in ("m2", "mean", "target_mean") and node[key] in (-7, -1.5):
         node[key] = "x"
-    return whole(description, described, arrays)
 
 
-def counts_that_contradict(content, rng, others):
-    description, described, arrays = parts(content)
+@changing
+def counts_that_contradict(described, arrays, rng):
     state = described["state"]
     if "schema" in state:
         schema = state["schema"]
@@ -248,16 +257,15 @@ def counts_that_contradict(content, rng, others):
                 profile["numeric"] = profile["rows"] + 1
             case 3:
                 state["profiles"].pop()
-    return whole(description, described, arrays)
 
 
-def another_run(content, rng, others):
-    description, described, arrays = parts(content)
+@changing
+def another_run(described, arrays, rng):
     run = described["run"]
+    before = dict(run)
     run[rng.choice(sorted(run))] = rng.choice(("x", -3, [1], None, {}))
-    if run == parts(content)[1]["run"]:
+    if run == before:
         run["seed"] = 99
-    return whole(description, described, arrays)
 
 
 def no_state(content, rng, others):
@@ -276,15 +284,14 @@ def no_state(content, rng, others):
     return whole(description, None, arrays)
 
 
-def forge(content, rng, others):
+@changing
+def forge(described, arrays, rng):
     """Replace one value in the state with another, or one number in the arrays."""
-    description, described, arrays = parts(content)
     if arrays and rng.randrange(4) == 0:
         array = arrays[rng.choice([name for name in sorted(arrays) if arrays[name].size])]
         array.reshape(-1)[0] *= rng.choice((-1, 0, 2, 1e9, 1e200))
     else:
         described["state"] = bytes_of.alter(described["state"], rng)
-    return whole(description, described, arrays)
 
 
 DAMAGES = (

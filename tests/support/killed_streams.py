@@ -19,7 +19,7 @@ from pathlib import Path
 
 from quadric.apps.shell.tables.streaming._checkpoint import FORM
 from quadric.files import _safetensors as container
-from quadric.utils._whole_files import leftovers
+from quadric.utils import leftovers
 from tests.support import warm
 from tests.support.streams import write_table
 

@@ -1,5 +1,6 @@
 """Linear algebra with rational numbers, without rounding errors."""
 
+import math
 from fractions import Fraction
 
 
@@ -33,34 +34,28 @@ def inverse(A):
 
 def determinant(A):
     """The determinant of a square matrix."""
-    rows, found = [list(row) for row in A], Fraction(1)
-    for k in range(len(rows)):
-        pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
-        if pivot is None:
-            return Fraction(0)
-        if pivot != k:
-            rows[k], rows[pivot], found = rows[pivot], rows[k], -found
-        found *= rows[k][k]
-        for i in range(k + 1, len(rows)):
-            factor = rows[i][k] / rows[k][k]
-            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
-    return found
+    pivots, odd = _eliminate(A)
+    return (-1) ** odd * math.prod(pivots) if len(pivots) == len(A) else Fraction(0)
 
 
 def rank(A):
     """The rank of a matrix."""
-    rows, found = [list(row) for row in A], 0
+    return len(_eliminate(A)[0])
+
+
+def _eliminate(A):
+    """The pivots of Gaussian elimination, and whether it permutes the rows oddly."""
+    rows, pivots, odd = [list(row) for row in A], [], False
     for k in range(len(rows[0])):
-        pivot = next((row for row in rows if row[k]), None)
-        if pivot is not None:
-            rows.remove(pivot)
-            factors = [row[k] / pivot[k] for row in rows]
-            rows = [
-                [a - f * b for a, b in zip(row, pivot, strict=True)]
-                for row, f in zip(rows, factors, strict=True)
-            ]
-            found += 1
-    return found
+        place = next((i for i, row in enumerate(rows) if row[k]), None)
+        if place is not None:
+            odd ^= place % 2 == 1
+            pivot = rows.pop(place)
+            pivots.append(pivot[k])
+            for row in rows:
+                factor = row[k] / pivot[k]
+                row[:] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
+    return pivots, odd
 
 
 def signature(A):

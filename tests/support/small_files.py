@@ -6,8 +6,14 @@ import hashlib
 import numpy as np
 
 from quadric.datasets import _sources as sources
-from quadric.datasets._idx import COLLECTIONS, Collection, KnownFile, pack, unpack
-from quadric.datasets._sources import ImageSource
+from quadric.datasets._sources import (
+    COLLECTIONS,
+    Collection,
+    ImageSource,
+    KnownFile,
+    pack,
+    unpack,
+)
 
 REAL = dict(COLLECTIONS)
 PARTS = tuple(file.name for file in REAL["mnist"].files)

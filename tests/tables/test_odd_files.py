@@ -8,12 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from quadric.apps.shell import app
-from tests.support.odd_files import KINDS
+from tests.support.odd_files import KINDS, table
 
 
 def check_odd_file(make, seed, directory):
     """Check for a correct result or a one-line error."""
-    odd = make(np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    odd = make(rng, *table(rng))
     data, model = directory / f"{make.__name__}_{seed}.csv", directory / f"{make.__name__}.quadric"
     data.write_bytes(odd.content)
     arguments = ["train", data, "-t", odd.target, "-o", model, "--json", *odd.options]

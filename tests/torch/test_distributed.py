@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
-from tests.support import two_processes  # noqa: E402
-
 distributed = torch.distributed
 if not (distributed.is_available() and distributed.is_gloo_available()):
     pytest.skip("needs torch.distributed with gloo", allow_module_level=True)
+
+from tests.torch import two_processes  # noqa: E402
 
 EXAMPLE = "examples/torch_distributed.py"
 
@@ -54,16 +54,16 @@ def test_the_example_runs_on_one_process(monkeypatch, capsys):
 @pytest.mark.slow
 def test_all_checks_pass_on_two_processes():
     scripts = ["replicated", "sharded"]
-    modules = [importlib.import_module(f"tests.support.{script}_process") for script in scripts]
+    modules = [importlib.import_module(f"tests.torch.{script}_checks") for script in scripts]
     names = [check.__name__ for module in modules for check in module.CHECKS]
-    output = launch("-m", "tests.support.two_processes", *scripts)
+    output = launch("-m", "tests.torch.two_processes", *scripts)
     assert output.splitlines() == [f"passed: {name}" for name in names]
 
 
 @pytest.mark.full  # checks the launcher of these tests, not the layers
 @pytest.mark.parametrize("how", ["raises", "hangs"])
 def test_a_failure_in_one_process_is_reported(how):
-    code, output, errors = two_processes.launch("-m", "tests.support.two_processes", how)
+    code, output, errors = two_processes.launch("-m", "tests.torch.two_processes", how)
     assert code == 1
     assert "passed" not in output
     assert f"in {how}" in errors

@@ -9,7 +9,6 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from quadric.torch import QuadraticRNN, QuadraticRNNCell  # noqa: E402
 
-BATCH = torch.export.Dim("batch")
 MODULES = {
     "cell": lambda: QuadraticRNNCell(3, 4),
     "rnn": lambda: QuadraticRNN(3, 4),
@@ -57,7 +56,8 @@ def outputs_of(module, inputs):
 def test_an_exported_program_accepts_other_batch_sizes(name, with_state, strict):
     module = make(name)
     inputs, dimensions = draw(module, 3, with_state)
-    shapes = tuple({dimension: BATCH} for dimension in dimensions)
+    batch = torch.export.Dim("batch")
+    shapes = tuple({dimension: batch} for dimension in dimensions)
     program = torch.export.export(module, inputs, dynamic_shapes=shapes, strict=strict)
     for batch in (1, 2, 17):
         inputs, _ = draw(module, batch, with_state)
@@ -79,7 +79,8 @@ def test_an_onnx_file_accepts_other_batch_sizes(name, with_state, dynamo):
     module = make(name)
     inputs, dimensions = draw(module, 3, with_state)
     file, names = io.BytesIO(), ["input", "hx"][: len(inputs)]
-    shapes = [{dimension: BATCH if dynamo else "batch"} for dimension in dimensions]
+    batch = torch.export.Dim("batch") if dynamo else "batch"
+    shapes = [{dimension: batch} for dimension in dimensions]
     if dynamo:
         program = torch.onnx.export(
             module, inputs, dynamo=True, verbose=False, dynamic_shapes=tuple(shapes)

@@ -1,11 +1,9 @@
 """Data sets: points in the plane, and labeled images.
 
 The package imports only `utils` and `errors`. Start with `_images.py`, which reads MNIST from a
-directory or downloads it (`_sources.py`). `_idx.py` lists the files, and finds, verifies and writes
-them.
+directory or downloads it. `_sources.py` lists, finds, verifies and downloads the files.
 """
 
-from quadric.datasets._idx import COLLECTIONS as COLLECTIONS, find as find, read_file as read_file
 from quadric.datasets._images import (
     ImageData,
     digits,
@@ -15,6 +13,11 @@ from quadric.datasets._images import (
     mnist,
 )
 from quadric.datasets._points import clusters, xor
+from quadric.datasets._sources import (
+    COLLECTIONS as COLLECTIONS,
+    find as find,
+    read_file as read_file,
+)
 from quadric.errors import DatasetError
 
 __all__ = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from quadric.datasets import _sources as sources
-from quadric.datasets._idx import (
+from quadric.datasets._sources import (
     COLLECTIONS,
     Collection,
     Contents,
@@ -223,8 +223,8 @@ def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> Im
     contents = read(directory, collection, advice, complete=False)
     if len(contents) == len(collection.files):
         return _assemble(collection, contents, f"{directory}, the cache")
-    found = f"{len(contents)} of the 4 files" if contents else "no files"
-    contents, source = sources.fetch(collection, [f"the cache {directory} ({found})"])
+    present = f"{len(contents)} of the 4 files" if contents else "no files"
+    contents, source = sources.fetch(collection, [f"the cache {directory} ({present})"])
     if source.keep:
         try:
             write_all(directory, contents)

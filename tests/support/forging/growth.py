@@ -1,7 +1,7 @@
-"""Forged files of format 2 whose content would grow in memory: counts that multiply.
+"""Forged files whose content would grow in memory: counts that multiply.
 
-Each function returns the bytes of a file with a valid hash. Most of them end in a linear regressor,
-so that a file that is not refused loads as a working model.
+Each function in `GROWTH` returns the bytes of a file with a valid hash. Most of them end in a
+linear regressor, so that a file that is not refused loads as a working model.
 """
 
 import copy
@@ -14,10 +14,28 @@ from quadric.files._describe import describe
 from tests.support.forging.descriptions import RAW
 from tests.support.forging.files import seal
 
-__all__ = ["GROWTH"]
-
 LONG = 100_000  # characters of a name
 MANY = 1_500  # columns
+
+
+GROWTH = {}
+
+
+def growing(make):
+    """List a function that returns a description; the listed one returns the file.
+
+    The function receives the tensors, to which it adds. It may also return what the file contains
+    in addition to the model.
+    """
+
+    @functools.wraps(make)
+    def file(*arguments, **options):
+        tensors = {}
+        made = make(tensors, *arguments, **options)
+        return sealed(made[0], tensors, made[1]) if type(made) is tuple else sealed(made, tensors)
+
+    GROWTH[make.__name__] = file
+    return file
 
 
 # ---- descriptions --------------------------------------------------------------------------
@@ -112,66 +130,69 @@ def sealed(model, tensors, extra=None):
 FORMAT = "{feature_name}" * 14
 
 
-def nested_formats(levels=8, **options):
+@growing
+def nested_formats(tensors, levels=8, **options):
     """Each level repeats the names 14 times."""
-    tensors, step = {}, identity(1)
+    step = identity(1)
     for level in range(levels):
         step = columns(
             tensors, f"c{level}", ("a", step, [0]), verbose_feature_names_out=FORMAT, **options
         )
-    return sealed(pipeline(step, regressor(1, tensors, ["x"])), tensors)
+    return pipeline(step, regressor(1, tensors, ["x"]))
 
 
-def nested_formats_in_unions():
+@growing
+def nested_formats_in_unions(tensors):
     step = identity(1)
     for _ in range(8):
         step = union(step, verbose_feature_names_out=FORMAT)
-    tensors = {}
-    return sealed(pipeline(step, regressor(1, tensors, ["x"])), tensors)
+    return pipeline(step, regressor(1, tensors, ["x"]))
 
 
-def nested_formats_for_a_table():
+@growing
+def nested_formats_for_a_table(tensors):
     """`predict` builds the names."""
-    tensors, step = {}, identity(1)
+    step = identity(1)
     for level in range(8):
         output = {"output": "pandas"} if level == 7 else {}
         form = {"verbose_feature_names_out": FORMAT}
         step = columns(tensors, f"c{level}", ("a", step, [0]), facts=output, **form)
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def long_step_name(names=True):
-    tensors = {}
+@growing
+def long_step_name(tensors, names=True):
     every = np.arange(MANY)
     step = columns(tensors, "c", ("a" * LONG, identity(MANY), every))
     names = [f"x{i}" for i in every] if names else None
-    return sealed(pipeline(step, regressor(MANY, tensors, names)), tensors)
+    return pipeline(step, regressor(MANY, tensors, names))
 
 
-def long_column_name(names=True, **facts):
-    tensors = {}
+@growing
+def long_column_name(tensors, names=True, **facts):
     column = {"feature_names_in_": texts(tensors, "column", ["\U0001f600" + "a" * LONG]), **facts}
     step = one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **column)
     names = [f"x{i}" for i in range(MANY)] if names else None
-    return sealed(pipeline(step, regressor(MANY, tensors, names)), tensors)
+    return pipeline(step, regressor(MANY, tensors, names))
 
 
-def long_column_name_for_a_table():
+@growing
+def long_column_name_for_a_table(tensors):
     """`predict` and `explain` build the names."""
-    return long_column_name(names=False, output="pandas")
+    return long_column_name.__wrapped__(tensors, names=False, output="pandas")
 
 
-def long_column_name_after_a_step_without_names():
+@growing
+def long_column_name_after_a_step_without_names(tensors):
     """The pipeline does not know the number of its columns."""
-    tensors = {}
     column = {"feature_names_in_": texts(tensors, "column", ["a" * LONG]), "output": "pandas"}
     step = one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **column)
-    return sealed(pipeline("passthrough", step, regressor(MANY, tensors)), tensors)
+    return pipeline("passthrough", step, regressor(MANY, tensors))
 
 
-def long_names_before_a_projection():
+@growing
+def long_names_before_a_projection(tensors):
     """The names are built and then dropped."""
-    tensors = {}
     column = {"feature_names_in_": texts(tensors, "column", ["a" * LONG])}
     step = one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **column)
     facts = {
@@ -183,143 +204,144 @@ def long_names_before_a_projection():
     for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
         facts[name] = array(tensors, name, np.ones(1))
     step = pipeline(step, fitted("PCA", facts))
-    return sealed(pipeline(step, regressor(1, tensors, ["pca0"])), tensors)
+    return pipeline(step, regressor(1, tensors, ["pca0"]))
 
 
-def names_without_end():
+@growing
+def names_without_end(tensors):
     """Names for columns that exist only as a number."""
-    tensors = {}
     step = pipeline(identity(2**40), identity(2**40))
-    return sealed(pipeline(step, regressor(1, tensors, ["x"])), tensors)
+    return pipeline(step, regressor(1, tensors, ["x"]))
 
 
 # ---- columns -------------------------------------------------------------------------------
 
 
-def repeated_unions(count=9, branches=8):
+@growing
+def repeated_unions(tensors, count=9, branches=8):
     """Each union repeats the columns; a ColumnTransformer tries its steps on a row of zeros."""
-    tensors = {}
     unions = [union(identity(branches**i), *["passthrough"] * (branches - 1)) for i in range(count)]
     step = columns(tensors, "c", ("a", pipeline(*unions), [0]))
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def many_branches(n=20_000, count=1_000):
-    tensors = {}
+@growing
+def many_branches(tensors, n=20_000, count=1_000):
     step = union(identity(n), *["passthrough"] * count)
     step = columns(tensors, "c", ("a", step, range(n)))
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def many_columns(n=100_000):
+@growing
+def many_columns(tensors, n=100_000):
     """The columns are given by a slice."""
-    tensors = {}
     step = columns(tensors, "c", ("a", identity(n), range(n)))
-    return sealed(pipeline(step, regressor(n, tensors)), tensors)
+    return pipeline(step, regressor(n, tensors))
 
 
-def many_dropped_columns(n=100_000):
-    tensors = {}
+@growing
+def many_dropped_columns(tensors, n=100_000):
     step = columns(tensors, "c", ("a", identity(1), [0]), ("b", "drop", range(1, n)))
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def many_named_columns(n=20_000):
+@growing
+def many_named_columns(tensors, n=20_000):
     """Short names, for which Python needs the most memory."""
-    tensors = {}
     names = [chr(256 + i) for i in range(n)]
     step = columns(tensors, "c", ("a", identity(n), range(n)))
     step["facts"]["feature_names_in_"] = texts(tensors, "columns", names)
     step["facts"]["transformers"][0]["items"][2] = texts(tensors, "given", names)
-    return sealed(pipeline(step, regressor(n, tensors)), tensors)
+    return pipeline(step, regressor(n, tensors))
 
 
-def many_unselected_columns(n=400_000):
+@growing
+def many_unselected_columns(tensors, n=400_000):
     """Each column takes one byte."""
-    tensors = {}
     support = np.arange(n) == 0
     step = fitted("SelectedFeatures", {"support": array(tensors, "s", support)})
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def many_united_columns(n=400, count=1_000):
-    tensors = {}
+@growing
+def many_united_columns(tensors, n=400, count=1_000):
     several = union(identity(n), *["passthrough"] * (count - 1))
     support = np.arange(n * count) == 0
     step = fitted("SelectedFeatures", {"support": array(tensors, "s", support)})
-    return sealed(pipeline(several, step, regressor(1, tensors)), tensors)
+    return pipeline(several, step, regressor(1, tensors))
 
 
-def many_bins(n=60_000):
-    tensors = {}
+@growing
+def many_bins(tensors, n=60_000):
     edges = [array(tensors, "e", np.arange(n + 1.0))]
     step = fitted("KBinsDiscretizer", {"bin_edges_": edges}, encode="onehot-dense", dtype=None)
-    return sealed(pipeline(step, regressor(n, tensors)), tensors)
+    return pipeline(step, regressor(n, tensors))
 
 
-def many_categories(n=60_000):
-    tensors = {}
+@growing
+def many_categories(tensors, n=60_000):
     listed = [array(tensors, "h", np.arange(n))]
     step = fitted("OneHotEncoder", {"categories_": listed}, dtype=FLOAT)
-    return sealed(pipeline(step, regressor(n, tensors)), tensors)
+    return pipeline(step, regressor(n, tensors))
 
 
-def equal_names(n=80_000):
+@growing
+def equal_names(tensors, n=80_000):
     """The names are refused, but only after they have been decoded."""
-    tensors = {}
     step = identity(n)
     step["facts"]["feature_names_in_"] = texts(tensors, "columns", ["\u0100"] * n)
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
 # ---- steps ---------------------------------------------------------------------------------
 
 
-def parameters_of_nested_steps(levels=10, n=60_000):
+@growing
+def parameters_of_nested_steps(tensors, levels=10, n=60_000):
     """Copies of the parameters at every level."""
-    tensors = {}
     step = fitted("OneHotEncoder", {"categories_": [array(tensors, "h", [0.0])]}, dtype=FLOAT)
     step["parameters"]["categories"] = [array(tensors, "given", np.arange(float(n)))]
     for level in range(levels):
         step = columns(tensors, f"c{level}", ("a", step, [0]))
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def many_nested_steps(levels=10, count=100):
+@growing
+def many_nested_steps(tensors, levels=10, count=100):
     """Copies of the steps at every level."""
-    tensors = {}
     step = union(*[identity(1) for _ in range(count)])
     for level in range(levels):
         step = columns(tensors, f"c{level}", ("a", step, [0]))
-    return sealed(pipeline(step, regressor(count, tensors)), tensors)
+    return pipeline(step, regressor(count, tensors))
 
 
-def long_names_of_many_steps(count=500):
+@growing
+def long_names_of_many_steps(tensors, count=500):
     """The parameters of all steps, listed with their long names."""
-    tensors = {}
     inner = union(*[identity(1) for _ in range(count)])
     outer = fitted("FeatureUnion", {}, transformer_list=[named("a" * LONG, inner)])
     step = columns(tensors, "c", ("a", outer, [0]))
     step["facts"]["sparse_output_"] = True
-    return sealed(pipeline(step, regressor(count, tensors)), tensors)
+    return pipeline(step, regressor(count, tensors))
 
 
-def long_names_of_nested_pipelines(levels=3, count=400):
+@growing
+def long_names_of_nested_pipelines(tensors, levels=3, count=400):
     """The names of inner steps, each with the names of all steps around it."""
-    tensors = {}
     step = pipeline(*[identity(1) for _ in range(count)])
     for _ in range(levels):
         step = fitted("Pipeline", {}, steps=[named("a" * 200, step)])
     extra = {"padding": "a" * 120_000}
-    return sealed(pipeline(step, regressor(1, tensors)), tensors, extra)
+    return pipeline(step, regressor(1, tensors)), extra
 
 
-def nested_pipelines(levels):
+@growing
+def nested_pipelines(tensors, levels=5):
     """Pipelines inside each other, this many with the outermost one."""
-    tensors, step = {}, identity(1)
+    step = identity(1)
     for _ in range(levels - 1):
         step = pipeline(step)
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
 # ---- one long text among many: an array of text gives all of them the same length -----------
@@ -327,66 +349,67 @@ def nested_pipelines(levels):
 TEXTS = ["a" * 50_000, *(f"{i}" for i in range(2_000))]
 
 
-def long_text_among_categories():
-    tensors = {}
+@growing
+def long_text_among_categories(tensors):
     step = fitted("OneHotEncoder", {"categories_": [array(tensors, "h", [0.0])]}, dtype=FLOAT)
     step["parameters"]["categories"] = [TEXTS]
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def long_text_among_columns():
-    tensors, n = {}, len(TEXTS)
+@growing
+def long_text_among_columns(tensors):
+    n = len(TEXTS)
     step = columns(tensors, "c", ("a", identity(n), range(n)))
     step["facts"]["feature_names_in_"] = texts(tensors, "columns", TEXTS)
     step["facts"]["transformers"][0]["items"][2] = TEXTS
-    return sealed(pipeline(step, regressor(n, tensors)), tensors)
+    return pipeline(step, regressor(n, tensors))
 
 
-def long_text_among_bins():
-    tensors = {}
+@growing
+def long_text_among_bins(tensors):
     edges = [array(tensors, "e", np.arange(3.0))]
     step = fitted("KBinsDiscretizer", {"bin_edges_": edges}, encode="ordinal", n_bins=TEXTS)
-    return sealed(pipeline(step, regressor(1, tensors)), tensors)
+    return pipeline(step, regressor(1, tensors))
 
 
-def long_text_in_a_number():
-    tensors = {}
+@growing
+def long_text_in_a_number(tensors):
     model = regressor(2, tensors)
     model["facts"]["best_loss_"] = {"type": "scalar", "dtype": "float64", "value": TEXTS}
-    return sealed(model, tensors)
+    return model
 
 
-def long_text_among_kinds():
-    tensors = {}
+@growing
+def long_text_among_kinds(tensors):
     model = regressor(2, tensors)
     model["parameters"]["layer_kinds"] = TEXTS
-    return sealed(model, tensors)
+    return model
 
 
 # ---- messages ------------------------------------------------------------------------------
 
 
-def numbers_in_a_parameter(name="activation"):
+@growing
+def numbers_in_a_parameter(tensors, name="activation"):
     """A message that lists them would be longer than the file."""
-    tensors = {}
     model = regressor(2, tensors)
     model["parameters"][name] = [f"{RAW}1e15"] * 50_000
     model["facts"]["loss_curve_"] = array(tensors, "loss_curve_", np.zeros(20_000))
-    return sealed(model, tensors)
+    return model
 
 
-def numbers_as_a_class():
-    tensors = {}
+@growing
+def numbers_as_a_class(tensors):
     model = regressor(2, tensors)
     model["class"] = [f"{RAW}1e15"] * 50_000
-    return sealed(model, tensors, extra={"padding": "a" * 150_000})
+    return model, {"padding": "a" * 150_000}
 
 
-def a_long_type():
-    tensors = {}
+@growing
+def a_long_type(tensors):
     model = regressor(2, tensors)
     model["type"] = "\U0001f600" + "a" * 1_000_000
-    return sealed(model, tensors)
+    return model
 
 
 # ---- other -----------------------------------------------------------------------------------
@@ -410,49 +433,13 @@ def indices_of_many_steps(count=800, n=20_000):
     return seal({"extra": extra, "model": step, "versions": {}, "format": 1}, {})
 
 
-def many_tensors(count=5_000):
+@growing
+def many_tensors(tensors, count=5_000):
     """Tensors without content that the model does not use."""
-    tensors = {f"t{i}": np.zeros(0, dtype=np.uint8) for i in range(count)}
+    tensors.update((f"t{i}", np.zeros(0, dtype=np.uint8)) for i in range(count))
     model = regressor(2, tensors)
     model["facts"]["loss_curve_"] = array(tensors, "loss_curve_", np.zeros(50_000))
-    return sealed(model, tensors)
+    return model
 
 
-GROWTH = {
-    made.__name__: made
-    for made in (
-        nested_formats,
-        nested_formats_in_unions,
-        nested_formats_for_a_table,
-        long_step_name,
-        long_column_name,
-        long_column_name_for_a_table,
-        long_column_name_after_a_step_without_names,
-        long_names_before_a_projection,
-        names_without_end,
-        repeated_unions,
-        many_branches,
-        many_columns,
-        many_dropped_columns,
-        many_named_columns,
-        many_unselected_columns,
-        many_united_columns,
-        many_bins,
-        many_categories,
-        equal_names,
-        parameters_of_nested_steps,
-        many_nested_steps,
-        long_names_of_many_steps,
-        long_names_of_nested_pipelines,
-        long_text_among_categories,
-        long_text_among_columns,
-        long_text_among_bins,
-        long_text_in_a_number,
-        long_text_among_kinds,
-        numbers_in_a_parameter,
-        numbers_as_a_class,
-        a_long_type,
-        indices_of_many_steps,
-        many_tensors,
-    )
-}
+GROWTH["indices_of_many_steps"] = indices_of_many_steps

@@ -158,10 +158,6 @@ def harmless(model, X, y, path):
     repr(model)
 
 
-def predict(model, X, y, path):
-    _predict(model, X[:6])
-
-
 def predict_claimed(model, X, y, path):
     X = claimed_inputs(model, X[:6])
     if X is not None:
@@ -185,10 +181,6 @@ def plot(model, X, y, path):
             plotting.plot_conic(surface)
     finally:
         plt.close("all")
-
-
-def export(model, X, y, path):
-    onnx.export(model, path.with_suffix(".onnx"))
 
 
 def fit(model, X, y, path):
@@ -215,10 +207,6 @@ def save(model, X, y, path):
     quadric.load(again)
 
 
-def about(model, X, y, path):
-    info(path)
-
-
 def _command(*arguments):
     result = CliRunner().invoke(COMMAND, [str(argument) for argument in arguments])
     lines = result.stderr.strip().splitlines()
@@ -229,14 +217,6 @@ def _command(*arguments):
     errors = [line for line in lines if not line.startswith("note: ")]
     if result.exit_code and (len(errors) != 1 or not errors[0].startswith("error: ")):
         raise WrongAnswerError(f"the command ends with {len(errors)} lines: {errors[:1]}")
-
-
-def info_command(model, X, y, path):
-    _command("info", path)
-
-
-def explain_command(model, X, y, path):
-    _command("explain", path)
 
 
 def predict_command(model, X, y, path):
@@ -250,10 +230,10 @@ def predict_command(model, X, y, path):
 # each use, and the share of the files on which it is tried; expensive uses have small shares
 USES = {
     "harmless": (harmless, 1.0),
-    "predict": (predict, 1.0),
+    "predict": (lambda model, X, y, path: _predict(model, X[:6]), 1.0),
     "predict_claimed": (predict_claimed, 1.0),
     "explain": (explained, 1.0),
-    "export": (export, 1.0),
+    "export": (lambda model, X, y, path: onnx.export(model, path.with_suffix(".onnx")), 1.0),
     "save": (save, 1.0),
     "plot": (plot, 0.3),
     "fit": (fit, 0.5),
@@ -261,8 +241,8 @@ USES = {
 }
 # uses that are also tried on refused files
 COMMANDS = {
-    "info": (about, 1.0),
-    "info_command": (info_command, 0.5),
-    "explain_command": (explain_command, 0.3),
+    "info": (lambda model, X, y, path: info(path), 1.0),
+    "info_command": (lambda model, X, y, path: _command("info", path), 0.5),
+    "explain_command": (lambda model, X, y, path: _command("explain", path), 0.3),
     "predict_command": (predict_command, 0.3),
 }

@@ -19,7 +19,7 @@ import quadric
 from quadric.errors import ModelFileError
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.files import forged, seal
-from tests.support.forging.uses import COMMANDS, USES, info_command, told
+from tests.support.forging.uses import COMMANDS, USES, told
 from tests.support.forging.watch import HarmError, Watch
 
 __all__ = ["outcomes", "warm_up"]
@@ -223,4 +223,4 @@ def _warm_up_commands(originals, path):
             for action, _ in COMMANDS.values():
                 action(None, X, y, path)
     path.write_bytes(b"refused")
-    info_command(None, None, None, path)
+    COMMANDS["info_command"][0](None, None, None, path)

@@ -1,4 +1,9 @@
-"""Atomic file writes: a file is complete or absent, even if the process or the machine crashes."""
+"""Atomic writes, locks, and replacing a file that is in use, on every system.
+
+A file is complete or absent, even if the process or the machine crashes. A lock is on one byte of a
+file, or on the whole file on Linux. It is released when the file is closed or the process is
+killed.
+"""
 
 import contextlib
 import errno
@@ -6,15 +11,17 @@ import hashlib
 import os
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from quadric.utils._portable_files import replace
-
 FULL_DISK = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 HOUR = 3600  # older temporary files were left behind by a process that was killed
+SHARING_VIOLATIONS = (5, 32)  # Windows error codes: access denied, used by another process
+PATIENCE = 2.0  # seconds to wait for a program that has the file open, such as a virus scanner
+PAUSE = 0.02
 
 
 def write_whole(
@@ -154,3 +161,60 @@ def _check_regular(mode: int, path: str | os.PathLike[str]) -> None:
     if not stat.S_ISREG(mode):
         kind = "a link" if stat.S_ISLNK(mode) else "a device or a pipe, not a file"
         raise PermissionError(errno.EPERM, f"it is {kind}", os.fspath(path))
+
+
+def lock(handle: int, byte: int) -> None:
+    """Lock a file for this process, or raise OSError if another process has locked it.
+
+    On Linux, `flock` locks the whole file and does not interact with other kinds of locks. Except
+    on Windows, the function may be called again with the same handle.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(handle, byte, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        if sys.platform == "linux":
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+
+
+def relock(handle: int, byte: int) -> None:
+    """Lock a file again if closing another descriptor of it may have released the lock.
+
+    On Windows a lock belongs to its handle. It stays, and locking it twice would be an error.
+    """
+    if sys.platform != "win32":
+        lock(handle, byte)
+
+
+def close_locked(handle: int, byte: int) -> None:
+    """Release the lock and close the file."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        # Windows does not specify when it releases the locks of a handle that is closed
+        os.lseek(handle, byte, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+    os.close(handle)
+
+
+def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Rename a file or directory as `os.replace` does.
+
+    Windows refuses this while another program has one of the two open. The call is then repeated
+    for up to two seconds.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return os.replace(source, target)
+        except PermissionError as error:
+            in_use = getattr(error, "winerror", None) in SHARING_VIOLATIONS
+            if not in_use or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE)

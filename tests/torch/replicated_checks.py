@@ -15,8 +15,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.nn.parallel import DistributedDataParallel
 
-from tests.support.distributed_networks import batch, network, share_of
-from tests.support.two_processes import shared_directory
+from tests.torch.two_processes import batch, network, share_of, shared_directory
 
 
 def loss(model, X):

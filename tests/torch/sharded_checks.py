@@ -20,8 +20,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
-from tests.support.distributed_networks import batch, network, share_of
-from tests.support.two_processes import shared_directory
+from tests.torch.two_processes import batch, network, share_of, shared_directory
 
 WHOLE = StateDictOptions(full_state_dict=True)
 OFF_LOADED = StateDictOptions(full_state_dict=True, cpu_offload=True)
