@@ -142,7 +142,9 @@ N = 40_000
 def header_file(extra, hidden=()):
     """A network in a file with this text as `extra`; `hidden` replaces characters in the header."""
     description, tensors = describe(Network.create(1, [("linear", 1, "identity")], rng=0))
-    text = canonical({"format": 2, **description}).replace('"extra":{}', f'"extra":{extra}', 1)
+    text = canonical({"format": container.FORMAT, **description}).replace(
+        '"extra":{}', f'"extra":{extra}', 1
+    )
     found = hashlib.sha256(struct.pack("<Q", len(text)) + text.encode())
     for name, array in sorted(tensors.items()):
         entry = canonical([name, "F64", list(array.shape)]).encode()

@@ -3,7 +3,7 @@
 `_save_and_load` has the public functions. Saving turns a model into a description and tensors
 (`_describe`), and these into bytes with a hash (`_safetensors`). Loading reverses both steps
 (`_safetensors`, `_rebuild`) and checks everything. `_saved_classes` lists the classes that a file
-may name, and `_format_1` reads the old format.
+may name.
 
 This package imports `models`, `estimators`, `network`, `core` and `utils`.
 """

@@ -9,7 +9,6 @@ import numpy as np
 from quadric.checks import Array
 from quadric.errors import ModelFileError
 from quadric.files._canonical_json import INT64, expect
-from quadric.files._format_1 import upgrade
 from quadric.files._saved_classes import CLASSES, ESTIMATORS
 from quadric.files._tensors import NUMBERS, decode_array, from_tensors, stored_names
 from quadric.models import (
@@ -38,14 +37,12 @@ def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array], size: 
     `size` is the size of the file.
     """
     reader = _Reader(tensors, Limits.of_file(size))
-    old = description["format"] == 1
     try:
-        model = reader.value(upgrade(description["model"]) if old else description["model"])
+        model = reader.value(description["model"])
         limits = reader.limits
         _check_model(model, replace(limits, characters=LONGER_NAMES * limits.characters))
         unused = set(tensors) - reader.used
-        # files of format 1 also hold arrays that are now derived
-        expect(old or not unused, f"the tensor {min(unused, default='')} is not used")
+        expect(not unused, f"the tensor {min(unused, default='')} is not used")
     except (ModelFileError, FactError) as error:
         raise ModelFileError(f"the file does not describe a valid model: {error}.") from None
     except MemoryError:
@@ -195,16 +192,6 @@ def _dtype(_: _Reader, entry: Mapping[str, Any]) -> Any:
     return np.dtype(entry["name"])
 
 
-def _indices(reader: _Reader, entry: Mapping[str, Any]) -> Array:
-    """Column indices in files of format 1."""
-    values = [reader.value(value) for value in entry["values"]]
-    expect(
-        all(isinstance(value, (int, np.integer)) for value in values),
-        "the index of a column is not an integer",
-    )
-    return np.array(values, dtype=np.int64)
-
-
 READERS: dict[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
     "array": lambda reader, entry: decode_array(entry, reader.tensor, reader.value),
     "builtin": lambda _, entry: BUILTINS[entry["name"]],
@@ -215,7 +202,6 @@ READERS: dict[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
     "fitted": lambda reader, entry: reader.fitted(entry),
     "float": lambda _, entry: FLOATS[entry["value"]],
     "floats": _floats,
-    "indices": _indices,
     "network": lambda reader, entry: reader.network(entry),
     "scalar": _scalar,
     "scalar type": lambda reader, entry: _dtype(reader, entry).type,

@@ -29,7 +29,7 @@ from quadric.files._hash import digest, without_hash
 from quadric.files._tensor_names import tensor_names
 from quadric.utils import check_limit, open_regular
 
-FORMAT = 2
+FORMAT = 1
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20
 SPARE_MEMORY = 2**18  # allowed for a small header, regardless of the size of the file

@@ -87,7 +87,7 @@ def _restore_records(model: Any, facts: Facts) -> None:
     model.loss_ = model.loss_curve_[-1] if model.loss_curve_ else np.nan
     scored = facts.get("validation_scores_") is not None  # early stopping
     model.validation_scores_ = facts.require("validation_scores_", CURVE) if scored else None
-    if facts.get("selection_") is not None:  # missing from files of earlier versions
+    if facts.get("selection_") is not None:  # set only if the layers were chosen by `fit`
         model.selection_ = facts.require("selection_", SELECTION)
 
 

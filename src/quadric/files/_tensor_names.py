@@ -4,7 +4,7 @@ from typing import Any
 
 
 def tensor_names(value: Any) -> set[str]:
-    """All names of tensors in a description of any format, valid or not."""
+    """All names of tensors in a description, valid or not."""
     names: set[str] = set()
     left = [value]
     while left:

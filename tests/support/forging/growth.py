@@ -1,4 +1,4 @@
-"""Forged files of format 2 whose content would grow in memory: counts that multiply.
+"""Forged files whose content would grow in memory: counts that multiply.
 
 Each function returns the bytes of a file with a valid hash. Most of them end in a linear regressor,
 so that a file that is not refused loads as a working model.
