@@ -20,8 +20,7 @@ from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
 from quadric.models._composed_steps import Columns
 from quadric.models._known_steps import Limits
-from quadric.models._name_lengths import name_lengths
-from quadric.models._table import split
+from quadric.models._table import name_lengths, split
 from tests.support.forging import growth
 from tests.support.pipeline_cases import CASES, fitted_case
 
@@ -112,7 +111,7 @@ def test_faults_R1_a_memory_error_is_not_a_model_file_error(network_file, monkey
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("quadric.files._rebuild.Network", fail)
+    monkeypatch.setattr("quadric.files._describe.Network", fail)
     with pytest.raises(ModelFileError, match="not enough memory"):
         load(network_file)
 

@@ -20,13 +20,13 @@ from quadric.checks import Array
 from quadric.errors import ModelFileError
 from quadric.files._canonical_json import (
     canonical,
+    digest,
     expect,
     has_plain_escapes,
     memory_estimate,
     parse,
+    without_hash,
 )
-from quadric.files._hash import digest, without_hash
-from quadric.files._tensor_names import tensor_names
 from quadric.utils import check_limit, open_regular
 
 FORMAT = 1
@@ -72,6 +72,28 @@ class Form:
     fields: frozenset[str]
     advice: str
     tensors: Callable[[Any], set[str]] | None = None
+
+
+def tensor_names(value: Any) -> set[str]:
+    """All names of tensors in a description, valid or not."""
+    names: set[str] = set()
+    left = [value]
+    while left:
+        entry = left.pop()
+        if isinstance(entry, dict):
+            names.update(_own_names(entry))
+            entry = entry.values()
+        left.extend(inner for inner in entry if isinstance(inner, (dict, list)))
+    return names
+
+
+def _own_names(entry: dict[str, Any]) -> list[str]:
+    layers, tensor = entry.get("layers"), entry.get("tensor")
+    if entry.get("type") == "network" and isinstance(layers, list):
+        return [f"layers.{l}.{name}" for l in range(len(layers)) for name in "WbQUc"]
+    if isinstance(tensor, str):
+        return [tensor, f"{tensor}.lengths"] if entry.get("dtype") == "object" else [tensor]
+    return []
 
 
 MODEL = Form(

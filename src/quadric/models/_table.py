@@ -3,12 +3,13 @@
 Steps that contain other steps are defined here, because their operations follow from the table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from quadric.checks import Array
 from quadric.models._composed_steps import (
     REMAINDER,
     Columns,
@@ -23,12 +24,13 @@ from quadric.models._composed_steps import (
     rebuild_columns,
 )
 from quadric.models._encoders import ENCODERS
-from quadric.models._imputers import IMPUTERS
-from quadric.models._known_steps import Facts, KnownStep, attributes, is_vector
-from quadric.models._name_lengths import expect_short_names
+from quadric.models._known_steps import Facts, Known, Limits, attributes, is_vector
 from quadric.models._operations import Affine, Beside, Branch, Operation, width_after
-from quadric.models._scalers_and_projections import SCALERS_AND_PROJECTIONS
-from quadric.models._selectors import SELECTED, SELECTORS, has_known_score
+from quadric.models._scalers_imputers_selectors import (
+    SCALERS_IMPUTERS_SELECTORS,
+    SELECTED,
+    has_known_score,
+)
 from quadric.network import Network
 
 Steps = Sequence[tuple[str, Any]]
@@ -95,7 +97,7 @@ def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any
     raise TypeError(f"model must be {accepted}. Got {type(last).__name__}{advice}")
 
 
-def find(step: Any) -> KnownStep:
+def find(step: Any) -> Known:
     """Return the entry of a step in the table; raise UnknownStepError if there is none."""
     of, name = type(step), type(step).__name__
     known = STEPS.get(name)
@@ -165,7 +167,63 @@ def _named_operations(
     return tuple(found)
 
 
+# ----------------------------------------------------------------- lengths of column names
+
+
+def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
+    """Raise ModelFileError if the names of the columns after a fitted step are too long."""
+    names = getattr(steps[0], "feature_names_in_", None)
+    n = _n_inputs(steps[0]) if names is None else len(names)
+    if n is None:
+        return  # no step has a fixed number of columns
+    if names is None:
+        lengths = np.broadcast_to(np.int32(len(f"x{n}")), n)
+    else:
+        lengths = np.fromiter(map(len, names), np.int32, n)
+    for step in steps:
+        lengths = name_lengths(step, lengths, limits)
+
+
+def _n_inputs(step: Any) -> int | None:
+    """The number of input columns; a step that begins with 'passthrough' does not know it."""
+    n = getattr(step, "n_features_in_", None)
+    for _, inner in getattr(step, "steps", getattr(step, "transformer_list", ())):
+        n = _n_inputs(inner) if n is None else n
+    return None if n is None else int(n)
+
+
+def name_lengths(step: Any, lengths: Array, limits: Limits) -> Array:
+    """Upper bounds for the lengths of the output names, given the lengths of the input names.
+
+    Raises ModelFileError if these names, or those of an inner step, exceed the limits.
+    """
+    if passes(step):
+        return lengths
+    lengths = find(step).name_lengths(step, lengths, limits)
+    limits.expect_names(lengths)
+    return lengths
+
+
+def _names_beside(
+    parts: Iterable[tuple[str, Any, Array]], added: int, prefixed: bool, limits: Limits
+) -> Array:
+    """The lengths for several steps, whose names are followed by '__' if `prefixed`."""
+    lengths, total = [np.empty(0, dtype=np.int32)], 0
+    for name, inner, before in parts:
+        after = name_lengths(inner, before, limits)
+        total += len(after)
+        limits.expect_columns(total)  # before the lengths are copied
+        lengths.append(after + np.int32(added + prefixed * (len(name) + 2)))
+    return np.concatenate(lengths)
+
+
 # ------------------------------------------------------------------------------ Pipeline
+
+
+def _pipeline_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    for _, inner in step.steps:
+        lengths = name_lengths(inner, lengths, limits)
+    return lengths
 
 
 def _restore_pipeline(step: Any, facts: Facts) -> int:
@@ -204,6 +262,17 @@ def _columns(step: Any) -> list[Operation]:
         if indices.size
     ]
     return [Beside(tuple(branches), step.n_features_in_)]
+
+
+def _column_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    form, indices = step.verbose_feature_names_out, step._transformer_to_input_indices
+    parts = [
+        (name, inner, lengths[indices[name]])
+        for name, inner, _ in step.transformers_
+        if not drops(inner) and len(indices[name])
+    ]
+    added = len(form) - 2 if isinstance(form, str) else 0
+    return _names_beside(parts, added, bool(form), limits)
 
 
 def _restore_columns(step: Any, facts: Facts) -> int:
@@ -247,7 +316,7 @@ def _part(facts: Facts, name: str, inner: Any, given: Any, indices: Any) -> Part
 
 
 def _union(step: Any) -> list[Operation]:
-    weights, n = step.transformer_weights or {}, _union_inputs(step.transformer_list)
+    weights, n = step.transformer_weights or {}, _n_inputs(step)
     if n is None:
         raise UnknownStepError("FeatureUnion is not fitted")
     branches = [
@@ -258,24 +327,23 @@ def _union(step: Any) -> list[Operation]:
     return [Beside(tuple(branches), n)]
 
 
+def _union_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    parts = [(name, inner, lengths) for name, inner in step.transformer_list if not drops(inner)]
+    return _names_beside(parts, 0, bool(step.verbose_feature_names_out), limits)
+
+
 def _restore_union(step: Any, facts: Facts) -> int:
     facts.check("transformer_list", step.transformer_list, named_steps(2))
     used = [inner for _, inner in step.transformer_list if hasattr(inner, "get_params")]
     facts.expect("transformer_list", used, "a list of at least one step")
     expect_plain_options(facts, step)
-    n = _union_inputs(step.transformer_list)
+    n = _n_inputs(step)
     if n is None:
         return 0  # not fitted
     for inner in used:
         width([inner], n)
         expect_input_names(facts, inner, getattr(used[0], "feature_names_in_", None))
     return n
-
-
-def _union_inputs(transformers: Steps) -> int | None:
-    """The number of input columns of the fitted steps."""
-    found = (getattr(inner, "n_features_in_", None) for _, inner in transformers)
-    return next((int(n) for n in found if n is not None), None)
 
 
 def _function(step: Any) -> list[Operation]:
@@ -294,29 +362,32 @@ def _restore_function(step: Any, facts: Facts) -> int:
 
 
 COMPOSED = [
-    KnownStep(
+    Known(
         "sklearn.pipeline:Pipeline",
         ("steps",),
         facts=lambda step: {},
         restore=_restore_pipeline,
         operations=lambda step: list(_named_operations(step.steps)),
+        name_lengths=_pipeline_names,
     ),
-    KnownStep(
+    Known(
         "sklearn.compose:ColumnTransformer",
         ("sparse_threshold", "transformer_weights", "verbose_feature_names_out"),
         facts=column_facts,
         restore=_restore_columns,
         operations=_columns,
+        name_lengths=_column_names,
         absent={"transformers": [], "remainder": "drop"},
     ),
-    KnownStep(
+    Known(
         "sklearn.pipeline:FeatureUnion",
         ("transformer_list", "transformer_weights", "verbose_feature_names_out"),
         facts=lambda step: {},
         restore=_restore_union,
         operations=_union,
+        name_lengths=_union_names,
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:FunctionTransformer",
         ("func", "inverse_func", "feature_names_out", "validate", "accept_sparse", "check_inverse"),
         facts=attributes("n_features_in_"),
@@ -325,7 +396,4 @@ COMPOSED = [
     ),
 ]
 
-STEPS = {
-    known.name: known
-    for known in [*SCALERS_AND_PROJECTIONS, *IMPUTERS, *ENCODERS, *SELECTORS, *COMPOSED]
-}
+STEPS = {known.name: known for known in [*SCALERS_IMPUTERS_SELECTORS, *ENCODERS, *COMPOSED]}
