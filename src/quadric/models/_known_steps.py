@@ -136,9 +136,10 @@ class Facts:
             self.expect(name, holds(value), expected)
         return value
 
-    def require(self, name: str, rules: Rules) -> Any:
-        """The value with this name, if it passes all rules."""
-        return self.check(name, self.get(name), rules)
+    def require(self, name: str, rules: Rules, *, optional: bool = False) -> Any:
+        """The value with this name, if it passes all rules; with `optional`, it may be None."""
+        value = self.get(name)
+        return value if optional and value is None else self.check(name, value, rules)
 
     def count(self, name: str, least: int = 0) -> int:
         """An integer, stored as any type of number."""
@@ -216,15 +217,13 @@ class Facts:
             "feature_names_in_",
             {
                 f"an array of {n} strings": lambda names: (
-                    names is None
-                    or (
-                        is_vector(names, "O")
-                        and len(names) == n
-                        and all(type(x) is str for x in names)
-                    )
+                    is_vector(names, "O")
+                    and len(names) == n
+                    and all(type(name) is str for name in names)
                 ),
-                "an array of distinct names": lambda names: names is None or all_different(names),
+                "an array of distinct names": all_different,
             },
+            optional=True,
         )
 
 

@@ -5,7 +5,7 @@ file is looked up in a table.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,7 +23,15 @@ from quadric.estimators import (
     are_kinds,
     hidden_sizes,
 )
-from quadric.models._known_steps import Facts, Known, Limits, Rules, are_numbers, is_vector
+from quadric.models._known_steps import (
+    Facts,
+    Known,
+    Limits,
+    Rules,
+    are_numbers,
+    is_number,
+    is_vector,
+)
 from quadric.models._operations import missing_after
 from quadric.models._scalers_imputers_selectors import SELECTED
 from quadric.models._table import (
@@ -52,9 +60,6 @@ RUNNING = frozenset(
 
 ONLY_STEPS = ("Pipeline", "FeatureUnion")  # their steps define them, and they have no facts
 OUTPUTS = ("default", "pandas", "polars")
-COUNTS = ("n_iter_", "t_")
-LOSSES = ("best_loss_", "best_validation_score_")
-RECORDS = (*COUNTS, *LOSSES, "_alpha", "loss_curve_", "validation_scores_", "selection_")
 
 NETWORK: Rules = {"a network": lambda value: type(value) is Network}
 CURVE: Rules = {
@@ -72,7 +77,23 @@ SELECTION: Rules = {
         )
     ),
 }
-LOSS: Rules = {"a number": lambda value: value is None or isinstance(value, (float, np.floating))}
+LOSS: Rules = {"a number": lambda value: isinstance(value, (float, np.floating))}
+ALPHA: Rules = {
+    "a number": is_number,
+    "finite": np.isfinite,
+    "not negative": lambda alpha: alpha >= 0,
+}
+# how to read what a network with any number of layers has recorded in `fit`
+RECORDS: dict[str, Callable[[Facts, str], Any]] = {
+    "n_iter_": Facts.count,
+    "t_": Facts.count,
+    "best_loss_": lambda facts, name: facts.require(name, LOSS, optional=True),
+    "best_validation_score_": lambda facts, name: facts.require(name, LOSS, optional=True),
+    "_alpha": lambda facts, name: float(facts.require(name, ALPHA)),
+    "loss_curve_": lambda facts, name: facts.require(name, CURVE),
+    "validation_scores_": lambda facts, name: facts.require(name, CURVE, optional=True),
+    "selection_": lambda facts, name: facts.require(name, SELECTION, optional=True),
+}
 LABELS: Rules = {
     "an array of labels": lambda labels: is_vector(labels, "OUbiuf") and labels.size,
     "strings or numbers": lambda labels: (
@@ -94,18 +115,11 @@ def _restore_records(model: Any, facts: Facts) -> None:
     facts.expect(
         "layer_kinds", isinstance(kinds, str) or are_kinds(kinds), "a string or several strings"
     )
-    for name in COUNTS:
-        setattr(model, name, facts.count(name))
-    for name in LOSSES:
-        setattr(model, name, facts.require(name, LOSS))
-    model._alpha = float(facts.number("_alpha"))
-    facts.expect("_alpha", model._alpha >= 0, "not negative")
-    model.loss_curve_ = facts.require("loss_curve_", CURVE)
-    model.loss_ = model.loss_curve_[-1] if model.loss_curve_ else np.nan
-    scored = facts.get("validation_scores_") is not None  # early stopping
-    model.validation_scores_ = facts.require("validation_scores_", CURVE) if scored else None
-    if facts.get("selection_") is not None:  # set only if the layers were chosen by `fit`
-        model.selection_ = facts.require("selection_", SELECTION)
+    records = {name: read(facts, name) for name, read in RECORDS.items()}
+    if records["selection_"] is None:  # `fit` did not choose the layers
+        del records["selection_"]
+    curve = records["loss_curve_"]
+    vars(model).update(records, loss_=curve[-1] if curve else np.nan)
 
 
 def _expect_outputs(facts: Facts, network: Network, classes: Array, *, multilabel: bool) -> None:
@@ -347,7 +361,7 @@ def check_restored(model: Any, limits: Limits) -> None:
 
     `explain`, and `predict` with tables between the steps, build names within these limits.
     """
-    *steps, last = flat_steps(model)  # without names, which are long in nested pipelines
+    *steps, last = [step for _, step in flat_steps(model)]
     problem = None
     if type(model) is not Network and not is_saved_estimator(last):
         problem = f"its last step is {type(last).__name__}"

@@ -367,7 +367,8 @@ def _restore_scores(step: Any, facts: Facts) -> int:
     n = len(step.scores_)
     step.pvalues_ = facts.require(
         "pvalues_",
-        {f"a vector of {n} numbers": lambda p: p is None or (is_vector(p, "f") and len(p) == n)},
+        {f"a vector of {n} numbers": lambda p: is_vector(p, "f") and len(p) == n},
+        optional=True,
     )
     return _if_some_are_selected(step, facts, n)
 

@@ -3,7 +3,7 @@
 Steps that contain other steps are defined here, because their operations follow from the table.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -62,22 +62,17 @@ def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     """
     if not _is_pipeline(model):
         return [], model
-    found = [inner for name, step in model.steps for inner in _flat(name, step)]
-    return (found[:-1], found[-1][1]) if found else ([], None)
+    named = [("__".join(path), step) for path, step in flat_steps(model)]
+    return (named[:-1], named[-1][1]) if named else ([], None)
 
 
-def _flat(name: str, step: Any) -> list[tuple[str, Any]]:
-    """The step, or the steps of an inner pipeline, with their names."""
-    if not _is_pipeline(step):
-        return [] if passes(step) else [(name, step)]
-    return [pair for inner, s in step.steps for pair in _flat(f"{name}__{inner}", s)]
-
-
-def flat_steps(model: Any) -> list[Any]:
-    """The steps of a model in order, including its final estimator, as in `split`."""
-    if not _is_pipeline(model):
-        return [] if passes(model) else [model]
-    return [inner for _, step in model.steps for inner in flat_steps(step)]
+def flat_steps(step: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the step, or the steps of a pipeline, each with the names that lead to it."""
+    if _is_pipeline(step):
+        for name, inner in step.steps:
+            yield from flat_steps(inner, (*path, name))
+    elif not passes(step):
+        yield path, step
 
 
 def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
