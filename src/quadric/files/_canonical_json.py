@@ -1,7 +1,4 @@
-"""Canonical JSON with one representation for each value, a strict parser, and the hash of a file.
-
-`expect` raises the error for a file with a problem.
-"""
+"""Canonical JSON with one text for each value, a strict parser, and the hash of a file."""
 
 import hashlib
 import json
@@ -11,7 +8,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quadric.errors import ModelFileError
+from quadric.errors import ModelFileError, expect
 
 DEEPEST = 64
 INT64 = range(-(2**63), 2**63)  # the integers that a model file can hold
@@ -19,12 +16,6 @@ INT64 = range(-(2**63), 2**63)  # the integers that a model file can hold
 LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 130, 57, 36
 WIDE_TEXT, WIDE_CHARACTER = 25, 3  # in addition, if a character is not ASCII
 KEY = re.compile(rb'"([^"\\]*)\\?":')
-
-
-def expect(condition: object, problem: str) -> None:
-    """Raise ModelFileError with a description of the problem unless the condition is true."""
-    if not condition:
-        raise ModelFileError(problem)
 
 
 def canonical(value: Any) -> str:

@@ -14,8 +14,8 @@ import sklearn
 
 import quadric
 from quadric.checks import Array
-from quadric.errors import ModelFileError
-from quadric.files._canonical_json import INT64, canonical, expect, parse
+from quadric.errors import ModelFileError, expect
+from quadric.files._canonical_json import INT64, canonical, parse
 from quadric.files._tensors import (
     NUMBERS,
     NotSavedError,
@@ -26,7 +26,6 @@ from quadric.files._tensors import (
     to_tensors,
 )
 from quadric.models import (
-    Described,
     Limits,
     check_restored,
     describe as describe_object,
@@ -297,7 +296,7 @@ class _Reader:
             f"pipelines are nested more than {MOST_PIPELINES} levels deep",
         )
         facts = None if facts is None else self.values(facts)
-        model = restore(Described(name, self.values(entry["parameters"]), facts), self.limits)
+        model = restore(name, self.values(entry["parameters"]), facts, self.limits)
         self.pipelines -= name == "Pipeline"
         return model
 

@@ -17,11 +17,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from quadric.checks import Array
-from quadric.errors import ModelFileError
+from quadric.errors import ModelFileError, expect
 from quadric.files._canonical_json import (
     canonical,
     digest,
-    expect,
     has_plain_escapes,
     memory_estimate,
     parse,

@@ -36,7 +36,6 @@ from quadric.models._operations import (
 )
 from quadric.models._origins import origins_after, unchanged
 from quadric.models._saved_classes import (
-    Described as Described,
     check_restored as check_restored,
     describe as describe,
     is_saved_estimator as is_saved_estimator,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import Array
-from quadric.errors import ModelFileError
+from quadric.errors import expect
 from quadric.models._operations import Operation
 
 LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
@@ -44,16 +44,15 @@ class Limits:
         return cls(size // 4 + 2**16, size + 2**17)
 
     def expect_columns(self, n: int) -> None:
-        if n > self.columns:
-            raise ModelFileError(f"a step returns {n:,} columns, too many for a file of this size")
+        expect(n <= self.columns, f"a step returns {n:,} columns, too many for a file of this size")
 
     def expect_names(self, lengths: Array) -> None:
         """Raise ModelFileError if names of these lengths would be too long in total."""
         self.expect_columns(len(lengths))
-        if lengths.sum(dtype=np.int64) > self.characters:
-            raise ModelFileError(
-                "the names of a step's columns are too long for a file of this size"
-            )
+        expect(
+            lengths.sum(dtype=np.int64) <= self.characters,
+            "the names of a step's columns are too long for a file of this size",
+        )
 
 
 def is_vector(value: Any, kinds: str) -> bool:
@@ -127,8 +126,7 @@ class Facts:
 
     def expect(self, name: str, condition: object, expected: str) -> None:
         """Raise an error, "`name` of `owner` must be `expected`", unless the condition is true."""
-        if not condition:
-            raise ModelFileError(f"{name} of {self.owner} must be {expected}")
+        expect(condition, f"{name} of {self.owner} must be {expected}")
 
     def check(self, name: str, value: Any, rules: Rules) -> Any:
         """Return the value if it passes all rules, which map expectations to predicates."""

@@ -8,13 +8,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from quadric.checks import Array
 from quadric.core import Quadratic
-from quadric.errors import ModelFileError
+from quadric.errors import ModelFileError, expect
 from quadric.estimators import (
     LINKS,
     QuadraticClassifier,
@@ -222,24 +222,6 @@ def classes() -> dict[str, Known]:
     return known
 
 
-class Described(NamedTuple):
-    """What a file stores of an estimator or a step.
-
-    Attributes
-    ----------
-    name : str
-        The name of the class.
-    parameters : dict
-        The constructor parameters that define the object.
-    facts : dict or None
-        The results of `fit` that cannot be computed from the rest; None if it is not fitted.
-    """
-
-    name: str
-    parameters: dict[str, Any]
-    facts: dict[str, Any] | None
-
-
 # ------------------------------------------------------------------------------ describe
 
 
@@ -248,10 +230,19 @@ def is_saved_estimator(model: Any) -> bool:
     return type(model) in [known.of for known in ESTIMATORS.values()]
 
 
-def describe(model: Any, *, last: Any) -> Described:
+def describe(model: Any, *, last: Any) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
     """Describe a step, or the estimator `last` at the end of a model.
 
     Raises ModelFileError if a file cannot store it.
+
+    Returns
+    -------
+    name : str
+        The name of the class.
+    parameters : dict
+        The constructor parameters that define the object.
+    facts : dict or None
+        The results of `fit` that cannot be computed from the rest; None if it is not fitted.
     """
     if model is last:
         known = ESTIMATORS[type(model).__name__]
@@ -275,7 +266,7 @@ def describe(model: Any, *, last: Any) -> Described:
         }
         facts = {name: value for name, value in facts.items() if value is not None}
     parameters = {name: value for name, value in given.items() if name in known.parameters}
-    return Described(known.name, parameters, facts)
+    return known.name, parameters, facts
 
 
 def _is_fitted(step: Any) -> bool:
@@ -300,40 +291,46 @@ def _expect_no_additions(model: Any) -> None:
     """Check that the user has not added attributes, because they would be lost."""
     parameters = type(model)._get_param_names()
     for name in vars(model):
-        if not (name.startswith("_") or name.endswith("_") or name in parameters):
-            raise ModelFileError(
-                f"this {type(model).__name__} has an attribute {name!r} that a model file does not "
-                f"store. If you added it, run `del model.{name}` first, and put notes in `extra`."
-            )
+        expect(
+            name.startswith("_") or name.endswith("_") or name in parameters,
+            f"this {type(model).__name__} has an attribute {name!r} that a model file does not "
+            f"store. If you added it, run `del model.{name}` first, and put notes in `extra`.",
+        )
 
 
 # ------------------------------------------------------------------------------- restore
 
 
-def restore(described: Described, limits: Limits) -> Any:
-    """Make the object again, with all its attributes checked or derived.
+def restore(
+    name: Any, parameters: Mapping[str, Any], facts: Mapping[str, Any] | None, limits: Limits
+) -> Any:
+    """Make the object that `describe` described, with all its attributes checked or derived.
 
     Raises ModelFileError, or another error, if a value is not one that `fit` could have made.
     """
-    name = described.name
-    known = classes().get(name) if isinstance(name, str) else None
-    if known is None:
-        raise ModelFileError(f"it names the class {name!r:.60}, which is not supported")
-    for parameter in described.parameters:
-        if parameter not in known.parameters:
-            raise ModelFileError(f"it gives {name} an unknown parameter {parameter!r:.60}")
-        if parameter not in known.of._get_param_names():
-            raise ModelFileError(
-                f"it gives {name} the parameter {parameter!r:.60}, which the installed version of "
-                "scikit-learn does not have"
-            )
-    model = known.of(**known.absent, **described.parameters)
+    expect(
+        isinstance(name, str) and name in classes(),
+        f"it names the class {name!r:.60}, which is not supported",
+    )
+    known = classes()[name]
+    for parameter in parameters:
+        expect(
+            parameter in known.parameters, f"it gives {name} an unknown parameter {parameter!r:.60}"
+        )
+        expect(
+            parameter in known.of._get_param_names(),
+            f"it gives {name} the parameter {parameter!r:.60}, which the installed version of "
+            "scikit-learn does not have",
+        )
+    expect(
+        facts is not None or name not in (*ONLY_STEPS, *ESTIMATORS),
+        f"the fitted attributes of {name} are missing",
+    )
+    model = known.of(**known.absent, **parameters)
     if hasattr(model, "_parameter_constraints"):  # FeatureUnion has none
         model._validate_params()
-    if described.facts is not None:
-        _restore_facts(known, model, Facts(name, described.facts, limits))
-    elif name in (*ONLY_STEPS, *ESTIMATORS):
-        raise ModelFileError(f"the fitted attributes of {name} are missing")
+    if facts is not None:
+        _restore_facts(known, model, Facts(name, facts, limits))
     return model
 
 
@@ -352,8 +349,10 @@ def _restore_facts(known: Known, model: Any, facts: Facts) -> None:
         facts.expect("output", output in OUTPUTS, f"one of {OUTPUTS}")
         # not with set_output, which would also change the inner steps
         model._sklearn_output_config = {"transform": output}
-    if facts.unasked:
-        raise ModelFileError(f"{known.name} has no fitted attribute {min(facts.unasked)!r:.60}")
+    expect(
+        not facts.unasked,
+        f"{known.name} has no fitted attribute {min(facts.unasked, default='')!r:.60}",
+    )
 
 
 def check_restored(model: Any, limits: Limits) -> None:
@@ -362,20 +361,16 @@ def check_restored(model: Any, limits: Limits) -> None:
     `explain`, and `predict` with tables between the steps, build names within these limits.
     """
     *steps, last = [step for _, step in flat_steps(model)]
-    problem = None
-    if type(model) is not Network and not is_saved_estimator(last):
-        problem = f"its last step is {type(last).__name__}"
-    elif type(model) is not Network and "network_" not in vars(last):
-        problem = "its estimator has no network"
-    elif model is not last and not hasattr(model, "predict"):
-        problem = "its pipeline cannot predict"
-    if problem is not None:
-        raise ModelFileError(problem)
+    is_network = type(model) is Network
+    expect(is_network or is_saved_estimator(last), f"its last step is {type(last).__name__}")
+    expect(is_network or "network_" in vars(last), "its estimator has no network")
+    expect(model is last or hasattr(model, "predict"), "its pipeline cannot predict")
     every = [operation for step in steps for operation in operations(step)]
     n = getattr(model, "n_features_in_", None)
-    if every and n is not None and missing_after(every, np.zeros(n, dtype=bool)).any():
-        raise ModelFileError(
-            "a step makes every value of a column missing and no step imputes or drops the column"
-        )
+    missing = every and n is not None and missing_after(every, np.zeros(n, dtype=bool)).any()
+    expect(
+        not missing,
+        "a step makes every value of a column missing and no step imputes or drops the column",
+    )
     if steps:
         expect_short_names(steps, limits)

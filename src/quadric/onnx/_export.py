@@ -199,13 +199,13 @@ def register() -> None:
     require("skl2onnx", extra="onnx", by="quadric.onnx.register")
     from skl2onnx import update_registered_converter
 
-    for estimator, shapes, options in (
-        (QuadraticClassifier, _classifier_shapes, CLASSIFIER_OPTIONS),
-        (QuadraticLogisticRegression, _classifier_shapes, CLASSIFIER_OPTIONS),
-        (QuadraticRegressor, _regressor_shapes, None),
+    for estimator, options in (
+        (QuadraticClassifier, CLASSIFIER_OPTIONS),
+        (QuadraticLogisticRegression, CLASSIFIER_OPTIONS),
+        (QuadraticRegressor, None),
     ):
         update_registered_converter(
-            estimator, f"Quadric{estimator.__name__}", shapes, _convert, options=options
+            estimator, f"Quadric{estimator.__name__}", _set_shapes, _convert, options=options
         )
 
 
@@ -242,12 +242,13 @@ def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) ->
     single column of scikit-learn's decision function.
     """
     wanted = container.get_options(model, {"raw_scores": False})["raw_scores"]
-    whole, stacked = [model, *_containing(scope, model)][-1], False
-    for one in _converted(scope):
-        if isinstance(one, CalibratedClassifierCV):
-            wanted |= any(whole is each.estimator for each in one.calibrated_classifiers_)
-        elif isinstance(one, StackingClassifier):
-            methods = zip(one.estimators_, one.stack_method_, strict=True)
+    converted, stacked = [operator.raw_operator for operator in scope.operators.values()], False
+    whole = _outermost(converted, model)
+    for outer in converted:
+        if isinstance(outer, CalibratedClassifierCV):
+            wanted |= any(whole is each.estimator for each in outer.calibrated_classifiers_)
+        elif isinstance(outer, StackingClassifier):
+            methods = zip(outer.estimators_, outer.stack_method_, strict=True)
             stacked |= any(each is whole and m == "decision_function" for each, m in methods)
     if not (wanted or stacked):
         return None
@@ -258,18 +259,16 @@ def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) ->
     return z if stacked else graph.concat([graph.add("Neg", z), z])
 
 
-def _containing(scope: Any, model: Any) -> list[Any]:
-    """Return the Pipelines that end with the model and the searches that chose it, inside out."""
-    for one in _converted(scope):
-        inner = one.steps[-1][1] if isinstance(one, Pipeline) else None
-        if getattr(one, "best_estimator_", inner) is model:
-            return [one, *_containing(scope, one)]
-    return []
+def _outermost(converted: Sequence[Any], model: Any) -> Any:
+    """Return the outermost of the Pipelines that end with the model and the searches that chose it.
 
-
-def _converted(scope: Any) -> list[Any]:
-    """Return all models that skl2onnx is converting."""
-    return [operator.raw_operator for operator in scope.operators.values()]
+    `converted` lists all models that skl2onnx is converting.
+    """
+    for outer in converted:
+        inner = outer.steps[-1][1] if isinstance(outer, Pipeline) else None
+        if getattr(outer, "best_estimator_", inner) is model:
+            return _outermost(converted, outer)
+    return model
 
 
 def _labels(scope: Any, model: Any) -> Array:
@@ -277,16 +276,15 @@ def _labels(scope: Any, model: Any) -> Array:
     return np.arange(len(labels)) if scope.get_options(model, {"nocl": False})["nocl"] else labels
 
 
-def _classifier_shapes(operator: Any) -> None:
+def _set_shapes(operator: Any) -> None:
+    """Set the types and shapes of the outputs of a model that skl2onnx converts."""
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType
 
-    model = operator.raw_operator
-    rows, labels = operator.inputs[0].get_first_dimension(), _labels(operator.scope_inst, model)
-    kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
-    operator.outputs[0].set_type(kind([rows, len(labels)] if model._is_multilabel else [rows]))
-    operator.outputs[1].type.shape = [rows, len(labels)]
-
-
-def _regressor_shapes(operator: Any) -> None:
-    rows = operator.inputs[0].get_first_dimension()
-    operator.outputs[0].type.shape = [rows, operator.raw_operator.network_.n_outputs]
+    model, rows = operator.raw_operator, operator.inputs[0].get_first_dimension()
+    width = model.network_.n_outputs
+    if hasattr(model, "classes_"):
+        labels = _labels(operator.scope_inst, model)
+        width = len(labels)
+        kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
+        operator.outputs[0].set_type(kind([rows, width] if model._is_multilabel else [rows]))
+    operator.outputs[-1].type.shape = [rows, width]
