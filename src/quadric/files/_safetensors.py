@@ -121,11 +121,11 @@ def to_bytes(
         )
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     description = {"format": FORMAT, **description}
-    found = digest(
+    sha = digest(
         [canonical(description).encode("ascii")],
         {name: (codes[array.dtype.str], array.shape, array.data) for name, array in arrays.items()},
     )
-    text = canonical({**description, "hash": found})
+    text = canonical({**description, "hash": sha})
     expect(
         len(text) <= LARGEST_HEADER // 2,
         f"the description of the model has {len(text):,} characters, more than the limit of "
@@ -154,7 +154,9 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
     arrays = {}
     with _opened(path, form) as stream:
         text, description, entries = _read_header(stream, form)
-        _expect_used(description, entries, form)
+        if form.tensors is not None:
+            unused = set(entries) - form.tensors(description)
+            expect(not unused, f"the tensor {min(unused, default='')} is not used")
         size = max((entry.end for entry in entries.values()), default=0)
         check_limit(COPIES * size, f"the {form.name}", "Use a computer with more memory.")
         view = memoryview(stream.read(size + 1))  # not more, even if the file grows meanwhile
@@ -246,13 +248,6 @@ def _read_header(stream: BinaryIO, form: Form) -> tuple[bytes, dict[str, Any], d
     entries = _entries(header, size - 8 - length)
     _check_format(description, form)
     return text.encode("ascii"), description, entries
-
-
-def _expect_used(description: dict[str, Any], entries: Mapping[str, Entry], form: Form) -> None:
-    if form.tensors is None:
-        return
-    unused = set(entries) - form.tensors(description)
-    expect(not unused, f"the tensor {min(unused, default='')} is not used")
 
 
 def _entries(header: dict[str, Any], available: int) -> dict[str, Entry]:

@@ -259,19 +259,19 @@ def _restore_bins(step: Any, facts: Facts) -> int:
     bins = as_array(step.n_bins)
     facts.expect("n_bins", bins.dtype.kind in "iu" and bins.size, "integers")
     facts.expect("n_bins", bins.max() <= MOST_BINS, f"at most {MOST_BINS}")
-    found = facts.require("bin_edges_", LISTED)
-    step.bin_edges_ = np.empty(len(found), dtype=object)
-    for i, edges in enumerate(found):
+    given_edges = facts.require("bin_edges_", LISTED)
+    step.bin_edges_ = np.empty(len(given_edges), dtype=object)
+    for i, edges in enumerate(given_edges):
         step.bin_edges_[i] = facts.check("bin_edges_", edges, EDGES)
-    step.n_bins_ = np.array([len(edges) - 1 for edges in found])
+    step.n_bins_ = np.array([len(edges) - 1 for edges in given_edges])
     facts.expect("dtype", step.dtype in (None, np.float32, np.float64), "float32 or float64")
     if step.encode != "ordinal":
         step._encoder = OneHotEncoder(
             categories=[np.arange(count) for count in step.n_bins_],
             sparse_output=step.encode == "onehot",
             dtype=np.float64 if step.dtype is None else step.dtype,
-        ).fit(np.zeros((1, len(found))))
-    return len(found)
+        ).fit(np.zeros((1, len(given_edges))))
+    return len(given_edges)
 
 
 _BOTH = ("categories", "dtype", "handle_unknown", "min_frequency", "max_categories")

@@ -71,9 +71,9 @@ SELECTION: Rules = {
     "a list of dicts of strings and numbers": lambda tried: (
         isinstance(tried, list)
         and all(
-            isinstance(one, dict)
-            and all(type(value) in (str, bool, int, float) for value in one.values())
-            for one in tried
+            isinstance(candidate, dict)
+            and all(type(value) in (str, bool, int, float) for value in candidate.values())
+            for candidate in tried
         )
     ),
 }

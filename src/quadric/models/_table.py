@@ -149,17 +149,27 @@ def _named_operations(
     steps: Steps, n: int = 0, weight: float | None = None
 ) -> tuple[Operation, ...]:
     """The operations of named steps on n columns, followed by multiplication by the weight."""
-    found: list[Operation] = []
+    made: list[Operation] = []
     for name, step in steps:
         try:
-            found += operations(step)
+            made += operations(step)
         except UnknownStepError as error:
             raise error.inside(name) from None
     if weight is not None:
-        m = width_after(found, n)
+        m = width_after(made, n)
         zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
-        found.append(Affine(np.broadcast_to(float(weight), m), zeros, zeros))
-    return tuple(found)
+        made.append(Affine(np.broadcast_to(float(weight), m), zeros, zeros))
+    return tuple(made)
+
+
+def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Operation]:
+    """Named steps side by side, each on some of n columns and with its weight."""
+    weights = step.transformer_weights or {}
+    branches = [
+        Branch(columns, _named_operations([(name, inner)], len(columns), weights.get(name)))
+        for name, inner, columns in parts
+    ]
+    return [Beside(tuple(branches), n)]
 
 
 # ----------------------------------------------------------------- lengths of column names
@@ -245,18 +255,13 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
 
 
 def _columns(step: Any) -> list[Operation]:
-    weights, known = step.transformer_weights or {}, Columns.of(step)
+    known = Columns.of(step)
     parts = [
         (name, inner, known.indices(columns))
         for name, inner, columns in step.transformers_
         if not drops(inner)
     ]
-    branches = [
-        Branch(indices, _named_operations([(name, inner)], len(indices), weights.get(name)))
-        for name, inner, indices in parts
-        if indices.size
-    ]
-    return [Beside(tuple(branches), step.n_features_in_)]
+    return _beside(step, [part for part in parts if part[2].size], step.n_features_in_)
 
 
 def _column_names(step: Any, lengths: Array, limits: Limits) -> Array:
@@ -311,15 +316,11 @@ def _part(facts: Facts, name: str, inner: Any, given: Any, indices: Any) -> Part
 
 
 def _union(step: Any) -> list[Operation]:
-    weights, n = step.transformer_weights or {}, _n_inputs(step)
+    n = _n_inputs(step)
     if n is None:
         raise UnknownStepError("FeatureUnion is not fitted")
-    branches = [
-        Branch(range(n), _named_operations([(name, inner)], n, weights.get(name)))
-        for name, inner in step.transformer_list
-        if not drops(inner)
-    ]
-    return [Beside(tuple(branches), n)]
+    parts = [(name, inner, range(n)) for name, inner in step.transformer_list if not drops(inner)]
+    return _beside(step, parts, n)
 
 
 def _union_names(step: Any, lengths: Array, limits: Limits) -> Array:

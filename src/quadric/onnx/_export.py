@@ -121,17 +121,17 @@ def _build(
     n = int(next(sizes, network.n_inputs))
     names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))
     graph = Graph(as_dtype(dtype), unique_names({*OUTPUT_NAMES, *names, "X"}))
-    found = {}
+    named_operations = {}
     for name, step in steps:
         try:
-            found[name] = operations(step)
+            named_operations[name] = operations(step)
         except UnknownStepError as error:
             error = error.inside(name)
             raise TypeError(
                 f"step {error.path!r} cannot be exported: {error.reason}. To convert a Pipeline "
                 "that contains such steps, use skl2onnx.to_onnx."
             ) from None
-    every = [operation for inside in found.values() for operation in inside]
+    every = [operation for inside in named_operations.values() for operation in inside]
     inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
     refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
     if refused:
@@ -139,7 +139,7 @@ def _build(
             f"column {refused[0]!r} cannot be an input: the name of an input must not be empty or "
             f"one of {', '.join(OUTPUT_NAMES)}. Rename the column before fitting."
         )
-    for name, inside in found.items():
+    for name, inside in named_operations.items():
         try:
             features = apply(graph, inside, features)
         except UnicodeEncodeError:

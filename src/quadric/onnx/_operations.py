@@ -317,7 +317,7 @@ def _one_hot_column(graph: Graph, column: FeatureBlock, known: Categories) -> Fe
 
 def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
     """Replace categories with codes; unknown values that scikit-learn would reject become NaN."""
-    found = []
+    blocks = []
     for column, known in zip(as_columns(graph, features), operation.columns, strict=True):
         equal = graph.cast(_is_category(graph, column, known))
         index = graph.add("ArgMax", equal, axis=1, keepdims=1)
@@ -325,8 +325,8 @@ def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
         matched = graph.add("ReduceSum", equal, graph.constant([1]), keepdims=1)
         unknown = graph.constant(np.nan if known.unknown is None else float(known.unknown))
         code = graph.add("Where", graph.cast(matched, np.bool_), code, unknown)
-        found.append(FeatureBlock(code, "float"))
-    return found
+        blocks.append(FeatureBlock(code, "float"))
+    return blocks
 
 
 def _is_category(graph: Graph, column: FeatureBlock, known: Categories) -> str:
