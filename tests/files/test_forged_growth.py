@@ -18,9 +18,8 @@ from quadric import ModelFileError, Network, load, save
 from quadric.files import _safetensors as container, info
 from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
-from quadric.models._composed_steps import Columns
-from quadric.models._known_steps import Limits
-from quadric.models._table import name_lengths, split
+from quadric.models import Columns, Limits, split
+from quadric.models._table import name_lengths
 from tests.support.forging import growth
 from tests.support.pipeline_cases import CASES, fitted_case
 

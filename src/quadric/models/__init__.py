@@ -17,7 +17,7 @@ from quadric.models._affine import (
     undo_steps,
 )
 from quadric.models._composed_steps import Columns, drops, passes
-from quadric.models._known_steps import Limits as Limits
+from quadric.models._facts import Limits as Limits
 from quadric.models._operations import (
     Affine,
     Beside,

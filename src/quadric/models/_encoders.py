@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder
 
 from quadric.checks import Array
-from quadric.models._known_steps import (
+from quadric.models._facts import (
     LONGEST_NUMBER,
     Facts,
     Known,

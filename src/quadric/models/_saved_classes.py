@@ -23,7 +23,7 @@ from quadric.estimators import (
     are_kinds,
     hidden_sizes,
 )
-from quadric.models._known_steps import (
+from quadric.models._facts import (
     Facts,
     Known,
     Limits,

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric.checks import Array
-from quadric.models._known_steps import (
+from quadric.models._facts import (
     LONGEST_NUMBER,
     Facts,
     Known,

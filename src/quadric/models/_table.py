@@ -24,7 +24,7 @@ from quadric.models._composed_steps import (
     rebuild_columns,
 )
 from quadric.models._encoders import ENCODERS
-from quadric.models._known_steps import Facts, Known, Limits, attributes, is_vector
+from quadric.models._facts import Facts, Known, Limits, attributes, is_vector
 from quadric.models._operations import Affine, Beside, Branch, Operation, width_after
 from quadric.models._scalers_imputers_selectors import (
     SCALERS_IMPUTERS_SELECTORS,

@@ -1,7 +1,7 @@
-"""Entries of the tables of steps and estimators, and the facts that define a fitted object.
+"""The facts that define a fitted step or estimator, and how to check them.
 
-`Facts` checks every value that a model file gives for an object. The `restore` function of an entry
-uses nothing else from the file.
+`Known` is an entry of the tables of steps and estimators. `Facts` checks every value that a model
+file gives for an object. The `restore` function of an entry uses nothing else from the file.
 """
 
 from collections.abc import Callable, Iterable, Mapping
