@@ -141,6 +141,15 @@ class ModelFileError(ValueError):
     """A file cannot be loaded as a model, or a model cannot be saved to a file."""
 
 
+def expect(condition: object, problem: str) -> None:
+    """Raise ModelFileError with a description of the problem unless the condition is true.
+
+    Only for use inside the library.
+    """
+    if not condition:
+        raise ModelFileError(problem)
+
+
 class StoreError(Exception):
     """A file is not a store of finished runs, or the store is damaged, locked or read-only."""
 

@@ -55,12 +55,18 @@ def test_other_files_are_refused_with_a_reason(content, message, tmp_path):
 def test_a_file_cannot_choose_a_class_outside_the_table(network_file):
     description, _ = container.read(network_file)
     for name in ("os.system", "posix.system", "subprocess.Popen", "FunctionTransformer", "Network"):
-        for number, kind, facts in ((1, "estimator", "fitted"), (2, "fitted", "facts")):
-            forged = {"type": kind, "class": name, "parameters": {}, facts: {}}
-            content = {**description, "model": forged, "format": number}
-            network_file.write_bytes(container.to_bytes(content, {}))
-            with pytest.raises(ModelFileError, match="does not describe a valid model"):
-                load(network_file)
+        forged = {"type": "fitted", "class": name, "parameters": {}, "facts": {}}
+        network_file.write_bytes(container.to_bytes({**description, "model": forged}, {}))
+        with pytest.raises(ModelFileError, match="does not describe a valid model"):
+            load(network_file)
+
+
+@pytest.mark.parametrize("model", [2.5, None, "passthrough", [], True])
+def test_a_description_that_is_not_an_object_is_refused(model, network_file):
+    description, _ = container.read(network_file)
+    network_file.write_bytes(container.to_bytes({**description, "model": model}, {}))
+    with pytest.raises(ModelFileError, match="does not describe a valid model"):
+        load(network_file)
 
 
 def test_a_tensor_can_be_used_only_once(saved, tmp_path):
@@ -324,9 +330,8 @@ RUNNING = {
 
 @pytest.mark.slow
 def test_parameters_that_control_running_are_not_read_from_a_file(saved, tmp_path):
-    """Such parameters are refused in format 2, and ignored in format 1, which stored them."""
     forged = 0
-    for path, number in ((saved["columns"][2], 2), (FIXTURES / "format1_pipeline.quadric", 1)):
+    for path in (saved["columns"][2], FIXTURES / "format1_pipeline.quadric"):
         places = len(_entries(container.read(path)[0]["model"]))
         for k in range(places):
             description, tensors = container.read(path)
@@ -334,17 +339,10 @@ def test_parameters_that_control_running_are_not_read_from_a_file(saved, tmp_pat
             added = RUNNING.get(entry["class"], {"n_jobs": 2})
             entry["parameters"].update(added)
             (tmp_path / "model").write_bytes(container.to_bytes(description, tensors))
-            if number == 2:
-                with pytest.raises(ModelFileError, match=f"gives {entry['class']} an unknown"):
-                    load(tmp_path / "model")
-                forged += 1
-                continue
-            loaded = load(tmp_path / "model")
-            for name, value in added.items():
-                values = [v for k, v in loaded.get_params().items() if k.split("__")[-1] == name]
-                assert value not in values
-                forged += 1
-    assert forged > 20
+            with pytest.raises(ModelFileError, match=f"gives {entry['class']} an unknown"):
+                load(tmp_path / "model")
+            forged += 1
+    assert forged > 12
 
 
 def mutate(count, seed):

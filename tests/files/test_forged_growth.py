@@ -18,10 +18,8 @@ from quadric import ModelFileError, Network, load, save
 from quadric.files import _safetensors as container, info
 from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
-from quadric.models._composed_steps import Columns
-from quadric.models._known_steps import Limits
-from quadric.models._name_lengths import name_lengths
-from quadric.models._table import split
+from quadric.models import Columns, Limits, split
+from quadric.models._table import name_lengths
 from tests.support.forging import growth
 from tests.support.pipeline_cases import CASES, fitted_case
 
@@ -112,7 +110,7 @@ def test_faults_R1_a_memory_error_is_not_a_model_file_error(network_file, monkey
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("quadric.files._rebuild.Network", fail)
+    monkeypatch.setattr("quadric.files._describe.Network", fail)
     with pytest.raises(ModelFileError, match="not enough memory"):
         load(network_file)
 
@@ -142,7 +140,9 @@ N = 40_000
 def header_file(extra, hidden=()):
     """A network in a file with this text as `extra`; `hidden` replaces characters in the header."""
     description, tensors = describe(Network.create(1, [("linear", 1, "identity")], rng=0))
-    text = canonical({"format": 2, **description}).replace('"extra":{}', f'"extra":{extra}', 1)
+    text = canonical({"format": container.FORMAT, **description}).replace(
+        '"extra":{}', f'"extra":{extra}', 1
+    )
     found = hashlib.sha256(struct.pack("<Q", len(text)) + text.encode())
     for name, array in sorted(tensors.items()):
         entry = canonical([name, "F64", list(array.shape)]).encode()

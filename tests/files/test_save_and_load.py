@@ -166,7 +166,7 @@ def test_other_safetensors_readers_find_the_parameters(network_file):
     description = json.loads(json.loads(header)["__metadata__"]["quadric"])
     assert sorted(description) == ["extra", "format", "hash", "model", "versions"]
     assert re.fullmatch("[0-9a-f]{64}", description["hash"])
-    assert description["format"] == 2
+    assert description["format"] == 1
 
 
 @pytest.mark.slow
@@ -267,7 +267,7 @@ def test_save_names_the_attribute_that_it_cannot_store(message, tmp_path):
 # ---- files of other versions ---------------------------------------------------------------
 
 
-def test_format_1_is_still_read():
+def test_format_1_is_read():
     expected = json.loads((FIXTURES / "format1.json").read_text())
     model = load(FIXTURES / "format1_pipeline.quadric")
     rows = pd.DataFrame(expected["rows"]).replace({None: np.nan})
@@ -283,9 +283,9 @@ def test_format_1_is_still_read():
 
 def test_a_later_format_is_refused_with_advice_to_upgrade(network_file):
     description, tensors = container.read(network_file)
-    network_file.write_bytes(container.to_bytes({**description, "format": 3}, tensors))
+    network_file.write_bytes(container.to_bytes({**description, "format": 2}, tensors))
     for reader in (load, info):
         with pytest.raises(
-            ModelFileError, match=r"format 3.*up to 2.*pip install --upgrade quadric"
+            ModelFileError, match=r"format 2.*up to 1.*pip install --upgrade quadric"
         ):
             reader(network_file)

@@ -21,9 +21,9 @@ from sklearn.preprocessing import (
 from quadric import QuadraticLogisticRegression, load, save
 from quadric.explain import explain
 from quadric.explain._model import select_layer
-from quadric.files._saved_classes import RUNNING
-from quadric.models._operations import width_after
-from quadric.models._table import STEPS, UnknownStepError, find, operations, split
+from quadric.models import UnknownStepError, find, operations, split, width_after
+from quadric.models._saved_classes import RUNNING
+from quadric.models._table import STEPS
 from tests.support.pipeline_cases import (
     CASES,
     GAPS,

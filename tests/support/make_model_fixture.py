@@ -1,8 +1,8 @@
-"""Write the model files of format 1 that every later version must read.
+"""Write the model files of format 1 that every version from the first release on must read.
 
     python -m tests.support.make_model_fixture
 
-The files were written once. Every new format adds files of its own.
+After the first release, these files stay as they are, and every new format adds files of its own.
 """
 
 import json

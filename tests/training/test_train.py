@@ -120,8 +120,8 @@ def test_an_interrupted_fit_keeps_its_finished_epochs(early_stopping, monkeypatc
     assert np.array_equal(model.coefs_[0], other.coefs_[0])
 
 
-def test_a_model_of_format_1_continues():
-    """Its file has the names of an older version, and the optimizer's state starts from zero."""
+def test_a_loaded_model_continues():
+    """The optimizer's state is not in the file, and starts from zero."""
     model = load(FIXTURES / "format1_pipeline.quadric")[-1]
     assert "_state" not in vars(model)
     assert not {"_rate", "_solver", "_no_improvement_count"} & set(vars(model))

@@ -1,11 +1,10 @@
 """Model files: safetensors with one metadata key and no pickle; see docs/model_files.md.
 
 `_save_and_load` has the public functions. Saving turns a model into a description and tensors
-(`_describe`), and these into bytes with a hash (`_safetensors`). Loading reverses both steps
-(`_safetensors`, `_rebuild`) and checks everything. `_saved_classes` lists the classes that a file
-may name, and `_format_1` reads the old format.
+(`_describe`), and these into bytes with a hash (`_safetensors`). Loading reverses both steps and
+checks everything. `quadric.models` lists the classes that a file may name.
 
-This package imports `models`, `estimators`, `network`, `core` and `utils`.
+This package imports `models`, `network`, `core` and `utils`.
 """
 
 from quadric.files._canonical_json import canonical as canonical, parse as parse

@@ -1,11 +1,14 @@
-"""Canonical JSON with one representation for each value, a strict parser, and `expect`."""
+"""Canonical JSON with one text for each value, a strict parser, and the hash of a file."""
 
+import hashlib
 import json
 import math
 import re
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quadric.errors import ModelFileError
+from quadric.errors import ModelFileError, expect
 
 DEEPEST = 64
 INT64 = range(-(2**63), 2**63)  # the integers that a model file can hold
@@ -13,12 +16,6 @@ INT64 = range(-(2**63), 2**63)  # the integers that a model file can hold
 LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 130, 57, 36
 WIDE_TEXT, WIDE_CHARACTER = 25, 3  # in addition, if a character is not ASCII
 KEY = re.compile(rb'"([^"\\]*)\\?":')
-
-
-def expect(condition: object, problem: str) -> None:
-    """Raise ModelFileError with a description of the problem unless the condition is true."""
-    if not condition:
-        raise ModelFileError(problem)
 
 
 def canonical(value: Any) -> str:
@@ -114,3 +111,33 @@ def _check_depth(value: Any) -> None:
             if isinstance(inner, (dict, list))
         ]
     expect(not level, f"the description is nested more than {DEEPEST} levels deep")
+
+
+# ---------------------------------------------------------------------------------- hash
+
+
+def digest(
+    text: Sequence[bytes | memoryview], tensors: Mapping[str, tuple[str, tuple[int, ...], Any]]
+) -> str:
+    """SHA-256 of the description and of every tensor's name, dtype, shape and bytes.
+
+    The description is given as the pieces of its text.
+    """
+    sha = hashlib.sha256(struct.pack("<Q", sum(map(len, text))))
+    for piece in text:
+        sha.update(piece)
+    for name in sorted(tensors):
+        dtype, shape, content = tensors[name]
+        entry = canonical([name, dtype, list(shape)]).encode("ascii")
+        sha.update(struct.pack("<Q", len(entry)) + entry)
+        sha.update(content)
+    return sha.hexdigest()
+
+
+def without_hash(text: bytes, claimed: Any) -> list[memoryview]:
+    """The two pieces of text that were hashed, without copies."""
+    field = f'"hash":"{claimed}",'.encode("ascii", "replace")
+    place = text.find(field)
+    expect(place >= 0, "its description is not canonical JSON")
+    whole = memoryview(text)
+    return [whole[:place], whole[place + len(field) :]]

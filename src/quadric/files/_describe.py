@@ -1,8 +1,12 @@
-"""A model as plain data: a description made of JSON values, and named arrays."""
+"""A model as plain data, a description made of JSON values and named arrays, and back.
 
-import inspect
+`describe` makes the description, and `rebuild` makes the model again. In between are the steps and
+estimators that `quadric.models` describes and restores.
+"""
+
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +14,35 @@ import sklearn
 
 import quadric
 from quadric.checks import Array
-from quadric.errors import ModelFileError
-from quadric.files._canonical_json import INT64, canonical, expect, parse
-from quadric.files._saved_classes import ESTIMATORS, RUNNING
-from quadric.files._tensors import NUMBERS, NotSavedError, encode_array, to_tensors
-from quadric.models import Known, UnknownStepError, find, split
+from quadric.errors import ModelFileError, expect
+from quadric.files._canonical_json import INT64, canonical, parse
+from quadric.files._tensors import (
+    NUMBERS,
+    NotSavedError,
+    decode_array,
+    encode_array,
+    from_tensors,
+    stored_names,
+    to_tensors,
+)
+from quadric.models import (
+    Limits,
+    check_restored,
+    describe as describe_object,
+    is_saved_estimator,
+    restore,
+    split,
+)
 from quadric.network import Network
+
+BUILTINS = {"float": float, "int": int, "bool": bool}
+FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
+MOST_PIPELINES = 5  # scikit-learn's `predict` takes three times as long for each
+LONGER_NAMES = 8  # how much longer names may be that the file does not store
+INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+
+
+# ------------------------------------------------------------------------------ writing
 
 
 def describe(
@@ -41,11 +68,11 @@ def _network_or_estimator(model: Any) -> Any:
         return model
     last = split(model)[1]
     name = type(last).__name__
-    if name not in ESTIMATORS or ESTIMATORS[name].of is not type(last):  # not a derived class
+    if not is_saved_estimator(last):
         raise ModelFileError(
-            f"a model file stores a Network, a {', a '.join(ESTIMATORS)}, or a Pipeline that ends "
-            f"in one of these three. Got {type(model).__name__}"
-            + ("." if last is model else f" that ends in {name}.")
+            "a model file stores a Network, a QuadraticClassifier, a QuadraticRegressor, a "
+            "QuadraticLogisticRegression, or a Pipeline that ends in one of these three. "
+            f"Got {type(model).__name__}" + ("." if last is model else f" that ends in {name}.")
         )
     expect("network_" in vars(last), f"this {name} is not fitted: call fit before save.")
     return last
@@ -138,38 +165,15 @@ class _Writer:
 
     def fitted(self, model: Any, path: str) -> dict[str, Any]:
         """Describe an estimator or a step by its parameters and the facts that `fit` learned."""
-        known = self._known(model)
-        names = known.of._get_param_names() if type(model) is known.of else ()
-        given = {name: getattr(model, name) for name in names}
-        _expect_defaults(known, given)
-        parameters = {name: value for name, value in given.items() if name in known.parameters}
-        facts = None
-        if _is_fitted(model):
-            every = {
-                "feature_names_in_": vars(model).get("feature_names_in_"),
-                "output": vars(model).get("_sklearn_output_config", {}).get("transform"),
-                **known.facts(model),
-            }
-            facts = {name: value for name, value in every.items() if value is not None}
-        _expect_no_additions(model)
-        return {
-            "type": "fitted",
-            "class": known.name,
-            "parameters": self._attributes(parameters, path, known.name),
-            "facts": None if facts is None else self._attributes(facts, path, known.name),
-        }
-
-    def _known(self, model: Any) -> Known:
-        if model is self.last:
-            return ESTIMATORS[type(model).__name__]
         if not hasattr(model, "get_params"):
             raise _not_saved(model)
-        try:
-            return find(model)
-        except UnknownStepError as error:
-            raise ModelFileError(
-                f"{error.reason}. Apply this step to the data beforehand, and save the rest."
-            ) from None
+        name, parameters, facts = describe_object(model, last=self.last)
+        return {
+            "type": "fitted",
+            "class": name,
+            "parameters": self._attributes(parameters, path, name),
+            "facts": None if facts is None else self._attributes(facts, path, name),
+        }
 
     def _attributes(self, values: Mapping[str, Any], path: str, owner: str) -> dict[str, Any]:
         described = {}
@@ -202,35 +206,6 @@ WRITERS: dict[type, Callable[[_Writer, Any, str], Any]] = {
 }
 
 
-def _is_fitted(step: Any) -> bool:
-    """Whether a step is fitted; a ColumnTransformer does not fit a step without columns."""
-    only_steps = type(step).__name__ in ("Pipeline", "FeatureUnion")  # these have no facts
-    return only_steps or hasattr(step, "n_features_in_") or "network_" in vars(step)
-
-
-def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
-    """Check that a parameter that is not stored has its default value, unless it has no effect."""
-    signature = inspect.signature(known.of.__init__).parameters
-    for name, value in parameters.items():
-        stored = name in known.parameters or name in known.absent or name in RUNNING
-        if not stored and value is not signature[name].default:
-            # the text of a value that contains steps takes time, so only an error builds it
-            raise ModelFileError(
-                f"{name} of {known.name} is {value!r:.60}, which a model file does not store"
-            )
-
-
-def _expect_no_additions(model: Any) -> None:
-    """Check that the user has not added attributes, because they would be lost."""
-    parameters = type(model)._get_param_names()
-    for name in vars(model):
-        expect(
-            name.startswith("_") or name.endswith("_") or name in parameters,
-            f"this {type(model).__name__} has an attribute {name!r} that a model file does not "
-            f"store. If you added it, run `del model.{name}` first, and put notes in `extra`.",
-        )
-
-
 def _number_type(value: Any) -> dict[str, Any]:
     if isinstance(value, np.dtype) and (value.name in NUMBERS or value.kind == "O"):
         return {"type": "dtype", "name": value.name}
@@ -252,3 +227,122 @@ def _not_saved(value: Any) -> NotSavedError:
     if callable(value):
         return NotSavedError("a function, which a model file does not store, because it is code")
     return NotSavedError(f"or contains a {kind}, which a model file does not store: {value!r:.60}")
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array], size: int) -> Any:
+    """Rebuild a model from the results of `describe`; raise ModelFileError if they are invalid.
+
+    `size` is the size of the file.
+    """
+    reader = _Reader(tensors, Limits.of_file(size))
+    try:
+        model = reader.value(description["model"])
+        limits = reader.limits
+        check_restored(model, replace(limits, characters=LONGER_NAMES * limits.characters))
+        unused = set(tensors) - reader.used
+        expect(not unused, f"the tensor {min(unused, default='')} is not used")
+    except ModelFileError as error:
+        raise ModelFileError(f"the file does not describe a valid model: {error}.") from None
+    except MemoryError:
+        raise ModelFileError("there is not enough memory for the model.") from None
+    except INVALID as error:
+        raise ModelFileError(
+            f"the file does not describe a valid model: {type(error).__name__}, {error!s:.200}. "
+            f"The file was written with these versions: {description.get('versions')!r:.120}."
+        ) from None
+    return model
+
+
+class _Reader:
+    """Rebuilds values from their descriptions, and records which tensors were used.
+
+    A tensor may be used only once, because every use makes a copy of it.
+    """
+
+    def __init__(self, tensors: Mapping[str, Array], limits: Limits) -> None:
+        self.tensors = tensors
+        self.limits = limits
+        self.used: set[str] = set()
+        self.pipelines = 0  # around the current value
+
+    def tensor(self, name: str) -> Array:
+        expect(name in self.tensors, f"there is no tensor {name!r:.60}")
+        expect(name not in self.used, f"the tensor {name} is used twice")
+        self.used.add(name)
+        return self.tensors[name]
+
+    def value(self, entry: Any) -> Any:
+        if isinstance(entry, int):
+            expect(entry in INT64, "it contains an integer of more than 64 bits")
+        if entry is None or isinstance(entry, (bool, int, float, str)):
+            return entry
+        if isinstance(entry, list):
+            for i, inner in enumerate(entry):  # in place: a copy would double the memory
+                entry[i] = self.value(inner)
+            return entry
+        return READERS[entry["type"]](self, entry)
+
+    def values(self, entries: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.value(inner) for name, inner in entries.items()}
+
+    def fitted(self, entry: Mapping[str, Any]) -> Any:
+        name, facts = entry["class"], entry["facts"]
+        self.pipelines += name == "Pipeline"
+        expect(
+            self.pipelines <= MOST_PIPELINES,
+            f"pipelines are nested more than {MOST_PIPELINES} levels deep",
+        )
+        facts = None if facts is None else self.values(facts)
+        model = restore(name, self.values(entry["parameters"]), facts, self.limits)
+        self.pipelines -= name == "Pipeline"
+        return model
+
+    def network(self, entry: Mapping[str, Any]) -> Network:
+        layers = []
+        for l, described in enumerate(entry["layers"]):
+            kind, n, m = described["kind"], described["inputs"], described["neurons"]
+            tensors = {name: self.tensor(f"layers.{l}.{name}") for name in stored_names(kind)}
+            layers.append(from_tensors(kind, n, m, tensors, place=f"layers.{l}."))
+        return Network(layers, [described["activation"] for described in entry["layers"]])
+
+
+def _floats(reader: _Reader, entry: Mapping[str, Any]) -> list[float]:
+    tensor = reader.tensor(entry["tensor"])
+    expect(
+        tensor.dtype == np.float64 and tensor.ndim == 1,
+        f"{entry['tensor']} is not a list of numbers",
+    )
+    return [float(value) for value in tensor]
+
+
+def _scalar(reader: _Reader, entry: Mapping[str, Any]) -> Any:
+    expect(entry["dtype"] in NUMBERS, "it contains a number of an unknown type")
+    value = reader.value(entry["value"])
+    expect(isinstance(value, (bool, int, float)), "it contains a number that is not a number")
+    return np.dtype(entry["dtype"]).type(value)
+
+
+def _dtype(_: _Reader, entry: Mapping[str, Any]) -> Any:
+    expect(entry["name"] in (*NUMBERS, "object"), "it contains an unknown dtype")
+    return np.dtype(entry["name"])
+
+
+READERS: dict[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
+    "array": lambda reader, entry: decode_array(entry, reader.tensor, reader.value),
+    "builtin": lambda _, entry: BUILTINS[entry["name"]],
+    "dict": lambda reader, entry: {
+        reader.value(key): reader.value(inner) for key, inner in entry["items"]
+    },
+    "dtype": _dtype,
+    "fitted": lambda reader, entry: reader.fitted(entry),
+    "float": lambda _, entry: FLOATS[entry["value"]],
+    "floats": _floats,
+    "network": lambda reader, entry: reader.network(entry),
+    "scalar": _scalar,
+    "scalar type": lambda reader, entry: _dtype(reader, entry).type,
+    "slice": lambda reader, entry: slice(*[reader.value(end) for end in entry["items"]]),
+    "tuple": lambda reader, entry: tuple(reader.value(inner) for inner in entry["items"]),
+}

@@ -17,19 +17,18 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from quadric.checks import Array
-from quadric.errors import ModelFileError
+from quadric.errors import ModelFileError, expect
 from quadric.files._canonical_json import (
     canonical,
-    expect,
+    digest,
     has_plain_escapes,
     memory_estimate,
     parse,
+    without_hash,
 )
-from quadric.files._hash import digest, without_hash
-from quadric.files._tensor_names import tensor_names
 from quadric.utils import check_limit, open_regular
 
-FORMAT = 2
+FORMAT = 1
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
 LARGEST_HEADER = 32 * 2**20
 SPARE_MEMORY = 2**18  # allowed for a small header, regardless of the size of the file
@@ -74,6 +73,28 @@ class Form:
     tensors: Callable[[Any], set[str]] | None = None
 
 
+def tensor_names(value: Any) -> set[str]:
+    """All names of tensors in a description, valid or not."""
+    names: set[str] = set()
+    left: list[Any] = [[value]]  # in a list, because a forged value can be a number
+    while left:
+        entry = left.pop()
+        if isinstance(entry, dict):
+            names.update(_own_names(entry))
+            entry = entry.values()
+        left.extend(inner for inner in entry if isinstance(inner, (dict, list)))
+    return names
+
+
+def _own_names(entry: dict[str, Any]) -> list[str]:
+    layers, tensor = entry.get("layers"), entry.get("tensor")
+    if entry.get("type") == "network" and isinstance(layers, list):
+        return [f"layers.{l}.{name}" for l in range(len(layers)) for name in "WbQUc"]
+    if isinstance(tensor, str):
+        return [tensor, f"{tensor}.lengths"] if entry.get("dtype") == "object" else [tensor]
+    return []
+
+
 MODEL = Form(
     name="model file",
     key="quadric",
@@ -100,11 +121,11 @@ def to_bytes(
         )
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     description = {"format": FORMAT, **description}
-    found = digest(
+    sha = digest(
         [canonical(description).encode("ascii")],
         {name: (codes[array.dtype.str], array.shape, array.data) for name, array in arrays.items()},
     )
-    text = canonical({**description, "hash": found})
+    text = canonical({**description, "hash": sha})
     expect(
         len(text) <= LARGEST_HEADER // 2,
         f"the description of the model has {len(text):,} characters, more than the limit of "
@@ -133,7 +154,9 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
     arrays = {}
     with _opened(path, form) as stream:
         text, description, entries = _read_header(stream, form)
-        _expect_used(description, entries, form)
+        if form.tensors is not None:
+            unused = set(entries) - form.tensors(description)
+            expect(not unused, f"the tensor {min(unused, default='')} is not used")
         size = max((entry.end for entry in entries.values()), default=0)
         check_limit(COPIES * size, f"the {form.name}", "Use a computer with more memory.")
         view = memoryview(stream.read(size + 1))  # not more, even if the file grows meanwhile
@@ -225,13 +248,6 @@ def _read_header(stream: BinaryIO, form: Form) -> tuple[bytes, dict[str, Any], d
     entries = _entries(header, size - 8 - length)
     _check_format(description, form)
     return text.encode("ascii"), description, entries
-
-
-def _expect_used(description: dict[str, Any], entries: Mapping[str, Entry], form: Form) -> None:
-    if form.tensors is None:
-        return
-    unused = set(entries) - form.tensors(description)
-    expect(not unused, f"the tensor {min(unused, default='')} is not used")
 
 
 def _entries(header: dict[str, Any], available: int) -> dict[str, Entry]:

@@ -42,8 +42,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     >>> load(path)
     Network(2 -> quadratic 1 logistic; float64)
     """
-    from quadric.files._describe import describe
-    from quadric.files._rebuild import rebuild
+    from quadric.files._describe import describe, rebuild
 
     description, tensors = describe(model, extra)
     content = to_bytes(description, tensors)
@@ -85,7 +84,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If the file cannot be read.
     """
-    from quadric.files._rebuild import rebuild
+    from quadric.files._describe import rebuild
 
     description, tensors = read(path)
     return rebuild(description, tensors, os.path.getsize(path))

@@ -12,7 +12,7 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.core import LAYERS, Layer
-from quadric.files._canonical_json import expect
+from quadric.errors import expect
 
 
 class NotSavedError(Exception):

@@ -2,9 +2,10 @@
 
 `_table` lists the steps. An entry has three parts: the `operations` of a fitted step, the `facts`
 that define it, and a function that restores it from these facts. `explain` composes operations,
-`onnx` translates them, and `files` stores facts. Start reading at `_operations`.
+and `onnx` translates them. `_saved_classes` describes and restores steps and estimators by their
+facts, which `files` stores. Start reading at `_operations`.
 
-This package imports `network`, `geometry` and `utils`.
+This package imports `estimators`, `network`, `core`, `geometry` and `utils`.
 """
 
 from quadric.models._affine import (
@@ -16,16 +17,7 @@ from quadric.models._affine import (
     undo_steps,
 )
 from quadric.models._composed_steps import Columns, drops, passes
-from quadric.models._known_steps import (
-    FactError,
-    Facts,
-    Known,
-    Limits,
-    Rules,
-    are_numbers,
-    is_vector,
-)
-from quadric.models._name_lengths import expect_short_names
+from quadric.models._facts import Limits as Limits
 from quadric.models._operations import (
     Affine,
     Beside,
@@ -40,17 +32,19 @@ from quadric.models._operations import (
     Power,
     Select,
     is_missing,
-    missing_after,
     width_after,
 )
 from quadric.models._origins import origins_after, unchanged
-from quadric.models._selectors import SELECTED
+from quadric.models._saved_classes import (
+    check_restored as check_restored,
+    describe as describe,
+    is_saved_estimator as is_saved_estimator,
+    restore as restore,
+)
 from quadric.models._table import (
-    STEPS,
     Steps,
     UnknownStepError,
     find,
-    flat_steps,
     operations,
     split,
     split_network,
@@ -58,40 +52,28 @@ from quadric.models._table import (
 )
 
 __all__ = [
-    "SELECTED",
-    "STEPS",
     "Affine",
     "Beside",
     "Bin",
     "Categories",
     "Clip",
     "Columns",
-    "FactError",
-    "Facts",
     "Impute",
     "Indicate",
-    "Known",
-    "Limits",
     "NotAffineError",
     "OneHot",
     "Operation",
     "Ordinal",
     "PartlyAffine",
     "Power",
-    "Rules",
     "Select",
     "Steps",
     "UnknownStepError",
     "affine_map",
-    "are_numbers",
     "drops",
-    "expect_short_names",
     "fill_values",
     "find",
-    "flat_steps",
     "is_missing",
-    "is_vector",
-    "missing_after",
     "operations",
     "origins_after",
     "partly_affine",

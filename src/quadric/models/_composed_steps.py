@@ -12,7 +12,7 @@ from sklearn import config_context
 from sklearn.preprocessing import FunctionTransformer
 
 from quadric.checks import Array
-from quadric.models._known_steps import Facts, Rules, are_numbers, as_array
+from quadric.models._facts import Facts, Rules, are_numbers, as_array
 
 LONGEST_NAME = 200  # characters of a step's name or of a format for names
 

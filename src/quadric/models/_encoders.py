@@ -6,9 +6,11 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder
 
 from quadric.checks import Array
-from quadric.models._known_steps import (
+from quadric.models._facts import (
+    LONGEST_NUMBER,
     Facts,
-    KnownStep,
+    Known,
+    Limits,
     Rules,
     all_different,
     as_array,
@@ -98,8 +100,7 @@ def _encoder_facts(step: Any) -> dict[str, Any]:
     }
 
 
-def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
-    """Set `categories_`; return the index of NaN for each column that has this category."""
+def _restore_categories(step: Any, facts: Facts) -> None:
     facts.check("dtype", step.dtype, DTYPE)
     step.categories_ = facts.require("categories_", LISTED)
     for values in step.categories_:
@@ -114,29 +115,26 @@ def _restore_categories(step: Any, facts: Facts) -> dict[int, int]:
         for given, values in zip(step.categories, step.categories_, strict=True):
             if values.dtype.kind in "biuf":  # `fit` rejects unsorted numbers
                 facts.check("categories", as_array(given), CATEGORIES)
-    return {i: len(values) - 1 for i, values in enumerate(step.categories_) if _is_nan(values[-1])}
 
 
-def _restore_infrequent(step: Any, facts: Facts, missing: dict[int, int]) -> None:
-    """Group the infrequent categories; NaN, at the indices in `missing`, is never infrequent."""
+def _restore_infrequent(step: Any, facts: Facts, counts: list[int]) -> None:
+    """Group the infrequent categories; `counts` are the categories that a column can group."""
     infrequent = facts.get("infrequent")
     step._infrequent_enabled = infrequent is not None
     if infrequent is None:
         return
     facts.expect(
         "infrequent",
-        isinstance(infrequent, list) and len(infrequent) == len(step.categories_),
+        isinstance(infrequent, list) and len(infrequent) == len(counts),
         "a list with an entry for each column",
     )
-    counts = [np.ones(len(values), dtype=np.int64) for values in step.categories_]
+    step._infrequent_indices, step._default_to_infrequent_mappings = infrequent, []
     for indices, count in zip(infrequent, counts, strict=True):
         if indices is not None:
-            count[facts.check("infrequent", indices, increasing_indices(len(count)))] = 0
+            facts.check("infrequent", indices, increasing_indices(count))
             facts.expect("infrequent", indices.size, "arrays that are not empty")
-    given = step.min_frequency, step.max_categories
-    step.min_frequency, step.max_categories = 1, None  # a category with count 0 is infrequent
-    step._fit_infrequent_category_mapping(1, counts, missing)
-    step.min_frequency, step.max_categories = given
+        mapping = None if indices is None else _grouped(count, indices)[0]
+        step._default_to_infrequent_mappings.append(mapping)
 
 
 # ------------------------------------------------------------------------- OneHotEncoder
@@ -164,10 +162,28 @@ def _one_hot(step: Any) -> list[Operation]:
     return [OneHot(tuple(categories for categories, _ in one_hot_columns(step)))]
 
 
+def _one_hot_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    columns = []
+    for length, (column, infrequent) in zip(lengths, one_hot_columns(step), strict=True):
+        shortest = len("infrequent_sklearn") if infrequent else 0
+        inside = np.full(column.width, shortest, dtype=np.int32)
+        kept = column.codes >= 0
+        np.maximum.at(inside, column.codes[kept], _text_lengths(column.values[kept]))
+        columns.append(inside + length + np.int32(1))
+    return np.concatenate(columns)
+
+
+def _text_lengths(values: Array) -> Array:
+    if values.dtype.kind not in "OU":
+        return np.broadcast_to(np.int32(LONGEST_NUMBER), len(values))
+    lengths = (len(value) if isinstance(value, str) else LONGEST_NUMBER for value in values)
+    return np.fromiter(lengths, np.int32, len(values))
+
+
 def _restore_one_hot(step: Any, facts: Facts) -> int:
     """Derive the other attributes with the class's own methods."""
     _restore_categories(step, facts)
-    _restore_infrequent(step, facts, {})
+    _restore_infrequent(step, facts, [len(values) for values in step.categories_])
     facts.expect("feature_name_combiner", step.feature_name_combiner == "concat", "'concat'")
     step._set_drop_idx()
     step._n_features_outs = step._compute_n_features_outs()
@@ -192,8 +208,12 @@ def _ordinal(step: Any) -> list[Operation]:
 
 
 def _restore_ordinal(step: Any, facts: Facts) -> int:
-    step._missing_indices = _restore_categories(step, facts)
-    _restore_infrequent(step, facts, step._missing_indices)
+    _restore_categories(step, facts)
+    step._missing_indices = {
+        i: len(values) - 1 for i, values in enumerate(step.categories_) if _is_nan(values[-1])
+    }
+    counts = [step._missing_indices.get(i, len(v)) for i, v in enumerate(step.categories_)]
+    _restore_infrequent(step, facts, counts)  # without NaN, which is never infrequent
     if step.handle_unknown == "use_encoded_value":
         _expect_code(facts, step, "unknown_value")
     else:
@@ -204,7 +224,7 @@ def _restore_ordinal(step: Any, facts: Facts) -> int:
 
 
 def _expect_code(facts: Facts, step: Any, name: str) -> None:
-    """Raise FactError unless the parameter is a number that the step's dtype can hold."""
+    """Raise ModelFileError unless the parameter is a number that the step's dtype can hold."""
     dtype = np.dtype(step.dtype)
     facts.check(
         name,
@@ -229,46 +249,54 @@ def _bins(step: Any) -> list[Operation]:
     return [Bin(tuple(edges), step.dtype), *encoding]
 
 
+def _bin_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    if step.encode == "ordinal":
+        return lengths
+    return np.repeat(lengths, step.n_bins_) + np.int32(1 + LONGEST_NUMBER)
+
+
 def _restore_bins(step: Any, facts: Facts) -> int:
     bins = as_array(step.n_bins)
     facts.expect("n_bins", bins.dtype.kind in "iu" and bins.size, "integers")
     facts.expect("n_bins", bins.max() <= MOST_BINS, f"at most {MOST_BINS}")
-    found = facts.require("bin_edges_", LISTED)
-    step.bin_edges_ = np.empty(len(found), dtype=object)
-    for i, edges in enumerate(found):
+    given_edges = facts.require("bin_edges_", LISTED)
+    step.bin_edges_ = np.empty(len(given_edges), dtype=object)
+    for i, edges in enumerate(given_edges):
         step.bin_edges_[i] = facts.check("bin_edges_", edges, EDGES)
-    step.n_bins_ = np.array([len(edges) - 1 for edges in found])
+    step.n_bins_ = np.array([len(edges) - 1 for edges in given_edges])
     facts.expect("dtype", step.dtype in (None, np.float32, np.float64), "float32 or float64")
     if step.encode != "ordinal":
         step._encoder = OneHotEncoder(
             categories=[np.arange(count) for count in step.n_bins_],
             sparse_output=step.encode == "onehot",
             dtype=np.float64 if step.dtype is None else step.dtype,
-        ).fit(np.zeros((1, len(found))))
-    return len(found)
+        ).fit(np.zeros((1, len(given_edges))))
+    return len(given_edges)
 
 
 _BOTH = ("categories", "dtype", "handle_unknown", "min_frequency", "max_categories")
 ENCODERS = [
-    KnownStep(
+    Known(
         "sklearn.preprocessing:OneHotEncoder",
         (*_BOTH, "drop", "sparse_output", "feature_name_combiner"),
         facts=_encoder_facts,
         restore=_restore_one_hot,
         operations=_one_hot,
+        name_lengths=_one_hot_names,
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:OrdinalEncoder",
         (*_BOTH, "unknown_value", "encoded_missing_value"),
         facts=_encoder_facts,
         restore=_restore_ordinal,
         operations=_ordinal,
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:KBinsDiscretizer",
         ("n_bins", "encode", "strategy", "quantile_method", "dtype", "subsample", "random_state"),
         facts=lambda step: {"bin_edges_": list(step.bin_edges_)},
         restore=_restore_bins,
         operations=_bins,
+        name_lengths=_bin_names,
     ),
 ]

@@ -3,12 +3,13 @@
 Steps that contain other steps are defined here, because their operations follow from the table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from quadric.checks import Array
 from quadric.models._composed_steps import (
     REMAINDER,
     Columns,
@@ -23,12 +24,13 @@ from quadric.models._composed_steps import (
     rebuild_columns,
 )
 from quadric.models._encoders import ENCODERS
-from quadric.models._imputers import IMPUTERS
-from quadric.models._known_steps import Facts, KnownStep, attributes, is_vector
-from quadric.models._name_lengths import expect_short_names
+from quadric.models._facts import Facts, Known, Limits, attributes, is_vector
 from quadric.models._operations import Affine, Beside, Branch, Operation, width_after
-from quadric.models._scalers_and_projections import SCALERS_AND_PROJECTIONS
-from quadric.models._selectors import SELECTED, SELECTORS, has_known_score
+from quadric.models._scalers_imputers_selectors import (
+    SCALERS_IMPUTERS_SELECTORS,
+    SELECTED,
+    has_known_score,
+)
 from quadric.network import Network
 
 Steps = Sequence[tuple[str, Any]]
@@ -60,22 +62,17 @@ def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     """
     if not _is_pipeline(model):
         return [], model
-    found = [inner for name, step in model.steps for inner in _flat(name, step)]
-    return (found[:-1], found[-1][1]) if found else ([], None)
+    named = [("__".join(path), step) for path, step in flat_steps(model)]
+    return (named[:-1], named[-1][1]) if named else ([], None)
 
 
-def _flat(name: str, step: Any) -> list[tuple[str, Any]]:
-    """The step, or the steps of an inner pipeline, with their names."""
-    if not _is_pipeline(step):
-        return [] if passes(step) else [(name, step)]
-    return [pair for inner, s in step.steps for pair in _flat(f"{name}__{inner}", s)]
-
-
-def flat_steps(model: Any) -> list[Any]:
-    """The steps of a model in order, including its final estimator, as in `split`."""
-    if not _is_pipeline(model):
-        return [] if passes(model) else [model]
-    return [inner for _, step in model.steps for inner in flat_steps(step)]
+def flat_steps(step: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the step, or the steps of a pipeline, each with the names that lead to it."""
+    if _is_pipeline(step):
+        for name, inner in step.steps:
+            yield from flat_steps(inner, (*path, name))
+    elif not passes(step):
+        yield path, step
 
 
 def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
@@ -95,7 +92,7 @@ def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any
     raise TypeError(f"model must be {accepted}. Got {type(last).__name__}{advice}")
 
 
-def find(step: Any) -> KnownStep:
+def find(step: Any) -> Known:
     """Return the entry of a step in the table; raise UnknownStepError if there is none."""
     of, name = type(step), type(step).__name__
     known = STEPS.get(name)
@@ -152,20 +149,86 @@ def _named_operations(
     steps: Steps, n: int = 0, weight: float | None = None
 ) -> tuple[Operation, ...]:
     """The operations of named steps on n columns, followed by multiplication by the weight."""
-    found: list[Operation] = []
+    made: list[Operation] = []
     for name, step in steps:
         try:
-            found += operations(step)
+            made += operations(step)
         except UnknownStepError as error:
             raise error.inside(name) from None
     if weight is not None:
-        m = width_after(found, n)
+        m = width_after(made, n)
         zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
-        found.append(Affine(np.broadcast_to(float(weight), m), zeros, zeros))
-    return tuple(found)
+        made.append(Affine(np.broadcast_to(float(weight), m), zeros, zeros))
+    return tuple(made)
+
+
+def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Operation]:
+    """Named steps side by side, each on some of n columns and with its weight."""
+    weights = step.transformer_weights or {}
+    branches = [
+        Branch(columns, _named_operations([(name, inner)], len(columns), weights.get(name)))
+        for name, inner, columns in parts
+    ]
+    return [Beside(tuple(branches), n)]
+
+
+# ----------------------------------------------------------------- lengths of column names
+
+
+def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
+    """Raise ModelFileError if the names of the columns after a fitted step are too long."""
+    names = getattr(steps[0], "feature_names_in_", None)
+    n = _n_inputs(steps[0]) if names is None else len(names)
+    if n is None:
+        return  # no step has a fixed number of columns
+    if names is None:
+        lengths = np.broadcast_to(np.int32(len(f"x{n}")), n)
+    else:
+        lengths = np.fromiter(map(len, names), np.int32, n)
+    for step in steps:
+        lengths = name_lengths(step, lengths, limits)
+
+
+def _n_inputs(step: Any) -> int | None:
+    """The number of input columns; a step that begins with 'passthrough' does not know it."""
+    n = getattr(step, "n_features_in_", None)
+    for _, inner in getattr(step, "steps", getattr(step, "transformer_list", ())):
+        n = _n_inputs(inner) if n is None else n
+    return None if n is None else int(n)
+
+
+def name_lengths(step: Any, lengths: Array, limits: Limits) -> Array:
+    """Upper bounds for the lengths of the output names, given the lengths of the input names.
+
+    Raises ModelFileError if these names, or those of an inner step, exceed the limits.
+    """
+    if passes(step):
+        return lengths
+    lengths = find(step).name_lengths(step, lengths, limits)
+    limits.expect_names(lengths)
+    return lengths
+
+
+def _names_beside(
+    parts: Iterable[tuple[str, Any, Array]], added: int, prefixed: bool, limits: Limits
+) -> Array:
+    """The lengths for several steps, whose names are followed by '__' if `prefixed`."""
+    lengths, total = [np.empty(0, dtype=np.int32)], 0
+    for name, inner, before in parts:
+        after = name_lengths(inner, before, limits)
+        total += len(after)
+        limits.expect_columns(total)  # before the lengths are copied
+        lengths.append(after + np.int32(added + prefixed * (len(name) + 2)))
+    return np.concatenate(lengths)
 
 
 # ------------------------------------------------------------------------------ Pipeline
+
+
+def _pipeline_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    for _, inner in step.steps:
+        lengths = name_lengths(inner, lengths, limits)
+    return lengths
 
 
 def _restore_pipeline(step: Any, facts: Facts) -> int:
@@ -192,18 +255,24 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
 
 
 def _columns(step: Any) -> list[Operation]:
-    weights, known = step.transformer_weights or {}, Columns.of(step)
+    known = Columns.of(step)
     parts = [
         (name, inner, known.indices(columns))
         for name, inner, columns in step.transformers_
         if not drops(inner)
     ]
-    branches = [
-        Branch(indices, _named_operations([(name, inner)], len(indices), weights.get(name)))
-        for name, inner, indices in parts
-        if indices.size
+    return _beside(step, [part for part in parts if part[2].size], step.n_features_in_)
+
+
+def _column_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    form, indices = step.verbose_feature_names_out, step._transformer_to_input_indices
+    parts = [
+        (name, inner, lengths[indices[name]])
+        for name, inner, _ in step.transformers_
+        if not drops(inner) and len(indices[name])
     ]
-    return [Beside(tuple(branches), step.n_features_in_)]
+    added = len(form) - 2 if isinstance(form, str) else 0
+    return _names_beside(parts, added, bool(form), limits)
 
 
 def _restore_columns(step: Any, facts: Facts) -> int:
@@ -247,15 +316,16 @@ def _part(facts: Facts, name: str, inner: Any, given: Any, indices: Any) -> Part
 
 
 def _union(step: Any) -> list[Operation]:
-    weights, n = step.transformer_weights or {}, _union_inputs(step.transformer_list)
+    n = _n_inputs(step)
     if n is None:
         raise UnknownStepError("FeatureUnion is not fitted")
-    branches = [
-        Branch(range(n), _named_operations([(name, inner)], n, weights.get(name)))
-        for name, inner in step.transformer_list
-        if not drops(inner)
-    ]
-    return [Beside(tuple(branches), n)]
+    parts = [(name, inner, range(n)) for name, inner in step.transformer_list if not drops(inner)]
+    return _beside(step, parts, n)
+
+
+def _union_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    parts = [(name, inner, lengths) for name, inner in step.transformer_list if not drops(inner)]
+    return _names_beside(parts, 0, bool(step.verbose_feature_names_out), limits)
 
 
 def _restore_union(step: Any, facts: Facts) -> int:
@@ -263,19 +333,13 @@ def _restore_union(step: Any, facts: Facts) -> int:
     used = [inner for _, inner in step.transformer_list if hasattr(inner, "get_params")]
     facts.expect("transformer_list", used, "a list of at least one step")
     expect_plain_options(facts, step)
-    n = _union_inputs(step.transformer_list)
+    n = _n_inputs(step)
     if n is None:
         return 0  # not fitted
     for inner in used:
         width([inner], n)
         expect_input_names(facts, inner, getattr(used[0], "feature_names_in_", None))
     return n
-
-
-def _union_inputs(transformers: Steps) -> int | None:
-    """The number of input columns of the fitted steps."""
-    found = (getattr(inner, "n_features_in_", None) for _, inner in transformers)
-    return next((int(n) for n in found if n is not None), None)
 
 
 def _function(step: Any) -> list[Operation]:
@@ -294,29 +358,32 @@ def _restore_function(step: Any, facts: Facts) -> int:
 
 
 COMPOSED = [
-    KnownStep(
+    Known(
         "sklearn.pipeline:Pipeline",
         ("steps",),
         facts=lambda step: {},
         restore=_restore_pipeline,
         operations=lambda step: list(_named_operations(step.steps)),
+        name_lengths=_pipeline_names,
     ),
-    KnownStep(
+    Known(
         "sklearn.compose:ColumnTransformer",
         ("sparse_threshold", "transformer_weights", "verbose_feature_names_out"),
         facts=column_facts,
         restore=_restore_columns,
         operations=_columns,
+        name_lengths=_column_names,
         absent={"transformers": [], "remainder": "drop"},
     ),
-    KnownStep(
+    Known(
         "sklearn.pipeline:FeatureUnion",
         ("transformer_list", "transformer_weights", "verbose_feature_names_out"),
         facts=lambda step: {},
         restore=_restore_union,
         operations=_union,
+        name_lengths=_union_names,
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:FunctionTransformer",
         ("func", "inverse_func", "feature_names_out", "validate", "accept_sparse", "check_inverse"),
         facts=attributes("n_features_in_"),
@@ -325,7 +392,4 @@ COMPOSED = [
     ),
 ]
 
-STEPS = {
-    known.name: known
-    for known in [*SCALERS_AND_PROJECTIONS, *IMPUTERS, *ENCODERS, *SELECTORS, *COMPOSED]
-}
+STEPS = {known.name: known for known in [*SCALERS_IMPUTERS_SELECTORS, *ENCODERS, *COMPOSED]}

@@ -1,4 +1,8 @@
-"""Export a model as one ONNX graph: preprocessing, network and outputs."""
+"""Export models as ONNX graphs: `export`, and converters for skl2onnx.
+
+`export` writes one graph with the preprocessing, the network and the outputs. With the converters,
+skl2onnx can convert Pipelines and ensembles that contain the estimators.
+"""
 
 import json
 import os
@@ -6,31 +10,42 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier
+from sklearn.pipeline import Pipeline
 
 import quadric
-from quadric.checks import as_dtype
+from quadric.checks import Array, as_dtype
+from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.models import Steps, UnknownStepError, operations, split_network
 from quadric.network import Network
 from quadric.onnx._graph import (
     ML_DOMAIN,
     Graph,
-    Signature,
-    as_matrix,
-    declare_inputs,
+    Outputs,
+    add_logits,
+    add_outputs,
+    class_labels,
     element_type,
     unique_names,
 )
-from quadric.onnx._network import Outputs, add_logits, add_outputs, class_labels
-from quadric.onnx._operations import apply
-from quadric.utils import write_whole
+from quadric.onnx._operations import Signature, apply, as_matrix, declare_inputs
+from quadric.utils import require, write_whole
 
 OLDEST_OPSET = 13  # the first version that has all the operators used here
 DEFAULT_OPSET = 17  # supported by most runtimes
 ML_OPSET = 3
 LARGEST = 2**31 - 1  # maximum size of a protobuf message, in bytes
 OUTPUT_NAMES = ("label", "probabilities", "variable", "outputs", "logits")
+CLASSIFIER_OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "output_class_labels": [False, True],
+    "nocl": [False, True],
+    "raw_scores": [False, True],
+}
 
 
 def export(
@@ -106,17 +121,17 @@ def _build(
     n = int(next(sizes, network.n_inputs))
     names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))
     graph = Graph(as_dtype(dtype), unique_names({*OUTPUT_NAMES, *names, "X"}))
-    found = {}
+    named_operations = {}
     for name, step in steps:
         try:
-            found[name] = operations(step)
+            named_operations[name] = operations(step)
         except UnknownStepError as error:
             error = error.inside(name)
             raise TypeError(
                 f"step {error.path!r} cannot be exported: {error.reason}. To convert a Pipeline "
                 "that contains such steps, use skl2onnx.to_onnx."
             ) from None
-    every = [operation for inside in found.values() for operation in inside]
+    every = [operation for inside in named_operations.values() for operation in inside]
     inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
     refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
     if refused:
@@ -124,7 +139,7 @@ def _build(
             f"column {refused[0]!r} cannot be an input: the name of an input must not be empty or "
             f"one of {', '.join(OUTPUT_NAMES)}. Rename the column before fitting."
         )
-    for name, inside in found.items():
+    for name, inside in named_operations.items():
         try:
             features = apply(graph, inside, features)
         except UnicodeEncodeError:
@@ -169,3 +184,107 @@ def _assemble(graph: Graph, inputs: Signature, outputs: Outputs, opset: int) -> 
 
 def _value_info(name: str, dtype: Any, shape: Sequence[int]) -> Any:
     return helper.make_tensor_value_info(name, element_type(dtype), ["batch", *shape])
+
+
+# --------------------------------------------------------------------------- skl2onnx
+
+
+def register() -> None:
+    """Register the estimators with skl2onnx; importing `quadric.onnx` does this automatically.
+
+    The classifiers have the options 'zipmap' (True, False or 'columns'), 'output_class_labels',
+    'nocl' (class numbers instead of class names) and 'raw_scores' (the decision function instead of
+    the probabilities), as documented by skl2onnx.
+    """
+    require("skl2onnx", extra="onnx", by="quadric.onnx.register")
+    from skl2onnx import update_registered_converter
+
+    for estimator, options in (
+        (QuadraticClassifier, CLASSIFIER_OPTIONS),
+        (QuadraticLogisticRegression, CLASSIFIER_OPTIONS),
+        (QuadraticRegressor, None),
+    ):
+        update_registered_converter(
+            estimator, f"Quadric{estimator.__name__}", _set_shapes, _convert, options=options
+        )
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the network's nodes to skl2onnx's container, after concatenating the inputs."""
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    double = isinstance(operator.outputs[-1].type, DoubleTensorType)
+    graph = Graph(as_dtype("float64" if double else "float32"), scope.get_unique_variable_name)
+    X = graph.concat([graph.cast(variable.full_name) for variable in operator.inputs])
+    model = operator.raw_operator
+    labels = _labels(scope, model) if hasattr(model, "classes_") else None
+    z = add_logits(graph, model.network_, X)
+    outputs = add_outputs(graph, model, z, labels)
+    tensors = {name: tensor for name, (tensor, _, _) in outputs.items()}
+    if labels is not None and (scores := _raw_scores(graph, scope, container, model, z)):
+        tensors["probabilities"] = scores
+    for tensor, variable in zip(tensors.values(), operator.outputs, strict=True):
+        graph.add("Identity", tensor, output=variable.full_name)
+    container.initializers.extend(graph.initializers)
+    for node in graph.nodes:
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        name = scope.get_unique_operator_name(node.op_type)
+        container.add_node(
+            node.op_type, [*node.input], [*node.output], node.domain, name=name, **attributes
+        )
+
+
+def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) -> str | None:
+    """Return the decision function if it is wanted in place of the probabilities.
+
+    skl2onnx sets the option 'raw_scores', but not for a model in a Pipeline or search. For two
+    classes it wants the columns -z and z, except in a StackingClassifier, where it needs the
+    single column of scikit-learn's decision function.
+    """
+    wanted = container.get_options(model, {"raw_scores": False})["raw_scores"]
+    converted, stacked = [operator.raw_operator for operator in scope.operators.values()], False
+    whole = _outermost(converted, model)
+    for outer in converted:
+        if isinstance(outer, CalibratedClassifierCV):
+            wanted |= any(whole is each.estimator for each in outer.calibrated_classifiers_)
+        elif isinstance(outer, StackingClassifier):
+            methods = zip(outer.estimators_, outer.stack_method_, strict=True)
+            stacked |= any(each is whole and m == "decision_function" for each, m in methods)
+    if not (wanted or stacked):
+        return None
+    if len(model.classes_) != 2 or model._is_multilabel:
+        return z
+    if model.network_.n_outputs == 2:
+        z = graph.add("MatMul", z, graph.constant([[-1.0], [1.0]]))
+    return z if stacked else graph.concat([graph.add("Neg", z), z])
+
+
+def _outermost(converted: Sequence[Any], model: Any) -> Any:
+    """Return the outermost of the Pipelines that end with the model and the searches that chose it.
+
+    `converted` lists all models that skl2onnx is converting.
+    """
+    for outer in converted:
+        inner = outer.steps[-1][1] if isinstance(outer, Pipeline) else None
+        if getattr(outer, "best_estimator_", inner) is model:
+            return _outermost(converted, outer)
+    return model
+
+
+def _labels(scope: Any, model: Any) -> Array:
+    labels = class_labels(model)
+    return np.arange(len(labels)) if scope.get_options(model, {"nocl": False})["nocl"] else labels
+
+
+def _set_shapes(operator: Any) -> None:
+    """Set the types and shapes of the outputs of a model that skl2onnx converts."""
+    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+
+    model, rows = operator.raw_operator, operator.inputs[0].get_first_dimension()
+    width = model.network_.n_outputs
+    if hasattr(model, "classes_"):
+        labels = _labels(operator.scope_inst, model)
+        width = len(labels)
+        kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
+        operator.outputs[0].set_type(kind([rows, width] if model._is_multilabel else [rows]))
+    operator.outputs[-1].type.shape = [rows, width]

@@ -1,29 +1,20 @@
-"""A builder for ONNX graphs, and the features that pass through the preprocessing."""
+"""A builder for ONNX graphs, and the nodes of a network: layers, activations and outputs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, count, groupby
-from operator import itemgetter
-from typing import Any, Self
+from dataclasses import dataclass, field
+from itertools import chain, count
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from quadric.checks import Array
-from quadric.models import (
-    Affine,
-    Beside,
-    Impute,
-    OneHot,
-    Operation,
-    Ordinal,
-    Select,
-    is_missing,
-    width_after,
-)
+from quadric.network import Network
 
-GENERALITY = ("int64", "float", "string")  # a column used as two kinds gets the more general one
 ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
+# for each name: tensor, dtype and shape of one row
+Outputs = dict[str, tuple[str, Any, tuple[int, ...]]]
 
 
 def element_type(dtype: Any) -> int:
@@ -97,129 +88,123 @@ class Graph:
         """Concatenate tensors along their columns."""
         return tensors[0] if len(tensors) == 1 else self.add("Concat", *tensors, axis=1)
 
-    def in_float64(self) -> Self:
-        """Return a view of the graph through which nodes that compute in float64 are added."""
-        return replace(self, dtype=np.dtype(np.float64))  # shares the lists and the names
+
+# --------------------------------------------------------------------------- networks
 
 
-@dataclass(frozen=True)
-class FeatureBlock:
-    """A tensor of shape (batch, width).
-
-    The features of a graph are a list of such blocks.
-
-    Attributes
-    ----------
-    tensor : str
-        Name of the tensor.
-    kind : {'float', 'string', 'int64', None}
-        'float' stands for the graph's dtype, and 'int64' for a column of categories. None stands
-        for a column that no step uses; the graph has no tensor for it. Only blocks of floats can
-        be wider than 1.
-    width : int
-        Number of columns.
-    complete : bool
-        Whether missing values have been replaced.
-    """
-
-    tensor: str
-    kind: str | None
-    width: int = 1
-    complete: bool = False
+def add_logits(graph: Graph, network: Network, X: str) -> str:
+    """Add the layers and return the tensor of the last layer's z."""
+    network = network.astype(graph.dtype)
+    z = X
+    for l, layer in enumerate(network.layers):
+        a = z if l == 0 else _activation(graph, network.activations[l - 1], z)
+        z = LAYER_NODES[layer.kind](graph, layer, a, f"layers.{l}.")
+    return z
 
 
-Features = list[FeatureBlock]
-Kinds = list[str | None]
-Signature = dict[str, tuple[Any, tuple[int, ...]]]  # for each name, dtype and shape of one row
+def add_outputs(graph: Graph, model: Any, z: str, labels: Array | None = None) -> Outputs:
+    """Compute a fitted model's outputs from its logits z; `labels` replaces the classes."""
+    if isinstance(model, Network):
+        a, width = _activation(graph, model.activations[-1], z), (model.n_outputs,)
+        return {"outputs": (a, graph.dtype, width), "logits": (z, graph.dtype, width)}
+    if not hasattr(model, "classes_"):
+        a = _activation(graph, model.network_.activations[-1], z)
+        return {"variable": (a, graph.dtype, (model.network_.n_outputs,))}
+    labels = class_labels(model) if labels is None else labels
+    width = (len(labels),)
+    label, probabilities = _label(graph, model, labels, z), _probabilities(graph, model, z)
+    return {
+        "label": (label, labels.dtype, width if model._is_multilabel else ()),
+        "probabilities": (probabilities, graph.dtype, width),
+    }
 
 
-def as_matrix(graph: Graph, features: Features) -> FeatureBlock:
-    """Concatenate all features, which must be real numbers."""
-    if any(block.kind != "float" for block in features):
-        raise TypeError("expected numbers but got text or categories. Encode them first.")
-    joined = graph.concat([block.tensor for block in features])
-    return FeatureBlock(joined, "float", sum(block.width for block in features))
+def class_labels(model: Any) -> Array:
+    """Return the classes as strings or int64, the two label types of ONNX."""
+    classes = np.asarray(model.classes_)
+    if all(isinstance(value, str) for value in classes):
+        return classes.astype(object)
+    if not all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes):
+        raise TypeError(
+            f"classes must be all strings or all integers. Got {classes!r}; convert them before "
+            "fitting."
+        )
+    return classes.astype(np.int64)
 
 
-def as_columns(graph: Graph, features: Features) -> Features:
-    """Split the features into blocks of width 1."""
-    n = sum(block.width for block in features)
-    return [column for i in range(n) for column in take_columns(graph, features, [i])]
+def _linear(graph: Graph, layer: Any, X: str, prefix: str, names: str = "Wb") -> str:
+    W, b = (graph.constant(getattr(layer, name), prefix + name) for name in names)
+    return graph.add("Gemm", X, W, b, transB=1)
 
 
-def take_columns(graph: Graph, features: Features, indices: Iterable[int]) -> Features:
-    """Select the columns at `indices`, in the given order."""
-    places = [(block, j) for block in features for j in range(block.width)]
-    taken = []
-    for block, group in groupby((places[i] for i in indices), key=itemgetter(0)):
-        columns = [j for _, j in group]
-        if block.width == 1:
-            taken += [block] * len(columns)
-        elif columns == list(range(block.width)):
-            taken.append(block)
-        else:
-            tensor = graph.add("Gather", block.tensor, graph.constant(columns), axis=1)
-            taken.append(FeatureBlock(tensor, "float", len(columns)))
-    return taken
+def _quadratic(graph: Graph, layer: Any, X: str, prefix: str) -> str:
+    """z = (W + V) a + b with V = a'Q; W + V of all neurons is one product of shape (batch, m n)."""
+    m, n = layer.W.shape
+    Q = graph.constant(layer.Q.reshape(m * n, n), prefix + "Q")
+    W = graph.constant(layer.W.reshape(m * n), prefix + "W")
+    b = graph.constant(layer.b, prefix + "b")
+    W_plus_V = graph.add("Gemm", X, Q, W, transB=1)
+    W_plus_V = graph.add("Reshape", W_plus_V, graph.constant([0, m, n]))  # 0 keeps the batch size
+    a = graph.add("Unsqueeze", X, graph.constant([2]))
+    z = graph.add("Squeeze", graph.add("MatMul", W_plus_V, a), graph.constant([2]))
+    return graph.add("Add", z, b)
 
 
-def kind_of_values(values: Any) -> str:
-    """Return 'string', 'int64' or 'float', the type of a column with these categories."""
-    array = np.asarray(values)
-    present = [value for value in array if not is_missing(value)]
-    if any(isinstance(value, str) for value in present):
-        return "string"
-    whole = all(isinstance(value, (bool, int, np.integer, np.bool_)) for value in present)
-    return "int64" if whole and len(present) == len(array) else "float"
+def _reduced(graph: Graph, layer: Any, X: str, prefix: str) -> str:
+    v1, v2 = (_linear(graph, layer, X, prefix, names) for names in ("Wb", "Uc"))
+    return graph.add("Mul", v1, v2)
 
 
-def declare_inputs(
-    graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
-) -> tuple[Signature, Features]:
-    """Return the inputs of the graph, and the features that they form.
-
-    The input is one matrix if all columns are numeric. However, if `fit` was given named columns
-    and a ColumnTransformer drops some of them, which may be text, each column that is used becomes
-    a separate input.
-    """
-    n = len(names)
-    kinds = _kinds_before(operations, ["float"] * width_after(operations, n))
-    dropped = None in kinds and isinstance(operations[0], Beside)
-    if not (named and dropped) and not {"string", "int64"} & set(kinds):
-        return {"X": (graph.dtype, (n,))}, [FeatureBlock("X", "float", n)]
-    dtypes = {"string": np.dtype(object), "int64": np.dtype(np.int64), "float": graph.dtype}
-    columns = [FeatureBlock(name, kind) for name, kind in zip(names, kinds, strict=True)]
-    # unused columns remain in the list, so that indices refer to the same columns as in the table
-    return {c.tensor: (dtypes[c.kind], (1,)) for c in columns if c.kind is not None}, columns
+LAYER_NODES: dict[str, Callable[[Graph, Any, str, str], str]] = {
+    "linear": _linear,
+    "quadratic": _quadratic,
+    "reduced": _reduced,
+}
+ACTIVATION_NODES = {
+    "logistic": "Sigmoid",
+    "tanh": "Tanh",
+    "relu": "Relu",
+    "softmax": "Softmax",
+    "exponential": "Exp",
+}
 
 
-def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
-    """Return the kinds of the columns before the operations, given the kinds needed after them."""
-    for operation in reversed(operations):
-        match operation:
-            case OneHot() | Ordinal():
-                kinds = [kind_of_values(column.values) for column in operation.columns]
-            case Impute():  # whole numbers with missing values are floats
-                kinds = ["string" if isinstance(v, str) else "float" for v in operation.fill]
-            case Affine():
-                kinds = ["float"] * len(operation.center)
-            case Select():
-                kinds = _combined([(operation.indices, kinds)], operation.n)
-            case Beside():
-                branches = [
-                    (branch.columns, _kinds_before(branch.operations, part))
-                    for branch, part in operation.split(kinds)
-                ]
-                kinds = _combined(branches, operation.n)
-            case _:
-                kinds = ["float"] * len(kinds)
-    return kinds
+def _activation(graph: Graph, activation: str, z: str) -> str:
+    return z if activation == "identity" else graph.add(ACTIVATION_NODES[activation], z)
 
 
-def _combined(parts: Iterable[tuple[Any, Kinds]], n: int) -> Kinds:
-    """Return, for each of n columns, the most general kind that the parts need, or None."""
-    kinds: Kinds = [None] * n
-    for columns, needed in parts:
-        for i, kind in zip(columns, needed, strict=True):
-            kinds[i] = max(filter(None, (kinds[i], kind)), key=GENERALITY.index, default=None)
-    return kinds
+def _label(graph: Graph, model: Any, labels: Array, z: str) -> str:
+    """Compute `predict`: the sign of a single logit, or the first of the largest logits."""
+    if model._is_multilabel:
+        return _is_above(graph, z, 0.0)
+    if model.network_.n_outputs > 1:
+        index = graph.add("ArgMax", z, axis=1, keepdims=0)
+    else:  # a model with one class never predicts a second class
+        index = _is_above(graph, z, 0.0 if len(labels) > 1 else np.inf)
+        index = graph.add("Squeeze", index, graph.constant([1]))
+    return graph.add("Gather", graph.constant(labels, "classes"), index)
+
+
+def _is_above(graph: Graph, z: str, bound: float) -> str:
+    return graph.cast(graph.add("Greater", z, graph.constant(bound)), np.int64)
+
+
+def _probabilities(graph: Graph, model: Any, z: str) -> str:
+    """Compute `predict_proba` without taking exponentials of large numbers."""
+    if model._is_multilabel:
+        return graph.add("Sigmoid", z)
+    if len(model.classes_) == 1:
+        return graph.cast(graph.add("Not", graph.add("Greater", z, graph.constant(np.inf))))
+    if model.network_.n_outputs == 1:
+        # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate even if p or 1 - p is tiny.
+        # Clipping keeps an infinite z, which float32 reaches before float64, from producing NaN.
+        halves = graph.add("Mul", z, graph.constant([[-0.5, 0.5]]))
+        bound = float(np.finfo(graph.dtype).max) / 4
+        z = graph.add("Clip", halves, graph.constant(-bound), graph.constant(bound))
+    elif model.network_.activations[-1] == "logistic":
+        # one sigmoid per class; the softmax of their logarithms normalizes them. The logarithm of a
+        # sigmoid is min(z, 0) - log(1 + exp(-|z|)).
+        exponential = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
+        logarithm = graph.add("Log", graph.add("Add", exponential, graph.constant(1.0)))
+        z = graph.add("Sub", graph.add("Min", z, graph.constant(0.0)), logarithm)
+    return graph.add("Softmax", z)

@@ -1,7 +1,9 @@
-"""Nodes for the preprocessing operations."""
+"""Nodes for the preprocessing operations, and the features that pass through them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -23,18 +25,133 @@ from quadric.models import (
     is_missing,
     width_after,
 )
-from quadric.onnx._graph import (
-    ML_DOMAIN,
-    FeatureBlock,
-    Features,
-    Graph,
-    as_columns,
-    as_matrix,
-    kind_of_values,
-    take_columns,
-)
+from quadric.onnx._graph import ML_DOMAIN, Graph
 
+GENERALITY = ("int64", "float", "string")  # a column used as two kinds gets the more general one
 MISSING_TEXT = ""  # ONNX cannot represent missing text, so an empty string stands for it
+
+
+@dataclass(frozen=True)
+class FeatureBlock:
+    """A tensor of shape (batch, width).
+
+    The features of a graph are a list of such blocks.
+
+    Attributes
+    ----------
+    tensor : str
+        Name of the tensor.
+    kind : {'float', 'string', 'int64', None}
+        'float' stands for the graph's dtype, and 'int64' for a column of categories. None stands
+        for a column that no step uses; the graph has no tensor for it. Only blocks of floats can
+        be wider than 1.
+    width : int
+        Number of columns.
+    complete : bool
+        Whether missing values have been replaced.
+    """
+
+    tensor: str
+    kind: str | None
+    width: int = 1
+    complete: bool = False
+
+
+Features = list[FeatureBlock]
+Kinds = list[str | None]
+Signature = dict[str, tuple[Any, tuple[int, ...]]]  # for each name, dtype and shape of one row
+
+
+def as_matrix(graph: Graph, features: Features) -> FeatureBlock:
+    """Concatenate all features, which must be real numbers."""
+    if any(block.kind != "float" for block in features):
+        raise TypeError("expected numbers but got text or categories. Encode them first.")
+    joined = graph.concat([block.tensor for block in features])
+    return FeatureBlock(joined, "float", sum(block.width for block in features))
+
+
+def as_columns(graph: Graph, features: Features) -> Features:
+    """Split the features into blocks of width 1."""
+    n = sum(block.width for block in features)
+    return [column for i in range(n) for column in take_columns(graph, features, [i])]
+
+
+def take_columns(graph: Graph, features: Features, indices: Iterable[int]) -> Features:
+    """Select the columns at `indices`, in the given order."""
+    places = [(block, j) for block in features for j in range(block.width)]
+    taken = []
+    for block, group in groupby((places[i] for i in indices), key=itemgetter(0)):
+        columns = [j for _, j in group]
+        if block.width == 1:
+            taken += [block] * len(columns)
+        elif columns == list(range(block.width)):
+            taken.append(block)
+        else:
+            tensor = graph.add("Gather", block.tensor, graph.constant(columns), axis=1)
+            taken.append(FeatureBlock(tensor, "float", len(columns)))
+    return taken
+
+
+def kind_of_values(values: Any) -> str:
+    """Return 'string', 'int64' or 'float', the type of a column with these categories."""
+    array = np.asarray(values)
+    present = [value for value in array if not is_missing(value)]
+    if any(isinstance(value, str) for value in present):
+        return "string"
+    whole = all(isinstance(value, (bool, int, np.integer, np.bool_)) for value in present)
+    return "int64" if whole and len(present) == len(array) else "float"
+
+
+def declare_inputs(
+    graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
+) -> tuple[Signature, Features]:
+    """Return the inputs of the graph, and the features that they form.
+
+    The input is one matrix if all columns are numeric. However, if `fit` was given named columns
+    and a ColumnTransformer drops some of them, which may be text, each column that is used becomes
+    a separate input.
+    """
+    n = len(names)
+    kinds = _kinds_before(operations, ["float"] * width_after(operations, n))
+    dropped = None in kinds and isinstance(operations[0], Beside)
+    if not (named and dropped) and not {"string", "int64"} & set(kinds):
+        return {"X": (graph.dtype, (n,))}, [FeatureBlock("X", "float", n)]
+    dtypes = {"string": np.dtype(object), "int64": np.dtype(np.int64), "float": graph.dtype}
+    columns = [FeatureBlock(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    # unused columns remain in the list, so that indices refer to the same columns as in the table
+    return {c.tensor: (dtypes[c.kind], (1,)) for c in columns if c.kind is not None}, columns
+
+
+def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
+    """Return the kinds of the columns before the operations, given the kinds needed after them."""
+    for operation in reversed(operations):
+        match operation:
+            case OneHot() | Ordinal():
+                kinds = [kind_of_values(column.values) for column in operation.columns]
+            case Impute():  # whole numbers with missing values are floats
+                kinds = ["string" if isinstance(v, str) else "float" for v in operation.fill]
+            case Affine():
+                kinds = ["float"] * len(operation.center)
+            case Select():
+                kinds = _combined([(operation.indices, kinds)], operation.n)
+            case Beside():
+                branches = [
+                    (branch.columns, _kinds_before(branch.operations, part))
+                    for branch, part in operation.split(kinds)
+                ]
+                kinds = _combined(branches, operation.n)
+            case _:
+                kinds = ["float"] * len(kinds)
+    return kinds
+
+
+def _combined(parts: Iterable[tuple[Any, Kinds]], n: int) -> Kinds:
+    """Return, for each of n columns, the most general kind that the parts need, or None."""
+    kinds: Kinds = [None] * n
+    for columns, needed in parts:
+        for i, kind in zip(columns, needed, strict=True):
+            kinds[i] = max(filter(None, (kinds[i], kind)), key=GENERALITY.index, default=None)
+    return kinds
 
 
 def apply(graph: Graph, operations: Sequence[Operation], features: Features) -> Features:
@@ -98,7 +215,7 @@ def _rounded_up(values: Array, dtype: Any) -> Array:
 
 def _power(graph: Graph, operation: Power, x: str) -> str:
     """Compute in float64 as scikit-learn does, because small exponents cause cancellation."""
-    double, lambdas = graph.in_float64(), operation.lambdas
+    double, lambdas = replace(graph, dtype=np.dtype(np.float64)), operation.lambdas
     x = double.cast(x)
     if operation.method == "box-cox":
         return graph.cast(_box_cox(double, x, lambdas))
@@ -200,7 +317,7 @@ def _one_hot_column(graph: Graph, column: FeatureBlock, known: Categories) -> Fe
 
 def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
     """Replace categories with codes; unknown values that scikit-learn would reject become NaN."""
-    found = []
+    blocks = []
     for column, known in zip(as_columns(graph, features), operation.columns, strict=True):
         equal = graph.cast(_is_category(graph, column, known))
         index = graph.add("ArgMax", equal, axis=1, keepdims=1)
@@ -208,8 +325,8 @@ def _ordinal(graph: Graph, operation: Ordinal, features: Features) -> Features:
         matched = graph.add("ReduceSum", equal, graph.constant([1]), keepdims=1)
         unknown = graph.constant(np.nan if known.unknown is None else float(known.unknown))
         code = graph.add("Where", graph.cast(matched, np.bool_), code, unknown)
-        found.append(FeatureBlock(code, "float"))
-    return found
+        blocks.append(FeatureBlock(code, "float"))
+    return blocks
 
 
 def _is_category(graph: Graph, column: FeatureBlock, known: Categories) -> str:

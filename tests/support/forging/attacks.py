@@ -1,4 +1,4 @@
-"""Forged files of format 1 that once did harm, each based on a fixture.
+"""Forged files of a kind that once did harm, each based on a fixture.
 
 An attack changes the description and the tensors of `fixtures/forgery_NAME.quadric` in place.
 """
@@ -13,7 +13,7 @@ def _step(description, *way):
     """Return the description of a step, given its index in the pipeline and in inner steps."""
     found = description["model"]["parameters"]["steps"][way[0]]["items"][1]
     for place in way[1:]:
-        found = found["fitted"]["transformers_"][place]["items"][1]
+        found = found["facts"]["transformers"][place]["items"][1]
     return found
 
 
@@ -25,29 +25,32 @@ def _array(tensors, name, values):
 
 def outputs_far_apart(description, tensors):
     """`predict` wrote outside its memory."""
-    _step(description, 0)["fitted"]["_n_features_outs"] = [FAR, 5 - FAR]
+    _step(description, 0)["facts"]["_n_features_outs"] = [FAR, 5 - FAR]
 
 
 def outputs_far_apart_in_columns(description, tensors):
-    _step(description, 0, 1)["fitted"]["_n_features_outs"] = [FAR, 6 - FAR]
+    _step(description, 0, 1)["facts"]["_n_features_outs"] = [FAR, 6 - FAR]
 
 
 def rare_categories_from_nowhere(description, tensors):
     """`predict` read and wrote outside its memory."""
-    _step(description, 0)["fitted"].update(
-        _infrequent_enabled=True,
-        _infrequent_indices=[_array(tensors, "indices.0", [0]), None],
+    _step(description, 0)["facts"].update(
+        infrequent=[_array(tensors, "indices.0", [0]), None],
         _default_to_infrequent_mappings=[_array(tensors, "map.0", [FAR, 0, 1]), None],
     )
 
 
+def rare_categories_out_of_range(description, tensors):
+    _step(description, 0)["facts"]["infrequent"] = [_array(tensors, "indices.0", [FAR]), None]
+
+
 def mapping_of_rare_categories(description, tensors):
-    name = next(name for name in tensors if "_default_to_infrequent_mappings" in name)
+    name = next(name for name in tensors if ".infrequent." in name)
     tensors[name] = np.full_like(tensors[name], 2**40)
 
 
 def negative_mapping(description, tensors):
-    name = next(name for name in tensors if "_default_to_infrequent_mappings" in name)
+    name = next(name for name in tensors if ".infrequent." in name)
     tensors[name] = np.full_like(tensors[name], -FAR)
 
 
@@ -57,9 +60,7 @@ def cache_of_a_pipeline(description, tensors):
 
 
 def cache_of_an_inner_pipeline(description, tensors):
-    inner = _step(description, 0)
-    for transformers in (inner["fitted"]["transformers_"], inner["parameters"]["transformers"]):
-        transformers[0]["items"][1]["parameters"]["memory"] = CACHE
+    _step(description, 0, 0)["parameters"]["memory"] = CACHE
 
 
 def many_processes(description, tensors):
@@ -69,7 +70,7 @@ def many_processes(description, tensors):
 
 def names_without_end(description, tensors):
     """`explain` built names until memory was exhausted."""
-    _step(description, 0)["fitted"]["n_features_in_"] = 2**63 - 1
+    _step(description, 0)["facts"]["n_features_in_"] = 2**63 - 1
 
 
 def nested(depth):
@@ -93,7 +94,7 @@ def lists_beside_texts(description, tensors):
     tensors["texts"] = np.frombuffer(texts.encode(), dtype=np.uint8)
     tensors["texts.lengths"] = np.full(20_000, 2)
     named = {"type": "array", "dtype": "object", "tensor": "texts", "others": []}
-    _step(description, 0)["fitted"]["feature_names_in_"] = named
+    _step(description, 0)["facts"]["feature_names_in_"] = named
     description["extra"] = {"lists": [[[]]] * 8_000}
 
 
@@ -101,6 +102,7 @@ ATTACKS = {
     "outputs far apart": ("encoder", outputs_far_apart),
     "outputs far apart in columns": ("rare", outputs_far_apart_in_columns),
     "rare categories from nowhere": ("encoder", rare_categories_from_nowhere),
+    "rare categories out of range": ("encoder", rare_categories_out_of_range),
     "mapping of rare categories": ("rare", mapping_of_rare_categories),
     "negative mapping of rare categories": ("rare", negative_mapping),
     "cache of a pipeline": ("numbers", cache_of_a_pipeline),

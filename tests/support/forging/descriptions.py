@@ -118,7 +118,7 @@ JUNK = (
     [1, 2, 3],
     {"a": 1},
     [[], {}],
-    {"type": "estimator"},
+    {"type": "fitted"},
     {"tensor": 1},
     {"type": []},
 )

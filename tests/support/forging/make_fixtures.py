@@ -1,9 +1,6 @@
-"""Write the model files of format 1 on which the tests of forged files are based.
+"""Write the model files on which the tests of forged files are based.
 
-    python -m tests.support.forging.make_fixtures
-
-The files were created once, by the last version that wrote format 1. Later versions write a newer
-format, but must still refuse forged files of format 1.
+python -m tests.support.forging.make_fixtures
 """
 
 import tempfile

@@ -6,7 +6,7 @@
 
 import { expect } from "./expect.js";
 
-const FORMAT = 2;
+const FORMAT = 1;
 /** @type {Record<Dtype, number>} */
 const ITEM_SIZES = { F64: 8, F32: 4, I64: 8, U8: 1, BOOL: 1 };
 

@@ -53,7 +53,7 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     table, report = extra.get("table"), _dict(extra.get("report"))
     if not is_table_description(table):
         table = _names_in(extra) if estimator.get("type") == "network" else {}
-    facts = _dict(estimator.get("facts", estimator.get("fitted")))  # "fitted" in format 1
+    facts = _dict(estimator.get("facts"))
     columns, tensors = table.get("columns"), found["tensors"]
     return {
         "kind": estimator.get("class", "Network"),

@@ -1,7 +1,7 @@
-"""Entries of the table of steps, and the facts that define a fitted step.
+"""The facts that define a fitted step or estimator, and how to check them.
 
-`Facts` checks every value that a model file gives for a step. The `restore` function of an entry
-uses nothing else from the file.
+`Known` is an entry of the tables of steps and estimators. `Facts` checks every value that a model
+file gives for an object. The `restore` function of an entry uses nothing else from the file.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import Array
+from quadric.errors import expect
 from quadric.models._operations import Operation
 
 LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
+LONGEST_NUMBER = 32  # characters
 NUMBERS = (int, float, np.integer, np.floating)
 
 Rules = Mapping[str, Callable[[Any], object]]
-
-
-class FactError(ValueError):
-    """Raised for a value that no fitted step has; the message does not end with a period."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,15 @@ class Limits:
         return cls(size // 4 + 2**16, size + 2**17)
 
     def expect_columns(self, n: int) -> None:
-        if n > self.columns:
-            raise FactError(f"a step returns {n:,} columns, too many for a file of this size")
+        expect(n <= self.columns, f"a step returns {n:,} columns, too many for a file of this size")
 
     def expect_names(self, lengths: Array) -> None:
-        """Raise FactError if names of these lengths would be too long in total."""
+        """Raise ModelFileError if names of these lengths would be too long in total."""
         self.expect_columns(len(lengths))
-        if lengths.sum(dtype=np.int64) > self.characters:
-            raise FactError("the names of a step's columns are too long for a file of this size")
+        expect(
+            lengths.sum(dtype=np.int64) <= self.characters,
+            "the names of a step's columns are too long for a file of this size",
+        )
 
 
 def is_vector(value: Any, kinds: str) -> bool:
@@ -98,7 +97,7 @@ def attributes(*names: str) -> Callable[[Any], dict[str, Any]]:
 class Facts:
     """The fitted attributes of one step, as read from a file.
 
-    Every method except `get` checks a value and raises FactError if it is not valid.
+    Every method except `get` checks a value and raises ModelFileError if it is not valid.
 
     Parameters
     ----------
@@ -126,9 +125,8 @@ class Facts:
         return self.values.get(name)
 
     def expect(self, name: str, condition: object, expected: str) -> None:
-        """Raise FactError, "`name` of `owner` must be `expected`", unless the condition is true."""
-        if not condition:
-            raise FactError(f"{name} of {self.owner} must be {expected}")
+        """Raise an error, "`name` of `owner` must be `expected`", unless the condition is true."""
+        expect(condition, f"{name} of {self.owner} must be {expected}")
 
     def check(self, name: str, value: Any, rules: Rules) -> Any:
         """Return the value if it passes all rules, which map expectations to predicates."""
@@ -136,9 +134,10 @@ class Facts:
             self.expect(name, holds(value), expected)
         return value
 
-    def require(self, name: str, rules: Rules) -> Any:
-        """The value with this name, if it passes all rules."""
-        return self.check(name, self.get(name), rules)
+    def require(self, name: str, rules: Rules, *, optional: bool = False) -> Any:
+        """The value with this name, if it passes all rules; with `optional`, it may be None."""
+        value = self.get(name)
+        return value if optional and value is None else self.check(name, value, rules)
 
     def count(self, name: str, least: int = 0) -> int:
         """An integer, stored as any type of number."""
@@ -216,15 +215,13 @@ class Facts:
             "feature_names_in_",
             {
                 f"an array of {n} strings": lambda names: (
-                    names is None
-                    or (
-                        is_vector(names, "O")
-                        and len(names) == n
-                        and all(type(x) is str for x in names)
-                    )
+                    is_vector(names, "O")
+                    and len(names) == n
+                    and all(type(name) is str for name in names)
                 ),
-                "an array of distinct names": lambda names: names is None or all_different(names),
+                "an array of distinct names": all_different,
             },
+            optional=True,
         )
 
 
@@ -240,7 +237,7 @@ def increasing_indices(n: int) -> Rules:
 
 @dataclass(frozen=True)
 class Known:
-    """A class whose fitted objects can be saved and restored.
+    """A class whose fitted objects can be saved and restored: an estimator or a step.
 
     Attributes
     ----------
@@ -253,16 +250,27 @@ class Known:
         The results of `fit` that cannot be computed from the rest.
     restore : callable(object, Facts) -> int
         Sets the attributes that `fit` would set, on an object that has only its parameters.
-        Returns the number of input columns. Raises FactError or another ValueError.
+        Returns the number of input columns. Raises ModelFileError or another ValueError.
     absent : dict
         Placeholders for required parameters of the class, which `restore` sets from the facts.
+    operations : callable(fitted step) -> list of Operation
+        The operations of a step; an estimator has none.
+    typical : callable(fitted step) -> (means, standard deviations) or None
+        Location and spread of the inputs, if the step is a scaler that stores them.
+    name_lengths : callable(fitted step, lengths, Limits) -> array
+        Upper bounds for the lengths of the names of the output columns, given the lengths of the
+        names of the input columns. scikit-learn builds a name from the names of columns, steps and
+        categories. A forged file could make the names of many columns as long as it likes.
     """
 
     path: str
     parameters: tuple[str, ...]
     facts: Callable[[Any], dict[str, Any]]
     restore: Callable[[Any, Facts], int]
-    absent: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    absent: Mapping[str, Any] = field(default_factory=dict)
+    operations: Callable[[Any], list[Operation]] = lambda step: []
+    typical: Callable[[Any], tuple[Array, Array] | None] = lambda step: None
+    name_lengths: Callable[[Any, Array, Limits], Array] = lambda step, lengths, limits: lengths
 
     @property
     def name(self) -> str:
@@ -272,18 +280,3 @@ class Known:
     def of(self) -> type[Any]:
         """The class, imported on first use."""
         return resolve_name(self.path)
-
-
-@dataclass(frozen=True)
-class KnownStep(Known):
-    """A class of supported preprocessing steps.
-
-    Attributes
-    ----------
-    operations : callable(fitted step) -> list of Operation
-    typical : callable(fitted step) -> (means, standard deviations) or None
-        Location and spread of the inputs, if the step is a scaler that stores them.
-    """
-
-    operations: Callable[[Any], list[Operation]]
-    typical: Callable[[Any], tuple[Array, Array] | None] = lambda step: None

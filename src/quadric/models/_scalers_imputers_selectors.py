@@ -1,14 +1,42 @@
-"""Scalers and power transforms, which treat each column separately, and projections (PCA, SVD)."""
+"""Steps that contain no other steps: scalers, power transforms, projections, imputers, selectors.
 
-from typing import Any
+Scalers and power transforms treat each column separately, projections are PCA and SVD, and
+selectors return some of the input columns unchanged.
+"""
+
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn import feature_selection
+from sklearn.base import BaseEstimator
+from sklearn.impute import MissingIndicator
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric.checks import Array
-from quadric.models._known_steps import Facts, KnownStep, attributes
-from quadric.models._operations import Affine, Clip, Operation, Power
+from quadric.models._facts import (
+    LONGEST_NUMBER,
+    Facts,
+    Known,
+    Limits,
+    Rules,
+    attributes,
+    increasing_indices,
+    is_vector,
+)
+from quadric.models._operations import (
+    Affine,
+    Beside,
+    Branch,
+    Clip,
+    Impute,
+    Indicate,
+    Operation,
+    Power,
+    Select,
+    is_missing,
+)
 
 # About the square root of the smallest positive number. A smaller scale would overflow for any
 # data, and `fit` never computes such a scale.
@@ -16,6 +44,30 @@ SMALLEST_SCALE = 1e-162
 MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
 LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+FLOATS = (float, np.floating)
+PLAIN = (str, int, float, bool, type(None), np.generic)
+STATISTICS: Rules = {
+    "an array with an entry for each column": lambda value: is_vector(value, "iufO") and value.size,
+    "numbers or strings": lambda array: (
+        array.dtype != object or all(isinstance(value, PLAIN) for value in array)
+    ),
+    "not infinite": lambda array: (
+        not any(isinstance(value, FLOATS) and np.isinf(value) for value in array)
+    ),
+}
+DTYPE: Rules = {
+    "a dtype of numbers or objects": lambda value: (
+        isinstance(value, np.dtype) and value.kind in "iufO"
+    ),
+}
+SCORES = (
+    "chi2",
+    "f_classif",
+    "f_regression",
+    "mutual_info_classif",
+    "mutual_info_regression",
+    "r_regression",
+)
 
 
 def _scaled(n: int, center: Any, scale: Any) -> list[Operation]:
@@ -157,6 +209,11 @@ def _project(step: Any) -> list[Operation]:
     return [Affine(A, center, shift * factors)]
 
 
+def _projected_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    """Names made of the class and a number."""
+    return np.broadcast_to(np.int32(LONGEST_NUMBER), len(step.components_))
+
+
 def _restore_directions(step: Any, facts: Facts) -> int:
     for name in ("n_iter", "iterated_power", "n_oversamples"):
         given = getattr(step, name, 0)
@@ -193,11 +250,171 @@ def _restore_incremental(step: Any, facts: Facts) -> int:
     return n
 
 
+# ------------------------------------------------------------------------- SimpleImputer
+
+
+def _kept(step: Any) -> Array:
+    """The indices of the columns that a SimpleImputer keeps."""
+    # for scikit-learn, a column is empty if its statistic is NaN, but not if it is None
+    fill, keep_all = step.statistics_, step.keep_empty_features
+    return np.flatnonzero([keep_all or value is None or not is_missing(value) for value in fill])
+
+
+def _impute(step: Any) -> list[Operation]:
+    fill, kept = np.asarray(step.statistics_), _kept(step)
+    operations: list[Operation] = [Impute(step.missing_values, fill[kept])]
+    if len(kept) < len(fill):
+        operations.insert(0, Select(kept, len(fill)))
+    if not step.add_indicator or not len(step.indicator_.features_):
+        return operations
+    n = step.n_features_in_
+    marks = Branch(np.asarray(step.indicator_.features_), (Indicate(step.missing_values),))
+    return [Beside((Branch(np.arange(n), tuple(operations)), marks), n)]
+
+
+def _imputed_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    marked = lengths[step.indicator_.features_] if step.add_indicator else lengths[:0]
+    return np.concatenate([lengths[_kept(step)], marked + np.int32(len("missingindicator_"))])
+
+
+def _restore_imputer(step: Any, facts: Facts) -> int:
+    fill = step.statistics_ = facts.require("statistics_", STATISTICS)
+    step._fit_dtype = facts.require("fit_dtype", DTYPE)
+    step._fill_dtype = facts.require("fill_dtype", DTYPE)
+    texts = fill.dtype == object and any(isinstance(value, str) for value in fill)
+    facts.expect("fill_dtype", not texts or step._fill_dtype.kind == "O", "object")
+    for name in ("missing_values", "fill_value"):
+        facts.expect(name, isinstance(getattr(step, name), PLAIN), "a number or a string")
+    n = len(fill)
+    step.indicator_ = None
+    if step.add_indicator:
+        made = MissingIndicator(missing_values=step.missing_values, error_on_new=False)
+        marked = facts.require("marked", increasing_indices(n))
+        vars(made).update(features_=marked, n_features_in_=n, _n_features=n, _precomputed=True)
+        step.indicator_ = made
+    return n
+
+
+# ----------------------------------------------------------------------------- selectors
+
+
+class SelectedFeatures(feature_selection.SelectorMixin, BaseEstimator):
+    """Select given columns.
+
+    A model file stores any selector that contains another estimator or a user-defined function
+    (`RFE`, `SelectFromModel`, ...) as a `SelectedFeatures`. Its `fit` checks the number of columns
+    and keeps the selection.
+
+    Parameters
+    ----------
+    support : array of bool of shape (n_features,)
+        True for the columns to keep.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SelectedFeatures([True, False, True]).fit_transform(np.array([[1, 2, 3]]))
+    array([[1, 3]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"support": ["array-like", None]}
+
+    def __init__(self, support: Any) -> None:
+        self.support = support
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that X has as many columns as `support` has entries."""
+        X = validate_data(self, X, dtype=None, ensure_all_finite=False, accept_sparse="csr")
+        if X.shape[1] != len(self.support):
+            raise ValueError(
+                f"X must have {len(self.support)} columns, one for each entry of support. "
+                f"Got {X.shape[1]} instead."
+            )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+    def _get_support_mask(self) -> Array:
+        check_is_fitted(self, "n_features_in_")
+        return np.asarray(self.support, dtype=bool)
+
+
+def _select(step: Any) -> list[Operation]:
+    mask = np.asarray(step.get_support())
+    return [] if mask.all() else [Select(np.flatnonzero(mask), len(mask))]
+
+
+def _selected_names(step: Any, lengths: Array, limits: Limits) -> Array:
+    return lengths[step.get_support()]
+
+
+def has_known_score(step: Any) -> bool:
+    """Whether the step's score function, if it has one, is one of scikit-learn's."""
+    return not hasattr(step, "score_func") or step.score_func in [
+        getattr(feature_selection, name) for name in SCORES
+    ]
+
+
+def _restore_scores(step: Any, facts: Facts) -> int:
+    name = facts.require(
+        "score_func", {f"one of {SCORES}": lambda name: isinstance(name, str) and name in SCORES}
+    )
+    step.score_func = getattr(feature_selection, name)
+    step.scores_ = facts.array("scores_", 1)
+    n = len(step.scores_)
+    step.pvalues_ = facts.require(
+        "pvalues_",
+        {f"a vector of {n} numbers": lambda p: is_vector(p, "f") and len(p) == n},
+        optional=True,
+    )
+    return _if_some_are_selected(step, facts, n)
+
+
+def _restore_variances(step: Any, facts: Facts) -> int:
+    step.variances_ = facts.vector("variances_", nan=True)
+    return _if_some_are_selected(step, facts, len(step.variances_))
+
+
+def _restore_selected(step: Any, facts: Facts) -> int:
+    step.support = facts.require("support", {"a boolean array": lambda m: is_vector(m, "b")})
+    step.fit(np.zeros((1, len(step.support)), dtype=bool))
+    return _if_some_are_selected(step, facts, len(step.support))
+
+
+def _if_some_are_selected(step: Any, facts: Facts, n: int) -> int:
+    """Return n, the number of input columns; raise ModelFileError if the step selects none."""
+    try:
+        some = step._get_support_mask().any()
+    except (TypeError, ValueError, AttributeError):  # required p-values are missing
+        some = False
+    facts.expect("the number of selected columns", some, "at least 1")
+    return n
+
+
+def _by_scores(name: str, *parameters: str) -> Known:
+    return Known(
+        f"sklearn.feature_selection:{name}",
+        parameters,
+        facts=lambda step: {
+            "scores_": step.scores_,
+            "pvalues_": step.pvalues_,
+            "score_func": step.score_func.__name__,
+        },
+        restore=_restore_scores,
+        operations=_select,
+        name_lengths=_selected_names,
+        absent={"score_func": lambda X, y: None},  # until `restore` sets it
+    )
+
+
 STANDARD_FACTS = attributes("n_features_in_", "mean_", "var_", "scale_", "n_samples_seen_")
 _CENTERED = ("components_", *VARIANCES, "mean_", "noise_variance_")
 
-SCALERS_AND_PROJECTIONS = [
-    KnownStep(
+SCALERS_IMPUTERS_SELECTORS = [
+    Known(
         "sklearn.preprocessing:StandardScaler",
         ("with_mean", "with_std"),
         facts=STANDARD_FACTS,
@@ -209,7 +426,7 @@ SCALERS_AND_PROJECTIONS = [
             else (np.zeros(step.n_features_in_) if step.mean_ is None else step.mean_, step.scale_)
         ),
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:MinMaxScaler",
         ("feature_range", "clip"),
         facts=attributes("data_min_", "data_max_", "n_samples_seen_"),
@@ -217,7 +434,7 @@ SCALERS_AND_PROJECTIONS = [
         operations=_min_max,
         typical=_typical_min_max,
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:MaxAbsScaler",
         ("clip",),
         facts=attributes("max_abs_", "n_samples_seen_"),
@@ -225,7 +442,7 @@ SCALERS_AND_PROJECTIONS = [
         operations=_max_abs,
         typical=lambda step: (np.zeros(step.n_features_in_), np.asarray(step.max_abs_) / 2),
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:RobustScaler",
         ("with_centering", "with_scaling", "quantile_range", "unit_variance"),
         facts=attributes("n_features_in_", "center_", "scale_"),
@@ -237,7 +454,7 @@ SCALERS_AND_PROJECTIONS = [
         ),
         typical=_typical_robust,
     ),
-    KnownStep(
+    Known(
         "sklearn.preprocessing:PowerTransformer",
         ("method", "standardize"),
         facts=lambda step: {
@@ -247,7 +464,7 @@ SCALERS_AND_PROJECTIONS = [
         restore=_restore_power,
         operations=_power,
     ),
-    KnownStep(
+    Known(
         "sklearn.decomposition:PCA",
         (
             "n_components",
@@ -262,15 +479,17 @@ SCALERS_AND_PROJECTIONS = [
         facts=attributes(*_CENTERED, "n_samples_"),
         restore=_restore_pca,
         operations=_project,
+        name_lengths=_projected_names,
     ),
-    KnownStep(
+    Known(
         "sklearn.decomposition:IncrementalPCA",
         ("n_components", "whiten", "batch_size"),
         facts=attributes(*_CENTERED, "var_", "n_samples_seen_", "batch_size_"),
         restore=_restore_incremental,
         operations=_project,
+        name_lengths=_projected_names,
     ),
-    KnownStep(
+    Known(
         "sklearn.decomposition:TruncatedSVD",
         (
             "n_components",
@@ -284,5 +503,44 @@ SCALERS_AND_PROJECTIONS = [
         facts=attributes("components_", *VARIANCES),
         restore=_restore_directions,
         operations=_project,
+        name_lengths=_projected_names,
+    ),
+    Known(
+        "sklearn.impute:SimpleImputer",
+        ("missing_values", "strategy", "fill_value", "add_indicator", "keep_empty_features"),
+        facts=lambda step: {
+            "statistics_": step.statistics_,
+            "fit_dtype": step._fit_dtype,
+            "fill_dtype": getattr(step, "_fill_dtype", step.statistics_.dtype),
+            "marked": step.indicator_.features_ if step.add_indicator else None,
+        },
+        restore=_restore_imputer,
+        operations=_impute,
+        name_lengths=_imputed_names,
+    ),
+    _by_scores("SelectKBest", "k"),
+    _by_scores("SelectPercentile", "percentile"),
+    _by_scores("SelectFpr", "alpha"),
+    _by_scores("SelectFdr", "alpha"),
+    _by_scores("SelectFwe", "alpha"),
+    _by_scores("GenericUnivariateSelect", "mode", "param"),
+    Known(
+        "sklearn.feature_selection:VarianceThreshold",
+        ("threshold",),
+        facts=attributes("variances_"),
+        restore=_restore_variances,
+        operations=_select,
+        name_lengths=_selected_names,
     ),
 ]
+
+# Any other selector, such as RFE, is reduced to the columns that it selects.
+SELECTED = Known(
+    "quadric.models._scalers_imputers_selectors:SelectedFeatures",
+    (),
+    facts=lambda step: {"support": np.asarray(step.get_support())},
+    restore=_restore_selected,
+    operations=_select,
+    name_lengths=_selected_names,
+    absent={"support": None},
+)
