@@ -12,8 +12,13 @@ from sklearn.linear_model import LogisticRegression
 import quadric
 from benchmarks.identity._hashes import Results, outcome, save_and_load
 from benchmarks.identity._training import SCALED, SPECIES
-from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
-from quadric import torch as qt
+from quadric import (
+    Network,
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+    torch as qt,
+)
 from quadric.certify import counterfactual, radius
 from quadric.convert import fold, from_qda, truncate
 from quadric.explain import boundary, explain, spectrum

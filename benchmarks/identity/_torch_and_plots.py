@@ -20,8 +20,7 @@ from torch import nn
 from benchmarks.identity._analyses import classifiers
 from benchmarks.identity._hashes import Results, outcome
 from benchmarks.identity._training import SPECIES
-from quadric import Network, certify, datasets, explain, plotting, separate
-from quadric import torch as qt
+from quadric import Network, certify, datasets, explain, plotting, separate, torch as qt
 from quadric.geometry import Quadric
 
 LAYERS = [("linear", 4, "tanh"), ("quadratic", 2, "softmax")]

@@ -8,18 +8,25 @@ import numpy as np
 import pandas as pd
 import polars as pl
 from scipy.sparse import csr_matrix
-from sklearn import compose, datasets, decomposition, impute
-from sklearn import feature_selection as selection
-from sklearn import preprocessing as pre
+from sklearn import (
+    compose,
+    datasets,
+    decomposition,
+    feature_selection as selection,
+    impute,
+    preprocessing as pre,
+)
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from benchmarks.identity._hashes import Results, outcome, save_and_load
-from quadric import Network
-from quadric import QuadraticClassifier as Classifier
-from quadric import QuadraticLogisticRegression as Logistic
-from quadric import QuadraticRegressor as Regressor
+from quadric import (
+    Network,
+    QuadraticClassifier as Classifier,
+    QuadraticLogisticRegression as Logistic,
+    QuadraticRegressor as Regressor,
+)
 from quadric.certify import counterfactual, radius
 from quadric.convert import fold
 from quadric.explain import explain
