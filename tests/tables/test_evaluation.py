@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from quadric.apps.shell.tables._evaluation import evaluate
-from quadric.apps.shell.tables._metrics import ClassMetrics, NumberMetrics
-from quadric.apps.shell.tables._scores import Sample
+from quadric.apps.shell.tables._evaluation import ClassMetrics, NumberMetrics, evaluate
+from quadric.apps.shell.tables._test_table import Sample
 
 
 def predictions(n, k, seed=0):

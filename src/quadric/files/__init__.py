@@ -5,10 +5,19 @@
 (`_safetensors`, `_rebuild`) and checks everything. `_saved_classes` lists the classes that a file
 may name, and `_format_1` reads the old format.
 
+`Form`, `tensor_bytes`, `read_tensors` and `has_form` are for programs that store other named arrays
+in such a hashed file, for example a checkpoint.
+
 This package imports `models`, `estimators`, `network`, `core` and `utils`.
 """
 
 from quadric.files._canonical_json import canonical as canonical, parse as parse
+from quadric.files._safetensors import (
+    Form,
+    has_key as has_form,
+    read as read_tensors,
+    to_bytes as tensor_bytes,
+)
 from quadric.files._save_and_load import info, load, save
 
-__all__ = ["info", "load", "save"]
+__all__ = ["Form", "has_form", "info", "load", "read_tensors", "save", "tensor_bytes"]

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._features import (
+from quadric.apps.shell.tables._preprocessing import (
     check_inputs,
-    complete_rows,
-    empty_rows,
     features,
     labels,
+    predictable_rows,
 )
+from quadric.apps.shell.tables._saved_model import TableNetwork
 from quadric.apps.shell.tables._schema import Schema
 from quadric.apps.shell.tables._source import Source
-from quadric.apps.shell.tables._table_network import TableNetwork
 from quadric.apps.shell.tables._writing import write_batches
 from quadric.certify import Radii, radius
 from quadric.checks import Array
@@ -139,7 +138,7 @@ def certify_table(
     check_inputs(schema, source.columns)
     frame = source.read()
     X = features(schema, frame)
-    kept = complete_rows(X) if isinstance(model, TableNetwork) else ~empty_rows(X)
+    kept = predictable_rows(X, imputes=not isinstance(model, TableNetwork))
     if not kept.any():
         raise TableError(f"no row of {source.path} has a prediction, because values are missing.")
     truth = None

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._features import TRUTH, check_size, clean, to_numbers, to_text
+from quadric.apps.shell.tables._preprocessing import TRUTH, check_size, clean, to_numbers, to_text
 from quadric.apps.shell.tables._schema import (
     LARGEST,
     Check,

@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._evaluation import MODEL, Evaluation, Score, shown
+from quadric.apps.shell.tables._evaluation import (
+    LINEAR,
+    METRIC,
+    TRIVIAL,
+    Evaluation,
+    Score,
+    shown,
+)
 from quadric.apps.shell.tables._schema import Schema
-from quadric.apps.shell.tables._scores import LINEAR, METRIC, TRIVIAL
 from quadric.checks import Array
 from quadric.utils import counted, listed
 
@@ -53,14 +59,14 @@ def most_important(remarks: Iterable[Remark], most: int = MOST_REMARKS) -> list[
     return list(dict.fromkeys(remark.text for remark in ordered))[:most]
 
 
-def remark_on_shape(other: Any, score: float, report: Any) -> Remark:
+def remark_on_shape(other: Any, score: float, ours: float, metric: str) -> Remark:
     """Report what the given shape costs, compared with an estimator that chose its shape."""
-    shape = next((one["shape"] for one in other.selection_ if one.get("chosen")), "another shape")
-    ours = report.scores[MODEL]
-    found = f"{report.metric} is {ours:.3f}, and {score:.3f} for the best shape ({shape})"
+    chosen = [tried["shape"] for tried in other.selection_ if tried.get("chosen")]
+    shape = chosen[0] if chosen else "another shape"
+    both = f"{metric} is {ours:.3f}, and {score:.3f} for the best shape ({shape})"
     if score <= ours:
-        return Remark(Rank.LAST, f"No hidden layer is needed: the {found}.")
-    return Remark(Rank.SHAPE, f"Without hidden layers, the {found}. Omit --hidden to use that.")
+        return Remark(Rank.LAST, f"No hidden layer is needed: the {both}.")
+    return Remark(Rank.SHAPE, f"Without hidden layers, the {both}. Omit --hidden to use that.")
 
 
 def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list[Remark]:

@@ -1,16 +1,19 @@
-"""Schema inference: decide from the columns' profiles which ones a model uses, and how."""
+"""Schema inference: decide from the columns' profiles which ones a model uses, and how.
+
+Findings are what the profiles suggest that the user should check.
+"""
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from quadric.apps.shell.tables._column_profile import ColumnProfile
-from quadric.apps.shell.tables._findings import MOSTLY, ROWS_PER_CLASS, find, how_to_read
-from quadric.apps.shell.tables._schema import Column, Schema
-from quadric.apps.shell.tables._table_names import check_columns
+from quadric.apps.shell.tables._schema import Column, Finding, Schema
+from quadric.apps.shell.tables._table_format import check_columns
 from quadric.errors import TableError
-from quadric.utils import counted, first_applying
+from quadric.utils import counted, listed
 
 MOST_CATEGORIES = 50
 MOST_CLASSES = 100_000
@@ -18,6 +21,17 @@ MANY_CLASSES = 200  # more distinct texts than this are classes only if they occ
 LONGEST_CATEGORY = 100_000  # characters; model files store all categories
 FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
+MOSTLY = 0.9  # above this share of numbers, the other values are considered mistakes, not text
+ROWS_PER_CLASS = 5  # values that occur this often, on average, may be classes
+MOST_INTEGER_CLASSES = 200
+MOST_NAMED = 8
+FEW_ROWS = 20  # fewer numbers may count up by chance
+IDENTIFIER = re.compile(
+    r"(^|[ _.-])(id|ids|uid|uuid|guid|idx|index|key|zip|zip_?code|post_?code|postal_?code|plz|"
+    r"phone|row_?(nr|no|number)|serial|ssn|isbn|unnamed: ?\d+)$",
+    re.IGNORECASE,
+)
+CAMEL_IDENTIFIER = re.compile(r"[a-z](Id|ID)$")  # such as customerId
 
 
 @dataclass(frozen=True)
@@ -75,11 +89,11 @@ def infer_schema(
     if not columns:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
         reasons = reasons or f"the table has only the target {options.target!r}"
-        advice = next(filter(None, map(how_to_read, by_name.values())), "")
+        advice = next(filter(None, map(_how_to_read, by_name.values())), "")
         raise TableError(f"no column is left to learn from ({reasons}). {advice}".strip())
     moments = (target.mean, target.std) if task == "regression" else (0.0, 1.0)
     chosen = {*options.drop, *options.categorical, *unnamed}
-    findings = find(
+    findings = _find(
         {name: profile for name, profile in by_name.items() if name not in chosen},
         {column.name: column.kind for column in columns},
         target if options.task is None and task == "regression" else None,
@@ -114,17 +128,20 @@ def _kind(
     distinct = None if profile.values is None else len(profile.values)
     constant = not profile.varies if numeric else distinct == 1 and not profile.missing
     longest = 0 if numeric else _longest(profile)
-    reasons = {
-        "it has no name": name in unnamed,
-        "dropped on request": name in options.drop,
-        "all its values are missing": not present,
-        "it contains dates (convert them to numbers of days)": profile.dates > MOSTLY * present,
-        "its values are neither numbers nor text": profile.type == "other",
-        "it has only one value": constant,
-        f"it contains text of {longest:,} characters": longest > LONGEST_CATEGORY,
-    }
-    if why := first_applying(reasons):
-        return "", why
+    if name in unnamed:
+        return "", "it has no name"
+    if name in options.drop:
+        return "", "dropped on request"
+    if not present:
+        return "", "all its values are missing"
+    if profile.dates > MOSTLY * present:
+        return "", "it contains dates (convert them to numbers of days)"
+    if profile.type == "other":
+        return "", "its values are neither numbers nor text"
+    if constant:
+        return "", "it has only one value"
+    if longest > LONGEST_CATEGORY:
+        return "", f"it contains text of {longest:,} characters"
     if numeric:
         return ("boolean" if profile.booleans == present else "number"), ""
     if distinct is not None:
@@ -134,7 +151,7 @@ def _kind(
         raise TableError(
             f"column {name!r} contains numbers except for "
             f"{counted(present - profile.numeric, 'value')}; the first is {value!r} in row {row}. "
-            f"{how_to_read(profile) or 'Correct them, or drop the column with --drop.'}"
+            f"{_how_to_read(profile) or 'Correct them, or drop the column with --drop.'}"
         )
     return "", (
         f"it is text with more than {profile.most_values} distinct values; "
@@ -143,8 +160,12 @@ def _kind(
 
 
 def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
-    """Return the task and the number of rows in each class."""
+    """Return the task and the number of rows in each class; `task` is None if not given."""
     target, present = f"the target {profile.name!r}", profile.present
+    if not present:
+        raise TableError(f"all values of {target} are missing.")
+    if profile.type == "other":
+        raise TableError(f"{target} contains neither numbers nor text.")
     numeric = profile.numeric == present and profile.booleans < present
     counts: dict[Any, int] | None = profile.values
     # labels such as 007, and integers too large for a float, remain strings
@@ -152,41 +173,55 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
         texts, counts = counts, {}
         for text, count in texts.items():
             counts[int(float(text))] = counts.get(int(float(text)), 0) + count
-    given = task
-    if task is None:
-        few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
-        task = "regression" if numeric and not few else "classification"
-    regression, classes = task == "regression", list(counts or ())
-    longest = 0 if regression else _longest(profile)
-    row, value = profile.odd or (0, "")
-    problems = {
-        f"all values of {target} are missing.": not present,
-        f"{target} contains neither numbers nor text.": profile.type == "other",
-        f"regression needs a numeric target, but {profile.name!r} contains {value!r} in "
-        f"row {row}. {how_to_read(profile)}".strip(): regression and profile.numeric < present,
-        f"{target} has only one value, so there is nothing to learn.": (
-            regression and not profile.varies
-        ),
-        f"{target} contains numbers with commas, such as {value!r}. {how_to_read(profile)}": (
-            not regression and given is None and how_to_read(profile)
-        ),
-        f"{target} has more than {MOST_CLASSES:,} distinct values. Check that it is the right "
-        "column; for numbers, use --task regression.": not regression and counts is None,
-        f"{target} is text with {len(classes):,} distinct values in {present:,} rows. Check that "
-        "it is the right column. If it is, use --task classification.": (
-            not regression
-            and given is None
-            and len(classes) > MANY_CLASSES
-            and present < ROWS_PER_CLASS * len(classes)
-        ),
-        f"{target} has a class of {longest:,} characters. Check that it is the right column, or "
-        "use shorter names.": longest > LONGEST_CATEGORY,
-        f"{target} has only one class, {', '.join(map(repr, classes))}, so there is nothing to "
-        "learn.": not regression and len(classes) == 1,
-    }
-    if problem := first_applying(problems):
-        raise TableError(problem)
-    return task, {} if regression else counts or {}
+    few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
+    if task == "regression" or (task is None and numeric and not few):
+        _check_numeric_target(profile)
+        return "regression", {}
+    _check_classes(profile, counts, inferred=task is None)
+    return "classification", counts or {}
+
+
+def _check_numeric_target(profile: ColumnProfile) -> None:
+    """Raise TableError unless the target has at least two different numbers and no text."""
+    if profile.numeric < profile.present:
+        row, value = profile.odd or (0, "")
+        problem = f"regression needs a numeric target, but {profile.name!r} contains {value!r} in "
+        raise TableError(f"{problem}row {row}. {_how_to_read(profile)}".strip())
+    if not profile.varies:
+        raise TableError(
+            f"the target {profile.name!r} has only one value, so there is nothing to learn."
+        )
+
+
+def _check_classes(profile: ColumnProfile, counts: dict[Any, int] | None, inferred: bool) -> None:
+    """Raise TableError for a target that is not suitable as a class.
+
+    If the task is `inferred`, numbers with commas and too many different texts are also refused.
+    """
+    target, present, advice = f"the target {profile.name!r}", profile.present, _how_to_read(profile)
+    if inferred and advice:
+        _, value = profile.odd or (0, "")
+        raise TableError(f"{target} contains numbers with commas, such as {value!r}. {advice}")
+    if counts is None:
+        raise TableError(
+            f"{target} has more than {MOST_CLASSES:,} distinct values. Check that it is the right "
+            "column; for numbers, use --task regression."
+        )
+    if inferred and len(counts) > MANY_CLASSES and present < ROWS_PER_CLASS * len(counts):
+        raise TableError(
+            f"{target} is text with {len(counts):,} distinct values in {present:,} rows. Check "
+            "that it is the right column. If it is, use --task classification."
+        )
+    longest = _longest(profile)
+    if longest > LONGEST_CATEGORY:
+        raise TableError(
+            f"{target} has a class of {longest:,} characters. Check that it is the right column, "
+            "or use shorter names."
+        )
+    if len(counts) == 1:
+        raise TableError(
+            f"{target} has only one class, {[*counts][0]!r}, so there is nothing to learn."
+        )
 
 
 def _longest(profile: ColumnProfile) -> int:
@@ -196,3 +231,120 @@ def _longest(profile: ColumnProfile) -> int:
 
 def _is_plain_integer(text: str) -> bool:
     return WHOLE.fullmatch(text) is not None and abs(float(text)) < 2**53
+
+
+def _find(
+    inputs: Mapping[str, ColumnProfile],
+    kinds: Mapping[str, str],
+    target: ColumnProfile | None,
+) -> Iterator[Finding]:
+    """Yield at most one finding of each kind.
+
+    Parameters
+    ----------
+    inputs : mapping of str to ColumnProfile
+        The profiles of the columns for which the user made no choice, except the target.
+    kinds : mapping of str to str
+        The kind of each column that the model uses.
+    target : ColumnProfile or None
+        The target, if its values suggest a regression and the user did not choose the task.
+    """
+    texts = {
+        name: profile for name, profile in inputs.items() if kinds.get(name) in (None, "category")
+    }
+    decimal = [name for name, profile in texts.items() if _mark(profile) == "--decimal"]
+    thousands = [name for name, profile in texts.items() if _mark(profile) == "--thousands"]
+    if decimal:
+        sentence = _commas(texts, decimal, "decimal commas")
+        yield Finding("decimal comma", tuple(decimal), sentence)
+    if thousands:
+        sentence = _commas(texts, thousands, "commas between thousands")
+        yield Finding("thousands", tuple(thousands), sentence)
+    mixed = [
+        name
+        for name, profile in texts.items()
+        if kinds.get(name) == "category" and _is_mixed(profile) and not _mark(profile)
+    ]
+    if mixed:
+        examples = [f"{name!r} ({_exceptions(texts[name])})" for name in mixed]
+        yield Finding(
+            "mixed",
+            tuple(mixed),
+            f"Numbers with a few other values are used as categories: "
+            f"{listed(examples, MOST_NAMED)}. Correct these values or leave them empty, so that "
+            "the column is numeric.",
+        )
+    identifiers = [
+        name
+        for name, profile in inputs.items()
+        if kinds.get(name) == "number" and _is_identifier(profile)
+    ]
+    if identifiers:
+        drop = " ".join(f"--drop {shlex.quote(name)}" for name in identifiers[:MOST_NAMED])
+        yield Finding(
+            "identifier",
+            tuple(identifiers),
+            f"Used as numbers, but probably identifiers or codes: "
+            f"{listed(map(repr, identifiers), MOST_NAMED)}. If so, use {drop}, or --categorical "
+            "for a code with few values.",
+        )
+    if target is not None and _may_be_classes(target):
+        distinct = len(target.values or ())
+        yield Finding(
+            "integer target",
+            (target.name,),
+            f"The target {target.name!r} has {distinct} distinct integers and is predicted as a "
+            "number. If they are classes, use --task classification.",
+        )
+
+
+def _how_to_read(profile: ColumnProfile) -> str:
+    """Return the option that makes a column of text numeric, as a sentence; empty if none does."""
+    option = _mark(profile)
+    return f"Use {option} , to read such values as numbers." if option else ""
+
+
+def _mark(profile: ColumnProfile) -> str:
+    """Return the option for the commas in a column's numbers; empty if it has none."""
+    commas = max(profile.commas, profile.grouped)
+    if not commas or profile.numeric + commas <= MOSTLY * profile.present:
+        return ""
+    return "--decimal" if profile.commas > profile.grouped else "--thousands"
+
+
+def _commas(profiles: Mapping[str, ColumnProfile], names: list[str], marks: str) -> str:
+    examples = [f"{name!r} (such as {_first_odd(profiles[name])})" for name in names]
+    return (
+        f"Numbers with {marks} are read as text: {listed(examples, MOST_NAMED)}. "
+        f"{_how_to_read(profiles[names[0]])}"
+    )
+
+
+def _first_odd(profile: ColumnProfile) -> str:
+    row, value = profile.odd or (0, "")
+    return f"{value!r} in row {row}"
+
+
+def _exceptions(profile: ColumnProfile) -> str:
+    count = profile.present - profile.numeric
+    which = "" if count == 1 else "the first is "
+    return f"{counted(count, 'value')}; {which}{_first_odd(profile)}"
+
+
+def _is_mixed(profile: ColumnProfile) -> bool:
+    return MOSTLY * profile.present < profile.numeric < profile.present
+
+
+def _is_identifier(profile: ColumnProfile) -> bool:
+    """Whether the name is that of an identifier, or the numbers are row numbers."""
+    named = IDENTIFIER.search(profile.name) or CAMEL_IDENTIFIER.search(profile.name)
+    numbered = profile.counts_up and profile.numeric == profile.rows >= FEW_ROWS
+    return profile.whole and bool(named or numbered)
+
+
+def _may_be_classes(profile: ColumnProfile) -> bool:
+    """Whether a target that is predicted as a number has integers that occur several times."""
+    if profile.values is None or profile.numeric < profile.present or not profile.whole:
+        return False
+    distinct = len(profile.values)
+    return distinct <= MOST_INTEGER_CLASSES and profile.present >= ROWS_PER_CLASS * distinct

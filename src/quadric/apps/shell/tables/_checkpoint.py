@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path
@@ -13,11 +14,11 @@ import quadric
 from quadric.apps.shell.tables._schema import check_fields, expect
 from quadric.checks import Array
 from quadric.errors import ModelFileError, TableError
-from quadric.files import _safetensors as container, canonical, parse
+from quadric.files import Form, has_form, read_tensors, tensor_bytes
 from quadric.utils import remove_leftovers, write_whole
 
 ADVICE = "Remove it, and start again without --resume."
-FORM = container.Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
+FORM = Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
 LONGEST_NAME = 255  # bytes, in most file systems
 STATE = "state"
 
@@ -59,15 +60,14 @@ class Checkpoint:
             If the file is not a checkpoint or if, with `resume`, it is damaged or belongs to
             another run.
         """
-        plain = parse(canonical(run))
-        # keep the order of `run`, so that errors name the first difference
-        self._run = {name: plain[name] for name in run}
-        self._tag = hashlib.sha256(canonical(run).encode()).hexdigest()[:8]
+        text = json.dumps(run)
+        self._run = json.loads(text)  # in the order of `run`: errors name the first difference
+        self._tag = hashlib.sha256(text.encode()).hexdigest()[:8]
         found = self._found()
         if found is None:
             return None
         regular = stat.S_ISREG(os.lstat(self.path).st_mode)
-        if not regular or not container.has_key(self.path, FORM):
+        if not regular or not has_form(self.path, FORM):
             what = (
                 "not a quadric checkpoint" if regular else "a link, a directory, a device or a pipe"
             )
@@ -81,9 +81,9 @@ class Checkpoint:
 
     def save(self, state: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Replace the file atomically; raise OSError if it cannot be written."""
-        text = canonical({"run": self._run, "state": state}).encode()
+        text = json.dumps({"run": self._run, "state": state}).encode()
         tensors = {**arrays, STATE: np.frombuffer(text, dtype=np.uint8)}
-        content = container.to_bytes({"versions": _versions()}, tensors, FORM)
+        content = tensor_bytes({"versions": _versions()}, tensors, FORM)
         found = self._found()
         if found not in (None, self._ours):
             raise self._replaced()
@@ -121,14 +121,14 @@ class Checkpoint:
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
         try:
-            description, arrays = container.read(self.path, FORM)
+            description, arrays = read_tensors(self.path, FORM)
         except ModelFileError as error:
             raise TableError(str(error)) from None
         try:
             expect(STATE in arrays and arrays[STATE].dtype == np.uint8, "its state")
-            described = parse(arrays.pop(STATE).tobytes().decode("ascii"))
+            described = json.loads(arrays.pop(STATE).tobytes().decode("ascii"))
             check_fields(described, {"run": dict, "state": dict}, "its state")
-        except ValueError as error:  # invalid encoding, JSON or values
+        except (ValueError, RecursionError) as error:  # invalid encoding, JSON or values
             raise self.damaged(error) from None
         run = described["run"] | {"versions": description["versions"]}
         expected = self._run | {"versions": _versions()}

@@ -1,4 +1,4 @@
-"""The linear baseline: logistic or linear regression on the columns that the model uses."""
+"""Baselines to compare a model with: the most frequent class or the mean, and a linear model."""
 
 import warnings
 from dataclasses import dataclass
@@ -13,6 +13,18 @@ from quadric.checks import Array
 from quadric.errors import ModelFileError
 
 MOST_STORED = 20_000  # coefficients in a model file, whose description is JSON
+
+
+def trivial_outputs(schema: Schema, truth: Array | None = None) -> Any:
+    """Return the shares of the classes, or the mean of the target.
+
+    They are those of the training table or, if given, of `truth`: indices of classes, or numbers.
+    """
+    if not schema.classes:
+        return schema.target_mean if truth is None else truth.mean()
+    k = len(schema.classes)
+    counts = schema.class_counts if truth is None else np.bincount(truth, minlength=k)
+    return np.array(counts) / np.sum(counts)
 
 
 @dataclass(frozen=True)
@@ -36,17 +48,12 @@ class LinearBaseline:
     def fit(cls, Z: Any, y: Array, schema: Schema, class_weight: str | None = None) -> Self:
         """Fit the baseline to preprocessed rows."""
         if not schema.classes:
-            found = LinearRegression().fit(Z, y)
-            return cls(found.coef_[None, :], np.array([found.intercept_]), classifies=False)
+            fitted = LinearRegression().fit(Z, y)
+            return cls(fitted.coef_[None, :], np.array([fitted.intercept_]), classifies=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the baseline need not converge
-            found = LogisticRegression(max_iter=1000, class_weight=class_weight).fit(Z, y)
-        return cls(found.coef_, found.intercept_, classifies=True)
-
-    @classmethod
-    def of_layer(cls, layer: Any, schema: Schema) -> Self:
-        """Return the baseline that a linear layer computes."""
-        return cls(layer.W, layer.b, classifies=bool(schema.classes))
+            fitted = LogisticRegression(max_iter=1000, class_weight=class_weight).fit(Z, y)
+        return cls(fitted.coef_, fitted.intercept_, classifies=True)
 
     def outputs(self, Z: Any) -> Array:
         """Return the probabilities of the classes, or the predicted numbers."""
