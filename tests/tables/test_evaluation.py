@@ -87,8 +87,8 @@ def test_scores_that_are_not_defined_are_none():
     assert found.classes[1]["recall"] is None
     constant = evaluate((), np.ones(20), np.arange(20.0), {})
     assert constant.scores["R²"].value is None
-    assert json.loads(found.to_json())["scores"]["ROC AUC"]["value"] is None
-    assert " -" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["scores"]["ROC AUC"]["value"] is None
+    assert ["ROC AUC", "-", "-"] in found.score_table()
 
 
 def test_the_interval_contains_the_score_and_depends_on_the_seed_only():
@@ -118,13 +118,13 @@ def test_the_interval_of_many_rows_has_the_right_width():
     assert found.low < found.value < found.high
 
 
-def test_the_text_has_a_line_for_each_score_and_class():
+def test_the_tables_have_a_line_for_each_score_and_class():
     truth, P = predictions(90, 3)
     found = evaluate(["a", "b\n", "c"], truth, P, {"coin": P * 0 + 1 / 3})
-    lines = str(found).splitlines()
-    assert lines[0].split() == ["this", "model", "95%", "interval", "coin"]
-    assert [line.split()[0] for line in lines[-3:]] == ["a", r"b\n", "c"]
-    assert len(lines) == 1 + 7 + 1 + 1 + 3
+    header, *lines = found.score_table()
+    assert header == ["", "this model", "95% interval", "coin"]
+    assert len(lines) == 7
+    assert [line[0] for line in found.class_table()] == ["class", "a", r"b\n", "c"]
     assert np.sum(found.confusion) == 90
     assert sum(one["rows"] for one in found.calibration) == 90
 

@@ -78,15 +78,14 @@ class LinearBaseline:
         """
         if state is None:
             return None
-        outputs = len(schema.classes) if len(schema.classes) > 2 else 1
+        n_outputs = len(schema.classes) if len(schema.classes) > 2 else 1
         try:
-            coef = np.array(state["coef"], dtype=np.float64)
-            intercept = np.array(state["intercept"], dtype=np.float64)
-            valid = coef.shape == (outputs, n_columns) and intercept.shape == (outputs,)
-            valid = valid and bool(np.isfinite(coef).all() and np.isfinite(intercept).all())
+            both = np.array(state["coef"], float), np.array(state["intercept"], float)
         except (LookupError, TypeError, ValueError, OverflowError):
-            valid = False
-        if not valid:
+            both = np.empty(0), np.empty(0)
+        coef, intercept = both
+        shapes = coef.shape == (n_outputs, n_columns) and intercept.shape == (n_outputs,)
+        if not shapes or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
             raise ModelFileError(
                 "the linear baseline in the model file does not fit the model. Train it again with "
                 "`quadric train`."

@@ -88,15 +88,10 @@ class CertifiedTable:
             "distance": [None if np.isnan(d) else d for d in radii.distance.tolist()],
             "becomes": radii.becomes.tolist(),
         }
-        frame = pl.DataFrame({name: self._column(values) for name, values in results.items()})
-        write_batches(path, [pl.concat([kept, frame], how="horizontal")], raw_csv=raw_csv)
-
-    def _column(self, values: list[Any]) -> list[Any]:
-        """Return one value for each row of the table; None for rows without a prediction."""
-        column: list[Any] = [None] * self.count
-        for number, value in zip(self.numbers.tolist(), values, strict=True):
-            column[number - 1] = value
-        return column
+        frame = pl.DataFrame({"": self.numbers - 1, **results})  # no column has an empty name
+        rows = pl.DataFrame({"": np.arange(self.count)})
+        all_rows = rows.join(frame, on="", how="left", maintain_order="left").drop("")
+        write_batches(path, [pl.concat([kept, all_rows], how="horizontal")], raw_csv=raw_csv)
 
 
 def certify_table(

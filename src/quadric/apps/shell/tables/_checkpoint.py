@@ -63,8 +63,8 @@ class Checkpoint:
         text = json.dumps(run)
         self._run = json.loads(text)  # in the order of `run`: errors name the first difference
         self._tag = hashlib.sha256(text.encode()).hexdigest()[:8]
-        found = self._found()
-        if found is None:
+        current = self._current()
+        if current is None:
             return None
         regular = stat.S_ISREG(os.lstat(self.path).st_mode)
         if not regular or not has_form(self.path, FORM):
@@ -76,7 +76,7 @@ class Checkpoint:
                 "or choose another output with -o."
             )
         stored = self._read() if resume else None
-        self._ours = found
+        self._ours = current
         return stored
 
     def save(self, state: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -84,19 +84,22 @@ class Checkpoint:
         text = json.dumps({"run": self._run, "state": state}).encode()
         tensors = {**arrays, STATE: np.frombuffer(text, dtype=np.uint8)}
         content = tensor_bytes({"versions": _versions()}, tensors, FORM)
-        found = self._found()
-        if found not in (None, self._ours):
-            raise self._replaced()
+        current = self._current()
         try:
-            write_whole(self.path, content, follow_links=False, new=found is None, tag=self._tag)
+            if current not in (None, self._ours):
+                raise FileExistsError
+            write_whole(self.path, content, follow_links=False, new=current is None, tag=self._tag)
         except FileExistsError:
-            raise self._replaced() from None
-        self._ours = self._found()
+            raise TableError(
+                f"{self.path} was written by another process, perhaps a run with the same output. "
+                "Choose another output with -o."
+            ) from None
+        self._ours = self._current()
 
     def remove(self) -> None:
         """Remove the file that this run has written, and its temporary files."""
         with contextlib.suppress(OSError):
-            if self._ours is not None and self._found() == self._ours:
+            if self._ours is not None and self._current() == self._ours:
                 self.path.unlink()
         if self._tag:
             remove_leftovers(self.path, self._tag)
@@ -105,19 +108,13 @@ class Checkpoint:
         """Return the error for an invalid state."""
         return TableError(f"{self.path} is a damaged checkpoint ({reason}). {ADVICE}")
 
-    def _found(self) -> tuple[int, ...] | None:
+    def _current(self) -> tuple[int, ...] | None:
         """Return values that identify the current file, or None if there is none."""
         try:
             now = os.lstat(self.path)
         except FileNotFoundError:
             return None
         return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
-
-    def _replaced(self) -> TableError:
-        return TableError(
-            f"{self.path} was written by another process, perhaps a run with the same output. "
-            "Choose another output with -o."
-        )
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
         try:

@@ -5,7 +5,6 @@ one, they are those of scikit-learn. The rows of a bootstrap resample occur seve
 all, so that one matrix of counts gives the scores of all resamples.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -91,16 +90,12 @@ class Evaluation:
         """Return the evaluation as JSON values, without the parts that do not apply."""
         return {name: value for name, value in asdict(self).items() if value != []}
 
-    def to_json(self) -> str:
-        """Return the evaluation as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
-
     def score_table(self) -> list[list[str]]:
         """Return the scores as text: a header, then one line per score."""
         header = ["", MODEL, f"{LEVEL:.0%} interval", *self.baselines]
         lines = [
-            [name, shown(one.value), _interval(one), *map(shown, one.baselines.values())]
-            for name, one in self.scores.items()
+            [name, shown(score.value), _interval(score), *map(shown, score.baselines.values())]
+            for name, score in self.scores.items()
         ]
         return [header, *lines]
 
@@ -113,10 +108,6 @@ class Evaluation:
             for one in self.classes
         ]
         return [header, *lines]
-
-    def __str__(self) -> str:
-        tables = [self.score_table(), *([self.class_table()] if self.classes else [])]
-        return "\n\n".join(map(_aligned, tables))
 
 
 def evaluate(
@@ -228,18 +219,6 @@ def _interval(score: Score) -> str:
 def finite_or_none(value: Any) -> float | None:
     """Return a float, or None for NaN and infinity, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Align lines of text in columns: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if i else text.ljust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
 
 
 @dataclass(frozen=True)

@@ -29,16 +29,8 @@ FEW_OF_A_CLASS = 10
 MANY_DUPLICATES = 0.02  # share of the test rows
 
 
-class Rank(IntEnum):
-    """The order of remarks: the most serious come first."""
-
-    BASELINE = 0
-    COLUMNS = 1
-    LEAK = 2
-    SHAPE = 3
-    CLASSES = 4
-    FEW_ROWS = 5
-    LAST = 6
+# the order of remarks: the most serious come first
+Rank = IntEnum("Rank", "BASELINE COLUMNS LEAK SHAPE CLASSES FEW_ROWS LAST")
 
 
 @dataclass(frozen=True)

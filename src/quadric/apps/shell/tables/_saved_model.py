@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._preprocessing import check_inputs, features
 from quadric.apps.shell.tables._schema import Column, Schema
+from quadric.apps.shell.tables._schema_inference import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._source import Source
 from quadric.checks import Array
 from quadric.errors import TableError
@@ -197,19 +197,17 @@ def schema_of_estimator(
     TableError
         If the model was fitted to an array, which has no column names.
     """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    if not names:
         raise TableError(
             "the model does not know the names of its columns, because it was fitted to an array. "
             "Fit it to a pandas or Polars DataFrame, or use it in Python: quadric.load(...)."
         )
-    names = [str(name) for name in names]
-    texts = _text_columns(model, names)
+    texts, classes = _text_columns(model, names), _classes(model)
     columns = tuple(
         Column(name, "category", tuple(texts[name])) if name in texts else Column(name, "number")
         for name in names
     )
-    classes = _classes(model)
     target, notes = extra.get("target"), []
     if not isinstance(target, str) or not target:
         target = "class" if classes else "output"
@@ -253,32 +251,28 @@ def read_inputs(model: Any, source: Source) -> pl.DataFrame:
 def _classes(model: Any) -> tuple[Any, ...]:
     """Return the classes as strings or integers; empty for regressors and multilabel models."""
     last = model[-1] if hasattr(model, "steps") else model
-    found = getattr(model, "classes_", None)
-    if found is None or getattr(last, "_is_multilabel", False):
+    labels = getattr(model, "classes_", None)
+    if labels is None or getattr(last, "_is_multilabel", False):
         return ()
-    labels = found.tolist()
-    return tuple(label if isinstance(label, str) else int(label) for label in labels)
+    return tuple(label if isinstance(label, str) else int(label) for label in labels.tolist())
 
 
 def _text_columns(step: Any, names: list[str]) -> dict[str, list[str]]:
     """Return the categories of the text columns that a fitted step encodes."""
     if hasattr(step, "steps"):  # a Pipeline: imputers, which may come first, keep the columns
-        inner = [(one, names) for _, one in step.steps]
+        inner = [(part, names) for _, part in step.steps]
     elif hasattr(step, "transformers_"):  # a ColumnTransformer
-        inner = [(one, _chosen(columns, names)) for _, one, columns in step.transformers_]
+        inner = [(part, _chosen(columns, names)) for _, part, columns in step.transformers_]
     else:
         categories = getattr(step, "categories_", ())
-        if len(categories) != len(names):
-            return {}
-        return {
-            name: [value for value in values if isinstance(value, str)]
-            for name, values in zip(names, categories, strict=True)
-            if any(isinstance(value, str) for value in values)
-        }
-    found: dict[str, list[str]] = {}
-    for one, columns in inner:
-        found |= _text_columns(one, columns)
-    return found
+        texts = [[text for text in values if isinstance(text, str)] for values in categories]
+        together = zip(names, texts, strict=True) if len(texts) == len(names) else ()
+        return {name: values for name, values in together if values}
+    return {
+        name: values
+        for part, columns in inner
+        for name, values in _text_columns(part, columns).items()
+    }
 
 
 def _chosen(columns: Any, names: list[str]) -> list[str]:

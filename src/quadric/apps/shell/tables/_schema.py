@@ -4,7 +4,7 @@ Schemas and other stored states are read from files as JSON values, whose fields
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -20,16 +20,13 @@ def expect(condition: bool, what: str) -> None:
         raise ValueError(f"{what} is not valid")
 
 
-def check_fields(
-    state: Any, fields: Mapping[str, Check], what: str, optional: Collection[str] = ()
-) -> None:
+def check_fields(state: Any, fields: Mapping[str, Check], what: str) -> None:
     """Raise ValueError unless `state` is a dict with exactly these fields and valid values.
 
-    A field is checked against a type or by a function. Fields in `optional` may be missing.
+    A field is checked against a type or by a function.
     """
     expect(isinstance(state, dict), what)
-    wrong = (set(fields) ^ set(state)) - set(optional)
-    if wrong:
+    if wrong := set(fields) ^ set(state):
         raise ValueError(f"{what} has missing or unknown fields: {', '.join(sorted(wrong))[:200]}")
     for name, value in state.items():
         check = fields[name]
@@ -155,9 +152,10 @@ class Schema:
     target_mean, target_std : float
         The mean and the standard deviation of the target, for regression.
     order : tuple of str
-        All columns except the target, in the order of the table; empty in older model files.
+        All columns except the target, in the order of the table; empty if
+        the table is unknown.
     findings : tuple of Finding
-        What the user should check; empty in older model files.
+        What the user should check.
     """
 
     columns: tuple[Column, ...]
@@ -191,10 +189,10 @@ class Schema:
     @classmethod
     def from_dict(cls, state: Any) -> Self:
         """Return a schema from its `to_dict`; raise ValueError if the values are inconsistent."""
-        check_fields(state, SCHEMA_FIELDS, "the schema", optional=("order", "findings"))
+        check_fields(state, SCHEMA_FIELDS, "the schema")
         columns = tuple(map(Column.from_dict, state["columns"]))
-        findings = tuple(map(Finding.from_dict, state.get("findings", ())))
-        lists = {name: tuple(state.get(name, ())) for name in ("classes", "class_counts", "order")}
+        findings = tuple(map(Finding.from_dict, state["findings"]))
+        lists = {name: tuple(state[name]) for name in ("classes", "class_counts", "order")}
         schema = cls(**(state | lists | {"columns": columns, "findings": findings}))
         names, counts = schema.names, schema.class_counts
         used = schema.rows - schema.missing_targets

@@ -13,11 +13,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.apps.shell.tables._baselines import LinearBaseline, trivial_outputs
 from quadric.apps.shell.tables._checkpoint import Checkpoint
-from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._preprocessing import fitted_to_moments, labeled_rows
 from quadric.apps.shell.tables._remarks import remarks_on_columns, remarks_on_rows
 from quadric.apps.shell.tables._schema import Schema, check_fields, expect, is_count
-from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.apps.shell.tables._schema_inference import (
+    ColumnOptions,
+    ColumnProfile,
+    infer_schema,
+    profile_batch,
+)
 from quadric.apps.shell.tables._source import Source, changed
 from quadric.apps.shell.tables._test_table import HeldOut, check_target, evaluate_table
 from quadric.apps.shell.tables._training import (

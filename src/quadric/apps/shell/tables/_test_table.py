@@ -141,7 +141,8 @@ class HeldOut:
         """
         model, linear, trivial = models
         Z = model[:-1].transform(X)
-        ours = outputs(model[-1], Z)
+        last = model[-1]
+        ours = last.predict_proba(Z) if self.schema.classes else last.predict(Z)
         constant = np.broadcast_to(trivial, ours.shape)
         folds = np.full(len(y), fold)
         self.sample.add(numbers, self.codes(y), folds, ours, constant, linear.outputs(Z))
@@ -209,7 +210,7 @@ def evaluate_table(
             continue
         first = first or (X, np.array(schema.classes)[truth] if schema.classes else truth)
         try:
-            predicted = [outputs(model, X)]
+            predicted = [model.predict_proba(X) if schema.classes else model.predict(X)]
             if linear is not None:
                 predicted.append(linear.outputs(model[:-1].transform(X)))
         except ValueError as error:  # numbers too large for the model
@@ -324,9 +325,3 @@ def _normalized(P: Array) -> Array:
 def _new_sample(schema: Schema, seed: int) -> Sample:
     """Return a sample of at most MOST_NUMBERS predicted numbers."""
     return Sample(MOST_NUMBERS // max(1, len(schema.classes)), seed)
-
-
-def outputs(estimator: Any, X: Any) -> Array:
-    """Return the probabilities of the classes, or the predicted numbers."""
-    is_classifier = getattr(estimator, "classes_", None) is not None
-    return estimator.predict_proba(X) if is_classifier else estimator.predict(X)

@@ -15,7 +15,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.apps.shell.tables._baselines import LinearBaseline, trivial_outputs
-from quadric.apps.shell.tables._column_profile import profile_batch
 from quadric.apps.shell.tables._evaluation import METRIC, MODEL, finite_or_none
 from quadric.apps.shell.tables._preprocessing import labeled_rows, preprocessing
 from quadric.apps.shell.tables._remarks import (
@@ -28,7 +27,7 @@ from quadric.apps.shell.tables._remarks import (
     remarks_on_scores,
 )
 from quadric.apps.shell.tables._schema import Schema
-from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema, profile_batch
 from quadric.apps.shell.tables._source import Source
 from quadric.apps.shell.tables._test_table import (
     HeldOut,
@@ -78,11 +77,6 @@ class Settings:
     class_weight: str | None = None
     alpha: float | None = None
     max_iter: int | None = None
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether the estimator chooses the shape."""
-        return self.hidden is None and self.kind is None
 
 
 @dataclass(frozen=True)
@@ -311,7 +305,7 @@ def warnings_added_to(notes: list[str]) -> Iterator[None]:
 def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
     """Return a classifier or regressor, which can be explained if it has no hidden layers."""
     chosen: dict[str, Any] = {}
-    if not settings.is_auto:
+    if settings.hidden is not None or settings.kind is not None:
         hidden = settings.hidden or ()
         kinds = ["linear"] * len(hidden) + [settings.kind or "quadratic"]
         chosen = {"hidden_layer_sizes": hidden, "layer_kinds": kinds}
