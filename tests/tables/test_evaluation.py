@@ -70,12 +70,14 @@ def test_counts_repeat_rows(kind):
     """The scores with counts are those of the table in which rows occur several times."""
     rng = np.random.default_rng(1)
     truth, P = predictions(60, 3, seed=1)
-    made = ClassMetrics(truth, P) if kind == "classes" else NumberMetrics(P[:, 0], P[:, 1])
+    make, predicted = ClassMetrics, P
+    if kind == "numbers":
+        make, truth, predicted = NumberMetrics, P[:, 0], P[:, 1]
     counts = rng.multinomial(60, np.full(60, 1 / 60), size=4).astype(float)
-    found = made.scores(counts)
+    found = make(truth, predicted).scores(counts)
     for b, line in enumerate(counts):
         rows = np.repeat(np.arange(60), line.astype(int))
-        repeated = made.rows(rows).scores(np.ones((1, 60)))
+        repeated = make(truth[rows], predicted[rows]).scores(np.ones((1, 60)))
         for name, values in found.items():
             assert values[b] == pytest.approx(repeated[name][0])
 

@@ -143,11 +143,10 @@ def evaluate(
     >>> round(found.scores["accuracy"].value, 3), found.confusion
     (0.667, [[1, 0], [1, 1]])
     """
-    make = ClassMetrics if classes else NumberMetrics
-    ours = make(truth, model)
-    scores = _scores(ours, {name: make(truth, P) for name, P in baselines.items()}, seed)
-    if not isinstance(ours, ClassMetrics):
+    if not classes:
+        scores = _scores(NumberMetrics, truth, model, baselines, seed)
         return Evaluation("regression", len(truth), scores, [], [], [])
+    scores, ours = _scores(ClassMetrics, truth, model, baselines, seed), ClassMetrics(truth, model)
     confusion = ours.confusion().tolist() if len(classes) <= MOST_CONFUSED else []
     table = ours.class_table(classes)
     return Evaluation("classification", len(truth), scores, table, confusion, ours.calibration())
@@ -161,26 +160,33 @@ def main_score(classes: Sequence[Any], truth: Array, predicted: Array) -> float:
     return float(number_scores(*parts.mean(axis=0))["R²"])
 
 
-def _scores(model: "Metrics", baselines: Mapping[str, "Metrics"], seed: int) -> dict[str, Score]:
+def _scores(
+    metrics: "type[ClassMetrics | NumberMetrics]",
+    truth: Array,
+    model: Array,
+    baselines: Mapping[str, Array],
+    seed: int,
+) -> dict[str, Score]:
     """Return each score with its percentile interval over bootstrap resamples.
 
     With more than MOST_RESAMPLED rows, a random subset of this size is resampled, and the distances
     from the score are scaled by the square root of the ratio of the numbers of rows.
     """
-    n = len(model)
+    n = len(truth)
     once = np.ones((1, n))  # every row counts once
-    values = model.scores(once)
-    others = {name: metrics.scores(once) for name, metrics in baselines.items()}
+    values = metrics(truth, model).scores(once)
+    others = {name: metrics(truth, P).scores(once) for name, P in baselines.items()}
     rng = np.random.default_rng(seed)
     m = min(n, MOST_RESAMPLED)
     rows = np.arange(n) if m == n else np.sort(rng.choice(n, m, replace=False))
     counts = np.array([np.bincount(rng.integers(m, size=m), minlength=m) for _ in range(RESAMPLES)])
     counts = counts.astype(np.float64)
     scale = math.sqrt(m / n)
-    resampled = model.rows(rows).scores(counts)
+    chosen = metrics(truth[rows], model[rows])
+    resampled = chosen.scores(counts)
     # for the baselines, only the difference on the same resamples is needed
-    paired = {name: metrics.rows(rows).scores(counts) for name, metrics in baselines.items()}
-    center = values if m == n else model.rows(rows).scores(np.ones((1, m)))
+    paired = {name: metrics(truth[rows], P[rows]).scores(counts) for name, P in baselines.items()}
+    center = values if m == n else chosen.scores(np.ones((1, m)))
     result = {}
     for name, (value,) in values.items():
         known = resampled[name][~np.isnan(resampled[name])]
@@ -236,12 +242,6 @@ class ClassMetrics:
     truth: Array
     probabilities: Array
 
-    def __len__(self) -> int:
-        return len(self.truth)
-
-    def rows(self, chosen: Array) -> "ClassMetrics":
-        return ClassMetrics(self.truth[chosen], self.probabilities[chosen])
-
     @property
     def predicted(self) -> Array:
         """The index of the predicted class."""
@@ -280,7 +280,7 @@ class ClassMetrics:
 
     def class_table(self, classes: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the scores of each class; None where a class does not occur."""
-        belong, predicted, right = (c[0] for c in self._class_counts(np.ones((1, len(self)))))
+        belong, predicted, right = (c[0] for c in self._class_counts(np.ones((1, len(self.truth)))))
         precision, recall = _ratio(right, predicted), _ratio(right, belong)
         f1 = _ratio(2 * right, belong + predicted)
         return [
@@ -356,12 +356,6 @@ class NumberMetrics:
     truth: Array
     predicted: Array
 
-    def __len__(self) -> int:
-        return len(self.truth)
-
-    def rows(self, chosen: Array) -> "NumberMetrics":
-        return NumberMetrics(self.truth[chosen], self.predicted[chosen])
-
     def scores(self, counts: Array) -> dict[str, Array]:
         error = np.abs(self.predicted - self.truth)
         sums = counts @ self.parts(float(self.truth.mean()))
@@ -374,9 +368,6 @@ class NumberMetrics:
         """Return what `number_scores` needs the means of; `center` is a typical target."""
         error, centered = self.predicted - self.truth, self.truth - center
         return np.column_stack([error**2, np.abs(error), centered, centered**2])
-
-
-Metrics = ClassMetrics | NumberMetrics
 
 
 def number_scores(squares: Any, absolute: Any, mean: Any, second: Any) -> dict[str, Array]:

@@ -78,14 +78,6 @@ class Column:
     mean: float = 0.0
     std: float = 1.0
 
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Return a column from its dict in `Schema.to_dict`; raise ValueError if it is invalid."""
-        check_fields(state, COLUMN_FIELDS, "a column")
-        is_category = state["kind"] == "category"
-        expect(bool(state["categories"]) == is_category, f"column {state['name'][:80]!r}")
-        return cls(**(state | {"categories": tuple(state["categories"])}))
-
 
 COLUMN_FIELDS: dict[str, Check] = {
     "name": str,
@@ -115,12 +107,6 @@ class Finding:
     kind: str
     columns: tuple[str, ...]
     sentence: str
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Return a finding from its dict in `Schema.to_dict`; raise ValueError if it is invalid."""
-        check_fields(state, FINDING_FIELDS, "a finding")
-        return cls(**(state | {"columns": tuple(state["columns"])}))
 
 
 FINDING_FIELDS: dict[str, Check] = {
@@ -190,8 +176,16 @@ class Schema:
     def from_dict(cls, state: Any) -> Self:
         """Return a schema from its `to_dict`; raise ValueError if the values are inconsistent."""
         check_fields(state, SCHEMA_FIELDS, "the schema")
-        columns = tuple(map(Column.from_dict, state["columns"]))
-        findings = tuple(map(Finding.from_dict, state["findings"]))
+        for column in state["columns"]:
+            check_fields(column, COLUMN_FIELDS, "a column")
+            has_categories = column["kind"] == "category"
+            expect(bool(column["categories"]) == has_categories, f"column {column['name'][:80]!r}")
+        for finding in state["findings"]:
+            check_fields(finding, FINDING_FIELDS, "a finding")
+        columns = tuple(
+            Column(**c | {"categories": tuple(c["categories"])}) for c in state["columns"]
+        )
+        findings = tuple(Finding(**f | {"columns": tuple(f["columns"])}) for f in state["findings"])
         lists = {name: tuple(state[name]) for name in ("classes", "class_counts", "order")}
         schema = cls(**(state | lists | {"columns": columns, "findings": findings}))
         names, counts = schema.names, schema.class_counts

@@ -6,6 +6,7 @@ slow is imported.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import os
@@ -13,6 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -245,31 +247,38 @@ def _open_stdin(table_format: TableFormat) -> Source:
     if hasattr(signal, "siginterrupt"):
         signal.siginterrupt(signal.SIGINT, True)  # Polars' handler would continue to wait
     try:
-        path, spool = _spooled(sys.stdin.buffer)
+        spool = _Spool(sys.stdin.buffer)
     except OSError as error:
         raise cannot_read(Path("standard input"), error) from None
-    (source,) = _open_files({path: Path("standard input")}, table_format)
+    (source,) = _open_files({spool.path: Path("standard input")}, table_format)
     return replace(source, spool=spool)
 
 
-def _spooled(stream: BinaryIO) -> tuple[Path, Any]:
-    """Copy a stream to a temporary file, which is deleted with the returned object.
+class _Spool:
+    """A temporary copy of a stream, which is deleted with this object.
 
     On Linux, the file has no name, so that nothing is left even if the process is killed. Elsewhere
     it is deleted at exit at the latest.
     """
-    if sys.platform == "linux" and os.path.isdir("/proc/self/fd"):
-        file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the table)
-        shutil.copyfileobj(stream, file)
-        file.flush()
-        # each open() of this path starts at the beginning
-        return Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"), file
-    # Windows keeps a file that is mapped into memory
-    directory = tempfile.TemporaryDirectory(prefix="quadric-", ignore_cleanup_errors=True)
-    path = Path(directory.name, "stdin")
-    with open(path, "wb") as copy:
-        shutil.copyfileobj(stream, copy)
-    return path, directory
+
+    def __init__(self, stream: BinaryIO) -> None:
+        handle, name = tempfile.mkstemp(prefix="quadric-")
+        self.path = Path(name)
+        unnamed = Path(f"/proc/{os.getpid()}/fd/{handle}")  # each open() starts at the beginning
+        if sys.platform == "linux" and unnamed.exists():
+            os.unlink(name)
+            self.path = unnamed
+            weakref.finalize(self, os.close, handle)
+        else:
+            weakref.finalize(self, _delete, name)
+        # the handle is closed if there is a name: Windows could not open the file again
+        with open(handle, "wb", closefd=self.path != unnamed) as copy:
+            shutil.copyfileobj(stream, copy)
+
+
+def _delete(name: str) -> None:
+    with contextlib.suppress(OSError):  # Windows keeps a file that is mapped into memory
+        os.unlink(name)
 
 
 def _parts(path: Path) -> list[Path] | None:

@@ -187,16 +187,14 @@ class Learner:
         """
         n_features = len(self.preprocess.get_feature_names_out())
         classes = np.array(self.schema.classes) if self.schema.classes else None
-        known = tuple(f"{name}." for name in self.estimators)
-        expect(all(name.startswith(known) for name in arrays), "the list of arrays")
+        states: dict[str, dict[str, Array]] = {name: {} for name in self.estimators}
+        for key, array in arrays.items():
+            name, _, rest = key.partition(".")
+            expect(name in states, "the list of arrays")
+            states[name][rest] = array
         for name, estimator in self.estimators.items():
-            own = {
-                key.removeprefix(f"{name}."): array
-                for key, array in arrays.items()
-                if key.startswith(f"{name}.")
-            }
             with memory_limit_as_table_error():
-                restore_training(estimator, own, n_features, classes)
+                restore_training(estimator, states[name], n_features, classes)
 
     def finish(self) -> tuple[Pipeline, LinearBaseline]:
         """Return the model and the baseline, which predict in the target's units."""

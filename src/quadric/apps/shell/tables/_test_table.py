@@ -298,21 +298,16 @@ class _Rows:
         return known.fill_null(-1).to_numpy()
 
     def notes(self) -> list[str]:
-        notes = []
-        if self.without_target:
-            rows = counted(self.without_target, "row")
-            notes.append(f"Ignored {rows} without a value for {self.schema.target!r}.")
-        if self.empty:
-            rows = counted(self.empty, "row")
-            notes.append(f"Ignored {rows} for which the model makes no prediction.")
-        if self.unknown:
-            names = [f"{name!r} ({count})" for name, count in self.unknown.items()]
-            rows = counted(self.unknown.total(), "row")
-            notes.append(
-                f"Ignored {rows} of classes that the model does not know and never predicts: "
-                f"{listed(names)}."
-            )
-        return notes
+        unknown = [f"{name!r} ({count})" for name, count in self.unknown.items()]
+        sentences = {
+            f"Ignored {counted(self.without_target, 'row')} without a value for "
+            f"{self.schema.target!r}.": self.without_target,
+            f"Ignored {counted(self.empty, 'row')} for which the model makes no "
+            "prediction.": self.empty,
+            f"Ignored {counted(self.unknown.total(), 'row')} of classes that the model does not "
+            f"know and never predicts: {listed(unknown)}.": unknown,
+        }
+        return [sentence for sentence, applies in sentences.items() if applies]
 
 
 def _normalized(P: Array) -> Array:
