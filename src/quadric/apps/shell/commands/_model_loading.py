@@ -12,7 +12,7 @@ from quadric.utils import counted, first_applying
 
 if TYPE_CHECKING:
     from quadric.apps.shell.tables import Schema, Source, TableFormat
-    from quadric.apps.shell.tables._baselines import LinearBaseline
+    from quadric.apps.shell.tables._evaluation import LinearBaseline
 
 
 @dataclass
@@ -132,7 +132,7 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
 
 def _linear_in(extra: dict[str, Any], schema: Schema, model: Any) -> LinearBaseline | None:
     """Return the linear baseline that was saved with a model, if there is one."""
-    from quadric.apps.shell.tables._baselines import LinearBaseline
+    from quadric.apps.shell.tables._evaluation import LinearBaseline
 
     if not hasattr(model, "steps"):  # the baseline needs the columns before the last step
         return None

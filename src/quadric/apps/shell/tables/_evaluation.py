@@ -1,19 +1,25 @@
-"""Evaluation of predictions: scores with bootstrap intervals, next to those of baselines.
+"""Evaluation of predictions: scores with bootstrap intervals, next to those of two baselines.
 
+The baselines are a constant (the most frequent class or the mean) and a linear model.
 The scores are computed from the number of times that each row counts. With all counts equal to
 one, they are those of scikit-learn. The rows of a bootstrap resample occur several times or not at
 all, so that one matrix of counts gives the scores of all resamples.
 """
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from quadric.apps.shell.tables._schema import Schema
 from quadric.checks import Array
+from quadric.errors import ModelFileError
 from quadric.utils import visible
 
 MODEL = "this model"  # its name in tables and reports, next to those of the baselines
@@ -25,6 +31,7 @@ MOST_RESAMPLED = 10_000  # rows in a resample
 LEVEL = 0.95
 SMALLEST = float(np.finfo(np.float64).eps)  # probabilities are at least this in the log-loss
 ROUNDING = 64 * SMALLEST  # smaller differences are rounding errors
+MOST_STORED = 20_000  # coefficients in a model file, whose description is JSON
 BINS = 10  # number of bins of equal width in the calibration error
 MOST_CONFUSED = 200  # with more classes, the confusion matrix is too large to report
 MOST_AREAS = 50  # with more classes, the ROC AUC has no interval, which would take too long
@@ -407,3 +414,81 @@ def _median(values: Array, counts: Array) -> Array:
     lower = (reached > (total - 1) // 2).argmax(axis=1)
     upper = (reached > total // 2).argmax(axis=1)
     return (values[order[lower]] + values[order[upper]]) / 2
+
+
+def trivial_outputs(schema: Schema, truth: Array | None = None) -> Any:
+    """Return the shares of the classes, or the mean of the target.
+
+    They are those of the training table or, if given, of `truth`: indices of classes, or numbers.
+    """
+    if not schema.classes:
+        return schema.target_mean if truth is None else truth.mean()
+    k = len(schema.classes)
+    counts = schema.class_counts if truth is None else np.bincount(truth, minlength=k)
+    return np.array(counts) / np.sum(counts)
+
+
+@dataclass(frozen=True)
+class LinearBaseline:
+    """A linear model of the preprocessed columns.
+
+    Parameters
+    ----------
+    coef : array of shape (n_outputs, n_columns)
+        One output per class; a single output for two classes and for regression.
+    intercept : array of shape (n_outputs,)
+    classifies : bool
+        Whether the outputs are log-odds.
+    """
+
+    coef: Array
+    intercept: Array
+    classifies: bool
+
+    @classmethod
+    def fit(cls, Z: Any, y: Array, schema: Schema, class_weight: str | None = None) -> Self:
+        """Fit the baseline to preprocessed rows."""
+        if not schema.classes:
+            fitted = LinearRegression().fit(Z, y)
+            return cls(fitted.coef_[None, :], np.array([fitted.intercept_]), classifies=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the baseline need not converge
+            fitted = LogisticRegression(max_iter=1000, class_weight=class_weight).fit(Z, y)
+        return cls(fitted.coef_, fitted.intercept_, classifies=True)
+
+    def outputs(self, Z: Any) -> Array:
+        """Return the probabilities of the classes, or the predicted numbers."""
+        z = Z @ self.coef.T + self.intercept
+        if not self.classifies:
+            return z[:, 0]
+        if z.shape[1] > 1:
+            return softmax(z, axis=1)
+        return np.hstack([expit(-z), expit(z)])
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return the coefficients as JSON values; None if there are more than MOST_STORED."""
+        if self.coef.size > MOST_STORED:
+            return None
+        return {"coef": self.coef.tolist(), "intercept": self.intercept.tolist()}
+
+    @classmethod
+    def from_dict(cls, state: Any, schema: Schema, n_columns: int) -> Self | None:
+        """Return the baseline that was saved with a model, or None if there is none.
+
+        Raises ModelFileError unless the coefficients are finite and fit the model.
+        """
+        if state is None:
+            return None
+        n_outputs = len(schema.classes) if len(schema.classes) > 2 else 1
+        try:
+            both = np.array(state["coef"], float), np.array(state["intercept"], float)
+        except (LookupError, TypeError, ValueError, OverflowError):
+            both = np.empty(0), np.empty(0)
+        coef, intercept = both
+        shapes = coef.shape == (n_outputs, n_columns) and intercept.shape == (n_outputs,)
+        if not shapes or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
+            raise ModelFileError(
+                "the linear baseline in the model file does not fit the model. Train it again with "
+                "`quadric train`."
+            )
+        return cls(coef, intercept, classifies=bool(schema.classes))

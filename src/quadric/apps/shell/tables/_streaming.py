@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from quadric.apps.shell.tables._baselines import LinearBaseline, trivial_outputs
 from quadric.apps.shell.tables._checkpoint import Checkpoint
+from quadric.apps.shell.tables._evaluation import LinearBaseline, trivial_outputs
 from quadric.apps.shell.tables._preprocessing import fitted_to_moments, labeled_rows
 from quadric.apps.shell.tables._remarks import remarks_on_columns, remarks_on_rows
 from quadric.apps.shell.tables._schema import Schema, check_fields, expect, is_count

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._baselines import LinearBaseline, trivial_outputs
 from quadric.apps.shell.tables._evaluation import (
     LINEAR,
     MODEL,
     TRIVIAL,
     Evaluation,
+    LinearBaseline,
     evaluate,
     main_score,
+    trivial_outputs,
 )
 from quadric.apps.shell.tables._preprocessing import (
     check_inputs,
@@ -61,6 +62,12 @@ class Sample:
     def arrays(self) -> list[Array]:
         """Return the rows of the sample; raise IndexError if there are none."""
         return self._chosen()[1:]
+
+    def notes(self) -> list[str]:
+        """Return a sentence about rows that are not in the sample, if there are any."""
+        if self.seen <= self.most:
+            return []
+        return [f"The scores are those of a random sample of {self.most:,} rows."]
 
     def _chosen(self) -> list[Array]:
         """Return the rows with the smallest random keys, which come first."""
@@ -162,7 +169,8 @@ class HeldOut:
         ]
         model = by_name.pop(MODEL)
         evaluation = evaluate(classes, truth, model, by_name, self.seed)
-        return TestTable(evaluation, numbers, truth, model, folds=scores)
+        notes = self.sample.notes()
+        return TestTable(evaluation, numbers, truth, model, notes, folds=scores)
 
 
 def evaluate_table(
@@ -220,10 +228,8 @@ def evaluate_table(
         sample.add(numbers, truth, *(_normalized(P) if schema.classes else P for P in predicted))
     if first is None:
         raise TableError(f"no row of {source.path} can be scored: {'; '.join(rows.notes())}")
-    notes = rows.notes()
+    notes = rows.notes() + sample.notes()
     numbers, truth, ours, *others = sample.arrays()
-    if sample.seen > len(truth):
-        notes.append(f"The scores are those of a random sample of {len(truth):,} rows.")
     name = TRIVIAL[schema.task]
     if not schema.rows:
         what = "shares of the classes" if schema.classes else "mean of the target"

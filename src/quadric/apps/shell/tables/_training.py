@@ -14,8 +14,13 @@ import polars as pl
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from quadric.apps.shell.tables._baselines import LinearBaseline, trivial_outputs
-from quadric.apps.shell.tables._evaluation import METRIC, MODEL, finite_or_none
+from quadric.apps.shell.tables._evaluation import (
+    METRIC,
+    MODEL,
+    LinearBaseline,
+    finite_or_none,
+    trivial_outputs,
+)
 from quadric.apps.shell.tables._preprocessing import labeled_rows, preprocessing
 from quadric.apps.shell.tables._remarks import (
     Remark,
