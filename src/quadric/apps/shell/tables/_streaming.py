@@ -137,8 +137,12 @@ class Learner:
         # the output of a reduced neuron is a product, so finish() cannot add a mean to it
         self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
         self.scale = schema.target_std or 1.0  # the variance of tiny numbers can underflow to 0
-        adam: dict[str, Any] = {"solver": "adam", "shuffle": False, "tol": 0.0}
-        adam["learning_rate_init"] = RATE
+        adam: dict[str, Any] = {
+            "solver": "adam",
+            "shuffle": False,
+            "tol": 0.0,
+            "learning_rate_init": RATE,
+        }
         if settings.class_weight is not None and schema.classes:
             # the weights of 'balanced', which `partial_fit` cannot compute from a buffer
             used = sum(schema.class_counts) / len(schema.classes)
@@ -203,11 +207,10 @@ class Learner:
             if self.schema.task == "regression":
                 last = estimator.network_.layers[-1]
                 scale_outputs(last, np.array([self.scale]), np.array([self.center]))
-        steps = [step for _, step in self.preprocess.steps]
         model, linear = self.estimators.values()
         layer = linear.network_.layers[-1]
         baseline = LinearBaseline(layer.W, layer.b, classifies=bool(self.schema.classes))
-        return make_pipeline(*steps, model), baseline
+        return make_pipeline(*self.preprocess, model), baseline
 
 
 @dataclass(frozen=True)
