@@ -150,12 +150,12 @@ def certify_table(
     return CertifiedTable(radii, numbers, len(frame), truth, schema.target)
 
 
-def notes_of(found: CertifiedTable) -> list[str]:
+def notes_of(certified: CertifiedTable) -> list[str]:
     """Return sentences about rows without a prediction and about radii that are lower bounds."""
     notes = []
-    if missing := found.count - len(found.numbers):
+    if missing := certified.count - len(certified.numbers):
         notes.append(f"Certified nothing for {counted(missing, 'row')} without a prediction.")
-    if not found.radii.exact:
+    if not certified.radii.exact:
         notes.append(
             "The network has several layers that do not fold to one. The radii are lower bounds, "
             "and there are no distances."

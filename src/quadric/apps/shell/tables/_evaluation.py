@@ -110,9 +110,9 @@ class Evaluation:
         """Return the scores of each class as text: a header, then one line per class."""
         header = ["class", "rows", "predicted", "precision", "recall", "F1"]
         lines = [
-            [visible(str(one["class"])), str(one["rows"]), str(one["predicted"])]
-            + [shown(one[name]) for name in ("precision", "recall", "F1")]
-            for one in self.classes
+            [visible(str(line["class"])), str(line["rows"]), str(line["predicted"])]
+            + [shown(line[name]) for name in ("precision", "recall", "F1")]
+            for line in self.classes
         ]
         return [header, *lines]
 

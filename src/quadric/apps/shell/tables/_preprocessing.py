@@ -46,15 +46,15 @@ def to_numbers(cleaned: pl.DataFrame) -> dict[str, pl.Series]:
         if dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
     ]
     cast = cleaned.select(pl.col(usable).cast(pl.Float64, strict=False))
-    found = {column.name: column for column in cast}
+    numbers = {column.name: column for column in cast}
     for name in usable:
         column = cleaned[name]
-        if column.dtype == pl.String and found[name].null_count() > column.null_count():
+        if column.dtype == pl.String and numbers[name].null_count() > column.null_count():
             truth = column.str.to_lowercase().replace_strict(
                 TRUTH, default=None, return_dtype=pl.Float64
             )
-            found[name] = found[name].fill_null(truth)
-    return found
+            numbers[name] = numbers[name].fill_null(truth)
+    return numbers
 
 
 def to_text(column: pl.Series) -> pl.Series:

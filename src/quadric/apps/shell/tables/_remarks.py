@@ -67,16 +67,20 @@ def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list
     With `balanced` class weights, the balanced accuracy is compared instead of the accuracy.
     """
     name = "balanced accuracy" if balanced else METRIC[evaluation.task]
-    found = [
+    remarks = [
         *_against_trivial(evaluation, name),
         *_against_linear(evaluation.scores[name], LINEAR[evaluation.task], name),
     ]
-    never = [one for one in evaluation.classes if one["rows"] and not one["predicted"]]
+    never = [
+        f"{line['class']!r} ({counted(line['rows'], 'test row')})"
+        for line in evaluation.classes
+        if line["rows"] and not line["predicted"]
+    ]
     if never:
-        names = listed([f"{one['class']!r} ({counted(one['rows'], 'test row')})" for one in never])
         weights = "" if balanced else "Try --class-weight balanced, or collect more rows."
-        found.append(Remark(Rank.CLASSES, f"Never predicted: {names}. {weights}".rstrip()))
-    return found
+        text = f"Never predicted: {listed(never)}. {weights}".rstrip()
+        remarks.append(Remark(Rank.CLASSES, text))
+    return remarks
 
 
 def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
@@ -123,25 +127,18 @@ def remarks_on_columns(schema: Schema) -> list[Remark]:
 
 def remarks_on_rows(schema: Schema, *, may_use_cv: bool = False) -> list[Remark]:
     """Look for too few rows, in total and of a class."""
-    rows, found = schema.rows - schema.missing_targets, []
+    rows, texts = schema.rows - schema.missing_targets, []
     if rows < FEW_ROWS:
         advice = " With --cv 5, every row is used for testing." if may_use_cv else ""
-        found.append(
-            Remark(
-                Rank.FEW_ROWS,
-                f"There are only {counted(rows, 'row')}, so the scores are uncertain.{advice}",
-            )
-        )
+        texts.append(f"There are only {counted(rows, 'row')}, so the scores are uncertain.{advice}")
     rare = [
         f"{label!r} ({count})"
         for label, count in zip(schema.classes, schema.class_counts, strict=True)
         if count < FEW_OF_A_CLASS
     ]
     if rare:
-        found.append(
-            Remark(Rank.FEW_ROWS, f"Classes with too few rows to learn from: {listed(rare, 5)}.")
-        )
-    return found
+        texts.append(f"Classes with too few rows to learn from: {listed(rare, 5)}.")
+    return [Remark(Rank.FEW_ROWS, text) for text in texts]
 
 
 def remarks_on_duplicates(train: tuple[Any, Array], test: tuple[Any, Array]) -> list[Remark]:

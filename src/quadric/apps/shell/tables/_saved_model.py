@@ -197,12 +197,13 @@ def schema_of_estimator(
     TableError
         If the model was fitted to an array, which has no column names.
     """
-    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    if not names:
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
         raise TableError(
             "the model does not know the names of its columns, because it was fitted to an array. "
             "Fit it to a pandas or Polars DataFrame, or use it in Python: quadric.load(...)."
         )
+    names = [str(name) for name in names]
     texts, classes = _text_columns(model, names), _classes(model)
     columns = tuple(
         Column(name, "category", tuple(texts[name])) if name in texts else Column(name, "number")

@@ -41,7 +41,7 @@ def is_count(value: Any) -> bool:
 
 def is_distinct_texts(value: Any) -> bool:
     """Whether the value is a list of distinct strings."""
-    texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
     return texts and len(set(value)) == len(value)
 
 
@@ -207,7 +207,7 @@ class Schema:
         if len(notes) > 12:
             notes = [*notes[:10], f"{len(notes) - 10} more columns are not used."]
         ignored = counted(self.missing_targets, "row")
-        missing = [f"{one.name!r} ({one.missing})" for one in self.columns if one.missing]
+        missing = [f"{c.name!r} ({c.missing})" for c in self.columns if c.missing]
         sentences = {
             f"Ignored {ignored} without a value for {self.target!r}.": self.missing_targets,
             f"Imputed missing values in {listed(missing, 8)}: numbers with the column's mean, "
