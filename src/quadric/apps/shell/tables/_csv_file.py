@@ -13,9 +13,8 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO
 
 from quadric.apps.shell.tables._table_format import TAB_SEPARATED, plain_suffix
 from quadric.errors import TableError
@@ -35,11 +34,10 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 UTF_8 = (None, "utf-8", "utf-8-sig")
 
 
-@dataclass(frozen=True)
 class CsvFile:
     """A CSV file whose header has been read.
 
-    Attributes
+    Parameters
     ----------
     path : Path
         The name of the file in error messages.
@@ -47,6 +45,9 @@ class CsvFile:
         The file to read, which may be compressed.
     encoding : str or None
         See `text_blocks`.
+
+    Attributes
+    ----------
     columns : tuple of str
         The column names. Unnamed columns are called "column 3 (no name)" and so on.
     unnamed : tuple of str
@@ -57,35 +58,26 @@ class CsvFile:
         The number of bytes before the first row, in UTF-8.
     """
 
-    path: Path
-    file: Path
-    encoding: str | None
-    columns: tuple[str, ...]
-    unnamed: tuple[str, ...]
-    separator: str
-    header_size: int
-
-    @classmethod
-    def open(cls, path: Path, file: Path, encoding: str | None = None) -> Self:
-        """Read the header of a file, which is called `path` in error messages."""
+    def __init__(self, path: Path, file: Path, encoding: str | None) -> None:
+        self.path, self.file, self.encoding = path, file, encoding
         header = _read_header(path, text_blocks(file, encoding, START, path))
         text = _decode(path, header).removeprefix("\ufeff")
         if "\r" in text.rstrip("\r\n") and "\n" not in text:
             raise TableError(f"{path} has CR line endings. Save it with LF or CRLF.")
-        separator = _separator(path, text)
+        self.header_size, self.separator = len(header), _separator(path, text)
         try:
-            names = next(csv.reader(io.StringIO(text), delimiter=separator, strict=True), [])
+            names = next(csv.reader(io.StringIO(text), delimiter=self.separator, strict=True), [])
         except csv.Error as error:
             raise TableError(f"the first line of {path} cannot be parsed: {error}.") from None
         names = [name.strip() for name in names]
         if not any(names):
             raise TableError(f"{path} has no column names: its first line must contain them.")
-        columns = [name or f"column {i} (no name)" for i, name in enumerate(names, start=1)]
-        name, count = Counter(columns).most_common(1)[0]
+        numbered = enumerate(names, start=1)
+        self.columns = tuple(name or f"column {i} (no name)" for i, name in numbered)
+        name, count = Counter(self.columns).most_common(1)[0]
         if count > 1:
             raise TableError(f"{path} has {count} columns named {name!r}. Make the names unique.")
-        unnamed = [column for column, name in zip(columns, names, strict=True) if not name]
-        return cls(path, file, encoding, tuple(columns), tuple(unnamed), separator, len(header))
+        self.unnamed = tuple(c for c, name in zip(self.columns, names, strict=True) if not name)
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in blocks; every value is a string, or null if the field is empty."""

@@ -225,7 +225,7 @@ def _open_files(files: Mapping[Path, Path], table_format: TableFormat) -> list[S
                 if stream.read(4) == b"PAR1":
                     parquet[file] = name
                     continue
-            csv = CsvFile.open(name, file, table_format.encoding)
+            csv = CsvFile(name, file, table_format.encoding)
         except OSError as error:
             raise cannot_read(name, error) from None
         version = {file: versions[file]}
