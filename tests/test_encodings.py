@@ -32,7 +32,7 @@ def unnamed(source):
         has_encoding = any(keyword.arg == "encoding" for keyword in node.keywords)
         opens = (
             name == "open"
-            and on not in {"os", "gzip", "tarfile", "webbrowser", "CsvFile"}
+            and on not in {"os", "gzip", "tarfile", "webbrowser"}
             and not is_binary(node)
         )
         if (opens or name in {"read_text", "write_text"}) and not has_encoding:

@@ -76,7 +76,7 @@ def place(tmp_path_factory):
     models = {}
     for name in ("numbers", "categories"):
         trained = train(open_table(directory / f"{name}.csv"), ColumnOptions("species"), Settings())
-        extra = {"table": trained.schema.to_dict(), "report": trained.report.to_dict()}
+        extra = {"table": trained.schema.to_dict(), "report": trained.report}
         models[name] = trained.model, extra | {"data": f"{name}.csv"}
     network = Network.create(2, [("quadratic", 3, "softmax")], rng=0)
     extra = {"columns": names[2:], "classes": ["a", "b", "c"], "target": "species"}

@@ -9,7 +9,7 @@ import pytest
 
 import quadric
 from quadric.apps.shell.tables import Schema
-from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+from quadric.apps.shell.tables._evaluation import LinearBaseline
 from tests.support.commands import NAMES, assert_error, command, strict_json, write_iris
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quadric.apps.shell.tables.streaming._checkpoint import FORM
+from quadric.apps.shell.tables._checkpoint import FORM
 from quadric.errors import DivergenceError, ModelFileError, TableError
 from quadric.files import _safetensors as container
 from quadric.files._canonical_json import canonical
@@ -32,7 +32,7 @@ class Originals:
     """A table, the model trained on it, and checkpoints of the run."""
 
     def __init__(self, directory):
-        from quadric.apps.shell.tables.streaming import Stream
+        from quadric.apps.shell.tables import Stream
 
         self.table = write_table(directory / "table.csv", ROWS)
         self.path = self.table.with_suffix(".checkpoint")
@@ -70,7 +70,7 @@ class Originals:
 
 def content_of(trained):
     """Return the model file that the command line would write."""
-    extra = {"table": trained.schema.to_dict(), "report": trained.report.to_dict()}
+    extra = {"table": trained.schema.to_dict(), "report": trained.report}
     return container.to_bytes(*describe(trained.model, extra))
 
 

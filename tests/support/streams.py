@@ -3,9 +3,15 @@
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables import ColumnOptions, Settings, open_table
-from quadric.apps.shell.tables.streaming import Checkpoint, Stream, train_stream
-from quadric.apps.shell.tables.streaming._learner import Learner
+from quadric.apps.shell.tables import (
+    Checkpoint,
+    ColumnOptions,
+    Settings,
+    Stream,
+    open_table,
+    train_stream,
+)
+from quadric.apps.shell.tables._streaming import Learner
 from tests.support import warm
 
 

@@ -1,8 +1,7 @@
 """Small files and the schema of a table."""
 
 from quadric.apps.shell.tables import ColumnOptions, open_table
-from quadric.apps.shell.tables._column_profile import profile_batch
-from quadric.apps.shell.tables._schema_inference import infer_schema
+from quadric.apps.shell.tables._schema_inference import infer_schema, profile_batch
 
 
 def write(path, text):

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quadric.apps.shell.tables.streaming import Checkpoint, Stream, checkpoint_path
-from quadric.apps.shell.tables.streaming._checkpoint import FORM
+from quadric.apps.shell.tables import Checkpoint, Stream, checkpoint_path
+from quadric.apps.shell.tables._checkpoint import FORM
 from quadric.errors import TableError
 from quadric.files import _safetensors as container
 from tests.support import damaged_checkpoints

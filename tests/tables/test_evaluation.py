@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from quadric.apps.shell.tables._evaluation import evaluate
-from quadric.apps.shell.tables._metrics import ClassMetrics, NumberMetrics
-from quadric.apps.shell.tables._scores import Sample
+from quadric.apps.shell.tables._evaluation import ClassMetrics, NumberMetrics, evaluate
+from quadric.apps.shell.tables._test_table import Sample
 
 
 def predictions(n, k, seed=0):
@@ -71,12 +70,14 @@ def test_counts_repeat_rows(kind):
     """The scores with counts are those of the table in which rows occur several times."""
     rng = np.random.default_rng(1)
     truth, P = predictions(60, 3, seed=1)
-    made = ClassMetrics(truth, P) if kind == "classes" else NumberMetrics(P[:, 0], P[:, 1])
+    make, predicted = ClassMetrics, P
+    if kind == "numbers":
+        make, truth, predicted = NumberMetrics, P[:, 0], P[:, 1]
     counts = rng.multinomial(60, np.full(60, 1 / 60), size=4).astype(float)
-    found = made.scores(counts)
+    found = make(truth, predicted).scores(counts)
     for b, line in enumerate(counts):
         rows = np.repeat(np.arange(60), line.astype(int))
-        repeated = made.rows(rows).scores(np.ones((1, 60)))
+        repeated = make(truth[rows], predicted[rows]).scores(np.ones((1, 60)))
         for name, values in found.items():
             assert values[b] == pytest.approx(repeated[name][0])
 
@@ -88,8 +89,8 @@ def test_scores_that_are_not_defined_are_none():
     assert found.classes[1]["recall"] is None
     constant = evaluate((), np.ones(20), np.arange(20.0), {})
     assert constant.scores["R²"].value is None
-    assert json.loads(found.to_json())["scores"]["ROC AUC"]["value"] is None
-    assert " -" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["scores"]["ROC AUC"]["value"] is None
+    assert ["ROC AUC", "-", "-"] in found.score_table()
 
 
 def test_the_interval_contains_the_score_and_depends_on_the_seed_only():
@@ -119,13 +120,13 @@ def test_the_interval_of_many_rows_has_the_right_width():
     assert found.low < found.value < found.high
 
 
-def test_the_text_has_a_line_for_each_score_and_class():
+def test_the_tables_have_a_line_for_each_score_and_class():
     truth, P = predictions(90, 3)
     found = evaluate(["a", "b\n", "c"], truth, P, {"coin": P * 0 + 1 / 3})
-    lines = str(found).splitlines()
-    assert lines[0].split() == ["this", "model", "95%", "interval", "coin"]
-    assert [line.split()[0] for line in lines[-3:]] == ["a", r"b\n", "c"]
-    assert len(lines) == 1 + 7 + 1 + 1 + 3
+    header, *lines = found.score_table()
+    assert header == ["", "this model", "95% interval", "coin"]
+    assert len(lines) == 7
+    assert [line[0] for line in found.class_table()] == ["class", "a", r"b\n", "c"]
     assert np.sum(found.confusion) == 90
     assert sum(one["rows"] for one in found.calibration) == 90
 

@@ -131,10 +131,11 @@ def test_thousands_of_classes_are_read_on_request(tmp_path, labels):
             schema_with(tmp_path, {"c": values}, target="c")
 
 
-def test_older_schemas_have_no_findings(tmp_path):
+def test_a_schema_with_wrong_or_missing_findings_is_refused(tmp_path):
     state = schema_with(tmp_path, {"id": range(150)}).to_dict()
     assert state["findings"][0]["kind"] == "identifier"
     with pytest.raises(ValueError, match="'kind' in a finding is not valid"):
         Schema.from_dict(state | {"findings": [state["findings"][0] | {"kind": "rumor"}]})
     del state["findings"]
-    assert Schema.from_dict(state).findings == ()
+    with pytest.raises(ValueError, match="the schema has missing or unknown fields: findings"):
+        Schema.from_dict(state)

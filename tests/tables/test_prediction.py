@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, predict, train
-from quadric.apps.shell.tables._features import features
+from quadric.apps.shell.tables._preprocessing import features
 from quadric.errors import TableError
 from tests.support.tables import write
 
@@ -71,8 +71,8 @@ def test_a_fraction_is_not_scored_as_an_integer_class(tmp_path):
     new = open_table(write(tmp_path / "new.csv", "x,y\n0.9,1\n0.9,1.5\n"))
     done = predict(trained.model, trained.schema, new, tmp_path / "out.csv")
     assert pl.read_csv(tmp_path / "out.csv")["y"].to_list() == [1, 1]
-    assert done.scores.to_dict() == {}
-    assert done.scores.notes() == [
+    assert done.scores == {}
+    assert done.notes() == [
         "The predictions are not scored: column 'y' must contain integers, like the model's "
         "classes, but row 2 contains 1.5."
     ]

@@ -14,7 +14,7 @@ from quadric.apps.shell.tables import (
     open_table,
     train,
 )
-from quadric.apps.shell.tables._features import features, labels
+from quadric.apps.shell.tables._preprocessing import features, labels
 from quadric.errors import TableError
 from tests.support.tables import schema_of, schema_of_source, write
 
@@ -59,7 +59,7 @@ def test_parquet_and_csv_give_the_same_schema_and_scores(mixed):
         train(open_table(mixed / f"mixed.{end}"), ColumnOptions("label"), Settings())
         for end in ("csv", "parquet")
     ]
-    assert models[0].report.scores == models[1].report.scores
+    assert models[0].report["scores"] == models[1].report["scores"]
 
 
 @pytest.mark.slow

@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
-from quadric.apps.shell.tables._features import features, labels
+from quadric.apps.shell.tables._preprocessing import features, fitted_to_moments, labels
 from quadric.apps.shell.tables._schema import Schema
-from quadric.apps.shell.tables.streaming._learner import fitted_to_moments
 from quadric.errors import TableError
 from tests.support.tables import schema_of, write
 

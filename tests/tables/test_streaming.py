@@ -7,12 +7,18 @@ import polars as pl
 import pytest
 
 from quadric import QuadraticClassifier
-from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
+from quadric.apps.shell.tables import (
+    ColumnOptions,
+    Settings,
+    Stream,
+    open_table,
+    train,
+    train_stream,
+)
+from quadric.apps.shell.tables._checkpoint import Checkpoint
 from quadric.apps.shell.tables._source import Source, file_version
-from quadric.apps.shell.tables.streaming import Stream, train_stream
-from quadric.apps.shell.tables.streaming._checkpoint import Checkpoint
-from quadric.apps.shell.tables.streaming._learner import put_state, state_of
 from quadric.errors import TableError
+from quadric.estimators import restore_training, training_state
 from tests.support.damaged_checkpoints import content_of
 from tests.support.streams import (
     StopError,
@@ -32,16 +38,16 @@ def table(tmp_path):
 @pytest.mark.slow
 def test_streaming_learns(table):
     trained = go(table, stream=Stream(buffer=300, epochs=20))
-    scores = trained.report.scores
+    scores = trained.report["scores"]
     assert scores["this model"] > 0.93
     assert scores["logistic regression"] < 0.75
     assert 0.5 < scores["most frequent class"] < 0.7
     assert trained.schema.missing_targets == 24
-    assert trained.report.trained + trained.report.held_out == 2376
-    assert 0.2 < trained.report.held_out / 2376 < 0.3
-    assert np.sum(trained.report.confusion) == trained.report.held_out
+    assert trained.report["trained"] + trained.report["held_out"] == 2376
+    assert 0.2 < trained.report["held_out"] / 2376 < 0.3
+    assert np.sum(trained.report["confusion"]) == trained.report["held_out"]
     whole = train(open_table(table), ColumnOptions("label", drop=["size"]), Settings())
-    assert scores["this model"] > whole.report.scores["this model"] - 0.03
+    assert scores["this model"] > whole.report["scores"]["this model"] - 0.03
 
 
 @pytest.mark.slow
@@ -49,7 +55,7 @@ def test_held_out_rows_are_not_used_for_training(table, monkeypatch):
     learned = record_learned(monkeypatch)
     trained = go(table, stream=Stream(buffer=300, epochs=2))
     first, second = np.concatenate(learned[:8]), np.concatenate(learned[8:])
-    assert len(first) == trained.report.trained
+    assert len(first) == trained.report["trained"]
     assert set(first) == set(second)
     assert first.tolist() != second.tolist()  # another order in every epoch
 
@@ -69,8 +75,8 @@ def test_a_column_that_the_test_table_lacks_is_reported_before_training(table, m
 def test_streaming_learns_a_regression_in_any_units(table):
     options = ColumnOptions("size", drop=["label", "colour"])
     trained = go(table, options, Stream(buffer=300, epochs=30))
-    assert trained.report.scores["this model"] > 0.95
-    assert abs(trained.report.scores["the mean"]) < 0.02
+    assert trained.report["scores"]["this model"] > 0.95
+    assert abs(trained.report["scores"]["the mean"]) < 0.02
     reduced = train_stream(
         open_table(table),
         options,
@@ -78,7 +84,7 @@ def test_streaming_learns_a_regression_in_any_units(table):
         Stream(epochs=30),
         Checkpoint(table.with_suffix(".ck")),
     )
-    assert np.isfinite(reduced.report.scores["this model"])
+    assert np.isfinite(reduced.report["scores"]["this model"])
 
 
 @pytest.mark.sample(3)
@@ -96,7 +102,7 @@ def test_stopped_and_resumed_gives_the_same_bits(table, stage, calls):
     resumed = go(table, resume=True, progress=lambda done, total, text: seen.append((text, done)))
     for one, other in zip(parameters(expected), parameters(resumed), strict=True):
         assert one.tobytes() == other.tobytes()
-    assert resumed.report.scores == expected.report.scores
+    assert resumed.report["scores"] == expected.report["scores"]
     assert resumed.schema == expected.schema
     assert content_of(resumed) == content_of(expected)  # the records of training included
     assert state.path.exists()  # the caller removes it once the model is saved
@@ -181,9 +187,8 @@ def test_an_estimator_continues_from_its_state(options):
     for k in range(3):
         whole.partial_fit(X[300 * k : 300 * k + 300], y[300 * k : 300 * k + 300], classes=[0, 1, 2])
     half.partial_fit(X[:300], y[:300], classes=[0, 1, 2])
-    arrays = {name: array.copy() for name, array in state_of(half).items()}
-    other.partial_fit(X[:1], y[:1], classes=[0, 1, 2])
-    put_state(other, arrays)
+    arrays = {name: array.copy() for name, array in training_state(half).items()}
+    restore_training(other, arrays, n_features=3, classes=[0, 1, 2])
     for k in (1, 2):
         other.partial_fit(X[300 * k : 300 * k + 300], y[300 * k : 300 * k + 300])
     assert other.network_.layers[0].Q.tobytes() == whole.network_.layers[0].Q.tobytes()
@@ -193,13 +198,13 @@ def test_an_estimator_continues_from_its_state(options):
 
 @pytest.mark.slow
 def test_a_divergence_lowers_the_rate(table, monkeypatch):
-    from quadric.apps.shell.tables.streaming import _learner as learner
+    from quadric.apps.shell.tables import _streaming as learner
 
     monkeypatch.setattr(learner, "RATE", 1e4)  # a step that is far too large
     trained = go(table)
     assert "Training diverged" in " ".join(trained.notes)
     assert all(np.isfinite(array).all() for array in parameters(trained))
-    assert trained.report.scores["this model"] > trained.report.scores["most frequent class"]
+    assert trained.report["scores"]["this model"] > trained.report["scores"]["most frequent class"]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from quadric import QuadraticClassifier, files
-from quadric.apps.shell.tables.streaming._checkpoint import FORM
+from quadric.apps.shell.tables._checkpoint import FORM
 from quadric.files import _safetensors as container
 from tests.support import killed_streams
 from tests.support.streams import start

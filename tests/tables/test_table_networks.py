@@ -115,7 +115,7 @@ def test_columns_and_classes_that_the_file_names_are_used(tmp_path):
 
 @pytest.mark.slow
 def test_parquet_in_many_batches_gives_the_same_predictions(tmp_path, monkeypatch):
-    for module in ("_prediction", "_table_network"):
+    for module in ("_prediction", "_saved_model"):
         monkeypatch.setattr(f"quadric.apps.shell.tables.{module}.ROWS_AT_ONCE", 7)
     text = write(tmp_path / "table.parquet", text=["t"] * 50)
     found, said = run(tmp_path, net(4, "softmax"), "--proba", table=text, out="out.parquet")

@@ -55,7 +55,7 @@ def write_zstd(path, text):
 
 
 def test_a_file_compressed_with_zstandard_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("quadric.apps.shell.tables._text_blocks.LINES_AT_ONCE", 7)
+    monkeypatch.setattr("quadric.apps.shell.tables._csv_file.LINES_AT_ONCE", 7)
     path = write_zstd(tmp_path / "a.csv.zst", TEXT)
     assert rows_of(path) == ROWS
     with pytest.raises(TableError, match=r"only for UTF-8. Decompress it first: zstd -d"):

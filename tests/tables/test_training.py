@@ -14,11 +14,11 @@ from tests.support.tables import write
 @pytest.mark.slow
 def test_training_on_iris(iris):
     trained = train(open_table(iris), ColumnOptions("species"), Settings(cv=5))
-    scores = trained.report.scores
+    scores = trained.report["scores"]
     assert scores["this model"] > 0.94
     assert scores["most frequent class"] == pytest.approx(1 / 3)
     assert scores["logistic regression"] > 0.9
-    confusion = np.array(trained.report.confusion)
+    confusion = np.array(trained.report["confusion"])
     assert confusion.sum() == 150
     assert np.trace(confusion) / 150 == pytest.approx(scores["this model"])
     single = train(open_table(iris), ColumnOptions("species"), Settings(hidden=(), cv=5))
@@ -32,22 +32,22 @@ def test_training_on_iris(iris):
 def test_held_out_rows_are_not_used(iris):
     trained = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4))
     report = trained.report
-    assert (report.trained, report.held_out) == (90, 60)
-    assert np.sum(report.confusion, axis=1).tolist() == [20, 20, 20]
+    assert (report["trained"], report["held_out"]) == (90, 60)
+    assert np.sum(report["confusion"], axis=1).tolist() == [20, 20, 20]
     assert trained.model[1].n_samples_seen_ == 90
     again = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4))
-    assert again.report.scores == report.scores
+    assert again.report["scores"] == report["scores"]
     other = train(open_table(iris), ColumnOptions("species"), Settings(test_size=0.4, seed=1))
-    assert other.report.confusion != report.confusion
+    assert other.report["confusion"] != report["confusion"]
 
 
 @pytest.mark.slow
 def test_regression_beats_the_mean(iris):
     trained = train(open_table(iris), ColumnOptions("petal_width"), Settings(cv=5))
-    scores = trained.report.scores
+    scores = trained.report["scores"]
     assert scores["this model"] > 0.9
     assert scores["the mean"] < 0.05
-    assert trained.report.mean_absolute_error < 0.2
+    assert trained.report["mean_absolute_error"] < 0.2
 
 
 @pytest.mark.slow
@@ -68,4 +68,4 @@ def test_thousands_of_columns_need_reduced_neurons(tmp_path):
         quadric.set_config(max_memory=None)
     trained = train(source, ColumnOptions("y"), Settings(kind="reduced"))
     assert len(trained.schema.columns) == 2_000
-    assert trained.report.held_out == 4
+    assert trained.report["held_out"] == 4

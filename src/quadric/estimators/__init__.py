@@ -2,13 +2,22 @@
 
 Start with `_classifier` and `_regressor`; the two share their parameters and default values
 (`_defaults`) and the way they are fitted (`_base`). `_logistic` is a single quadratic layer with a
-convex loss. The package may import `quadric.network`, `quadric.training` and `quadric.core`.
+convex loss. `_training_state` stores an estimator between calls of `partial_fit`. The package may
+import `quadric.network`, `quadric.training` and `quadric.core`.
 """
 
 from quadric.estimators._classifier import QuadraticClassifier
-from quadric.estimators._data import scale_outputs as scale_outputs
+from quadric.estimators._data import scale_outputs
 from quadric.estimators._defaults import are_kinds as are_kinds, hidden_sizes as hidden_sizes
 from quadric.estimators._logistic import QuadraticLogisticRegression
 from quadric.estimators._regressor import LINKS as LINKS, QuadraticRegressor
+from quadric.estimators._training_state import restore_training, training_state
 
-__all__ = ["QuadraticClassifier", "QuadraticLogisticRegression", "QuadraticRegressor"]
+__all__ = [
+    "QuadraticClassifier",
+    "QuadraticLogisticRegression",
+    "QuadraticRegressor",
+    "restore_training",
+    "scale_outputs",
+    "training_state",
+]

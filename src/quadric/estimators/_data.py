@@ -225,7 +225,14 @@ def standardize(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
 
 
 def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
-    """Change the layer so that its output z becomes scale * z + shift."""
+    """Change a last layer in place so that its output z becomes scale * z + shift.
+
+    Parameters
+    ----------
+    last : Layer
+        The output of a 'reduced' layer is a product, which cannot be shifted.
+    scale, shift : array of shape (n_outputs,)
+    """
     factor = scale.astype(last.dtype)
     for name, array in last.arrays().items():
         if name == "W":

@@ -4,10 +4,19 @@
 (`_describe`), and these into bytes with a hash (`_safetensors`). Loading reverses both steps and
 checks everything. `quadric.models` lists the classes that a file may name.
 
+`Form`, `tensor_bytes`, `read_tensors` and `has_form` are for programs that store other named arrays
+in such a hashed file, for example a checkpoint.
+
 This package imports `models`, `network`, `core` and `utils`.
 """
 
 from quadric.files._canonical_json import canonical as canonical, parse as parse
+from quadric.files._safetensors import (
+    Form,
+    has_key as has_form,
+    read as read_tensors,
+    to_bytes as tensor_bytes,
+)
 from quadric.files._save_and_load import info, load, save
 
-__all__ = ["info", "load", "save"]
+__all__ = ["Form", "has_form", "info", "load", "read_tensors", "save", "tensor_bytes"]

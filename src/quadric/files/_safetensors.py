@@ -110,7 +110,22 @@ MODEL = Form(
 def to_bytes(
     description: dict[str, Any], tensors: Mapping[str, Array], form: Form = MODEL
 ) -> bytes:
-    """The content of the file; the same model always gives the same bytes."""
+    """Return the content of a file; the same description and tensors always give the same bytes.
+
+    Parameters
+    ----------
+    description : dict
+        JSON values: the fields of the form.
+    tensors : mapping of str to array
+        Arrays of float32, float64, int64, uint8 or bool.
+    form : Form
+        The type of file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file could not be read again.
+    """
     from safetensors.numpy import save
 
     codes = {stored: code for code, stored in DTYPES.items()}
@@ -150,7 +165,19 @@ def _is_affordable(header: bytes, size: int) -> bool:
 
 
 def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The description and the tensors, after all checks."""
+    """Return the description and the tensors of a file, after all checks.
+
+    Parameters
+    ----------
+    path : str or path-like
+    form : Form
+        The type of file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file has another form, is damaged or does not match its hash.
+    """
     arrays = {}
     with _opened(path, form) as stream:
         text, description, entries = _read_header(stream, form)
@@ -192,7 +219,13 @@ def describe_file(path: FilePath) -> dict[str, Any]:
 
 
 def has_key(path: FilePath, form: Form) -> bool:
-    """Whether the start of a file has this form; the rest may be damaged."""
+    """Whether the start of a file has this form; the rest may be damaged.
+
+    Parameters
+    ----------
+    path : str or path-like
+    form : Form
+    """
     start = b'{"__metadata__":{"' + form.key.encode() + b'":'
     with _opened(path, form) as stream:
         return stream.read(8 + len(start))[8:] == start

@@ -32,7 +32,7 @@ from quadric.apps.shell.commands._table_options import (
     column_names,
     table_format,
 )
-from quadric.apps.shell.tables._table_names import check_columns
+from quadric.apps.shell.tables._table_format import check_columns
 from quadric.utils import counted, rounded, rounded_down, write_whole
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from quadric.apps.shell.commands._console import fail, print_json, print_line, print_notes
 from quadric.apps.shell.commands._model_loading import OpenedModel
 from quadric.apps.shell.tables._evaluation import finite_or_none
-from quadric.apps.shell.tables._features import check_inputs, features
+from quadric.apps.shell.tables._preprocessing import check_inputs, features
 from quadric.certify import Counterfactual, as_classifier, coordinates_of, counterfactual, radius
 from quadric.utils import rounded_down
 

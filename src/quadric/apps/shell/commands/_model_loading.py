@@ -12,7 +12,7 @@ from quadric.utils import counted, first_applying
 
 if TYPE_CHECKING:
     from quadric.apps.shell.tables import Schema, Source, TableFormat
-    from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+    from quadric.apps.shell.tables._evaluation import LinearBaseline
 
 
 @dataclass
@@ -49,7 +49,7 @@ class OpenedModel:
 
     def inputs_and_labels(self) -> tuple[Any, Any]:
         """Return the inputs and targets of the rows without missing values; None if unknown."""
-        from quadric.apps.shell.tables._features import (
+        from quadric.apps.shell.tables._preprocessing import (
             check_inputs,
             complete_rows,
             features,
@@ -89,7 +89,7 @@ def open_model(
     source = open_table(data, table_format) if isinstance(data, Path) else data
 
     from quadric.apps.shell.tables import TableNetwork
-    from quadric.apps.shell.tables._saved_estimator import schema_of_estimator
+    from quadric.apps.shell.tables._saved_model import schema_of_estimator
     from quadric.network import Network
 
     model = files.load(path)
@@ -132,7 +132,7 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
 
 def _linear_in(extra: dict[str, Any], schema: Schema, model: Any) -> LinearBaseline | None:
     """Return the linear baseline that was saved with a model, if there is one."""
-    from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+    from quadric.apps.shell.tables._evaluation import LinearBaseline
 
     if not hasattr(model, "steps"):  # the baseline needs the columns before the last step
         return None

@@ -94,7 +94,7 @@ def predict(
                 "unused_columns": done.unused,
                 "unknown_categories": dict(+done.unknown),
                 "missing": dict(+done.missing),
-                "scores": done.scores.to_dict(),
+                "scores": done.scores,
                 "notes": notes,
             }
         )

@@ -87,7 +87,7 @@ def write_report(
         remarks = most_important(remarks_on_scores(found.evaluation, balanced=opened.balanced))
     else:
         assert trained.tested is not None
-        found, how, remarks = trained.tested, trained.report.how, trained.remarks
+        found, how, remarks = trained.tested, trained.how, trained.remarks
     page = report_page(
         model,
         opened.model,

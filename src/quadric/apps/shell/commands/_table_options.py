@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quadric.apps.shell.commands._console import fail
-from quadric.apps.shell.tables._table_names import (
+from quadric.apps.shell.tables._table_format import (
     WRITTEN,
-    check_columns,
     is_pattern,
     is_stdin,
     plain_stem,
@@ -96,28 +95,6 @@ def check_exists(*paths: Path | None) -> None:
                 fail(f"no file matches {path}.")
         except OSError as error:
             fail(f"cannot read {path}: {error.strerror}.")
-
-
-def check_names(
-    path: Path, encoding: str | None, names: Iterable[str], options: Iterable[str] | None = None
-) -> None:
-    """Report a column that a CSV file lacks before the slow import of Polars.
-
-    Other tables are checked when they are opened.
-    """
-    from quadric.apps.shell.tables._csv_file import CsvFile
-    from quadric.apps.shell.tables._text_blocks import ZSTD
-
-    if is_stdin(path) or not path.is_file():
-        return
-    try:
-        with open(path, "rb") as stream:
-            if stream.read(4) in (b"PAR1", ZSTD):  # only Polars reads these
-                return
-        columns = CsvFile.open(path, path, encoding).columns
-    except (OSError, LookupError):  # reported when the table is opened
-        return
-    check_columns([*names, *column_names(options, columns)], columns)
 
 
 def check_written(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import asdict
 from enum import StrEnum
@@ -30,12 +29,11 @@ from quadric.apps.shell.commands._table_options import (
     EncodingOption,
     ThousandsOption,
     check_exists,
-    check_names,
     column_names,
     default_output,
     table_format,
 )
-from quadric.apps.shell.tables._table_names import check_columns, is_stdin
+from quadric.apps.shell.tables._table_format import check_columns, is_stdin
 from quadric.utils import counted, first_applying, visible
 
 if TYPE_CHECKING:
@@ -185,8 +183,6 @@ def train(
     with errors_as_one_line(
         hint=" Repeat the command with --resume to continue." if stream else ""
     ):
-        check_names(data, encoding, [target], [*(drop or ()), *(categorical or ())])
-
         from quadric.apps.shell.tables import open_table
 
         written = table_format(encoding, decimal, thousands)
@@ -198,12 +194,6 @@ def train(
 
         from quadric import files
         from quadric.apps.shell.tables import ColumnOptions, Settings, train as train_table
-        from quadric.apps.shell.tables.streaming import (
-            Checkpoint,
-            Stream,
-            checkpoint_path,
-            train_stream,
-        )
 
         options = ColumnOptions(
             target, task.value if task else None, dropped, categories, max_categories
@@ -219,8 +209,15 @@ def train(
             alpha=alpha,
             max_iter=max_iter,
         )
-        checkpoint = Checkpoint(checkpoint_path(path))
         if stream:
+            from quadric.apps.shell.tables import (
+                Checkpoint,
+                Stream,
+                checkpoint_path,
+                train_stream,
+            )
+
+            checkpoint = Checkpoint(checkpoint_path(path))
             if resume and not os.path.lexists(checkpoint.path):
                 print_notes(
                     [f"There is no checkpoint {checkpoint.path}; starting from the beginning."]
@@ -247,14 +244,15 @@ def train(
                 lambda text: stderr.print(f"{text} ...", style="dim"),
                 test_source,
             )
-        schema, report = trained.schema, trained.report.to_dict()
+        schema, report = trained.schema, trained.report
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
-        if trained.linear is not None and (linear := trained.linear.to_dict()):
+        if linear := trained.linear.to_dict():
             extra["linear"] = linear  # a baseline for `quadric evaluate`
         files.save(trained.model, path, extra=extra)
         if report_page is not None:
             write_report(path, test_source or source, report_page, seed, trained)
-        checkpoint.remove()
+        if stream:
+            checkpoint.remove()
     if as_json:
         print_json(
             {
@@ -295,7 +293,7 @@ def _show(trained: Trained, path: Path) -> None:
     ]
     console.print(
         f"{visible(schema.target)} ({schema.task}) from {', '.join(columns)}; trained on "
-        f"{counted(report.trained, 'row')}."
+        f"{counted(report['trained'], 'row')}."
     )
     if chosen := [one for one in trained.selection if one.get("chosen")]:
         count = len({one["shape"] for one in trained.selection if "loss" in one})
@@ -304,13 +302,13 @@ def _show(trained: Trained, path: Path) -> None:
     for one in trained.selection:
         if "skipped" in one:
             console.print(f"Not tried: {one['shape']}. {one['skipped']}")
-    if report.evaluation is None:
-        console.print(f"No score: {report.how}.")
+    if trained.tested is None:
+        console.print(f"No score: {report['how']}.")
     else:
-        console.print(f"\nScores ({report.how}):")
-        print_evaluation(report.evaluation)
-        if report.spread and not math.isnan(report.scores[MODEL]):
-            folds = f"{report.scores[MODEL]:.3f} ± {report.spread[MODEL]:.3f}"
-            console.print(f"{report.metric} over the folds: {folds}")
+        console.print(f"\nScores ({report['how']}):")
+        print_evaluation(trained.tested.evaluation)
+        if "spread" in report and report["scores"][MODEL] is not None:
+            folds = f"{report['scores'][MODEL]:.3f} ± {report['spread'][MODEL]:.3f}"
+            console.print(f"{report['metric']} over the folds: {folds}")
     print_remarks(trained.remarks)
     console.print(f"Model: {visible(str(path))}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quadric.apps.shell.tables import Schema, Source, TableNetwork, TestTable
-from quadric.apps.shell.tables._table_names import is_pattern
+from quadric.apps.shell.tables._table_format import is_pattern
 from quadric.apps.shell.tables._test_table import values_at
 from quadric.utils import counted, listed, rounded
 

@@ -1,7 +1,7 @@
 """Models for tables: read CSV and Parquet files, infer a schema, train, score and predict.
 
 This is the only package that imports Polars. It depends on the estimators, but not on the CLI.
-Start with `_training.train`; `streaming` trains on tables larger than memory.
+Start with `_training.train`; `_streaming` trains on tables larger than memory.
 """
 
 import importlib
@@ -12,54 +12,62 @@ from quadric.utils import require
 require("polars", extra="cli", by="quadric.apps.shell.tables")
 
 if TYPE_CHECKING:
+    from quadric.apps.shell.tables._checkpoint import Checkpoint, checkpoint_path
     from quadric.apps.shell.tables._evaluation import Evaluation
-    from quadric.apps.shell.tables._open_table import open_table
     from quadric.apps.shell.tables._prediction import Predicted, predict
-    from quadric.apps.shell.tables._saved_estimator import read_inputs
+    from quadric.apps.shell.tables._saved_model import TableNetwork, read_inputs
     from quadric.apps.shell.tables._schema import Schema
     from quadric.apps.shell.tables._schema_inference import ColumnOptions
-    from quadric.apps.shell.tables._source import Source
+    from quadric.apps.shell.tables._source import Source, open_table
+    from quadric.apps.shell.tables._streaming import Stream, train_stream
     from quadric.apps.shell.tables._table_format import TableFormat
-    from quadric.apps.shell.tables._table_network import TableNetwork
     from quadric.apps.shell.tables._test_table import TestTable, evaluate_table
     from quadric.apps.shell.tables._training import Settings, Trained, train
 
 # Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
-# scikit-learn is imported.
+# Polars and scikit-learn are imported.
 _HOMES = {
+    "Checkpoint": "_checkpoint",
     "ColumnOptions": "_schema_inference",
     "Evaluation": "_evaluation",
     "Predicted": "_prediction",
     "Schema": "_schema",
     "Settings": "_training",
     "Source": "_source",
+    "Stream": "_streaming",
     "TableFormat": "_table_format",
-    "TableNetwork": "_table_network",
+    "TableNetwork": "_saved_model",
     "TestTable": "_test_table",
     "Trained": "_training",
+    "checkpoint_path": "_checkpoint",
     "evaluate_table": "_test_table",
-    "open_table": "_open_table",
+    "open_table": "_source",
     "predict": "_prediction",
-    "read_inputs": "_saved_estimator",
+    "read_inputs": "_saved_model",
     "train": "_training",
+    "train_stream": "_streaming",
 }
 
 __all__ = [
+    "Checkpoint",
     "ColumnOptions",
     "Evaluation",
     "Predicted",
     "Schema",
     "Settings",
     "Source",
+    "Stream",
     "TableFormat",
     "TableNetwork",
     "TestTable",
     "Trained",
+    "checkpoint_path",
     "evaluate_table",
     "open_table",
     "predict",
     "read_inputs",
     "train",
+    "train_stream",
 ]
 
 

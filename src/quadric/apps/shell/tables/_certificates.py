@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._features import (
+from quadric.apps.shell.tables._preprocessing import (
     check_inputs,
-    complete_rows,
-    empty_rows,
     features,
     labels,
+    predictable_rows,
 )
+from quadric.apps.shell.tables._saved_model import TableNetwork
 from quadric.apps.shell.tables._schema import Schema
 from quadric.apps.shell.tables._source import Source
-from quadric.apps.shell.tables._table_network import TableNetwork
 from quadric.apps.shell.tables._writing import write_batches
 from quadric.certify import Radii, radius
 from quadric.checks import Array
@@ -89,15 +88,10 @@ class CertifiedTable:
             "distance": [None if np.isnan(d) else d for d in radii.distance.tolist()],
             "becomes": radii.becomes.tolist(),
         }
-        frame = pl.DataFrame({name: self._column(values) for name, values in results.items()})
-        write_batches(path, [pl.concat([kept, frame], how="horizontal")], raw_csv=raw_csv)
-
-    def _column(self, values: list[Any]) -> list[Any]:
-        """Return one value for each row of the table; None for rows without a prediction."""
-        column: list[Any] = [None] * self.count
-        for number, value in zip(self.numbers.tolist(), values, strict=True):
-            column[number - 1] = value
-        return column
+        frame = pl.DataFrame({"": self.numbers - 1, **results})  # no column has an empty name
+        rows = pl.DataFrame({"": np.arange(self.count)})
+        all_rows = rows.join(frame, on="", how="left", maintain_order="left").drop("")
+        write_batches(path, [pl.concat([kept, all_rows], how="horizontal")], raw_csv=raw_csv)
 
 
 def certify_table(
@@ -139,7 +133,7 @@ def certify_table(
     check_inputs(schema, source.columns)
     frame = source.read()
     X = features(schema, frame)
-    kept = complete_rows(X) if isinstance(model, TableNetwork) else ~empty_rows(X)
+    kept = predictable_rows(X, imputes=not isinstance(model, TableNetwork))
     if not kept.any():
         raise TableError(f"no row of {source.path} has a prediction, because values are missing.")
     truth = None
@@ -156,12 +150,12 @@ def certify_table(
     return CertifiedTable(radii, numbers, len(frame), truth, schema.target)
 
 
-def notes_of(found: CertifiedTable) -> list[str]:
+def notes_of(certified: CertifiedTable) -> list[str]:
     """Return sentences about rows without a prediction and about radii that are lower bounds."""
     notes = []
-    if missing := found.count - len(found.numbers):
+    if missing := certified.count - len(certified.numbers):
         notes.append(f"Certified nothing for {counted(missing, 'row')} without a prediction.")
-    if not found.radii.exact:
+    if not certified.radii.exact:
         notes.append(
             "The network has several layers that do not fold to one. The radii are lower bounds, "
             "and there are no distances."

@@ -1,23 +1,24 @@
-"""CSV files, read in blocks of whole records.
+"""CSV files: the header, the rows in blocks of whole records, and the text in UTF-8.
 
 Polars is imported when the first block is parsed, so that the header can be checked without it.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO
 
-from quadric.apps.shell.tables._table_names import TAB_SEPARATED, plain_suffix
-from quadric.apps.shell.tables._text_blocks import text_blocks
+from quadric.apps.shell.tables._table_format import TAB_SEPARATED, plain_suffix
 from quadric.errors import TableError
-from quadric.utils import first_applying
+from quadric.utils import open_regular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
 BLOCK = 1 << 22  # number of bytes parsed at a time
 START = 1 << 16  # number of bytes read to find the header
 LARGEST_BLOCK = 1 << 26  # a longer record is assumed to have an unclosed quote
+LINES_AT_ONCE = 20_000  # of a Zstandard file
 SEPARATORS = ",;\t|"
 FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
+GZIP, ZSTD, ZIP = b"\x1f\x8b", b"(\xb5/\xfd", b"PK\x03\x04"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF_8 = (None, "utf-8", "utf-8-sig")
 
 
-@dataclass(frozen=True)
 class CsvFile:
     """A CSV file whose header has been read.
 
-    Attributes
+    Parameters
     ----------
     path : Path
         The name of the file in error messages.
@@ -41,6 +45,9 @@ class CsvFile:
         The file to read, which may be compressed.
     encoding : str or None
         See `text_blocks`.
+
+    Attributes
+    ----------
     columns : tuple of str
         The column names. Unnamed columns are called "column 3 (no name)" and so on.
     unnamed : tuple of str
@@ -51,35 +58,26 @@ class CsvFile:
         The number of bytes before the first row, in UTF-8.
     """
 
-    path: Path
-    file: Path
-    encoding: str | None
-    columns: tuple[str, ...]
-    unnamed: tuple[str, ...]
-    separator: str
-    header_size: int
-
-    @classmethod
-    def open(cls, path: Path, file: Path, encoding: str | None = None) -> Self:
-        """Read the header of a file, which is called `path` in error messages."""
+    def __init__(self, path: Path, file: Path, encoding: str | None) -> None:
+        self.path, self.file, self.encoding = path, file, encoding
         header = _read_header(path, text_blocks(file, encoding, START, path))
         text = _decode(path, header).removeprefix("\ufeff")
         if "\r" in text.rstrip("\r\n") and "\n" not in text:
             raise TableError(f"{path} has CR line endings. Save it with LF or CRLF.")
-        separator = _separator(path, text)
+        self.header_size, self.separator = len(header), _separator(path, text)
         try:
-            names = next(csv.reader(io.StringIO(text), delimiter=separator, strict=True), [])
+            names = next(csv.reader(io.StringIO(text), delimiter=self.separator, strict=True), [])
         except csv.Error as error:
             raise TableError(f"the first line of {path} cannot be parsed: {error}.") from None
         names = [name.strip() for name in names]
         if not any(names):
             raise TableError(f"{path} has no column names: its first line must contain them.")
-        columns = [name or f"column {i} (no name)" for i, name in enumerate(names, start=1)]
-        name, count = Counter(columns).most_common(1)[0]
+        numbered = enumerate(names, start=1)
+        self.columns = tuple(name or f"column {i} (no name)" for i, name in numbered)
+        name, count = Counter(self.columns).most_common(1)[0]
         if count > 1:
             raise TableError(f"{path} has {count} columns named {name!r}. Make the names unique.")
-        unnamed = [column for column, name in zip(columns, names, strict=True) if not name]
-        return cls(path, file, encoding, tuple(columns), tuple(unnamed), separator, len(header))
+        self.unnamed = tuple(c for c, name in zip(self.columns, names, strict=True) if not name)
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in blocks; every value is a string, or null if the field is empty."""
@@ -136,31 +134,23 @@ class CsvFile:
             raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
 
 
-def _check_format(path: Path, start: bytes) -> None:
-    """Raise TableError for an empty file and for a file that is not text in UTF-8."""
-    place = start.find(b"\0")
-    problems = {
-        "is empty: its first line must contain the column names.": (
-            not start.strip(b"\xef\xbb\xbf \t\r\n")
-        ),
-        f"is not a CSV file in UTF-8: byte {place} is zero. If it is text in another encoding, use "
-        "--encoding, for example --encoding utf-16-le.": place >= 0,
-    }
-    if problem := first_applying(problems):
-        raise TableError(f"{path} {problem}")
-
-
 def _read_header(path: Path, blocks: Iterator[bytes]) -> bytes:
     """Return the line of column names; quoted names may contain line breaks."""
     start = next(blocks, b"")
-    _check_format(path, start)
-    while (found := FIRST_RECORD.match(start)) is None:
+    if not start.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise TableError(f"{path} is empty: its first line must contain the column names.")
+    if b"\0" in start:
+        raise TableError(
+            f"{path} is not a CSV file in UTF-8: byte {start.index(0)} is zero. If it is text in "
+            "another encoding, use --encoding, for example --encoding utf-16-le."
+        )
+    while (record := FIRST_RECORD.match(start)) is None:
         if len(start) > LARGEST_BLOCK:
             raise TableError(f"the first line of {path} has an unclosed quote.")
         if not (more := next(blocks, b"")):
             return start
         start += more
-    return found[0]
+    return record[0]
 
 
 def _separator(path: Path, header: str) -> str:
@@ -190,4 +180,104 @@ def _decode(path: Path, block: bytes, begin: int = 0) -> str:
         raise TableError(
             f"{path} is not in UTF-8: byte {begin + error.start} is 0x{block[error.start]:02x}. "
             "Use --encoding, for example --encoding latin-1."
+        ) from None
+
+
+def text_blocks(file: Path, encoding: str | None, size: int, name: Path) -> Iterator[bytes]:
+    """Yield the text of a file in UTF-8, in blocks of about `size` bytes, none of them empty.
+
+    Parameters
+    ----------
+    file : Path
+        A file, which may be compressed with gzip or Zstandard.
+    encoding : str or None
+        The encoding of the text. None stands for UTF-16 if the file begins with its byte order
+        mark, and for UTF-8 otherwise; bytes that are not valid UTF-8 are yielded unchanged.
+    size : int
+    name : Path
+        The name of the file in error messages.
+
+    Raises
+    ------
+    TableError
+        If the file is a zip archive, is damaged, or is not in this encoding.
+    """
+    with open_regular(file) as stream:
+        start = stream.read(len(ZIP))
+        stream.seek(0)
+        if start.startswith(ZIP):
+            raise TableError(
+                f"{name} is a zip archive or a spreadsheet. Save the table as CSV or Parquet."
+            )
+        if start.startswith(ZSTD):
+            yield from _zstd_blocks(file, encoding, name)
+        elif start.startswith(GZIP):
+            yield from _in_utf_8(_gzip_blocks(stream, size, name), encoding, name)
+        else:
+            yield from _in_utf_8(iter(lambda: stream.read(size), b""), encoding, name)
+
+
+def _gzip_blocks(stream: BinaryIO, size: int, name: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(stream) as plain:
+            yield from iter(lambda: plain.read(size), b"")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise TableError(f"{name} is a damaged gzip file: {error}. Use another copy.") from None
+
+
+def _zstd_blocks(file: Path, encoding: str | None, name: Path) -> Iterator[bytes]:
+    """Decompress with Polars, because Python has no Zstandard module before version 3.14.
+
+    The file is read as one column without separators or quotes, whose values are its lines.
+    """
+    if encoding not in UTF_8:
+        raise TableError(
+            f"{name} is compressed with Zstandard, which is supported only for UTF-8. Decompress "
+            "it first: zstd -d."
+        )
+    import polars as pl
+
+    from quadric.apps.shell.tables._parquet_probe import READ_ERRORS
+
+    lines = pl.scan_csv(
+        file,
+        has_header=False,
+        separator="\x00",
+        quote_char=None,
+        schema={"line": pl.String},
+        glob=False,
+    )
+    frames = lines.collect_batches(chunk_size=LINES_AT_ONCE, maintain_order=True, lazy=True)
+    try:
+        for frame in frames:
+            text = frame["line"].fill_null("").str.join("\n").item()
+            yield f"{text}\n".encode()
+    except READ_ERRORS as error:
+        first = (str(error).strip().splitlines() or ["it cannot be read"])[0].rstrip(".")
+        raise TableError(
+            f"{name} is damaged, or is not text in UTF-8 compressed with Zstandard: {first}. Use "
+            "another copy, or decompress it first: zstd -d."
+        ) from None
+
+
+def _in_utf_8(blocks: Iterator[bytes], encoding: str | None, name: Path) -> Iterator[bytes]:
+    block = next(blocks, b"")
+    if encoding is None and block.startswith(UTF_16):
+        encoding = "utf-16"
+    if encoding in UTF_8:
+        if block:
+            yield block
+        yield from blocks
+        return
+    decoder, before = codecs.getincrementaldecoder(encoding)(), 0
+    try:
+        while block:
+            if text := decoder.decode(block):
+                yield text.encode()
+            before, block = before + len(block), next(blocks, b"")
+        decoder.decode(b"", final=True)
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise TableError(
+            f"{name} is not in {encoding}: {error.reason} near byte {before + error.start}. Choose "
+            "another --encoding."
         ) from None

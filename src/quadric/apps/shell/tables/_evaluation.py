@@ -1,27 +1,40 @@
-"""Evaluation of predictions: scores with bootstrap intervals, next to those of baselines."""
+"""Evaluation of predictions: scores with bootstrap intervals, next to those of two baselines.
 
-import json
+The baselines are a constant (the most frequent class or the mean) and a linear model.
+The scores are computed from the number of times that each row counts. With all counts equal to
+one, they are those of scikit-learn. The rows of a bootstrap resample occur several times or not at
+all, so that one matrix of counts gives the scores of all resamples.
+"""
+
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from quadric.apps.shell.tables._metrics import (
-    MOST_CONFUSED,
-    ClassMetrics,
-    Metrics,
-    NumberMetrics,
-    per_class,
-)
+from quadric.apps.shell.tables._schema import Schema
 from quadric.checks import Array
+from quadric.errors import ModelFileError
 from quadric.utils import visible
 
 MODEL = "this model"  # its name in tables and reports, next to those of the baselines
+TRIVIAL = {"classification": "most frequent class", "regression": "the mean"}
+LINEAR = {"classification": "logistic regression", "regression": "linear regression"}
+METRIC = {"classification": "accuracy", "regression": "R²"}
 RESAMPLES = 500
 MOST_RESAMPLED = 10_000  # rows in a resample
 LEVEL = 0.95
+SMALLEST = float(np.finfo(np.float64).eps)  # probabilities are at least this in the log-loss
+ROUNDING = 64 * SMALLEST  # smaller differences are rounding errors
+MOST_STORED = 20_000  # coefficients in a model file, whose description is JSON
+BINS = 10  # number of bins of equal width in the calibration error
+MOST_CONFUSED = 200  # with more classes, the confusion matrix is too large to report
+MOST_AREAS = 50  # with more classes, the ROC AUC has no interval, which would take too long
 
 
 @dataclass(frozen=True)
@@ -84,16 +97,12 @@ class Evaluation:
         """Return the evaluation as JSON values, without the parts that do not apply."""
         return {name: value for name, value in asdict(self).items() if value != []}
 
-    def to_json(self) -> str:
-        """Return the evaluation as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
-
     def score_table(self) -> list[list[str]]:
         """Return the scores as text: a header, then one line per score."""
         header = ["", MODEL, f"{LEVEL:.0%} interval", *self.baselines]
         lines = [
-            [name, shown(one.value), _interval(one), *map(shown, one.baselines.values())]
-            for name, one in self.scores.items()
+            [name, shown(score.value), _interval(score), *map(shown, score.baselines.values())]
+            for name, score in self.scores.items()
         ]
         return [header, *lines]
 
@@ -101,15 +110,11 @@ class Evaluation:
         """Return the scores of each class as text: a header, then one line per class."""
         header = ["class", "rows", "predicted", "precision", "recall", "F1"]
         lines = [
-            [visible(str(one["class"])), str(one["rows"]), str(one["predicted"])]
-            + [shown(one[name]) for name in ("precision", "recall", "F1")]
-            for one in self.classes
+            [visible(str(line["class"])), str(line["rows"]), str(line["predicted"])]
+            + [shown(line[name]) for name in ("precision", "recall", "F1")]
+            for line in self.classes
         ]
         return [header, *lines]
-
-    def __str__(self) -> str:
-        tables = [self.score_table(), *([self.class_table()] if self.classes else [])]
-        return "\n\n".join(map(_aligned, tables))
 
 
 def evaluate(
@@ -146,56 +151,57 @@ def evaluate(
     (0.667, [[1, 0], [1, 1]])
     """
     if not classes:
-        others = {name: NumberMetrics(truth, predicted) for name, predicted in baselines.items()}
-        scores = _scores(NumberMetrics(truth, model), others, seed)
+        scores = _scores(NumberMetrics, truth, model, baselines, seed)
         return Evaluation("regression", len(truth), scores, [], [], [])
-    ours = ClassMetrics(truth, model)
-    scores = _scores(ours, {name: ClassMetrics(truth, P) for name, P in baselines.items()}, seed)
-    belong, predicted, right = (one[0] for one in ours.class_counts(np.ones((1, len(truth)))))
-    recall, precision, f1 = per_class(belong, predicted, right)
-    table = [
-        {
-            "class": label,
-            "rows": int(belong[k]),
-            "predicted": int(predicted[k]),
-            "precision": finite_or_none(precision[k]),
-            "recall": finite_or_none(recall[k]),
-            "F1": finite_or_none(f1[k]),
-        }
-        for k, label in enumerate(classes)
-    ]
+    scores, ours = _scores(ClassMetrics, truth, model, baselines, seed), ClassMetrics(truth, model)
     confusion = ours.confusion().tolist() if len(classes) <= MOST_CONFUSED else []
+    table = ours.class_table(classes)
     return Evaluation("classification", len(truth), scores, table, confusion, ours.calibration())
 
 
-def _scores(model: Metrics, baselines: Mapping[str, Metrics], seed: int) -> dict[str, Score]:
+def main_score(classes: Sequence[Any], truth: Array, predicted: Array) -> float:
+    """Return the accuracy or R² of predictions as in `evaluate`; NaN if it is not defined."""
+    if classes:
+        return float((predicted.argmax(axis=1) == truth).mean())
+    parts = NumberMetrics(truth, predicted).parts(float(truth.mean()))
+    return float(number_scores(*parts.mean(axis=0))["R²"])
+
+
+def _scores(
+    metrics: "type[ClassMetrics | NumberMetrics]",
+    truth: Array,
+    model: Array,
+    baselines: Mapping[str, Array],
+    seed: int,
+) -> dict[str, Score]:
     """Return each score with its percentile interval over bootstrap resamples.
 
     With more than MOST_RESAMPLED rows, a random subset of this size is resampled, and the distances
     from the score are scaled by the square root of the ratio of the numbers of rows.
     """
-    n = len(model)
+    n = len(truth)
     once = np.ones((1, n))  # every row counts once
-    values = model.scores(once)
-    others = {name: metrics.scores(once) for name, metrics in baselines.items()}
+    values = metrics(truth, model).scores(once)
+    others = {name: metrics(truth, P).scores(once) for name, P in baselines.items()}
     rng = np.random.default_rng(seed)
     m = min(n, MOST_RESAMPLED)
     rows = np.arange(n) if m == n else np.sort(rng.choice(n, m, replace=False))
     counts = np.array([np.bincount(rng.integers(m, size=m), minlength=m) for _ in range(RESAMPLES)])
     counts = counts.astype(np.float64)
     scale = math.sqrt(m / n)
-    resampled = model.rows(rows).scores(counts)
+    chosen = metrics(truth[rows], model[rows])
+    resampled = chosen.scores(counts)
     # for the baselines, only the difference on the same resamples is needed
-    paired = {name: metrics.rows(rows).scores(counts) for name, metrics in baselines.items()}
-    center = values if m == n else model.rows(rows).scores(np.ones((1, m)))
-    found = {}
+    paired = {name: metrics(truth[rows], P[rows]).scores(counts) for name, P in baselines.items()}
+    center = values if m == n else chosen.scores(np.ones((1, m)))
+    result = {}
     for name, (value,) in values.items():
         known = resampled[name][~np.isnan(resampled[name])]
         ends = np.full(2, math.nan)
         if len(known):
             ends = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         low, high = value + scale * (ends - center[name][0])
-        found[name] = Score(
+        result[name] = Score(
             finite_or_none(value),
             finite_or_none(low),
             finite_or_none(high),
@@ -205,7 +211,7 @@ def _scores(model: Metrics, baselines: Mapping[str, Metrics], seed: int) -> dict
                 for other, scores in paired.items()
             },
         )
-    return found
+    return result
 
 
 def shown(value: float | None) -> str:
@@ -228,13 +234,261 @@ def finite_or_none(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Align lines of text in columns: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if i else text.ljust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+@dataclass(frozen=True)
+class ClassMetrics:
+    """Scores of predicted probabilities.
+
+    Parameters
+    ----------
+    truth : array of int of shape (n_rows,)
+        The index of the true class.
+    probabilities : array of shape (n_rows, n_classes)
+        The rows must sum to one. The class with the largest probability is predicted.
+    """
+
+    truth: Array
+    probabilities: Array
+
+    @property
+    def predicted(self) -> Array:
+        """The index of the predicted class."""
+        return self.probabilities.argmax(axis=1)
+
+    def scores(self, counts: Array) -> dict[str, Array]:
+        P, truth = self.probabilities, self.truth
+        k, total = P.shape[1], counts.sum(axis=1)
+        right = (self.predicted == truth).astype(np.float64)
+        own = P[np.arange(len(truth)), truth]
+        # sum over classes of (p - y)²; halved for two classes, as in scikit-learn
+        brier = ((P**2).sum(axis=1) - 2 * own + 1) / (2 if k == 2 else 1)
+        parts = np.column_stack([right, -np.log(np.maximum(own, SMALLEST)), brier])
+        accuracy, log_loss, brier_score = (counts @ parts / total[:, None]).T
+        belong, predicted, correct = self._class_counts(counts)
+        recall, f1 = _ratio(correct, belong), _ratio(2 * correct, belong + predicted)
+        with_auc = k <= MOST_AREAS or len(counts) == 1
+        auc = self._area(counts) if with_auc else np.full(len(counts), np.nan)
+        return {
+            "accuracy": accuracy,
+            "balanced accuracy": _mean(recall),
+            "macro F1": _mean(f1),
+            "ROC AUC": auc,
+            "log-loss": log_loss,
+            "Brier score": brier_score,
+            "calibration error": self._calibration_error(counts, right) / total,
+        }
+
+    def _class_counts(self, counts: Array) -> tuple[Array, Array, Array]:
+        """Return the numbers of rows of each class, predicted as it, and predicted correctly."""
+        k = self.probabilities.shape[1]
+        right = self.predicted == self.truth
+        belong, predicted = _indicator(self.truth, k), _indicator(self.predicted, k)
+        correct = _indicator(self.truth, k, right.astype(np.float64))
+        return counts @ belong, counts @ predicted, counts @ correct
+
+    def class_table(self, classes: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the scores of each class; None where a class does not occur."""
+        belong, predicted, right = (c[0] for c in self._class_counts(np.ones((1, len(self.truth)))))
+        precision, recall = _ratio(right, predicted), _ratio(right, belong)
+        f1 = _ratio(2 * right, belong + predicted)
+        return [
+            {
+                "class": label,
+                "rows": int(belong[k]),
+                "predicted": int(predicted[k]),
+                "precision": finite_or_none(precision[k]),
+                "recall": finite_or_none(recall[k]),
+                "F1": finite_or_none(f1[k]),
+            }
+            for k, label in enumerate(classes)
+        ]
+
+    def confusion(self) -> Array:
+        """Return the counts of (true class, predicted class) pairs."""
+        k = self.probabilities.shape[1]
+        pairs = np.bincount(self.truth * k + self.predicted, minlength=k * k)
+        return pairs.reshape(k, k)
+
+    def calibration(self) -> list[dict[str, float]]:
+        """Return the mean probability and the accuracy of each bin that has rows.
+
+        The probability is that of the predicted class. Bins have equal widths.
+        """
+        confidence = self.probabilities.max(axis=1)
+        right, bins = self.predicted == self.truth, _bins(confidence)
+        return [
+            {
+                "probability": float(confidence[bins == b].mean()),
+                "accuracy": float(right[bins == b].mean()),
+                "rows": int((bins == b).sum()),
+            }
+            for b in np.unique(bins)
+        ]
+
+    def _calibration_error(self, counts: Array, right: Array) -> Array:
+        """Sum of |accuracy - probability| over the bins, each times its number of rows."""
+        confidence = self.probabilities.max(axis=1)
+        excess = _indicator(_bins(confidence), BINS, right - confidence)
+        error = np.abs(counts @ excess).sum(axis=1)
+        return np.where(error < ROUNDING * len(right), 0.0, error)
+
+    def _area(self, counts: Array) -> Array:
+        """Area under the ROC curve; for more than two classes, the mean of each against the rest.
+
+        Classes that do not occur are left out of the mean.
+        """
+        k = self.probabilities.shape[1]
+        areas = []
+        for c in range(k) if k > 2 else [1]:
+            scores = self.probabilities[:, c]
+            order = np.argsort(scores, kind="stable")
+            ties = np.flatnonzero(np.diff(scores[order], prepend=-np.inf))
+            sorted_counts, is_class = counts[:, order], self.truth[order] == c
+            inside = np.add.reduceat(sorted_counts * is_class, ties, axis=1)
+            outside = np.add.reduceat(sorted_counts * ~is_class, ties, axis=1)
+            below = np.cumsum(outside, axis=1) - outside / 2
+            pairs = inside.sum(axis=1) * outside.sum(axis=1)
+            areas.append(_ratio((inside * below).sum(axis=1), pairs))
+        return _mean(np.column_stack(areas))
+
+
+@dataclass(frozen=True)
+class NumberMetrics:
+    """Scores of predicted numbers.
+
+    Parameters
+    ----------
+    truth, predicted : array of shape (n_rows,)
+    """
+
+    truth: Array
+    predicted: Array
+
+    def scores(self, counts: Array) -> dict[str, Array]:
+        error = np.abs(self.predicted - self.truth)
+        sums = counts @ self.parts(float(self.truth.mean()))
+        return {
+            **number_scores(*(sums / counts.sum(axis=1)[:, None]).T),
+            "median absolute error": _median(error, counts),
+        }
+
+    def parts(self, center: float) -> Array:
+        """Return what `number_scores` needs the means of; `center` is a typical target."""
+        error, centered = self.predicted - self.truth, self.truth - center
+        return np.column_stack([error**2, np.abs(error), centered, centered**2])
+
+
+def number_scores(squares: Any, absolute: Any, mean: Any, second: Any) -> dict[str, Array]:
+    """Return the scores of predicted numbers from the means of `NumberMetrics.parts`."""
+    variance = np.asarray(second - mean**2)
+    variance = np.where(variance <= SMALLEST * second, 0.0, variance)  # only rounding errors
+    return {"R²": 1 - _ratio(squares, variance), "RMSE": np.sqrt(squares), "MAE": absolute}
+
+
+def _indicator(columns: Array, n_columns: int, values: Array | None = None) -> Any:
+    """Return a sparse matrix with one entry per row, in the given columns."""
+    rows = np.arange(len(columns))
+    entries = np.ones(len(columns)) if values is None else values
+    return sparse.csr_array((entries, (rows, columns)), shape=(len(columns), n_columns))
+
+
+def _bins(probabilities: Array) -> Array:
+    return np.digitize(probabilities, np.arange(1, BINS) / BINS)
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    """Divide, with NaN where the denominator is zero."""
+    result = np.full(np.shape(numerator), np.nan)
+    return np.divide(numerator, denominator, out=result, where=denominator > 0)
+
+
+def _mean(values: Array) -> Array:
+    """Return the mean of each row over the numbers that are not NaN."""
+    known = ~np.isnan(values)
+    return _ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
+
+
+def _median(values: Array, counts: Array) -> Array:
+    """Return the median of the values for each resample; the counts are integers."""
+    order = np.argsort(values)
+    reached, total = np.cumsum(counts[:, order], axis=1), counts.sum(axis=1)[:, None]
+    lower = (reached > (total - 1) // 2).argmax(axis=1)
+    upper = (reached > total // 2).argmax(axis=1)
+    return (values[order[lower]] + values[order[upper]]) / 2
+
+
+def trivial_outputs(schema: Schema, truth: Array | None = None) -> Any:
+    """Return the shares of the classes, or the mean of the target.
+
+    They are those of the training table or, if given, of `truth`: indices of classes, or numbers.
+    """
+    if not schema.classes:
+        return schema.target_mean if truth is None else truth.mean()
+    k = len(schema.classes)
+    counts = schema.class_counts if truth is None else np.bincount(truth, minlength=k)
+    return np.array(counts) / np.sum(counts)
+
+
+@dataclass(frozen=True)
+class LinearBaseline:
+    """A linear model of the preprocessed columns.
+
+    Parameters
+    ----------
+    coef : array of shape (n_outputs, n_columns)
+        One output per class; a single output for two classes and for regression.
+    intercept : array of shape (n_outputs,)
+    classifies : bool
+        Whether the outputs are log-odds.
+    """
+
+    coef: Array
+    intercept: Array
+    classifies: bool
+
+    @classmethod
+    def fit(cls, Z: Any, y: Array, schema: Schema, class_weight: str | None = None) -> Self:
+        """Fit the baseline to preprocessed rows."""
+        if not schema.classes:
+            fitted = LinearRegression().fit(Z, y)
+            return cls(fitted.coef_[None, :], np.array([fitted.intercept_]), classifies=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the baseline need not converge
+            fitted = LogisticRegression(max_iter=1000, class_weight=class_weight).fit(Z, y)
+        return cls(fitted.coef_, fitted.intercept_, classifies=True)
+
+    def outputs(self, Z: Any) -> Array:
+        """Return the probabilities of the classes, or the predicted numbers."""
+        z = Z @ self.coef.T + self.intercept
+        if not self.classifies:
+            return z[:, 0]
+        if z.shape[1] > 1:
+            return softmax(z, axis=1)
+        return np.hstack([expit(-z), expit(z)])
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return the coefficients as JSON values; None if there are more than MOST_STORED."""
+        if self.coef.size > MOST_STORED:
+            return None
+        return {"coef": self.coef.tolist(), "intercept": self.intercept.tolist()}
+
+    @classmethod
+    def from_dict(cls, state: Any, schema: Schema, n_columns: int) -> Self | None:
+        """Return the baseline that was saved with a model, or None if there is none.
+
+        Raises ModelFileError unless the coefficients are finite and fit the model.
+        """
+        if state is None:
+            return None
+        n_outputs = len(schema.classes) if len(schema.classes) > 2 else 1
+        try:
+            both = np.array(state["coef"], float), np.array(state["intercept"], float)
+        except (LookupError, TypeError, ValueError, OverflowError):
+            both = np.empty(0), np.empty(0)
+        coef, intercept = both
+        shapes = coef.shape == (n_outputs, n_columns) and intercept.shape == (n_outputs,)
+        if not shapes or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
+            raise ModelFileError(
+                "the linear baseline in the model file does not fit the model. Train it again with "
+                "`quadric train`."
+            )
+        return cls(coef, intercept, classifies=bool(schema.classes))

@@ -50,7 +50,7 @@ def columns_and_rows(files: Mapping[Path, Path]) -> dict[Path, tuple[tuple[str, 
     except OSError as error:
         raise TableError(f"cannot start a process to read {names[0]}: {error.strerror}.") from None
     lines = done.stdout.splitlines()
-    found: dict[Path, tuple[tuple[str, ...], int]] = {}
+    shapes: dict[Path, tuple[tuple[str, ...], int]] = {}
     for k, (file, name) in enumerate(files.items()):
         try:
             answer = json.loads(lines[k] if k < len(lines) else b"")
@@ -60,11 +60,11 @@ def columns_and_rows(files: Mapping[Path, Path]) -> dict[Path, tuple[tuple[str, 
             raise _damaged(name, answer["error"])
         if not answer["columns"]:
             raise TableError(f"{name} has no columns.")
-        found[file] = (tuple(answer["columns"]), answer["rows"])
+        shapes[file] = (tuple(answer["columns"]), answer["rows"])
     if b"panicked at" in done.stderr:
         which = names[0] if len(names) == 1 else f"one of {len(names)} parts"
         raise _damaged(which, "its reader panicked")
-    return found
+    return shapes
 
 
 def frames(path: Path, file: Path, rows: int) -> Iterator[pl.DataFrame]:

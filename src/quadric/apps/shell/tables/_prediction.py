@@ -13,13 +13,19 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
-from quadric.apps.shell.tables._features import check_inputs, complete_rows, empty_rows, features
+from quadric.apps.shell.tables._evaluation import NumberMetrics, number_scores
+from quadric.apps.shell.tables._preprocessing import (
+    check_inputs,
+    features,
+    labels,
+    predictable_rows,
+)
+from quadric.apps.shell.tables._saved_model import TableNetwork
 from quadric.apps.shell.tables._schema import Schema
 from quadric.apps.shell.tables._source import Source
-from quadric.apps.shell.tables._table_names import check_columns
-from quadric.apps.shell.tables._table_network import TableNetwork
-from quadric.apps.shell.tables._target_scores import TargetScores
+from quadric.apps.shell.tables._table_format import check_columns
 from quadric.apps.shell.tables._writing import write_batches
+from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.utils import counted, listed
 
@@ -29,10 +35,11 @@ NUMBERS_AT_ONCE = 2**24  # maximum number of entries in the dense input matrix o
 
 @dataclass
 class Predicted:
-    """Counts for a table of predictions.
+    """Counts and scores for a table of predictions.
 
     Attributes
     ----------
+    schema : Schema
     rows, empty : int
         The number of rows, and the number of rows without a prediction.
     imputes : bool
@@ -43,10 +50,17 @@ class Predicted:
         Columns that the model does not use, except the target and those that are kept.
     missing, unknown : Counter
         The number of missing values and of unknown categories in each column.
-    scores : TargetScores
-        The scores of the predictions, if the table contains the target.
+    scored : int
+        The number of rows with a prediction and a target.
+    sums : array
+        Over these rows: the number of correct classes, or the sums of `NumberMetrics.parts`.
+    center : float
+        A typical target, for these sums.
+    problem : str
+        Why the target cannot be used; empty if it can.
     """
 
+    schema: Schema
     rows: int = 0
     empty: int = 0
     imputes: bool = True
@@ -54,19 +68,52 @@ class Predicted:
     unused: list[str] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
-    scores: TargetScores = field(default_factory=TargetScores)
+    scored: int = 0
+    sums: Array = field(default_factory=lambda: np.zeros(1))
+    center: float = 0.0
+    problem: str = ""
 
-    def count(self, schema: Schema, X: pl.DataFrame) -> None:
+    def count(self, X: pl.DataFrame) -> None:
         """Count the rows, missing values and unknown categories of a batch."""
         self.rows += len(X)
-        for column in schema.columns:
+        for column in self.schema.columns:
             values = X[column.name].drop_nulls()
             self.missing[column.name] += len(X) - len(values)
             if column.kind == "category":
                 self.unknown[column.name] += int((~values.is_in(column.categories)).sum())
 
+    def score(self, frame: pl.DataFrame, predicted: pl.DataFrame, kept: Array, start: int) -> None:
+        """Add the targets of a batch; `kept` is a mask of the rows with a prediction."""
+        if self.problem or self.schema.target not in predicted.columns:
+            return
+        try:
+            y, present = labels(self.schema, frame, start)
+        except TableError as error:
+            self.problem = str(error)
+            return
+        y, ours = y[kept[present]], predicted[self.schema.target].to_numpy()[kept & present]
+        if not len(y):
+            return
+        if not self.scored and not self.schema.classes:
+            self.center = float(y.mean())
+        parts = NumberMetrics(y, ours).parts(self.center) if not self.schema.classes else y == ours
+        self.sums = self.sums + parts.sum(axis=0)
+        self.scored += len(y)
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """The scores as JSON values; empty if no row has a target."""
+        if self.problem or not self.scored:
+            return {}
+        means = self.sums / self.scored
+        if self.schema.classes:
+            return {"rows": self.scored, "accuracy": float(means[0])}
+        scores = number_scores(*means)
+        defined = {} if np.isnan(scores["R²"]) else {"R²": float(scores["R²"])}
+        return {"rows": self.scored, **defined, "mean_absolute_error": float(scores["MAE"])}
+
     def notes(self) -> list[str]:
-        """Return the counts as sentences."""
+        """Return the counts and the scores as sentences."""
         missing = [f"{name!r} ({count})" for name, count in (+self.missing).items()]
         reason = "without any value" if self.imputes else "with a missing number"
         sentences = {
@@ -80,10 +127,16 @@ class Predicted:
             f"Made no prediction for {counted(self.empty, 'row')} {reason}.": self.empty,
             f"Added an apostrophe in front of {counted(self.formulas, 'string')} that a "
             "spreadsheet would evaluate as a formula; --raw-csv turns this off.": self.formulas,
+            f"The predictions are not scored: {self.problem}": self.problem,
         }
-        return [sentence for sentence, applies in sentences.items() if applies] + (
-            self.scores.notes()
-        )
+        notes = [sentence for sentence, applies in sentences.items() if applies]
+        if scores := self.scores:
+            forms = {"accuracy": "accuracy {:.3f}", "R²": "R² {:.3f}"}
+            forms["mean_absolute_error"] = "mean absolute error {:.4g}"
+            texts = [form.format(scores[name]) for name, form in forms.items() if name in scores]
+            rows, target = counted(self.scored, "row"), self.schema.target
+            notes.append(f"Scores on {rows} with a value for {target!r}: {', '.join(texts)}.")
+        return notes
 
 
 def predict(
@@ -141,7 +194,7 @@ def predict(
     check_inputs(schema, source.columns)
     used = {*schema.names, schema.target, *keep}
     unused = [name for name in source.columns if name not in used]
-    done = Predicted(unused=unused, imputes=not isinstance(model, TableNetwork))
+    done = Predicted(schema, unused=unused, imputes=not isinstance(model, TableNetwork))
     scored = labeled and schema.target in source.columns
     last = model[-1] if isinstance(model, Pipeline) else model
     rows = max(1, min(ROWS_AT_ONCE, NUMBERS_AT_ONCE // last.n_features_in_))
@@ -149,17 +202,17 @@ def predict(
     def frames() -> Iterator[pl.DataFrame]:
         for frame in source.batches(rows):
             X = features(schema, frame, done.rows)
-            empty = empty_rows(X) if done.imputes else ~complete_rows(X)
-            done.count(schema, X)
-            done.empty += int(empty.sum())
+            kept = predictable_rows(X, imputes=done.imputes)
+            done.count(X)
+            done.empty += int((~kept).sum())
             try:
-                found = _predictions(model, schema, X, proba)
+                predicted = _predictions(model, schema, X, proba)
             except ValueError as error:  # numbers too large for the model
                 raise TableError(" ".join(str(error).split())) from None
             if scored:
-                done.scores.add(schema, frame, found, ~empty, done.rows - len(X))
-            found = found.with_columns(pl.when(pl.lit(pl.Series(~empty))).then(pl.all()))
-            yield _beside(frame.select(keep), found) if keep else found
+                done.score(frame, predicted, kept, done.rows - len(X))
+            predicted = predicted.with_columns(pl.when(pl.lit(pl.Series(kept))).then(pl.all()))
+            yield _beside(frame.select(keep), predicted) if keep else predicted
         if not done.rows:
             raise TableError(f"{source.path} has column names but no rows.")
 
@@ -167,15 +220,15 @@ def predict(
     return done
 
 
-def _beside(kept: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _beside(kept: pl.DataFrame, predicted: pl.DataFrame) -> pl.DataFrame:
     """Return the kept columns followed by the predictions."""
     for name in kept.columns:
-        if name in found.columns:
+        if name in predicted.columns:
             raise TableError(
                 f"--keep {name!r} has the same name as a column of predictions. Rename it in the "
                 "table."
             )
-    return kept.hstack(found)
+    return kept.hstack(predicted)
 
 
 def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl.DataFrame:

@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._evaluation import MODEL, Evaluation, Score, shown
+from quadric.apps.shell.tables._evaluation import (
+    LINEAR,
+    METRIC,
+    TRIVIAL,
+    Evaluation,
+    Score,
+    shown,
+)
 from quadric.apps.shell.tables._schema import Schema
-from quadric.apps.shell.tables._scores import LINEAR, METRIC, TRIVIAL
 from quadric.checks import Array
 from quadric.utils import counted, listed
 
@@ -23,16 +29,8 @@ FEW_OF_A_CLASS = 10
 MANY_DUPLICATES = 0.02  # share of the test rows
 
 
-class Rank(IntEnum):
-    """The order of remarks: the most serious come first."""
-
-    BASELINE = 0
-    COLUMNS = 1
-    LEAK = 2
-    SHAPE = 3
-    CLASSES = 4
-    FEW_ROWS = 5
-    LAST = 6
+# the order of remarks: the most serious come first
+Rank = IntEnum("Rank", "BASELINE COLUMNS LEAK SHAPE CLASSES FEW_ROWS LAST")
 
 
 @dataclass(frozen=True)
@@ -53,14 +51,14 @@ def most_important(remarks: Iterable[Remark], most: int = MOST_REMARKS) -> list[
     return list(dict.fromkeys(remark.text for remark in ordered))[:most]
 
 
-def remark_on_shape(other: Any, score: float, report: Any) -> Remark:
+def remark_on_shape(other: Any, score: float, ours: float, metric: str) -> Remark:
     """Report what the given shape costs, compared with an estimator that chose its shape."""
-    shape = next((one["shape"] for one in other.selection_ if one.get("chosen")), "another shape")
-    ours = report.scores[MODEL]
-    found = f"{report.metric} is {ours:.3f}, and {score:.3f} for the best shape ({shape})"
+    chosen = [tried["shape"] for tried in other.selection_ if tried.get("chosen")]
+    shape = chosen[0] if chosen else "another shape"
+    both = f"{metric} is {ours:.3f}, and {score:.3f} for the best shape ({shape})"
     if score <= ours:
-        return Remark(Rank.LAST, f"No hidden layer is needed: the {found}.")
-    return Remark(Rank.SHAPE, f"Without hidden layers, the {found}. Omit --hidden to use that.")
+        return Remark(Rank.LAST, f"No hidden layer is needed: the {both}.")
+    return Remark(Rank.SHAPE, f"Without hidden layers, the {both}. Omit --hidden to use that.")
 
 
 def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list[Remark]:
@@ -69,16 +67,20 @@ def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list
     With `balanced` class weights, the balanced accuracy is compared instead of the accuracy.
     """
     name = "balanced accuracy" if balanced else METRIC[evaluation.task]
-    found = [
+    remarks = [
         *_against_trivial(evaluation, name),
         *_against_linear(evaluation.scores[name], LINEAR[evaluation.task], name),
     ]
-    never = [one for one in evaluation.classes if one["rows"] and not one["predicted"]]
+    never = [
+        f"{line['class']!r} ({counted(line['rows'], 'test row')})"
+        for line in evaluation.classes
+        if line["rows"] and not line["predicted"]
+    ]
     if never:
-        names = listed([f"{one['class']!r} ({counted(one['rows'], 'test row')})" for one in never])
         weights = "" if balanced else "Try --class-weight balanced, or collect more rows."
-        found.append(Remark(Rank.CLASSES, f"Never predicted: {names}. {weights}".rstrip()))
-    return found
+        text = f"Never predicted: {listed(never)}. {weights}".rstrip()
+        remarks.append(Remark(Rank.CLASSES, text))
+    return remarks
 
 
 def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
@@ -125,25 +127,18 @@ def remarks_on_columns(schema: Schema) -> list[Remark]:
 
 def remarks_on_rows(schema: Schema, *, may_use_cv: bool = False) -> list[Remark]:
     """Look for too few rows, in total and of a class."""
-    rows, found = schema.rows - schema.missing_targets, []
+    rows, texts = schema.rows - schema.missing_targets, []
     if rows < FEW_ROWS:
         advice = " With --cv 5, every row is used for testing." if may_use_cv else ""
-        found.append(
-            Remark(
-                Rank.FEW_ROWS,
-                f"There are only {counted(rows, 'row')}, so the scores are uncertain.{advice}",
-            )
-        )
+        texts.append(f"There are only {counted(rows, 'row')}, so the scores are uncertain.{advice}")
     rare = [
         f"{label!r} ({count})"
         for label, count in zip(schema.classes, schema.class_counts, strict=True)
         if count < FEW_OF_A_CLASS
     ]
     if rare:
-        found.append(
-            Remark(Rank.FEW_ROWS, f"Classes with too few rows to learn from: {listed(rare, 5)}.")
-        )
-    return found
+        texts.append(f"Classes with too few rows to learn from: {listed(rare, 5)}.")
+    return [Remark(Rank.FEW_ROWS, text) for text in texts]
 
 
 def remarks_on_duplicates(train: tuple[Any, Array], test: tuple[Any, Array]) -> list[Remark]:

@@ -4,7 +4,7 @@ Schemas and other stored states are read from files as JSON values, whose fields
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -20,16 +20,13 @@ def expect(condition: bool, what: str) -> None:
         raise ValueError(f"{what} is not valid")
 
 
-def check_fields(
-    state: Any, fields: Mapping[str, Check], what: str, optional: Collection[str] = ()
-) -> None:
+def check_fields(state: Any, fields: Mapping[str, Check], what: str) -> None:
     """Raise ValueError unless `state` is a dict with exactly these fields and valid values.
 
-    A field is checked against a type or by a function. Fields in `optional` may be missing.
+    A field is checked against a type or by a function.
     """
     expect(isinstance(state, dict), what)
-    wrong = (set(fields) ^ set(state)) - set(optional)
-    if wrong:
+    if wrong := set(fields) ^ set(state):
         raise ValueError(f"{what} has missing or unknown fields: {', '.join(sorted(wrong))[:200]}")
     for name, value in state.items():
         check = fields[name]
@@ -44,7 +41,7 @@ def is_count(value: Any) -> bool:
 
 def is_distinct_texts(value: Any) -> bool:
     """Whether the value is a list of distinct strings."""
-    texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
     return texts and len(set(value)) == len(value)
 
 
@@ -81,14 +78,6 @@ class Column:
     mean: float = 0.0
     std: float = 1.0
 
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Return a column from its dict in `Schema.to_dict`; raise ValueError if it is invalid."""
-        check_fields(state, COLUMN_FIELDS, "a column")
-        is_category = state["kind"] == "category"
-        expect(bool(state["categories"]) == is_category, f"column {state['name'][:80]!r}")
-        return cls(**(state | {"categories": tuple(state["categories"])}))
-
 
 COLUMN_FIELDS: dict[str, Check] = {
     "name": str,
@@ -118,12 +107,6 @@ class Finding:
     kind: str
     columns: tuple[str, ...]
     sentence: str
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Return a finding from its dict in `Schema.to_dict`; raise ValueError if it is invalid."""
-        check_fields(state, FINDING_FIELDS, "a finding")
-        return cls(**(state | {"columns": tuple(state["columns"])}))
 
 
 FINDING_FIELDS: dict[str, Check] = {
@@ -155,9 +138,10 @@ class Schema:
     target_mean, target_std : float
         The mean and the standard deviation of the target, for regression.
     order : tuple of str
-        All columns except the target, in the order of the table; empty in older model files.
+        All columns except the target, in the order of the table; empty if
+        the table is unknown.
     findings : tuple of Finding
-        What the user should check; empty in older model files.
+        What the user should check.
     """
 
     columns: tuple[Column, ...]
@@ -191,10 +175,18 @@ class Schema:
     @classmethod
     def from_dict(cls, state: Any) -> Self:
         """Return a schema from its `to_dict`; raise ValueError if the values are inconsistent."""
-        check_fields(state, SCHEMA_FIELDS, "the schema", optional=("order", "findings"))
-        columns = tuple(map(Column.from_dict, state["columns"]))
-        findings = tuple(map(Finding.from_dict, state.get("findings", ())))
-        lists = {name: tuple(state.get(name, ())) for name in ("classes", "class_counts", "order")}
+        check_fields(state, SCHEMA_FIELDS, "the schema")
+        for column in state["columns"]:
+            check_fields(column, COLUMN_FIELDS, "a column")
+            has_categories = column["kind"] == "category"
+            expect(bool(column["categories"]) == has_categories, f"column {column['name'][:80]!r}")
+        for finding in state["findings"]:
+            check_fields(finding, FINDING_FIELDS, "a finding")
+        columns = tuple(
+            Column(**c | {"categories": tuple(c["categories"])}) for c in state["columns"]
+        )
+        findings = tuple(Finding(**f | {"columns": tuple(f["columns"])}) for f in state["findings"])
+        lists = {name: tuple(state[name]) for name in ("classes", "class_counts", "order")}
         schema = cls(**(state | lists | {"columns": columns, "findings": findings}))
         names, counts = schema.names, schema.class_counts
         used = schema.rows - schema.missing_targets
@@ -215,7 +207,7 @@ class Schema:
         if len(notes) > 12:
             notes = [*notes[:10], f"{len(notes) - 10} more columns are not used."]
         ignored = counted(self.missing_targets, "row")
-        missing = [f"{one.name!r} ({one.missing})" for one in self.columns if one.missing]
+        missing = [f"{c.name!r} ({c.missing})" for c in self.columns if c.missing]
         sentences = {
             f"Ignored {ignored} without a value for {self.target!r}.": self.missing_targets,
             f"Imputed missing values in {listed(missing, 8)}: numbers with the column's mean, "

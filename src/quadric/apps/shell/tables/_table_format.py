@@ -1,18 +1,78 @@
-"""Text encoding, decimal mark and thousands separator of a table in a text file."""
+"""Names of tables and of their columns, and how text and numbers are written in a table.
+
+Polars is imported on first use, because names are checked before anything slow is imported.
+"""
+
+from __future__ import annotations
 
 import codecs
+import glob
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import polars as pl
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quadric.errors import TableError
-from quadric.utils import first_applying
+from quadric.utils import listed
 
+if TYPE_CHECKING:
+    import polars as pl
+
+STDIN = ("-", "/dev/stdin")
+COMPRESSED = (".gz", ".zst")
+TAB_SEPARATED = (".tsv", ".tab")
+PARQUET = (".parquet", ".pq")
+WRITTEN = ("", ".csv", ".txt", *TAB_SEPARATED, *PARQUET)
 DECIMAL_COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"  # 5,1 or 1.234,5
 GROUPS_OF_THREE = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"  # 1,234 or 1,234,567.8
 DECIMAL_POINT = r"^\s*[+-]?\d*\.\d*([eE][+-]?\d+)?\s*$"
 THOUSANDS = {"": "", " ": "[ \u00a0\u202f]", ".": r"\.", ",": ",", "'": "['\u2019]", "_": "_"}
+
+
+def is_stdin(path: Path) -> bool:
+    """Whether the table is read from standard input, which "-" and "/dev/stdin" stand for."""
+    return str(path) in STDIN
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether this is a pattern such as parts/*.parquet rather than the name of a file."""
+    return glob.has_magic(str(path)) and not path.exists()
+
+
+def plain_suffix(path: Path) -> str:
+    """Return the suffix in lowercase, before that of a compressed file.
+
+    >>> plain_suffix(Path("a.TSV.gz"))
+    '.tsv'
+    """
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix in COMPRESSED else suffix
+
+
+def plain_stem(path: Path) -> str:
+    """Return a name for files about a table: its own name without directories and suffixes.
+
+    >>> plain_stem(Path("data/iris.csv.gz")), plain_stem(Path("sales/*.parquet"))
+    ('iris', 'sales')
+    """
+    if is_stdin(path):
+        return "stdin"
+    if is_pattern(path):
+        fixed = [part for part in path.parts if not glob.has_magic(part)]
+        path = Path(*fixed)
+    path = path if path.name not in ("", "..") else path.resolve()
+    stem = path.stem
+    return (Path(stem).stem if path.suffix.lower() in COMPRESSED else stem) or "table"
+
+
+def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
+    """Raise TableError for the first name that is not one of the columns."""
+    for name in names:
+        if name not in columns:
+            raise TableError(
+                f"there is no column {name!r}. The columns are {listed(map(repr, columns))}."
+            )
 
 
 @dataclass(frozen=True)
@@ -45,20 +105,20 @@ class TableFormat:
     thousands: str = ""
 
     def __post_init__(self) -> None:
-        problems = {
-            f"--encoding must be a text encoding such as latin-1. Got {self.encoding!r}.": (
-                self.encoding is not None and not _is_text_encoding(self.encoding)
-            ),
-            f"--decimal must be '.' or ','. Got {self.decimal!r}.": self.decimal not in (".", ","),
-            f"--thousands must be a comma, a point, a space, ' or _. Got {self.thousands!r}.": (
-                self.thousands not in THOUSANDS
-            ),
-            f"--decimal and --thousands are both {self.decimal!r}. They must differ.": (
-                self.decimal == self.thousands
-            ),
-        }
-        if problem := first_applying(problems):
-            raise TableError(problem)
+        if self.encoding is not None and not _is_text_encoding(self.encoding):
+            raise TableError(
+                f"--encoding must be a text encoding such as latin-1. Got {self.encoding!r}."
+            )
+        if self.decimal not in (".", ","):
+            raise TableError(f"--decimal must be '.' or ','. Got {self.decimal!r}.")
+        if self.thousands not in THOUSANDS:
+            raise TableError(
+                f"--thousands must be a comma, a point, a space, ' or _. Got {self.thousands!r}."
+            )
+        if self.decimal == self.thousands:
+            raise TableError(
+                f"--decimal and --thousands are both {self.decimal!r}. They must differ."
+            )
 
     def with_plain_numbers(self, frame: pl.DataFrame, start: int) -> pl.DataFrame:
         """Rewrite the numbers in text columns, such as '1.234,5' to '1234.5'.
@@ -69,6 +129,8 @@ class TableFormat:
         """
         if (self.decimal, self.thousands) == (".", ""):
             return frame
+        import polars as pl
+
         mark, between = re.escape(self.decimal), THOUSANDS[self.thousands]
         digits = rf"(\d{{1,3}}({between}\d{{3}})+|\d+)" if between else r"\d+"
         number = rf"^\s*[+-]?({digits}({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?\s*$"

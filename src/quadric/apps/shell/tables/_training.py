@@ -1,6 +1,8 @@
-"""Training on a table in memory: preprocessing, the model, and a held-out split or folds."""
+"""Training on a table in memory: schema, fit, and scores on held-out rows, folds or a test table.
 
-import math
+Start with `train`.
+"""
+
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,16 +11,17 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from quadric.apps.shell.tables._column_profile import profile_batch
-from quadric.apps.shell.tables._evaluation import MODEL
-from quadric.apps.shell.tables._features import labeled_rows
-from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+from quadric.apps.shell.tables._evaluation import (
+    METRIC,
+    MODEL,
+    LinearBaseline,
+    finite_or_none,
+    trivial_outputs,
+)
+from quadric.apps.shell.tables._preprocessing import labeled_rows, preprocessing
 from quadric.apps.shell.tables._remarks import (
     Remark,
     most_important,
@@ -29,16 +32,18 @@ from quadric.apps.shell.tables._remarks import (
     remarks_on_scores,
 )
 from quadric.apps.shell.tables._schema import Schema
-from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema
-from quadric.apps.shell.tables._scores import Report, Scores, outputs, report_of
+from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema, profile_batch
 from quadric.apps.shell.tables._source import Source
-from quadric.apps.shell.tables._test_table import TestTable, check_target, evaluate_table
+from quadric.apps.shell.tables._test_table import (
+    HeldOut,
+    TestTable,
+    check_target,
+    evaluate_table,
+)
 from quadric.checks import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.utils import counted
-
-MISSING_CATEGORY = "missing"
 
 
 @dataclass(frozen=True)
@@ -78,11 +83,6 @@ class Settings:
     alpha: float | None = None
     max_iter: int | None = None
 
-    @property
-    def is_auto(self) -> bool:
-        """Whether the estimator chooses the shape."""
-        return self.hidden is None and self.kind is None
-
 
 @dataclass(frozen=True)
 class Trained:
@@ -92,32 +92,68 @@ class Trained:
     ----------
     model : Pipeline
         Preprocessing followed by a `QuadraticClassifier` or `QuadraticRegressor`.
+    linear : LinearBaseline
+        The linear baseline, fitted to the same rows as the model.
     schema : Schema
         The columns that the model uses.
-    report : Report
-        The scores of the model and of two baselines.
+    rows : int
+        The number of rows that the model was trained on.
+    tested : TestTable or None
+        The predictions and scores for the held-out rows, all folds or the test table.
+    how : str
+        A description of these rows.
+    held_out : int
+        The number of rows that the model was not trained on.
     notes : list of str
         Sentences about unused columns, imputed values and warnings.
     remarks : list of str
         At most three sentences about the quality of the model; see `_remarks`.
-    tested : TestTable or None
-        The predictions for the held-out rows, all folds or the test table.
-    linear : LinearBaseline or None
-        The linear baseline, fitted to the same rows as the model.
     """
 
     model: Pipeline
+    linear: LinearBaseline
     schema: Schema
-    report: Report
-    notes: list[str]
+    rows: int
+    tested: TestTable | None
+    how: str
+    held_out: int
+    notes: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    tested: TestTable | None = None
-    linear: LinearBaseline | None = None
 
     @property
     def selection(self) -> list[dict[str, Any]]:
         """The shapes that were compared, the best first; see `QuadraticClassifier.selection_`."""
         return getattr(self.model[-1], "selection_", [])
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The scores of the model and of the two baselines as JSON values.
+
+        "scores" has the accuracy or R² of each; after a cross-validation, the mean over the folds,
+        and "spread" the standard deviation. A score that is not defined is None.
+        """
+        metric = METRIC[self.schema.task]
+        report: dict[str, Any] = {
+            "metric": metric,
+            "how": self.how,
+            "scores": {},
+            "trained": self.rows,
+            "held_out": self.held_out,
+        }
+        if self.tested is None:
+            return report | {"how": "no row was held out"}
+        evaluation, folds = self.tested.evaluation, self.tested.folds
+        main = evaluation.scores[metric]
+        report["scores"] = {MODEL: main.value, **main.baselines}
+        if folds:
+            by_name = {name: [fold[name] for fold in folds] for name in folds[0]}
+            report["scores"] = {n: finite_or_none(np.mean(v)) for n, v in by_name.items()}
+            report["spread"] = {n: finite_or_none(np.std(v)) for n, v in by_name.items()}
+        if evaluation.confusion:
+            report["confusion"] = evaluation.confusion
+        if "MAE" in evaluation.scores:
+            report["mean_absolute_error"] = evaluation.scores["MAE"].value
+        return report | {"evaluation": evaluation.to_dict()}
 
 
 def train(
@@ -157,31 +193,108 @@ def train(
     schema = infer_schema(profiles, options, source.unnamed)
     X, y, present = labeled_rows(schema, frame)
     del frame
-    notes = schema.notes()
+    run = _Run(X, y, np.flatnonzero(present) + 1, schema, settings, tell)
+    warned: list[str] = []
+    with warnings_added_to(warned):
+        if test is not None:
+            trained = run.test_on(test)
+        elif settings.cv is not None:
+            trained = run.cross_validate(settings.cv)
+        else:
+            trained = run.hold_out()
     remarks = remarks_on_columns(schema)
     remarks += remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
-    with warnings_added_to(notes):
-        if test is None:
-            numbers = np.flatnonzero(present) + 1
-            model, linear, report, more, tested = _fit_and_score(
-                X, y, numbers, schema, settings, tell
-            )
-        else:
-            check_target(schema, test)
-            tell("training")
-            model = _fit(X, y, schema, settings)
-            tell("scoring")
-            linear = _linear(model, X, y, schema, settings)
-            tested = evaluate_table(model, schema, test, linear=linear, seed=settings.seed)
-            report = report_of(tested.evaluation, how_on(test), len(y))
-            notes += tested.notes
-            assert tested.rows is not None
-            more = remarks_on_duplicates((X, y), tested.rows)
-    remarks += more
-    if report.evaluation is not None:
+    return finished(trained, settings, warned, remarks + run.remarks)
+
+
+def finished(
+    trained: Trained, settings: Settings, warned: list[str], remarks: list[Remark]
+) -> Trained:
+    """Add notes about the table and the training, and the most important remarks."""
+    notes = trained.schema.notes() + warned
+    if trained.tested is not None:
+        notes += trained.tested.notes
         balanced = settings.class_weight is not None
-        remarks += remarks_on_scores(report.evaluation, balanced=balanced)
-    return Trained(model, schema, report, notes, most_important(remarks), tested, linear)
+        remarks = remarks + remarks_on_scores(trained.tested.evaluation, balanced=balanced)
+    return replace(trained, notes=notes, remarks=most_important(remarks))
+
+
+@dataclass
+class _Run:
+    """The rows that have a target, and three ways to train and test a model on them.
+
+    `numbers` are the numbers of the rows in the table, counted from 1.
+    """
+
+    X: pl.DataFrame
+    y: Array
+    numbers: Array
+    schema: Schema
+    settings: Settings
+    tell: Callable[[str], None]
+    remarks: list[Remark] = field(default_factory=list)
+
+    def test_on(self, test: Source) -> Trained:
+        """Train on all rows and test on another table."""
+        schema, rows, seed = self.schema, len(self.y), self.settings.seed
+        check_target(schema, test)
+        self.tell("training")
+        model, linear = self._fit(slice(None))
+        self.tell("scoring")
+        tested = evaluate_table(model, schema, test, linear=linear, seed=seed)
+        assert tested.rows is not None
+        self.remarks += remarks_on_duplicates((self.X, self.y), tested.rows)
+        return Trained(model, linear, schema, rows, tested, how_on(test), tested.evaluation.rows)
+
+    def hold_out(self) -> Trained:
+        """Train on some rows and test on the others."""
+        rows, held = _holdout(self.y, self.schema, self.settings)
+        collected = HeldOut(self.schema, self.settings.seed)
+        self.tell("training")
+        model, linear = self._fit_and_predict(rows, held, collected)
+        tested = collected.evaluate()
+        metric = METRIC[self.schema.task]
+        ours = None if tested is None else tested.evaluation.scores[metric].value
+        if self.settings.hidden == () and ours is not None:
+            self.tell("comparing with other shapes")
+            free = replace(self.settings, hidden=None, kind=None)
+            other = _fitted(self.X[rows], self.y[rows], self.schema, free)
+            score = other.score(self.X[held], self.y[held])
+            self.remarks.append(remark_on_shape(other[-1], score, ours, metric))
+        how = how_on_held_out(len(held))
+        return Trained(model, linear, self.schema, len(rows), tested, how, len(held))
+
+    def cross_validate(self, count: int) -> Trained:
+        """Test on each of several folds, and train the model on all rows."""
+        collected = HeldOut(self.schema, self.settings.seed)
+        for fold, (rows, held) in enumerate(_folds(self.y, self.schema, self.settings), start=1):
+            self.tell(f"fold {fold} of {count}")
+            self._fit_and_predict(rows, held, collected, fold)
+        self.tell("training")
+        model, linear = self._fit(slice(None))
+        how = f"{count}-fold cross-validation; the saved model is trained on all rows"
+        return Trained(model, linear, self.schema, len(self.y), collected.evaluate(), how, 0)
+
+    def _fit_and_predict(
+        self, rows: Array, held: Array, collected: HeldOut, fold: int = 1
+    ) -> tuple[Pipeline, LinearBaseline]:
+        """Fit the model and the linear baseline to `rows`, and predict the rows `held`."""
+        model, linear = self._fit(rows)
+        if len(held):
+            self.tell("scoring")
+            X, y = self.X[held], self.y[held]
+            trivial = trivial_outputs(self.schema, collected.codes(self.y[rows]))
+            collected.add(self.numbers[held], y, X, (model, linear, trivial), fold)
+            if fold == 1:  # the other folds would give similar remarks
+                self.remarks += remarks_on_duplicates((self.X[rows], self.y[rows]), (X, y))
+        return model, linear
+
+    def _fit(self, rows: Any) -> tuple[Pipeline, LinearBaseline]:
+        """Fit the model and the linear baseline."""
+        X, y = self.X[rows], self.y[rows]
+        model = _fitted(X, y, self.schema, self.settings)
+        Z = model[:-1].transform(X)
+        return model, LinearBaseline.fit(Z, y, self.schema, self.settings.class_weight)
 
 
 @contextmanager
@@ -190,44 +303,24 @@ def warnings_added_to(notes: list[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    user_warnings = [one for one in caught if issubclass(one.category, UserWarning)]
-    notes.extend(sorted({str(one.message) for one in user_warnings}))
-
-
-def preprocessing(schema: Schema) -> list[Any]:
-    """Return the unfitted preprocessing steps that precede the estimator.
-
-    If all columns are numeric, the steps are affine, so that the model can be explained in the
-    user's units. With many categories, the result is sparse, because its density is below 0.3.
-    """
-    number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
-    numbers = [column.name for column in schema.columns if column.kind != "category"]
-    categories = [column.name for column in schema.columns if column.kind == "category"]
-    if not categories:
-        return number_steps
-    encode = make_pipeline(
-        SimpleImputer(missing_values=None, strategy="constant", fill_value=MISSING_CATEGORY),
-        OneHotEncoder(handle_unknown="ignore"),
-    )
-    parts = [("numbers", make_pipeline(*number_steps), numbers), ("categories", encode, categories)]
-    return [ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)]
+    messages = {str(entry.message) for entry in caught if issubclass(entry.category, UserWarning)}
+    notes.extend(sorted(messages))
 
 
 def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
     """Return a classifier or regressor, which can be explained if it has no hidden layers."""
-    shape: dict[str, Any] = {}
-    if not settings.is_auto:
+    chosen: dict[str, Any] = {}
+    if settings.hidden is not None or settings.kind is not None:
         hidden = settings.hidden or ()
         kinds = ["linear"] * len(hidden) + [settings.kind or "quadratic"]
-        shape = {"hidden_layer_sizes": hidden, "layer_kinds": kinds}
-    make = QuadraticClassifier if schema.task == "classification" else QuadraticRegressor
-    chosen: dict[str, Any] = {"alpha": settings.alpha, "max_iter": settings.max_iter}
+        chosen = {"hidden_layer_sizes": hidden, "layer_kinds": kinds}
+    make = QuadraticClassifier if schema.classes else QuadraticRegressor
     if settings.class_weight is not None and not schema.classes:
         raise TableError("--class-weight needs a classifier, but this model predicts numbers.")
-    if schema.classes:
-        chosen["class_weight"] = settings.class_weight
-    options = {name: value for name, value in chosen.items() if value is not None} | options
-    return make(random_state=settings.seed, **shape, **options)
+    for name in ("alpha", "max_iter", "class_weight"):
+        if getattr(settings, name) is not None:
+            chosen[name] = getattr(settings, name)
+    return make(random_state=settings.seed, **(chosen | options))
 
 
 def how_on(test: Source) -> str:
@@ -251,59 +344,10 @@ def memory_limit_as_table_error() -> Iterator[None]:
         ) from None
 
 
-def _fit_and_score(
-    X: pl.DataFrame,
-    y: Array,
-    numbers: Array,
-    schema: Schema,
-    settings: Settings,
-    tell: Callable[[str], None],
-) -> tuple[Pipeline, LinearBaseline, Report, list[Remark], TestTable | None]:
-    """Fit and score the model; `numbers` are the rows' numbers in the table, counted from 1."""
-    scores, cv = Scores(schema, settings.seed), settings.cv
-    remarks = []
-    for k, (rows, held) in enumerate(_splits(y, schema, settings), start=1):
-        tell("training" if cv is None else f"fold {k} of {cv}")
-        model = _fit(X[rows], y[rows], schema, settings)
-        linear = _linear(model, X[rows], y[rows], schema, settings)
-        if len(held):
-            tell("scoring")
-            Z = model[:-1].transform(X[held])
-            trivial = _trivial(y[rows], schema)
-            ours, theirs = outputs(model[-1], Z), linear.outputs(Z)
-            scores.add(k, numbers[held], y[held], ours, trivial, theirs)
-            if k == 1:  # the other folds would give similar remarks
-                remarks = remarks_on_duplicates((X[rows], y[rows]), (X[held], y[held]))
-    if cv is None:
-        how = how_on_held_out(len(held))
-        report = scores.report(how, len(rows), len(held))
-        if settings.hidden == () and len(held) and not math.isnan(report.scores[MODEL]):
-            tell("comparing with other shapes")
-            other = _fit(X[rows], y[rows], schema, replace(settings, hidden=None, kind=None))
-            score = other.score(X[held], y[held])
-            remarks.append(remark_on_shape(other[-1], score, report))
-        return model, linear, report, remarks, _tested(report, scores)
-    tell("training")
-    how = f"{cv}-fold cross-validation; the saved model is trained on all rows"
-    model = _fit(X, y, schema, settings)
-    linear = _linear(model, X, y, schema, settings)
-    report = scores.report(how, len(y), 0)
-    return model, linear, report, remarks, _tested(report, scores)
-
-
-def _tested(report: Report, scores: Scores) -> TestTable | None:
-    """Return the predictions for the held-out rows; None if there are none."""
-    if report.evaluation is None:
-        return None
-    numbers, truth, predicted, *_ = scores.sample.arrays()
-    return TestTable(report.evaluation, numbers, truth, predicted)
-
-
-def _splits(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
+def _folds(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
     """Return pairs of training rows and held-out rows, stratified by class."""
     count = settings.cv
-    if count is None:
-        return [_holdout(y, schema, settings)]
+    assert count is not None
     if schema.classes:
         fewest, rarest = min(zip(schema.class_counts, schema.classes, strict=True))
         there_are = f" of every class; {rarest!r} has {fewest}"
@@ -326,19 +370,7 @@ def _holdout(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array
     return np.setdiff1d(np.arange(len(y)), out), out
 
 
-def _fit(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipeline:
+def _fitted(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipeline:
     estimator = make_estimator(schema, settings, verbose=settings.verbose)
     with memory_limit_as_table_error():
         return make_pipeline(*preprocessing(schema), estimator).fit(X, y)
-
-
-def _linear(
-    model: Pipeline, X: pl.DataFrame, y: Array, schema: Schema, settings: Settings
-) -> LinearBaseline:
-    """Fit the linear baseline to the rows that the model was fitted to."""
-    return LinearBaseline.fit(model[:-1].transform(X), y, schema, settings.class_weight)
-
-
-def _trivial(y: Array, schema: Schema) -> Any:
-    """Return the shares of the classes, or the mean of the target."""
-    return np.unique(y, return_counts=True)[1] / len(y) if schema.classes else y.mean()

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from quadric.apps.shell.tables._table_names import PARQUET, TAB_SEPARATED, WRITTEN
+from quadric.apps.shell.tables._table_format import PARQUET, TAB_SEPARATED, WRITTEN
 from quadric.errors import TableError
 from quadric.utils import replacing, visible
 

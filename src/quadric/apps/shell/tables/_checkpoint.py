@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path
@@ -13,11 +14,11 @@ import quadric
 from quadric.apps.shell.tables._schema import check_fields, expect
 from quadric.checks import Array
 from quadric.errors import ModelFileError, TableError
-from quadric.files import _safetensors as container, canonical, parse
+from quadric.files import Form, has_form, read_tensors, tensor_bytes
 from quadric.utils import remove_leftovers, write_whole
 
 ADVICE = "Remove it, and start again without --resume."
-FORM = container.Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
+FORM = Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
 LONGEST_NAME = 255  # bytes, in most file systems
 STATE = "state"
 
@@ -59,15 +60,14 @@ class Checkpoint:
             If the file is not a checkpoint or if, with `resume`, it is damaged or belongs to
             another run.
         """
-        plain = parse(canonical(run))
-        # keep the order of `run`, so that errors name the first difference
-        self._run = {name: plain[name] for name in run}
-        self._tag = hashlib.sha256(canonical(run).encode()).hexdigest()[:8]
-        found = self._found()
-        if found is None:
+        text = json.dumps(run)
+        self._run = json.loads(text)  # in the order of `run`: errors name the first difference
+        self._tag = hashlib.sha256(text.encode()).hexdigest()[:8]
+        current = self._current()
+        if current is None:
             return None
         regular = stat.S_ISREG(os.lstat(self.path).st_mode)
-        if not regular or not container.has_key(self.path, FORM):
+        if not regular or not has_form(self.path, FORM):
             what = (
                 "not a quadric checkpoint" if regular else "a link, a directory, a device or a pipe"
             )
@@ -76,27 +76,30 @@ class Checkpoint:
                 "or choose another output with -o."
             )
         stored = self._read() if resume else None
-        self._ours = found
+        self._ours = current
         return stored
 
     def save(self, state: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Replace the file atomically; raise OSError if it cannot be written."""
-        text = canonical({"run": self._run, "state": state}).encode()
+        text = json.dumps({"run": self._run, "state": state}).encode()
         tensors = {**arrays, STATE: np.frombuffer(text, dtype=np.uint8)}
-        content = container.to_bytes({"versions": _versions()}, tensors, FORM)
-        found = self._found()
-        if found not in (None, self._ours):
-            raise self._replaced()
+        content = tensor_bytes({"versions": _versions()}, tensors, FORM)
+        current = self._current()
         try:
-            write_whole(self.path, content, follow_links=False, new=found is None, tag=self._tag)
+            if current not in (None, self._ours):
+                raise FileExistsError
+            write_whole(self.path, content, follow_links=False, new=current is None, tag=self._tag)
         except FileExistsError:
-            raise self._replaced() from None
-        self._ours = self._found()
+            raise TableError(
+                f"{self.path} was written by another process, perhaps a run with the same output. "
+                "Choose another output with -o."
+            ) from None
+        self._ours = self._current()
 
     def remove(self) -> None:
         """Remove the file that this run has written, and its temporary files."""
         with contextlib.suppress(OSError):
-            if self._ours is not None and self._found() == self._ours:
+            if self._ours is not None and self._current() == self._ours:
                 self.path.unlink()
         if self._tag:
             remove_leftovers(self.path, self._tag)
@@ -105,7 +108,7 @@ class Checkpoint:
         """Return the error for an invalid state."""
         return TableError(f"{self.path} is a damaged checkpoint ({reason}). {ADVICE}")
 
-    def _found(self) -> tuple[int, ...] | None:
+    def _current(self) -> tuple[int, ...] | None:
         """Return values that identify the current file, or None if there is none."""
         try:
             now = os.lstat(self.path)
@@ -113,22 +116,16 @@ class Checkpoint:
             return None
         return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
-    def _replaced(self) -> TableError:
-        return TableError(
-            f"{self.path} was written by another process, perhaps a run with the same output. "
-            "Choose another output with -o."
-        )
-
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
         try:
-            description, arrays = container.read(self.path, FORM)
+            description, arrays = read_tensors(self.path, FORM)
         except ModelFileError as error:
             raise TableError(str(error)) from None
         try:
             expect(STATE in arrays and arrays[STATE].dtype == np.uint8, "its state")
-            described = parse(arrays.pop(STATE).tobytes().decode("ascii"))
+            described = json.loads(arrays.pop(STATE).tobytes().decode("ascii"))
             check_fields(described, {"run": dict, "state": dict}, "its state")
-        except ValueError as error:  # invalid encoding, JSON or values
+        except (ValueError, RecursionError) as error:  # invalid encoding, JSON or values
             raise self.damaged(error) from None
         run = described["run"] | {"versions": description["versions"]}
         expected = self._run | {"versions": _versions()}

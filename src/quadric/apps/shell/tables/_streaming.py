@@ -1,4 +1,7 @@
-"""Training on a table of any length in three passes: profile, train and score."""
+"""Training on a table larger than memory, in three passes: profile, train and score.
+
+Start with `train_stream`. `Learner` trains a model and a linear baseline on buffers of rows.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -6,36 +9,40 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
-from quadric.apps.shell.tables._features import labeled_rows
-from quadric.apps.shell.tables._linear_baseline import LinearBaseline
-from quadric.apps.shell.tables._remarks import (
-    most_important,
-    remarks_on_columns,
-    remarks_on_rows,
-    remarks_on_scores,
-)
+from quadric.apps.shell.tables._checkpoint import Checkpoint
+from quadric.apps.shell.tables._evaluation import LinearBaseline, trivial_outputs
+from quadric.apps.shell.tables._preprocessing import fitted_to_moments, labeled_rows
+from quadric.apps.shell.tables._remarks import remarks_on_columns, remarks_on_rows
 from quadric.apps.shell.tables._schema import Schema, check_fields, expect, is_count
-from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema
-from quadric.apps.shell.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
+from quadric.apps.shell.tables._schema_inference import (
+    ColumnOptions,
+    ColumnProfile,
+    infer_schema,
+    profile_batch,
+)
 from quadric.apps.shell.tables._source import Source, changed
-from quadric.apps.shell.tables._test_table import TestTable, check_target, evaluate_table
+from quadric.apps.shell.tables._test_table import HeldOut, check_target, evaluate_table
 from quadric.apps.shell.tables._training import (
     Settings,
     Trained,
+    finished,
     how_on,
     how_on_held_out,
+    make_estimator,
+    memory_limit_as_table_error,
     warnings_added_to,
 )
-from quadric.apps.shell.tables.streaming._checkpoint import Checkpoint
-from quadric.apps.shell.tables.streaming._learner import Learner
 from quadric.checks import Array
 from quadric.errors import TableError
+from quadric.estimators import restore_training, scale_outputs, training_state
 
 STEPS = 3000  # by default, at least this many steps of 200 rows, but at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
 BUFFER_NUMBERS = 2_000_000  # maximum number of values in a buffer, to limit memory for wide tables
+RATE = 0.01  # initial learning rate, which decreases linearly to RATE * LAST_RATE
+LAST_RATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -108,15 +115,102 @@ def train_stream(
         if test is not None:
             check_target(learner.schema, test)
         run.second_pass(learner, done)
-        model, linear = learner.finish()
-        report, notes, tested = run.third_pass(learner.schema, model, linear, test)
-    schema = learner.schema
-    remarks = remarks_on_columns(schema) + remarks_on_rows(schema)
-    if report.evaluation is not None:
-        balanced = settings.class_weight is not None
-        remarks += remarks_on_scores(report.evaluation, balanced=balanced)
-    notes = schema.notes() + warned + notes
-    return Trained(model, schema, report, notes, most_important(remarks), tested, linear)
+        trained = run.third_pass(learner.schema, *learner.finish(), test)
+    remarks = remarks_on_columns(learner.schema) + remarks_on_rows(learner.schema)
+    return finished(trained, settings, warned, remarks)
+
+
+class Learner:
+    """A model and a linear baseline that are trained on buffers of rows.
+
+    Parameters
+    ----------
+    schema : Schema
+        The result of the first pass. Its moments are used to standardize the inputs and, for
+        regression, the targets, because Adam's steps have a fixed size.
+    settings : Settings
+    """
+
+    def __init__(self, schema: Schema, settings: Settings) -> None:
+        self.schema, self.settings = schema, settings
+        self.preprocess = fitted_to_moments(schema)
+        # the output of a reduced neuron is a product, so finish() cannot add a mean to it
+        self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
+        self.scale = schema.target_std or 1.0  # the variance of tiny numbers can underflow to 0
+        adam: dict[str, Any] = {
+            "solver": "adam",
+            "shuffle": False,
+            "tol": 0.0,
+            "learning_rate_init": RATE,
+        }
+        if settings.class_weight is not None and schema.classes:
+            # the weights of 'balanced', which `partial_fit` cannot compute from a buffer
+            used = sum(schema.class_counts) / len(schema.classes)
+            counts = zip(schema.classes, schema.class_counts, strict=True)
+            adam["class_weight"] = {label: used / count for label, count in counts}
+        linear = replace(settings, hidden=(), kind="linear")
+        self.estimators = {
+            "model": make_estimator(schema, settings, **adam),
+            "linear": make_estimator(schema, linear, **adam),
+        }
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether the estimators have been trained on any row."""
+        return all("network_" in vars(estimator) for estimator in self.estimators.values())
+
+    def learn(self, X: Any, y: Array, progress: float) -> None:
+        """Train on the rows in order; `progress` is the fraction of the run completed so far."""
+        if not len(y):
+            return
+        Z, classes = self.preprocess.transform(X), {}
+        if self.schema.classes:
+            classes = {"classes": np.array(self.schema.classes)}
+        else:
+            y = (y - self.center) / self.scale
+        for estimator in self.estimators.values():
+            estimator.set_params(learning_rate_init=RATE * max(LAST_RATE, 1 - progress))
+            with memory_limit_as_table_error():
+                estimator.partial_fit(Z, y, **classes)
+            if not estimator.n_iter_:  # the estimator has caught a KeyboardInterrupt
+                raise KeyboardInterrupt
+
+    def state(self) -> dict[str, Array]:
+        """Return the arrays for a checkpoint; empty before training on the first row."""
+        return {
+            f"{name}.{key}": array
+            for name, estimator in self.estimators.items()
+            if self.has_learned
+            for key, array in training_state(estimator).items()
+        }
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Restore a state, so that training continues as if it had never been interrupted.
+
+        The result is bit-identical. Raises ValueError if the arrays are not those of a valid state.
+        """
+        n_features = len(self.preprocess.get_feature_names_out())
+        classes = np.array(self.schema.classes) if self.schema.classes else None
+        states: dict[str, dict[str, Array]] = {name: {} for name in self.estimators}
+        for key, array in arrays.items():
+            name, _, rest = key.partition(".")
+            expect(name in states, "the list of arrays")
+            states[name][rest] = array
+        for name, estimator in self.estimators.items():
+            with memory_limit_as_table_error():
+                restore_training(estimator, states[name], n_features, classes)
+
+    def finish(self) -> tuple[Pipeline, LinearBaseline]:
+        """Return the model and the baseline, which predict in the target's units."""
+        for estimator in self.estimators.values():
+            estimator.set_params(learning_rate_init=RATE)
+            if self.schema.task == "regression":
+                last = estimator.network_.layers[-1]
+                scale_outputs(last, np.array([self.scale]), np.array([self.center]))
+        model, linear = self.estimators.values()
+        layer = linear.network_.layers[-1]
+        baseline = LinearBaseline(layer.W, layer.b, classifies=bool(self.schema.classes))
+        return make_pipeline(*self.preprocess, model), baseline
 
 
 @dataclass(frozen=True)
@@ -162,10 +256,11 @@ class _Run:
         """Return the profiles from a checkpoint of the first pass."""
         check_fields(state, {"stage": str, "profiles": list}, "the state")
         profiles = list(map(ColumnProfile.from_dict, state["profiles"]))
-        expected = [(one.name, one.most_values) for one in new]
-        found = [(one.name, one.most_values) for one in profiles]
-        expect(found == expected, "the list of profiles")
-        expect(len({one.rows for one in profiles}) == 1 <= profiles[0].rows, "the number of rows")
+        expected = [(profile.name, profile.most_values) for profile in new]
+        stored = [(profile.name, profile.most_values) for profile in profiles]
+        expect(stored == expected, "the list of profiles")
+        counts = {profile.rows for profile in profiles}
+        expect(len(counts) == 1 <= profiles[0].rows, "the number of rows")
         return profiles
 
     def _learner_of(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
@@ -223,25 +318,22 @@ class _Run:
             )
 
     def third_pass(
-        self, schema: Schema, model: Any, linear: LinearBaseline, test: Source | None = None
-    ) -> tuple[Report, list[str], TestTable | None]:
+        self, schema: Schema, model: Pipeline, linear: LinearBaseline, test: Source | None
+    ) -> Trained:
         """Score the model and the baselines on the held-out rows or on a test table."""
-        scores, count = Scores(schema, self.settings.seed), 0
+        usable, seed, count = schema.rows - schema.missing_targets, self.settings.seed, 0
         if test is not None:
-            found = evaluate_table(model, schema, test, linear=linear, seed=self.settings.seed)
-            trained = schema.rows - schema.missing_targets
-            return report_of(found.evaluation, how_on(test), trained), found.notes, found
-        trivial = trivial_outputs(schema)
+            tested = evaluate_table(model, schema, test, linear=linear, seed=seed)
+            rows = tested.evaluation.rows
+            return Trained(model, linear, schema, usable, tested, how_on(test), rows)
+        collected, models = HeldOut(schema, seed), (model, linear, trivial_outputs(schema))
         for index, X, y, held, numbers in self._buffers(schema) if self.settings.test_size else ():
-            unseen = X.filter(held)
-            if len(unseen):
-                Z = model[:-1].transform(unseen)
-                ours, theirs = outputs(model[-1], Z), linear.outputs(Z)
-                scores.add(0, numbers[held], y[held], ours, trivial, theirs)
-            count += len(unseen)
+            if held.any():
+                collected.add(numbers[held], y[held], X.filter(held), models, fold=0)
+            count += int(held.sum())
             self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
-        trained = schema.rows - schema.missing_targets - count
-        return scores.report(how_on_held_out(count), trained, count), [], None
+        how = how_on_held_out(count)
+        return Trained(model, linear, schema, usable - count, collected.evaluate(), how, count)
 
     def _buffers(
         self, schema: Schema, skip: int = 0

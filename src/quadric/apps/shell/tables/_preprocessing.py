@@ -1,10 +1,19 @@
-"""Conversion of a batch of rows to a model's inputs and targets: missing values, numbers, text."""
+"""Preprocessing of tables: missing values, numbers, categories and targets.
+
+`features` converts a batch of rows to numbers and text. `preprocessing` returns the scikit-learn
+steps that impute, scale and one-hot encode them; they are part of the saved model.
+"""
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric.apps.shell.tables._schema import LARGEST, Schema
 from quadric.apps.shell.tables._table_format import DECIMAL_COMMA
@@ -13,6 +22,7 @@ from quadric.errors import TableError
 from quadric.utils import listed
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lowercase
+MISSING_CATEGORY = "missing"
 TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -36,15 +46,15 @@ def to_numbers(cleaned: pl.DataFrame) -> dict[str, pl.Series]:
         if dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
     ]
     cast = cleaned.select(pl.col(usable).cast(pl.Float64, strict=False))
-    found = {column.name: column for column in cast}
+    numbers = {column.name: column for column in cast}
     for name in usable:
         column = cleaned[name]
-        if column.dtype == pl.String and found[name].null_count() > column.null_count():
+        if column.dtype == pl.String and numbers[name].null_count() > column.null_count():
             truth = column.str.to_lowercase().replace_strict(
                 TRUTH, default=None, return_dtype=pl.Float64
             )
-            found[name] = found[name].fill_null(truth)
-    return found
+            numbers[name] = numbers[name].fill_null(truth)
+    return numbers
 
 
 def to_text(column: pl.Series) -> pl.Series:
@@ -118,9 +128,14 @@ def complete_rows(X: pl.DataFrame) -> Array:
     return np.all([np.ones(len(X), dtype=bool), *masks], axis=0)
 
 
-def empty_rows(X: pl.DataFrame) -> Array:
-    """Return a mask of the rows in which all values are missing."""
-    return X.select(pl.all_horizontal(pl.all().is_null()))[:, 0].to_numpy()
+def predictable_rows(X: pl.DataFrame, *, imputes: bool) -> Array:
+    """Return a mask of the rows for which a model makes a prediction.
+
+    A model that imputes missing values needs at least one value; others need all numbers.
+    """
+    if not imputes:
+        return complete_rows(X)
+    return X.select(pl.any_horizontal(pl.all().is_not_null()))[:, 0].to_numpy()
 
 
 def _check_integers(values: pl.Series, start: int) -> None:
@@ -149,3 +164,60 @@ def _to_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:
             raise TableError(f"{problem}row {start + row + 1} contains {column[row]!r}.{advice}")
         check_size(name, converted[name].to_numpy(), start)
     return converted
+
+
+def preprocessing(schema: Schema) -> list[Any]:
+    """Return the unfitted preprocessing steps that precede the estimator.
+
+    If all columns are numeric, the steps are affine, so that the model can be explained in the
+    user's units. With many categories, the result is sparse, because its density is below 0.3.
+    """
+    number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
+    numbers = [column.name for column in schema.columns if column.kind != "category"]
+    categories = [column.name for column in schema.columns if column.kind == "category"]
+    if not categories:
+        return number_steps
+    encode = make_pipeline(
+        SimpleImputer(missing_values=None, strategy="constant", fill_value=MISSING_CATEGORY),
+        OneHotEncoder(handle_unknown="ignore"),
+    )
+    parts = [("numbers", make_pipeline(*number_steps), numbers), ("categories", encode, categories)]
+    return [ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)]
+
+
+def fitted_to_moments(schema: Schema) -> Pipeline:
+    """Return the preprocessing steps, fitted to the moments and categories in the schema.
+
+    They are fitted to a few rows with the same means, standard deviations and categories as the
+    whole table: alternately mean + std and mean - std, and every category at least once.
+    """
+    rows = max([2, *(len(column.categories) + 1 for column in schema.columns)])
+    rows += rows % 2
+    data = {}
+    for column in schema.columns:
+        if column.kind == "category":
+            values: list[Any] = [*column.categories, *([None] if column.missing else [])]
+            data[column.name] = pl.Series((values * rows)[:rows], dtype=pl.String)
+        else:
+            values = [column.mean + column.std, column.mean - column.std] * (rows // 2)
+            data[column.name] = pl.Series(values, dtype=pl.Float64)
+    return make_pipeline(*preprocessing(schema)).fit(pl.DataFrame(data))
+
+
+def typical_rows(schema: Schema, rows: int = 200) -> pl.DataFrame:
+    """Rows with independent inputs: normal numbers with the column's mean and standard deviation.
+
+    Every category is equally frequent. The rows only show where a model's inputs lie; they say
+    nothing about how the inputs are related.
+    """
+    rng = np.random.default_rng(0)
+    columns = {}
+    for column in schema.columns:
+        if column.kind == "category":
+            values = [column.categories[i % len(column.categories)] for i in range(rows)]
+            columns[column.name] = pl.Series(values, dtype=pl.String)
+        elif column.kind == "boolean":
+            columns[column.name] = pl.Series(np.arange(rows) % 2, dtype=pl.Float64)
+        else:
+            columns[column.name] = pl.Series(column.mean + column.std * rng.normal(size=rows))
+    return pl.DataFrame(columns)

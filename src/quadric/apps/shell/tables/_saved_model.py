@@ -1,22 +1,27 @@
-"""A bare Network, such as one trained in PyTorch, as a model for tables.
+"""Saved models as models for tables: bare networks, and estimators that were fitted in Python.
 
-`quadric.save` can store the names of its columns, classes and target:
+The columns of models that were trained by `quadric train` are in the model file. For others, they
+follow from the model itself or from `quadric.save`, which can store the names of a network's
+columns, classes and target:
 ``save(network, path, extra={"columns": [...], "classes": [...], "target": "species"})``. Without
-"columns", the inputs are the table's numeric columns, in the order of the table.
+"columns", the inputs of a network are the table's numeric columns, in the order of the table.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
+from quadric.apps.shell.tables._preprocessing import check_inputs, features
 from quadric.apps.shell.tables._schema import Column, Schema
+from quadric.apps.shell.tables._schema_inference import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._source import Source
 from quadric.checks import Array
 from quadric.errors import TableError
+from quadric.models import Columns
 from quadric.network import Network
-from quadric.utils import first_applying, listed
+from quadric.utils import listed
 
 ROWS_AT_ONCE = 20_000
 
@@ -135,30 +140,29 @@ def _numeric_columns(source: Source, n: int) -> list[str]:
     if not profiles[0].rows:
         raise TableError(f"{source.path} has column names but no rows.")
     reasons = {profile.name: _why_not_numeric(profile, source) for profile in profiles}
-    found = [name for name, why in reasons.items() if not why]
-    if len(found) != n:
+    numeric = [name for name, why in reasons.items() if not why]
+    if len(numeric) != n:
         others = [f"{name!r} ({why})" for name, why in reasons.items() if why]
         rest = f". Not numeric: {listed(others)}" if others else ""
         raise TableError(
-            f"the network has {n} inputs, but {source.path} has {len(found)} numeric columns"
-            f"{': ' if found else ''}{listed(map(repr, found))}{rest}. Use a table with only the "
-            "inputs, in the right order, or save the network with the names of its columns: "
+            f"the network has {n} inputs, but {source.path} has {len(numeric)} numeric columns"
+            f"{': ' if numeric else ''}{listed(map(repr, numeric))}{rest}. Use a table with only "
+            "the inputs, in the right order, or save the network with the names of its columns: "
             'quadric.save(network, path, extra={"columns": [...]}).'
         )
-    return found
+    return numeric
 
 
 def _why_not_numeric(profile: ColumnProfile, source: Source) -> str:
     """Return why a column is not numeric, or an empty string if it is."""
+    if profile.name in source.unnamed:
+        return "no name"
+    if not profile.present:
+        return "all its values are missing"
+    if profile.numeric == profile.present:
+        return ""
     row, value = profile.odd or (0, "")
-    return first_applying(
-        {
-            "no name": profile.name in source.unnamed,
-            "all its values are missing": not profile.present,
-            f"{value!r} in row {row}": row and profile.numeric < profile.present,
-            "other values": profile.numeric < profile.present,
-        }
-    )
+    return f"{value!r} in row {row}" if row else "other values"
 
 
 def _distinct(
@@ -178,3 +182,103 @@ def _distinct(
             f"{what}. Got {shown} instead. Save the network again."
         )
     return value
+
+
+def schema_of_estimator(
+    model: Any, extra: Mapping[str, Any], source: Source | None = None
+) -> tuple[Schema, list[str]]:
+    """Return the schema of a fitted estimator, and notes about what was assumed.
+
+    scikit-learn does not store the name of the target. It is `extra["target"]` or, by default, the
+    only column of the table that the model does not use.
+
+    Raises
+    ------
+    TableError
+        If the model was fitted to an array, which has no column names.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise TableError(
+            "the model does not know the names of its columns, because it was fitted to an array. "
+            "Fit it to a pandas or Polars DataFrame, or use it in Python: quadric.load(...)."
+        )
+    names = [str(name) for name in names]
+    texts, classes = _text_columns(model, names), _classes(model)
+    columns = tuple(
+        Column(name, "category", tuple(texts[name])) if name in texts else Column(name, "number")
+        for name in names
+    )
+    target, notes = extra.get("target"), []
+    if not isinstance(target, str) or not target:
+        target = "class" if classes else "output"
+        others = [name for name in source.columns if name not in names] if source else []
+        if target not in others and len(others) == 1:
+            target = others[0]
+            notes = [f"The model file does not name its target; assumed {target!r}."]
+        elif target not in others and others:
+            notes = [
+                "The model file does not name its target. Columns that the model does not use: "
+                f"{listed(map(repr, others))}."
+            ]
+    return Schema(columns, target, "classification" if classes else "regression", classes), notes
+
+
+def read_inputs(model: Any, source: Source) -> pl.DataFrame:
+    """Read the columns that a model uses, converted to numbers and text as in training.
+
+    Parameters
+    ----------
+    model : estimator
+        A model that was trained by `quadric train` or fitted to a DataFrame.
+    source : Source
+        The table; see `open_table`.
+
+    Returns
+    -------
+    DataFrame
+        One row for each row of the table, for `model.predict`.
+
+    Raises
+    ------
+    TableError
+        If the table lacks a column, or contains text where the model expects a number.
+    """
+    schema, _ = schema_of_estimator(model, {}, source)
+    check_inputs(schema, source.columns)
+    return features(schema, source.read())
+
+
+def _classes(model: Any) -> tuple[Any, ...]:
+    """Return the classes as strings or integers; empty for regressors and multilabel models."""
+    last = model[-1] if hasattr(model, "steps") else model
+    labels = getattr(model, "classes_", None)
+    if labels is None or getattr(last, "_is_multilabel", False):
+        return ()
+    return tuple(label if isinstance(label, str) else int(label) for label in labels.tolist())
+
+
+def _text_columns(step: Any, names: list[str]) -> dict[str, list[str]]:
+    """Return the categories of the text columns that a fitted step encodes."""
+    if hasattr(step, "steps"):  # a Pipeline: imputers, which may come first, keep the columns
+        inner = [(part, names) for _, part in step.steps]
+    elif hasattr(step, "transformers_"):  # a ColumnTransformer
+        inner = [(part, _chosen(columns, names)) for _, part, columns in step.transformers_]
+    else:
+        categories = getattr(step, "categories_", ())
+        texts = [[text for text in values if isinstance(text, str)] for values in categories]
+        together = zip(names, texts, strict=True) if len(texts) == len(names) else ()
+        return {name: values for name, values in together if values}
+    return {
+        name: values
+        for part, columns in inner
+        for name, values in _text_columns(part, columns).items()
+    }
+
+
+def _chosen(columns: Any, names: list[str]) -> list[str]:
+    """Return the names of a ColumnTransformer's columns; empty if an earlier step renames them."""
+    try:
+        return [names[i] for i in Columns(len(names), names).indices(columns)]
+    except (IndexError, KeyError, ValueError):
+        return []
