@@ -5,13 +5,12 @@ directory or downloads it (`_sources.py`). `_idx.py` lists the files, and finds,
 them.
 """
 
-from quadric.datasets._idx import COLLECTIONS as COLLECTIONS, find as find, read_file as read_file
 from quadric.datasets._images import (
     ImageData,
+    check_files,
     digits,
-    download as download,
+    download,
     fashion_mnist,
-    locate as locate,
     mnist,
 )
 from quadric.datasets._points import clusters, xor
@@ -20,8 +19,10 @@ from quadric.errors import DatasetError
 __all__ = [
     "DatasetError",
     "ImageData",
+    "check_files",
     "clusters",
     "digits",
+    "download",
     "fashion_mnist",
     "mnist",
     "xor",

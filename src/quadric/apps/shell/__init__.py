@@ -30,7 +30,8 @@ from quadric.apps.shell.commands._plot import plot
 from quadric.apps.shell.commands._predict import predict
 from quadric.apps.shell.commands._report import report
 from quadric.apps.shell.commands._reproduce import reproduce
-from quadric.apps.shell.commands._train import train
+from quadric.apps.shell.commands._table_options import with_options
+from quadric.apps.shell.commands._train import FIRST_OPTIONS, train
 from quadric.utils import visible
 
 __all__ = ["app", "main"]
@@ -78,7 +79,8 @@ app = typer.Typer(
     help="Neural networks with quadratic neurons.",
 )
 for command, examples in EXAMPLES.items():
-    app.command(epilog="\n\n".join(["Examples:", *(f"- `{one}`" for one in examples)]))(command)
+    epilog = "\n\n".join(["Examples:", *(f"- `{example}`" for example in examples)])
+    app.command(epilog=epilog)(with_options(command, FIRST_OPTIONS if command is train else ()))
 app.add_typer(data, name="data")
 
 

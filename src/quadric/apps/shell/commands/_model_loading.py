@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from quadric.apps.shell.commands._console import print_notes
 from quadric.errors import ModelFileError, TableError
-from quadric.utils import counted, first_applying
+from quadric.utils import counted
 
 if TYPE_CHECKING:
     from quadric.apps.shell.tables import Schema, Source, TableFormat
@@ -40,6 +40,23 @@ class OpenedModel:
     notes: list[str] = field(default_factory=list)
     labeled: bool = True
     linear: LinearBaseline | None = None
+
+    @property
+    def table(self) -> tuple[Schema, Source]:
+        """The columns and the table, which are known if a table was given."""
+        assert self.schema is not None
+        assert self.source is not None
+        return self.schema, self.source
+
+    @property
+    def target(self) -> str:
+        """The name of what the model predicts."""
+        return "y" if self.schema is None else self.schema.target
+
+    @property
+    def labels(self) -> Any:
+        """The classes of a classifier; None for a regressor."""
+        return getattr(self.model, "classes_", None)
 
     @property
     def balanced(self) -> bool:
@@ -120,8 +137,7 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
         return None
     try:
         schema = Schema.from_dict(state)
-        if different := _difference(schema, model):
-            raise ValueError(f"different {different}")
+        _check_fit(schema, model)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"the table description in the model file does not fit the model ({error}). Train it "
@@ -139,17 +155,18 @@ def _linear_in(extra: dict[str, Any], schema: Schema, model: Any) -> LinearBasel
     return LinearBaseline.from_dict(extra.get("linear"), schema, model[-1].n_features_in_)
 
 
-def _difference(schema: Schema, model: Any) -> str:
-    """Return what differs between the schema and the model, or an empty string if they agree."""
+def _check_fit(schema: Schema, model: Any) -> None:
+    """Raise ValueError if a schema describes another model."""
     first = model.steps[0][1] if hasattr(model, "steps") else model
     parts = getattr(first, "transformers_", [])
     encoded = {name for part, _, columns in parts if part == "categories" for name in columns}
-    categories = {column.name for column in schema.columns if column.kind == "category"}
-    return first_applying(
-        {
-            "columns": schema.names != list(getattr(model, "feature_names_in_", ())),
-            "classes": list(schema.classes) != list(getattr(model, "classes_", ())),
-            "task": (schema.task == "classification") != hasattr(model, "classes_"),
-            "categories": categories != encoded,
-        }
-    )
+    agree = {
+        "columns": schema.names == list(getattr(model, "feature_names_in_", ())),
+        "classes": list(schema.classes) == list(getattr(model, "classes_", ())),
+        "task": (schema.task == "classification") == hasattr(model, "classes_"),
+        "categories": encoded
+        == {column.name for column in schema.columns if column.kind == "category"},
+    }
+    for what, same in agree.items():
+        if not same:
+            raise ValueError(f"different {what}")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import functools
 import glob
+import inspect
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, get_origin
 
 import typer
 
-from quadric.apps.shell.commands._console import fail
+from quadric.apps.shell.commands._console import errors_as_one_line, fail
+from quadric.apps.shell.tables._table_format import TableFormat as TableFormat
 from quadric.apps.shell.tables._table_names import (
     WRITTEN,
     check_columns,
@@ -20,9 +24,6 @@ from quadric.apps.shell.tables._table_names import (
     plain_stem,
 )
 from quadric.errors import TableError
-
-if TYPE_CHECKING:
-    from quadric.apps.shell.tables import TableFormat
 
 TABLE_HELP = "a CSV or Parquet file, a directory of Parquet files, a pattern, or - for stdin"
 
@@ -42,28 +43,11 @@ LabeledTableArgument = Annotated[
         readable=False, help=f"A table with the model's columns and the target: {TABLE_HELP}."
     ),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 BootstrapSeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")
 ]
 
-EncodingOption = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        help="Encoding of a CSV file, such as latin-1 [default: UTF-8, or UTF-16 if the file "
-        "starts with a byte order mark].",
-    ),
-]
-DecimalOption = Annotated[
-    str, typer.Option("--decimal", help="Decimal mark in the table: a point or a comma.")
-]
-ThousandsOption = Annotated[
-    str,
-    typer.Option(
-        "--thousands",
-        help="Thousands separator in the table: a comma, a point, a space, ' or _.",
-    ),
-]
 KeepOption = Annotated[
     list[str] | None,
     typer.Option("--keep", help="Columns of the table to copy to the output; may be repeated."),
@@ -77,11 +61,33 @@ RawCsvOption = Annotated[
 ]
 
 
-def table_format(encoding: str | None, decimal: str, thousands: str) -> TableFormat:
-    """Return the format of a table from the options."""
-    from quadric.apps.shell.tables import TableFormat
+def with_options(command: Callable[..., None], order: Sequence[str] = ()) -> Callable[..., None]:
+    """Let a command take dataclasses, whose annotated fields become options of the command.
 
-    return TableFormat(encoding, decimal, thousands)
+    The name, the default and the help of these options are declared once, in the dataclass. Help
+    lists the options in the order of the signature, but those in `order` first.
+    """
+    groups: dict[str, Any] = {}
+    options: dict[str, list[inspect.Parameter]] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        options[name] = [parameter]
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            fields = inspect.signature(groups[name], eval_str=True).parameters.values()
+            options[name] = [one for one in fields if get_origin(one.annotation) is Annotated]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        with errors_as_one_line():  # the dataclasses check their values
+            for name, make in groups.items():
+                own = {option.name: values.pop(option.name) for option in options[name]}
+                values[name] = make(**own)
+        command(**values)
+
+    flat = [one.replace(kind=one.KEYWORD_ONLY) for group in options.values() for one in group]
+    flat.sort(key=lambda one: order.index(one.name) if one.name in order else len(order))
+    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    return run
 
 
 def check_exists(*paths: Path | None) -> None:

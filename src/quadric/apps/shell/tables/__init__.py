@@ -14,24 +14,24 @@ require("polars", extra="cli", by="quadric.apps.shell.tables")
 if TYPE_CHECKING:
     from quadric.apps.shell.tables._evaluation import Evaluation
     from quadric.apps.shell.tables._open_table import open_table
+    from quadric.apps.shell.tables._options import ColumnOptions, Settings
     from quadric.apps.shell.tables._prediction import Predicted, predict
     from quadric.apps.shell.tables._saved_estimator import read_inputs
     from quadric.apps.shell.tables._schema import Schema
-    from quadric.apps.shell.tables._schema_inference import ColumnOptions
     from quadric.apps.shell.tables._source import Source
     from quadric.apps.shell.tables._table_format import TableFormat
     from quadric.apps.shell.tables._table_network import TableNetwork
     from quadric.apps.shell.tables._test_table import TestTable, evaluate_table
-    from quadric.apps.shell.tables._training import Settings, Trained, train
+    from quadric.apps.shell.tables._training import Trained, train
 
 # Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
 # scikit-learn is imported.
 _HOMES = {
-    "ColumnOptions": "_schema_inference",
+    "ColumnOptions": "_options",
     "Evaluation": "_evaluation",
     "Predicted": "_prediction",
     "Schema": "_schema",
-    "Settings": "_training",
+    "Settings": "_options",
     "Source": "_source",
     "TableFormat": "_table_format",
     "TableNetwork": "_table_network",

@@ -2,62 +2,20 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from quadric.apps.shell.tables._column_profile import ColumnProfile
 from quadric.apps.shell.tables._findings import MOSTLY, ROWS_PER_CLASS, find, how_to_read
+from quadric.apps.shell.tables._options import ColumnOptions
 from quadric.apps.shell.tables._schema import Column, Schema
-from quadric.apps.shell.tables._table_names import check_columns
 from quadric.errors import TableError
 from quadric.utils import counted, first_applying
 
-MOST_CATEGORIES = 50
 MOST_CLASSES = 100_000
 MANY_CLASSES = 200  # more distinct texts than this are classes only if they occur several times
 LONGEST_CATEGORY = 100_000  # characters; model files store all categories
 FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
-
-
-@dataclass(frozen=True)
-class ColumnOptions:
-    """The target and the user's choices about the columns.
-
-    Parameters
-    ----------
-    target : str
-        The column to predict.
-    task : {'classification', 'regression'}, optional
-        By default, inferred from the target's values.
-    drop : sequence of str
-        Columns to ignore.
-    categorical : sequence of str
-        Numeric columns to treat as categories.
-    most_categories : int
-        Text columns with more distinct values than this are not used.
-
-    Examples
-    --------
-    >>> ColumnOptions("species", drop=["id"]).target
-    'species'
-    """
-
-    target: str
-    task: str | None = None
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    most_categories: int = MOST_CATEGORIES
-
-    def new_profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
-        """Return empty profiles for a table's columns; raise TableError for an unknown name."""
-        check_columns((self.target, *self.drop, *self.categorical), columns)
-        if self.target in self.drop:
-            raise TableError(f"{self.target!r} is the target and cannot be dropped.")
-        return [
-            ColumnProfile(name, MOST_CLASSES if name == self.target else self.most_categories)
-            for name in columns
-        ]
 
 
 def infer_schema(

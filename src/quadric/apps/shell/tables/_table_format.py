@@ -1,13 +1,20 @@
-"""Text encoding, decimal mark and thousands separator of a table in a text file."""
+"""Text encoding, decimal mark and thousands separator of a table in a text file.
+
+The fields of `TableFormat` are also options of the commands that read tables.
+"""
 
 import codecs
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
+import typer
 
 from quadric.errors import TableError
 from quadric.utils import first_applying
+
+if TYPE_CHECKING:
+    import polars as pl
 
 DECIMAL_COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"  # 5,1 or 1.234,5
 GROUPS_OF_THREE = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"  # 1,234 or 1,234,567.8
@@ -40,9 +47,20 @@ class TableFormat:
     TableFormat(encoding=None, decimal=',', thousands='.')
     """
 
-    encoding: str | None = None
-    decimal: str = "."
-    thousands: str = ""
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="Encoding of a CSV file, such as latin-1 [default: UTF-8, or UTF-16 if the file "
+            "starts with a byte order mark]."
+        ),
+    ] = None
+    decimal: Annotated[str, typer.Option(help="Decimal mark in the table: a point or a comma.")] = (
+        "."
+    )
+    thousands: Annotated[
+        str,
+        typer.Option(help="Thousands separator in the table: a comma, a point, a space, ' or _."),
+    ] = ""
 
     def __post_init__(self) -> None:
         problems = {
@@ -60,13 +78,15 @@ class TableFormat:
         if problem := first_applying(problems):
             raise TableError(problem)
 
-    def with_plain_numbers(self, frame: pl.DataFrame, start: int) -> pl.DataFrame:
+    def with_plain_numbers(self, frame: "pl.DataFrame", start: int) -> "pl.DataFrame":
         """Rewrite the numbers in text columns, such as '1.234,5' to '1234.5'.
 
         Other text is left unchanged. If the decimal mark is a comma, a number with a decimal point
         raises TableError, because it could be 1000 times too small; `start` is the number of the
         frame's first row, counted from 0.
         """
+        import polars as pl
+
         if (self.decimal, self.thousands) == (".", ""):
             return frame
         mark, between = re.escape(self.decimal), THOUSANDS[self.thousands]

@@ -19,6 +19,7 @@ from quadric.apps.shell.tables._column_profile import profile_batch
 from quadric.apps.shell.tables._evaluation import MODEL
 from quadric.apps.shell.tables._features import labeled_rows
 from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+from quadric.apps.shell.tables._options import ColumnOptions, Settings
 from quadric.apps.shell.tables._remarks import (
     Remark,
     most_important,
@@ -29,7 +30,7 @@ from quadric.apps.shell.tables._remarks import (
     remarks_on_scores,
 )
 from quadric.apps.shell.tables._schema import Schema
-from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.apps.shell.tables._schema_inference import infer_schema
 from quadric.apps.shell.tables._scores import Report, Scores, outputs, report_of
 from quadric.apps.shell.tables._source import Source
 from quadric.apps.shell.tables._test_table import TestTable, check_target, evaluate_table
@@ -39,49 +40,6 @@ from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.utils import counted
 
 MISSING_CATEGORY = "missing"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The model to train and how to test it.
-
-    Parameters
-    ----------
-    hidden : tuple of int, optional
-        The widths of the hidden layers, which consist of linear neurons; () means that there are
-        none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows. In a
-        stream, it is a single quadratic layer instead.
-    kind : {'quadratic', 'reduced', 'linear'}, optional
-        The kind of neurons in the last layer; quadratic by default.
-    seed : int
-    test_size : float
-        The share of rows to hold out.
-    cv : int, optional
-        The number of folds for cross-validation, which replaces the held-out split.
-    verbose : bool
-        Whether the estimator reports its progress.
-    class_weight : {'balanced'}, optional
-        Weight every class equally, whatever its number of rows.
-    alpha : float, optional
-        The L2 penalty; by default, chosen on held-out rows, except in a stream.
-    max_iter : int, optional
-        The maximum number of iterations; by default, that of the estimator.
-    """
-
-    hidden: tuple[int, ...] | None = None
-    kind: str | None = None
-    seed: int = 0
-    test_size: float = 0.25
-    cv: int | None = None
-    verbose: bool = False
-    class_weight: str | None = None
-    alpha: float | None = None
-    max_iter: int | None = None
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether the estimator chooses the shape."""
-        return self.hidden is None and self.kind is None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import polars as pl
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+from quadric.apps.shell.tables._options import Settings
 from quadric.apps.shell.tables._schema import Schema
 from quadric.apps.shell.tables._training import (
-    Settings,
     make_estimator,
     memory_limit_as_table_error,
     preprocessing,
@@ -48,7 +48,7 @@ class Learner:
         adam["learning_rate_init"] = RATE
         if settings.class_weight is not None and schema.classes:
             adam["class_weight"] = balanced_weights(schema)
-        linear = replace(settings, hidden=(), kind="linear")
+        linear = replace(settings, hidden=(), kind="linear")  # type: ignore[arg-type]  # not an option
         self.estimators = {
             "model": make_estimator(schema, settings, **adam),
             "linear": make_estimator(schema, linear, **adam),

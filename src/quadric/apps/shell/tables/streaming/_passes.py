@@ -10,6 +10,7 @@ import numpy as np
 from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._features import labeled_rows
 from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
 from quadric.apps.shell.tables._remarks import (
     most_important,
     remarks_on_columns,
@@ -17,12 +18,11 @@ from quadric.apps.shell.tables._remarks import (
     remarks_on_scores,
 )
 from quadric.apps.shell.tables._schema import Schema, check_fields, expect, is_count
-from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema
+from quadric.apps.shell.tables._schema_inference import infer_schema
 from quadric.apps.shell.tables._scores import Report, Scores, outputs, report_of, trivial_outputs
 from quadric.apps.shell.tables._source import Source, changed
 from quadric.apps.shell.tables._test_table import TestTable, check_target, evaluate_table
 from quadric.apps.shell.tables._training import (
-    Settings,
     Trained,
     how_on,
     how_on_held_out,
@@ -36,25 +36,6 @@ from quadric.errors import TableError
 STEPS = 3000  # by default, at least this many steps of 200 rows, but at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
 BUFFER_NUMBERS = 2_000_000  # maximum number of values in a buffer, to limit memory for wide tables
-
-
-@dataclass(frozen=True)
-class Stream:
-    """How to read a table larger than memory.
-
-    Parameters
-    ----------
-    buffer : int, optional
-        The number of rows that are shuffled together.
-    epochs : int, optional
-        The number of passes over the rows; by default, fewer for longer tables.
-    every : int
-        The number of buffers between two checkpoints.
-    """
-
-    buffer: int | None = None
-    epochs: int | None = None
-    every: int = 10
 
 
 def train_stream(
