@@ -161,8 +161,8 @@ class Stream:
         The number of passes over the rows; by default, fewer for longer tables.
     buffer : int, optional
         The number of rows that are shuffled together.
-    every : int
-        The number of buffers between two checkpoints.
+    every : int, optional
+        The number of buffers between two checkpoints; by default, 10.
     """
 
     epochs: Annotated[
@@ -173,11 +173,10 @@ class Stream:
         int | None, typer.Option(min=1, help="With --stream: number of rows shuffled together.")
     ] = None
     every: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--checkpoint-every",
             min=1,
-            show_default=False,
             help="With --stream: number of buffers between checkpoints [default: 10].",
         ),
-    ] = 10
+    ] = None

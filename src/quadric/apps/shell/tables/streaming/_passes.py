@@ -35,6 +35,7 @@ from quadric.errors import TableError
 
 STEPS = 3000  # by default, at least this many steps of 200 rows, but at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
+EVERY = 10  # buffers between two checkpoints
 BUFFER_NUMBERS = 2_000_000  # maximum number of values in a buffer, to limit memory for wide tables
 
 
@@ -178,7 +179,7 @@ class _Run:
         for k, frame in enumerate(self.source.batches(self.rows, profiles[0].rows), start=1):
             profile_batch(profiles, frame)
             self.progress(profiles[0].rows, None, "first pass: moments and categories")
-            if k % self.stream.every == 0:
+            if k % (self.stream.every or EVERY) == 0:
                 stored = [asdict(profile) for profile in profiles]
                 self.checkpoint.save({"stage": "first", "profiles": stored}, {})
         return infer_schema(profiles, self.options, self.source.unnamed)
@@ -194,7 +195,7 @@ class _Run:
                 learner.learn(X[order], y[order], done / total)
                 done += 1
                 self.progress(done * self.rows, total * self.rows, "second pass: training")
-                if done % self.stream.every == 0 or done == total:
+                if done % (self.stream.every or EVERY) == 0 or done == total:
                     state = {"stage": "second", "schema": schema.to_dict(), "buffers": done}
                     self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
         if not learner.has_learned:
