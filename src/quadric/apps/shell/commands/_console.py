@@ -48,11 +48,7 @@ def print_line(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value to stdout as indented JSON, with null for numbers that are not finite."""
-    try:
-        text = json.dumps(value, indent=2, allow_nan=False)
-    except ValueError:  # NaN or infinity
-        text = json.dumps(_finite(value), indent=2, allow_nan=False)
-    typer.echo(text)
+    typer.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
