@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from quadric.apps.shell._report_page import usage
-from quadric.apps.shell.commands._model_loading import open_model
+from quadric.apps.shell.commands._inputs import open_model
 from quadric.apps.shell.tables import TableFormat, open_table
 from tests.support.commands import assert_error, command
 

@@ -18,9 +18,7 @@ from quadric.apps.shell.commands._console import (
     print_table,
     progress_bar,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._plot import figure_bytes
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     JsonOption,
     KeepOption,
     ModelArgument,
@@ -30,7 +28,9 @@ from quadric.apps.shell.commands._table_options import (
     check_exists,
     check_written,
     column_names,
+    open_model,
 )
+from quadric.apps.shell.commands._plot import figure_bytes
 from quadric.apps.shell.tables._table_names import check_columns
 from quadric.utils import counted, rounded, rounded_down, write_whole
 

@@ -16,14 +16,14 @@ from quadric.apps.shell.commands._console import (
     print_notes,
     print_table,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     BootstrapSeedOption,
     JsonOption,
     LabeledTableArgument,
     ModelArgument,
     TableFormat,
     check_exists,
+    open_model,
 )
 from quadric.utils import counted, visible
 

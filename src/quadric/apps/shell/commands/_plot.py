@@ -18,11 +18,12 @@ from quadric.apps.shell.commands._console import (
     print_line,
     print_notes,
 )
-from quadric.apps.shell.commands._model_loading import OpenedModel, open_model
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     ModelArgument,
+    OpenedModel,
     TableFormat,
     check_exists,
+    open_model,
     split_names,
 )
 from quadric.utils import write_whole

@@ -12,8 +12,7 @@ from quadric.apps.shell.commands._console import (
     print_line,
     print_notes,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     KeepOption,
     ModelArgument,
     RawCsvOption,
@@ -22,6 +21,7 @@ from quadric.apps.shell.commands._table_options import (
     check_exists,
     check_written,
     column_names,
+    open_model,
 )
 from quadric.utils import counted
 

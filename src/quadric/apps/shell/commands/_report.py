@@ -13,13 +13,13 @@ from quadric.apps.shell.commands._console import (
     print_line,
     print_notes,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     BootstrapSeedOption,
     LabeledTableArgument,
     ModelArgument,
     TableFormat,
     check_exists,
+    open_model,
 )
 from quadric.utils import write_whole
 

@@ -22,8 +22,7 @@ from quadric.apps.shell.commands._console import (
     progress_bar,
 )
 from quadric.apps.shell.commands._evaluate import print_evaluation, print_remarks
-from quadric.apps.shell.commands._report import write_report
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     TABLE_HELP,
     JsonOption,
     TableFormat,
@@ -32,6 +31,7 @@ from quadric.apps.shell.commands._table_options import (
     column_names,
     default_output,
 )
+from quadric.apps.shell.commands._report import write_report
 from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
 from quadric.apps.shell.tables._table_names import check_columns, is_stdin
 from quadric.utils import counted, visible

@@ -1,18 +1,172 @@
-"""Load a model file and a table; shared by the commands that apply a model to a table."""
+"""The model and the table that a command reads: their arguments and options, and opening them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import csv
+import functools
+import glob
+import inspect
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, get_origin
 
-from quadric.apps.shell.commands._console import print_notes
+import typer
+
+from quadric.apps.shell.commands._console import errors_as_one_line, fail, print_notes
+from quadric.apps.shell.tables._table_format import TableFormat as TableFormat
+from quadric.apps.shell.tables._table_names import (
+    WRITTEN,
+    check_columns,
+    is_pattern,
+    is_stdin,
+    plain_stem,
+)
 from quadric.errors import ModelFileError, TableError
 from quadric.utils import counted
 
 if TYPE_CHECKING:
-    from quadric.apps.shell.tables import Schema, Source, TableFormat
+    from quadric.apps.shell.tables import Schema, Source
     from quadric.apps.shell.tables._linear_baseline import LinearBaseline
+
+TABLE_HELP = "a CSV or Parquet file, a directory of Parquet files, a pattern, or - for stdin"
+
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, help="A model file from `quadric train` or, in Python, `quadric.save`."
+    ),
+]
+TableArgument = Annotated[
+    Path,
+    typer.Argument(readable=False, help=f"A table with the model's columns: {TABLE_HELP}."),
+]
+LabeledTableArgument = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, help=f"A table with the model's columns and the target: {TABLE_HELP}."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+BootstrapSeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")
+]
+
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option("--keep", help="Columns of the table to copy to the output; may be repeated."),
+]
+RawCsvOption = Annotated[
+    bool,
+    typer.Option(
+        "--raw-csv",
+        help="Do not add an apostrophe in front of text that looks like a spreadsheet formula.",
+    ),
+]
+
+
+def with_options(command: Callable[..., None], order: Sequence[str] = ()) -> Callable[..., None]:
+    """Let a command take dataclasses, whose annotated fields become options of the command.
+
+    The name, the default and the help of these options are declared once, in the dataclass. Help
+    lists the options in the order of the signature, but those in `order` first.
+    """
+    groups: dict[str, Any] = {}
+    options: dict[str, list[inspect.Parameter]] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        options[name] = [parameter]
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            fields = inspect.signature(groups[name], eval_str=True).parameters.values()
+            options[name] = [one for one in fields if get_origin(one.annotation) is Annotated]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        with errors_as_one_line():  # the dataclasses check their values
+            for name, make in groups.items():
+                own = {option.name: values.pop(option.name) for option in options[name]}
+                values[name] = make(**own)
+        command(**values)
+
+    flat = [one.replace(kind=one.KEYWORD_ONLY) for group in options.values() for one in group]
+    flat.sort(key=lambda one: order.index(one.name) if one.name in order else len(order))
+    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    return run
+
+
+def check_exists(*paths: Path | None) -> None:
+    """Fail early, before any slow import, if an input does not exist."""
+    for path in paths:
+        if path is None or is_stdin(path):
+            continue
+        try:
+            if not is_pattern(path):
+                os.stat(path)
+            elif not glob.glob(str(path)):
+                fail(f"no file matches {path}.")
+        except OSError as error:
+            fail(f"cannot read {path}: {error.strerror}.")
+
+
+def check_names(
+    path: Path, encoding: str | None, names: Iterable[str], options: Iterable[str] | None = None
+) -> None:
+    """Report a column that a CSV file lacks before the slow import of Polars.
+
+    Other tables are checked when they are opened.
+    """
+    from quadric.apps.shell.tables._csv_file import CsvFile
+    from quadric.apps.shell.tables._text_blocks import ZSTD
+
+    if is_stdin(path) or not path.is_file():
+        return
+    try:
+        with open(path, "rb") as stream:
+            if stream.read(4) in (b"PAR1", ZSTD):  # only Polars reads these
+                return
+        columns = CsvFile.open(path, path, encoding).columns
+    except (OSError, LookupError):  # reported when the table is opened
+        return
+    check_columns([*names, *column_names(options, columns)], columns)
+
+
+def check_written(path: Path) -> None:
+    """Raise BadParameter unless a table can be written in the format of this file name."""
+    if path.suffix.lower() not in WRITTEN:
+        raise typer.BadParameter(
+            f"tables are written as .csv, .tsv or .parquet files. Got {path.name!r}."
+        )
+
+
+def default_output(table: Path, suffix: str) -> Path:
+    """Return the path of an output file in the current directory, named after the input."""
+    return Path(plain_stem(table) + suffix)
+
+
+def column_names(texts: Iterable[str] | None, columns: Sequence[str]) -> list[str]:
+    """Return the names in a repeatable option such as --drop.
+
+    Each string is a name, or several names separated by commas. The name of a column that contains
+    a comma can be given as it is, or in double quotes.
+    """
+    names: list[str] = []
+    for text in texts or ():
+        names.extend([text] if text in columns else split_names(text))
+    return list(dict.fromkeys(names))
+
+
+def split_names(text: str) -> list[str]:
+    """Split a string at commas, except within double quotes.
+
+    >>> split_names('a, "b, c"')
+    ['a', 'b, c']
+    """
+    try:
+        rows = list(csv.reader([text], skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise TableError(f"{text!r} is not a list of names: {error}.") from None
+    return [name.strip() for row in rows for name in row if name.strip()]
 
 
 @dataclass
