@@ -1,8 +1,8 @@
 """The command-line interface: one file per command, plus shared code.
 
 `_console` prints output and reports errors, and `_inputs` opens model files and tables. A command
-may take dataclasses, whose fields are its options (`_inputs.with_options`). It imports the packages it needs when it runs, so that `quadric --help` is fast.
-Start with `main`.
+may take dataclasses, whose fields are its options (`_inputs.with_options`). It imports the packages
+it needs when it runs, so that `quadric --help` is fast. Start with `main`.
 """
 
 import io
@@ -85,9 +85,8 @@ app = typer.Typer(
 )
 for command, examples in EXAMPLES.items():
     epilog = "\n\n".join(["Examples:", *(f"- `{example}`" for example in examples)])
-    app.command(epilog=epilog)(
-        with_options(command, _train.FIRST_OPTIONS if command is _train.train else ())
-    )
+    order = _train.FIRST_OPTIONS if command is _train.train else ()
+    app.command(epilog=epilog)(with_options(command, order))
 app.add_typer(_data.data, name="data")
 
 
