@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 else:
     Names = list[str]  # the only type of repeated options that typer supports
 
+MOST_CLASSES = 100_000
+
 
 @dataclass(frozen=True)
 class ColumnOptions:
@@ -73,7 +75,6 @@ class ColumnOptions:
     def new_profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
         """Return empty profiles for a table's columns; raise TableError for an unknown name."""
         from quadric.apps.shell.tables._column_profile import ColumnProfile
-        from quadric.apps.shell.tables._schema_inference import MOST_CLASSES
 
         check_columns((self.target, *self.drop, *self.categorical), columns)
         if self.target in self.drop:

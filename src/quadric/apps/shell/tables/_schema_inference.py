@@ -6,12 +6,11 @@ from typing import Any
 
 from quadric.apps.shell.tables._column_profile import ColumnProfile
 from quadric.apps.shell.tables._findings import MOSTLY, ROWS_PER_CLASS, find, how_to_read
-from quadric.apps.shell.tables._options import ColumnOptions
+from quadric.apps.shell.tables._options import MOST_CLASSES, ColumnOptions
 from quadric.apps.shell.tables._schema import Column, Schema
 from quadric.errors import TableError
 from quadric.utils import counted, first_applying
 
-MOST_CLASSES = 100_000
 MANY_CLASSES = 200  # more distinct texts than this are classes only if they occur several times
 LONGEST_CATEGORY = 100_000  # characters; model files store all categories
 FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
