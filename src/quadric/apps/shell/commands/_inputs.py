@@ -21,7 +21,6 @@ from quadric.apps.shell.tables._table_names import (
     check_columns,
     is_pattern,
     is_stdin,
-    plain_stem,
 )
 from quadric.errors import ModelFileError, TableError
 from quadric.utils import counted
@@ -137,11 +136,6 @@ def check_written(path: Path) -> None:
         raise typer.BadParameter(
             f"tables are written as .csv, .tsv or .parquet files. Got {path.name!r}."
         )
-
-
-def default_output(table: Path, suffix: str) -> Path:
-    """Return the path of an output file in the current directory, named after the input."""
-    return Path(plain_stem(table) + suffix)
 
 
 def column_names(texts: Iterable[str] | None, columns: Sequence[str]) -> list[str]:

@@ -29,11 +29,10 @@ from quadric.apps.shell.commands._inputs import (
     check_exists,
     check_names,
     column_names,
-    default_output,
 )
 from quadric.apps.shell.commands._report import write_report
 from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
-from quadric.apps.shell.tables._table_names import check_columns, is_stdin
+from quadric.apps.shell.tables._table_names import check_columns, is_stdin, plain_stem
 from quadric.utils import counted, visible
 
 if TYPE_CHECKING:
@@ -95,10 +94,9 @@ def train(
     """
     settings = replace(settings, hidden=_widths(hidden))
     untested = stream or (settings.test_size == 0 and settings.cv is None)
-    if stream and settings.cv is not None:
-        raise typer.BadParameter("--cv cannot be combined with --stream.")
-    if test is not None and settings.cv is not None:
-        raise typer.BadParameter("--cv cannot be combined with --test.")
+    if settings.cv is not None and (stream or test is not None):
+        other = "--stream" if stream else "--test"
+        raise typer.BadParameter(f"--cv cannot be combined with {other}.")
     if report_page is not None and test is None and untested:
         raise typer.BadParameter(
             "--report needs rows that the model was not trained on. With --stream or --test-size "
@@ -117,7 +115,7 @@ def train(
     if test is not None and is_stdin(data) and is_stdin(test):
         raise typer.BadParameter("only one of the two tables can be read from -.")
     check_exists(data, test)
-    path = output_path(output or default_output(data, ".quadric"), inputs=[data, test])
+    path = output_path(output or Path(f"{plain_stem(data)}.quadric"), inputs=[data, test])
     if report_page is not None:
         output_path(report_page, "--report", inputs=[data, test, path])
     with errors_as_one_line(
