@@ -168,8 +168,9 @@ def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     integers = [column.name for column in X if _holds_integers(column)]
     near, in_inputs = radius(model, x, units=units), radius(model, x)
     predicted = near.predicted[0]
-    probability = model.predict_proba(x)[0][list(model.classes_).index(predicted)]
-    others = [label for label in model.classes_.tolist() if label != predicted]
+    labels = opened.labels.tolist()
+    probability = model.predict_proba(x)[0][labels.index(predicted)]
+    others = [label for label in labels if label != predicted]
     if len(others) > MOST_CLASSES:
         print_notes([f"Only {MOST_CLASSES} of the {len(others)} other classes are shown."])
         others.sort(key=lambda label: label != near.becomes[0])  # the nearest class comes first

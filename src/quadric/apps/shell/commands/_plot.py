@@ -168,9 +168,12 @@ def model_figure(
 
 def figure_bytes(figure: Figure, suffix: str) -> bytes:
     """Return the content of an image file; the same figure always gives the same bytes."""
+    import matplotlib
+
     stream = io.BytesIO()
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix.lower())
-    figure.savefig(stream, format=suffix.lower().lstrip("."), metadata=metadata)
+    with matplotlib.rc_context({"svg.hashsalt": "quadric"}):  # the ids are random otherwise
+        figure.savefig(stream, format=suffix.lower().lstrip("."), metadata=metadata)
     return stream.getvalue()
 
 
