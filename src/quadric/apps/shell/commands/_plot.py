@@ -141,7 +141,8 @@ def model_figure(
     from quadric import plotting
 
     classifies = getattr(model, "classes_", None) is not None
-    suited = [name for name in WHAT if name not in (CLASSIFIERS_ONLY, REGRESSORS_ONLY)[classifies]]
+    unsuited = REGRESSORS_ONLY if classifies else CLASSIFIERS_ONLY
+    suited = [name for name in WHAT if name not in unsuited]
     if what not in suited:
         kind = "classifier" if classifies else "regressor"
         raise ValueError(f"--what {what} does not suit a {kind}. Use {', '.join(suited)}.")
