@@ -30,8 +30,7 @@ from quadric.plotting import (
     plot_residuals,
     plot_slices,
 )
-from quadric.plotting._boundaries import _edges
-from quadric.plotting._model_slice import InputAxis, ModelSlice, slice_model
+from quadric.plotting._boundaries import InputAxis, ModelSlice, _edges, slice_model
 from tests.support.shop import shop, shop_model
 
 IRIS = load_iris()

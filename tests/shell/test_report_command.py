@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.report._content import usage
+from quadric.apps.shell._report_page import usage
+from quadric.apps.shell.commands._inputs import open_model
 from quadric.apps.shell.tables import TableFormat, open_table
 from tests.support.commands import assert_error, command
 

@@ -6,10 +6,10 @@ directory or downloads it. `_sources.py` lists, finds, verifies and downloads th
 
 from quadric.datasets._images import (
     ImageData,
+    check_files,
     digits,
-    download as download,
+    download,
     fashion_mnist,
-    locate as locate,
     mnist,
 )
 from quadric.datasets._points import clusters, xor
@@ -23,8 +23,10 @@ from quadric.errors import DatasetError
 __all__ = [
     "DatasetError",
     "ImageData",
+    "check_files",
     "clusters",
     "digits",
+    "download",
     "fashion_mnist",
     "mnist",
     "xor",

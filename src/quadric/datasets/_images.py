@@ -21,9 +21,11 @@ from quadric.datasets._sources import (
     holds_all,
     named_directory,
     read,
+    read_file,
     unpack,
     write_all,
 )
+from quadric.errors import DatasetError
 
 NAMED_ADVICE = (
     "Put the right file there, specify another directory (data_dir or QUADRIC_DATA), or specify "
@@ -167,7 +169,38 @@ def fashion_mnist(data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     return _load(COLLECTIONS["fashion_mnist"], data_dir)
 
 
-def locate(collection: Collection) -> tuple[Path, str]:
+def check_files(name: str) -> tuple[Path, list[tuple[Path, str, str | None]]]:
+    """Verify the files of a data set that are on this computer; download nothing.
+
+    Parameters
+    ----------
+    name : {'mnist', 'fashion_mnist'}
+        The data set.
+
+    Returns
+    -------
+    directory : pathlib.Path
+        The directory from which the data set is read.
+    files : list of (path, md5, problem)
+        The path of each file, its expected MD5 checksum, and what is wrong with it, or None. The
+        list is empty if none of the files exists.
+    """
+    collection = COLLECTIONS[name]
+    directory, advice = _locate(collection)
+    files: list[tuple[Path, str, str | None]] = []
+    for file in collection.files:
+        path, problem = find(directory, file), None
+        try:
+            if path is None:
+                raise DatasetError(f"{directory / file.name} is missing. {advice}")
+            read_file(path, collection, file, advice)
+        except DatasetError as error:
+            problem = str(error)
+        files.append((path or directory / file.name, file.md5, problem))
+    return directory, files if any(path.exists() for path, _, _ in files) else []
+
+
+def _locate(collection: Collection) -> tuple[Path, str]:
     """Return the directory to read when offline, and advice for the case of an invalid file."""
     named = named_directory(collection)
     if named is not None:
@@ -189,8 +222,30 @@ def download(
 ) -> tuple[Path, str | None]:
     """Download a data set to `directory`/`name` or to the cache, unless it is already there.
 
-    Returns the path and the source; the source is None if the files were already there. Raises
-    OSError if the directory is not writable.
+    Parameters
+    ----------
+    name : {'mnist', 'fashion_mnist'}
+        The data set.
+    directory : path, optional
+        The directory in which a directory for the files is created. By default, the cache.
+    force : bool
+        Whether to download the files again if they are already there.
+    tell : callable, optional
+        Called with the name of each source before the download.
+
+    Returns
+    -------
+    path : pathlib.Path
+        The directory with the files.
+    source : str or None
+        The source; None if the files were already there.
+
+    Raises
+    ------
+    OSError
+        If the directory is not writable.
+    DatasetError
+        If no source has the files, or if files that are already there are invalid.
     """
     collection = COLLECTIONS[name]
     target, advice = _cached(collection)

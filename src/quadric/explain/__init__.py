@@ -32,9 +32,7 @@ from quadric.explain._model import (
 from quadric.explain._permutation import PermutationImportance, permutation_importances
 from quadric.explain._similarity import similarity
 from quadric.explain._spectrum import Eigenpairs, Spectrum, spectrum
-from quadric.explain._spectrum_text import MOST_LABELS as MOST_LABELS, as_text as as_text
 from quadric.explain._terms import Term
-from quadric.explain._text import permutation_lines as permutation_lines
 
 __all__ = [
     "ClassExplanation",

@@ -134,8 +134,25 @@ class Spectrum:
         ]
         return {"note": self.note, "names": self.names, "outputs": found}
 
+    def to_text(self, top: int = 3, most: int | None = text.MOST_LABELS) -> str:
+        """Describe the spectrum as text.
+
+        Parameters
+        ----------
+        top : int
+            The number of eigenvectors per output.
+        most : int, optional
+            The number of outputs; None for all of them.
+
+        Returns
+        -------
+        str
+            The eigenvalues of each output, and the strongest inputs of its eigenvectors.
+        """
+        return text.as_text(self, top, most=most)
+
     def __str__(self) -> str:
-        return text.as_text(self)
+        return self.to_text()
 
     __repr__ = __str__
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadric.explain._terms import signed, written
@@ -10,7 +9,6 @@ from quadric.utils import counted, visible
 
 if TYPE_CHECKING:
     from quadric.explain._explanation import ClassExplanation, Explanation
-    from quadric.explain._permutation import PermutationImportance
 
 MOST_INPUTS = 15  # in the table of importances
 
@@ -58,21 +56,6 @@ def importance_lines(found: Explanation) -> list[str]:
         )
     if omitted:
         lines.append(f"  ({counted(omitted, 'less important input')}; --all or top=None lists all)")
-    return lines
-
-
-def permutation_lines(
-    found: Iterable[PermutationImportance], score: str, count: int, whole: bool
-) -> list[str]:
-    """The table of permutation importances; `score` names the score that drops."""
-    found = list(found)
-    shown = found if whole else found[:MOST_INPUTS]
-    width = max(2 + len(visible(one.name)) for one in shown)
-    lines = [f"Drop of the {score} if an input is shuffled ({counted(count, 'row')})"]
-    for one in shown:
-        lines.append(f"{'  ' + visible(one.name):<{width}}  {one.mean:8.4f} ± {one.std:.4f}")
-    if len(found) > len(shown):
-        lines.append(f"  ({counted(len(found) - len(shown), 'less important input')}; use --all)")
     return lines
 
 

@@ -1,6 +1,16 @@
-"""Plots of a model in the plane of two inputs: regions of classes, and predicted numbers."""
+"""Plots of a model in the plane of two inputs: regions of classes, and predicted numbers.
 
+A model with more inputs is drawn in a slice: two inputs vary, and the others are fixed at a typical
+row.
+"""
+
+import itertools
+import textwrap
+import warnings
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,13 +19,106 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from quadric.checks import Array
-from quadric.explain import Columns
+from quadric.explain import (
+    Columns,
+    SelectedLayer,
+    dependences,
+    explain,
+    predictions,
+    select_layer,
+    tie,
+    written,
+)
+from quadric.geometry import Window, arcs
 from quadric.network import Network
-from quadric.plotting._model_slice import ModelSlice, slice_model
-from quadric.plotting._style import BOUNDARY, get_ax, pale, plain, plot_points
+from quadric.plotting._style import (
+    BOUNDARY,
+    get_ax,
+    get_window,
+    pale,
+    plain,
+    plot_points,
+    show_window,
+)
 
 LEGEND_CLASSES = 20
 MOST_CLASSES = 200
+GRID = 160  # values of a numeric input in a slice
+FINE_GRID = 400  # values of each input if the model has only two
+MOST_CATEGORIES = 12
+LISTED = 4  # fixed inputs that are listed by name
+NO_BREAK = "\u00a0"  # a space at which a line is not wrapped
+
+
+@dataclass(frozen=True)
+class InputAxis:
+    """The values of one input along an axis; a category is drawn at its index."""
+
+    name: str
+    values: list[Any]
+    places: Array
+    categories: list[str] | None
+
+    @classmethod
+    def of(cls, columns: Columns, k: int) -> "InputAxis":
+        numbers = columns.numbers(k)
+        if numbers is None:
+            common = Counter(columns.values(k).tolist()).most_common(MOST_CATEGORIES)
+            values = sorted((value for value, _ in common), key=str)
+            texts = [written(value) for value in values]
+            return cls(columns.names[k], values, np.arange(len(values), dtype=float), texts)
+        present = numbers[np.isfinite(numbers)]
+        low, high = map(float, np.quantile(present, [0.005, 0.995]))  # without a few outliers
+        pad = 0.05 * (high - low) if high > low else max(abs(high), 1.0)
+        places = np.linspace(low - pad, high + pad, GRID)
+        return cls(columns.names[k], places.tolist(), places, None)
+
+    def coarse(self) -> "InputAxis":
+        """The same axis with every eighth value of a number; categories are all kept."""
+        every = 1 if self.categories is not None else 8
+        return replace(self, values=self.values[::every], places=self.places[::every])
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The range of the axis."""
+        half = 0.5 if self.categories is not None else 0.0
+        return float(self.places[0]) - half, float(self.places[-1]) + half
+
+    def positions(self, values: Array, rng: np.random.Generator) -> Array:
+        """Where to draw the values: categories are spread a little, NaN where not drawn."""
+        if self.categories is None:
+            return values.astype(float)
+        index = {value: float(k) for k, value in enumerate(self.values)}
+        found = np.array([index.get(value, np.nan) for value in values.tolist()])
+        return found + rng.uniform(-0.3, 0.3, len(found))
+
+    def label(self, ax: Any, axis: str) -> None:
+        """Write the name of the input and its categories on an axis."""
+        style: dict[str, Any] = {"label": plain(self.name)}
+        if self.categories is not None:
+            style |= {"ticks": self.places, "ticklabels": list(map(plain, self.categories))}
+        style["lim"] = self.limits
+        ax.set(**{axis + key: value for key, value in style.items()})
+
+
+@dataclass(frozen=True)
+class ModelSlice:
+    """Predictions of a model in a plane, and the rows of the data near it.
+
+    `predicted` has shape (values of the second input, values of the first input, n_outputs).
+    `points` are the positions of the rows `near` the plane.
+    """
+
+    axes: tuple[InputAxis, InputAxis]
+    predicted: Array
+    points: Array
+    near: Array
+    title: str
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """The limits of both axes."""
+        return *self.axes[0].limits, *self.axes[1].limits
 
 
 def plot_boundaries(
@@ -66,8 +169,7 @@ def plot_boundaries(
             f"plot_boundaries draws at most {MOST_CLASSES} classes, and this model has "
             f"{len(labels)}. Choose some of them with classes=[...] (--classes)."
         )
-    row = Columns(X, getattr(model, "feature_names_in_", None)).take(np.arange(1)).X
-    if np.ndim(model.predict(row)) > 1:
+    if np.ndim(model.predict(columns_of(model, X).take(np.arange(1)).X)) > 1:
         raise ValueError(
             "model must choose one of several classes. This one predicts labels that are not "
             "mutually exclusive; use plot_dependence."
@@ -77,28 +179,35 @@ def plot_boundaries(
     P = found.predicted[:, :, order]
     winners = np.array(order)[P.argmax(axis=2)]
     ax = get_ax(ax)
-    ax.imshow(
-        winners,
-        extent=found.extent,
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        zorder=0,
-        cmap=ListedColormap([pale(k) for k in range(len(labels))]),
-        vmin=0,
-        vmax=len(labels) - 1,
-    )
+    _draw_regions(ax, winners, found.extent, len(labels))
     _edges(ax, found, P)
     drawn = points and y is not None
     rows = found.near & np.isin(y, shown) if drawn else np.zeros(len(found.near), dtype=bool)
     if drawn:
         plot_points(found.points[rows], np.asarray(y)[rows], ax, size=20, classes=np.array(labels))
     _describe(ax, found, int(rows.sum()))
-    region_legend(ax, labels, order, outside=True)
+    _region_legend(ax, labels, order, outside=True)
     return ax
 
 
-def region_legend(
+def _draw_regions(
+    ax: Axes, winners: Array, extent: tuple[float, float, float, float], n_classes: int
+) -> None:
+    """Color each point of a grid with the pale color of its class."""
+    ax.imshow(
+        winners,
+        extent=extent,
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        zorder=0,
+        cmap=ListedColormap([pale(k) for k in range(n_classes)]),
+        vmin=0,
+        vmax=n_classes - 1,
+    )
+
+
+def _region_legend(
     ax: Axes, labels: Sequence[Any], shown: Sequence[int], *, outside: bool = False
 ) -> None:
     """A legend with the region of every class, and its marker if points are drawn."""
@@ -208,3 +317,257 @@ def _edges(ax: Axes, found: ModelSlice, P: Array) -> None:
         margin = P[:, :, k] - np.where(winners == k, second, first)
         if margin.min() < 0 < margin.max():
             ax.contour(x, y, margin, [0.0], colors=BOUNDARY, linewidths=1.0)
+
+
+def plot_regions(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    ax: Axes | None = None,
+    *,
+    window: Window | None = None,
+    size: float = 14.0,
+    legend: bool = True,
+) -> Axes:
+    """Draw the regions in which a classifier with two inputs predicts each class.
+
+    For a single layer, the lines between the regions are exact conics. For a model with hidden
+    layers, they are the edges of the colored grid.
+
+    Parameters
+    ----------
+    model : fitted classifier, Pipeline, or Network
+        A classifier with two inputs.
+    X : array of shape (n_samples, 2), optional
+        Points to draw on top.
+    y : array of shape (n_samples,), optional
+        Class of each point, which determines its color. Without y, no points are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, new axes are created.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. By default, it surrounds X.
+    size : float
+        Size of the markers.
+    legend : bool
+        Whether to draw a legend with the classes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    selected = select_layer(model, -1)
+    names = selected.space.names
+    if not selected.chooses_a_class:
+        last = selected.network.activations[-1]
+        raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
+    if selected.space.kind == "inputs" and len(names) != 2:
+        raise ValueError(
+            f"model must have two inputs. Got {len(names)}; use plot_boundaries for more."
+        )
+    window = get_window(window, X)
+    ax = get_ax(ax)
+    side_x, side_y = np.linspace(*window[:2], FINE_GRID), np.linspace(*window[2:], FINE_GRID)
+    grid = np.stack(np.meshgrid(side_x, side_y), axis=-1).reshape(-1, 2)
+    winners = _scores(model, grid).argmax(axis=1).reshape(FINE_GRID, FINE_GRID)
+    count = len(selected.labels)
+    _draw_regions(ax, winners, window, count)
+    if selected.space.kind == "inputs":
+        for piece in _ties(model, selected, window):
+            ax.plot(*piece.T, color=BOUNDARY, linewidth=1.6, zorder=2)
+    else:
+        for k in np.unique(winners) if winners.min() < winners.max() else ():
+            inside = (winners == k).astype(float)
+            ax.contour(side_x, side_y, inside, [0.5], colors=BOUNDARY, linewidths=1.2)
+    if X is not None and y is not None:
+        plot_points(X, y, ax, size=size, classes=selected.labels)
+    show_window(ax, window)
+    if selected.space.kind == "hidden":
+        names = names_of(model) or ["x1", "x2"]
+    if len(names) == 2:
+        ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
+    if legend:
+        _region_legend(ax, selected.labels, range(count))
+    return ax
+
+
+def _ties(model: Any, selected: SelectedLayer, window: Window) -> list[Array]:
+    """The parts of the conics z_i = z_j on which no third class has a larger z."""
+    pieces = []
+    for i, j in itertools.combinations(range(len(selected.labels)), 2):
+        for arc in arcs(tie(selected, i, j), window, step=1 / 400):
+            z = _scores(model, arc)
+            others = np.delete(z, [i, j], axis=1).max(axis=1, initial=-np.inf)
+            seen = np.maximum(z[:, i], z[:, j]) >= others
+            runs = np.split(arc, np.flatnonzero(np.diff(seen)) + 1)
+            pieces += [run for run in runs[0 if seen[0] else 1 :: 2] if len(run) > 1]
+    return pieces
+
+
+def _scores(model: Any, X: Array) -> Array:
+    """z of each class; with a single output, z_1 = z and z_0 = 0."""
+    rows, names = X, names_of(model)
+    if names:  # a ColumnTransformer may need them
+        with suppress(ImportError):
+            import pandas as pd
+
+            rows = pd.DataFrame(X, columns=names)
+    with warnings.catch_warnings():  # without pandas, the grid points have no column names
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        score = model.logits if isinstance(model, Network) else model.decision_function
+        z = np.asarray(score(rows))
+    if z.ndim == 1 or z.shape[1] == 1:
+        z = np.column_stack([np.zeros(len(X)), z.reshape(len(X))])
+    return z
+
+
+def names_of(model: Any) -> list[str] | None:
+    """The names of the columns that a model was fitted to; None if they had no names."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else list(names)
+
+
+def columns_of(model: Any, X: Any) -> Columns:
+    """The data by columns, which have the model's names."""
+    return Columns(X, names_of(model))
+
+
+def rank_inputs(model: Any, X: Any, names: Sequence[str]) -> dict[int, float]:
+    """The importance of each input by its index, most important first; see `quadric.explain`."""
+    try:
+        weights = {one.name: abs(one.total) for one in explain(model, X).importances}
+    except (TypeError, ValueError):  # not a model of quadric, or rows with missing values
+        weights = {}
+    if set(weights) != set(names):
+        weights = {one.inputs[0]: one.strength for one in dependences(model, X)}
+    return {names.index(name): weight for name, weight in weights.items()}
+
+
+def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> ModelSlice:
+    """Predict in the plane of two inputs, by default the two most important ones.
+
+    The other inputs are fixed at a typical row: the median of a number, and the most frequent
+    category. If a classifier predicts the same class in all of this plane, another plane is drawn;
+    see `_with_a_boundary`.
+    """
+    columns = columns_of(model, X)
+    names = columns.names
+    if len(names) < 2:
+        raise ValueError("a model with a single input has no plane to draw. Plot the dependence.")
+    ranked = dict.fromkeys(range(len(names)), 1.0)
+    if len(names) > 2:
+        ranked = rank_inputs(model, X, names)
+    chosen = list(inputs or [names[k] for k in list(ranked)[:2]])
+    if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(names):
+        raise ValueError(f"inputs must be two of {', '.join(names)}. Got {chosen}.")
+    dims = [names.index(name) for name in chosen]
+    axes = InputAxis.of(columns, dims[0]), InputAxis.of(columns, dims[1])
+    typical = {k: typical_value(columns, k) for k in ranked if k not in dims}
+    predicted = predictions(model, _plane(columns, dims, axes, typical))
+    where = "at typical values"
+    if getattr(model, "classes_", None) is not None and _n_classes(predicted) < 2:
+        typical, where, predicted = _with_a_boundary(model, columns, dims, axes, typical)
+    rng = np.random.default_rng(0)
+    places = [axis.positions(columns.values(k), rng) for axis, k in zip(axes, dims, strict=True)]
+    points = np.column_stack(places)
+    near = _near(columns, typical, ranked)
+    near &= np.isfinite(points).all(axis=1)  # only categories on the axis
+    shape = len(axes[1].values), len(axes[0].values), -1
+    fixed = [(names[k], value) for k, value in typical.items()]
+    title = _title(chosen, fixed, where, given=inputs is not None)
+    return ModelSlice(axes, predicted.reshape(shape), points, near, title)
+
+
+def typical_value(columns: Columns, k: int) -> Any:
+    """The median of a number, or the most frequent category."""
+    numbers = columns.numbers(k)
+    if numbers is None:
+        return Counter(columns.values(k).tolist()).most_common(1)[0][0]
+    present = np.sort(numbers[np.isfinite(numbers)])
+    return float(present[len(present) // 2])  # one of the values, so that whole numbers stay whole
+
+
+def _plane(
+    columns: Columns, dims: list[int], axes: tuple[InputAxis, InputAxis], typical: dict[int, Any]
+) -> Any:
+    """One row per point of the grid; the first input varies fastest."""
+    first, second = axes
+    count = len(first.values) * len(second.values)
+    rows = columns.take(np.arange(count) % len(columns))
+    across = np.array(first.values, dtype=object)[np.arange(count) % len(first.values)]
+    along = np.array(second.values, dtype=object)[np.arange(count) // len(first.values)]
+    return rows.replaced({**typical, dims[0]: across, dims[1]: along})
+
+
+def _near(columns: Columns, typical: dict[int, Any], weights: dict[int, float]) -> Array:
+    """The quarter of the rows whose other inputs are nearest to the typical row, by importance."""
+    if not typical:
+        return np.ones(len(columns), dtype=bool)
+    distance = np.zeros(len(columns))
+    for k, value in typical.items():
+        numbers = columns.numbers(k)
+        if numbers is None:
+            apart = np.array([one != value for one in columns.values(k).tolist()], dtype=float)
+        else:
+            spread = np.nanstd(numbers)
+            apart = np.nan_to_num((numbers - value) / (spread if spread > 0 else 1.0), nan=9.0)
+        distance += weights[k] * apart**2
+    return distance <= np.quantile(distance, 0.25)
+
+
+def _with_a_boundary(
+    model: Any,
+    columns: Columns,
+    dims: list[int],
+    axes: tuple[InputAxis, InputAxis],
+    typical: dict[int, Any],
+) -> tuple[dict[int, Any], str, Array]:
+    """Return other fixed values, their description and the predictions in their plane.
+
+    The first choice is midway between the classes: the mean of the medians of the predicted
+    classes. If that plane has only one class, too, the second choice is the plane with the most
+    classes through one of the rows that the model is least certain about.
+    """
+    between = _between_classes(model, columns, typical)
+    predicted = predictions(model, _plane(columns, dims, axes, between))
+    if _n_classes(predicted) > 1:
+        return between, "midway between the classes", predicted
+    two_largest = np.sort(predictions(model, columns.X), axis=1)[:, -2:]
+    rows = np.argsort(two_largest[:, 1] - two_largest[:, 0], kind="stable")[:5]
+    candidates = [{k: columns.values(k)[row] for k in typical} for row in rows]
+    coarse = axes[0].coarse(), axes[1].coarse()
+    counts = [
+        _n_classes(predictions(model, _plane(columns, dims, coarse, one))) for one in candidates
+    ]
+    best = int(np.argmax(counts))
+    predicted = predictions(model, _plane(columns, dims, axes, candidates[best]))
+    return candidates[best], f"as in row {rows[best] + 1}, an uncertain one", predicted
+
+
+def _n_classes(predicted: Array) -> int:
+    return len(np.unique(predicted.argmax(axis=1)))
+
+
+def _between_classes(model: Any, columns: Columns, typical: dict[int, Any]) -> dict[int, Any]:
+    """The mean of the medians of the rows of each predicted class."""
+    predicted = np.asarray(model.predict(columns.X))
+    parts = [columns.take(np.flatnonzero(predicted == label)) for label in np.unique(predicted)]
+    found = dict(typical)
+    for k in typical:
+        if columns.numbers(k) is not None:
+            found[k] = float(np.mean([typical_value(part, k) for part in parts]))
+    return found
+
+
+def _title(chosen: list[str], fixed: list[tuple[str, Any]], where: str, *, given: bool) -> str:
+    if not fixed:
+        return ""
+    which = "Inputs" if given else "The two most important inputs"
+    pairs = (f"{plain(name)} = {plain(written(value))}" for name, value in fixed[:LISTED])
+    listed = ", ".join(pair.replace(" ", NO_BREAK) for pair in pairs)
+    more = f" and {len(fixed) - LISTED} more" if len(fixed) > LISTED else ""
+    lines = [
+        f"{which}: {plain(chosen[0])} and {plain(chosen[1])}",
+        *textwrap.wrap(f"Fixed {where}: {listed}{more}", 78),
+    ]
+    return "\n".join(lines).replace(NO_BREAK, " ")

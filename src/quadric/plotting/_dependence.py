@@ -1,4 +1,4 @@
-"""Partial dependence: curves for the strongest inputs, and their strongest interactions."""
+"""How predictions depend on the inputs: partial dependence, interactions and importances."""
 
 import itertools
 from typing import Any
@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quadric.checks import Array
+from quadric.checks import Array, check_integer
 from quadric.explain import (
-    Columns,
     Dependence,
+    Explanation,
     background_of,
     dependence,
     dependences,
@@ -18,13 +18,11 @@ from quadric.explain import (
     mean_predictions,
     written,
 )
-from quadric.plotting._style import DASHES, color_of, get_figure, plain
+from quadric.plotting._boundaries import columns_of
+from quadric.plotting._style import BOUNDARY, DASHES, color_of, get_ax, get_figure, plain
 
-INPUTS = 4
-INTERACTIONS = 2
-LEVELS = 3  # values of the second input of an interaction
 MOST_LINES = 7
-WEAK = 0.01  # times the variation of the prediction; weaker interactions are not drawn
+PARTS = ("linear", "squared", "interactions")  # of an importance
 
 
 def plot_dependence(model: Any, X: Any, *, target: str = "y", figure: Any = None) -> Figure:
@@ -49,7 +47,7 @@ def plot_dependence(model: Any, X: Any, *, target: str = "y", figure: Any = None
     matplotlib.figure.Figure
         The figure.
     """
-    names = [one.inputs[0] for one in dependences(model, X, target=target)[:INPUTS]]
+    names = [one.inputs[0] for one in dependences(model, X, target=target)[:4]]
     curves = [dependence(model, X, [name], size=25, target=target) for name in names]
     pairs = _strongest_pairs(model, X, names, target)
     rows = 2 if pairs else 1
@@ -124,15 +122,16 @@ def _strongest_pairs(model: Any, X: Any, names: list[str], target: str) -> list[
         dependence(model, X, pair, size=5, target=target)
         for pair in itertools.combinations(names, 2)
     ]
-    pairs = [pair for pair in pairs if _interaction_strength(pair) > WEAK * pair.mean.std()]
-    strongest = sorted(pairs, key=lambda pair: -_interaction_strength(pair))[:INTERACTIONS]
-    columns = Columns(X, getattr(model, "feature_names_in_", None))
+    # an interaction below a hundredth of the variation of the prediction is not drawn
+    pairs = [pair for pair in pairs if _interaction_strength(pair) > 0.01 * pair.mean.std()]
+    strongest = sorted(pairs, key=lambda pair: -_interaction_strength(pair))[:2]
+    columns = columns_of(model, X)
     found = []
     for pair in strongest:
         # a number is on the axis rather than a category; the other input distinguishes the lines
         chosen = [columns.names.index(name) for name in pair.inputs]
         chosen.sort(key=lambda k: columns.numbers(k) is None)
-        grids = [grid_of(columns, k, size) for k, size in zip(chosen, (25, LEVELS), strict=True)]
+        grids = [grid_of(columns, chosen[0], 25), grid_of(columns, chosen[1], 3)]
         found.append(mean_predictions(model, background_of(columns), chosen, grids, target))
     return found
 
@@ -141,3 +140,48 @@ def _interaction_strength(pair: Dependence) -> float:
     mean = pair.mean
     rest = mean - mean.mean(axis=0, keepdims=True) - mean.mean(axis=1, keepdims=True)
     return float((rest + mean.mean(axis=(0, 1))).std(axis=(0, 1)).max())
+
+
+def plot_importances(explanation: Explanation, ax: Axes | None = None, *, top: int = 10) -> Axes:
+    """Draw the importance of each input as a bar of its linear, squared and interaction terms.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        The result of `explain` for a single layer.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, new axes are created.
+    top : int
+        Maximum number of inputs to draw, the most important first.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Notes
+    -----
+    A negative part offsets other terms. It is drawn to the left of zero.
+    """
+    top = check_integer("top", top, at_least=1)
+    if not explanation.importances:
+        raise ValueError(
+            "explanation must be that of a single layer. After a hidden layer, use plot_dependence."
+        )
+    shown = explanation.importances[:top]
+    ax = get_ax(ax)
+    places = np.arange(len(shown))
+    right, left = np.zeros(len(shown)), np.zeros(len(shown))
+    for k, part in enumerate(PARTS):
+        width = np.array([100 * getattr(one, part) for one in shown])
+        start = np.where(width > 0, right, left)
+        ax.barh(places, width, left=start, height=0.7, color=color_of(k), label=part)
+        right += np.maximum(width, 0)
+        left += np.minimum(width, 0)
+    if left.min() < 0:
+        ax.axvline(0, color=BOUNDARY, linewidth=0.8)
+    ax.set_yticks(places, [plain(one.name) for one in shown])
+    ax.invert_yaxis()
+    ax.set_xlabel("share of the variance of z (%)")
+    ax.legend(title="terms", fontsize=8, title_fontsize=8, loc="lower right")
+    return ax

@@ -1,4 +1,4 @@
-"""Quadrics: conics, surfaces in space, and slices of surfaces in more dimensions."""
+"""Quadrics: conics, surfaces in space, slices in more dimensions, and conics during training."""
 
 import itertools
 from collections.abc import Sequence
@@ -6,15 +6,18 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from matplotlib.animation import FuncAnimation
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from quadric.checks import Array, check_number
+from quadric.explain import quadrics, select_layer
 from quadric.geometry import Quadric, Window, arcs, axis_names, check_conic, surface_meshes
 from quadric.plotting._style import (
     BOUNDARY,
     color_of,
+    dashes_of,
     get_ax,
     get_figure,
     get_window,
@@ -278,3 +281,119 @@ def plot_slices(
         ax = figure.add_subplot(rows, columns, k + 1)
         plot_slice(surface, pair, at, ax, names=names, X=X, y=y, outline=outline)
     return figure
+
+
+def plot_clusters(
+    model: Any,
+    X: Any,
+    y: Any,
+    ax: Axes | None = None,
+    *,
+    window: Window | None = None,
+    size: float = 8.0,
+) -> Axes:
+    """Draw the points of each class and the boundary z = 0 of its neuron in the same color.
+
+    Parameters
+    ----------
+    model : fitted classifier, Pipeline, Network, or list of Quadric
+        A model with two inputs and one neuron per class, or the boundaries of such neurons.
+    X : array of shape (n_samples, 2)
+        Points.
+    y : array of shape (n_samples,)
+        Class of each point, which determines its color.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, new axes are created.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. By default, it surrounds X.
+    size : float
+        Size of the markers.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    conics, classes = model, None
+    if not isinstance(model, (list, tuple)):
+        conics, classes = quadrics(model), select_layer(model).classes
+    ax = get_ax(ax)
+    window = get_window(window, X)
+    plot_points(X, y, ax, size=size, classes=classes)
+    first = 1 if len(conics) == 1 else 0  # a single neuron scores the second class
+    for k, conic in enumerate(conics, start=first):
+        plot_conic(conic, ax, window=window, color=color_of(k), linestyle=dashes_of(k))
+    ax.set_aspect("equal")
+    return ax
+
+
+def animate(
+    frames: Sequence[Sequence[Quadric]],
+    X: Any,
+    y: Any,
+    *,
+    window: Window | None = None,
+    titles: Sequence[str] | None = None,
+    interval: int = 80,
+) -> FuncAnimation:
+    """Animate the boundaries of neurons during training.
+
+    Parameters
+    ----------
+    frames : sequence of lists of Quadric
+        Boundaries of the neurons, one list per frame.
+    X : array of shape (n_samples, 2)
+        Points.
+    y : array of shape (n_samples,)
+        Class of each point.
+    window : tuple (left, right, bottom, top), optional
+        Part of the plane to draw. By default, it surrounds X.
+    titles : sequence of str, optional
+        Titles of the frames. By default, they count the epochs.
+    interval : int
+        Milliseconds between two frames.
+
+    Returns
+    -------
+    matplotlib.animation.FuncAnimation
+        The animation.
+
+    Examples
+    --------
+    Collect the boundaries after every epoch. To save the animation, call
+    ``animation.save("learning.gif")``.
+
+    >>> from quadric import Network, datasets
+    >>> from quadric.explain import quadrics
+    >>> X, y = datasets.xor()
+    >>> net = Network.create(2, [("quadratic", 1, "logistic")], rng=0)
+    >>> frames = []
+    >>> history = net.fit(X, y, epochs=5, callback=lambda epoch: frames.append(quadrics(net)))
+    >>> len(frames)
+    5
+    """
+    frames = [list(frame) for frame in frames]
+    if not frames or not all(frames):
+        raise ValueError("frames must hold at least one list, each with at least one quadric.")
+    if titles is not None and len(titles) != len(frames):
+        raise ValueError(
+            f"titles must hold {len(frames)} titles, one per frame. Got {len(titles)}."
+        )
+    X = points_of(X, 2)
+    window = get_window(window, X, 0.35)
+    figure = Figure(figsize=(4, 4), layout="constrained", dpi=90)
+    ax = figure.subplots()
+    several = max(map(len, frames)) > 1
+
+    def draw(index: int) -> list[Any]:
+        ax.clear()
+        plot_points(X, y, ax, size=30)
+        for k, conic in enumerate(frames[index]):
+            color = color_of(k) if several else BOUNDARY
+            plot_conic(conic, ax, window=window, color=color, linestyle=dashes_of(k))
+        ax.set_aspect("equal")
+        kind = "" if several else f": {frames[index][0].kind}"
+        ax.set_title(titles[index] if titles is not None else f"epoch {index + 1}{kind}")
+        return list(ax.lines)
+
+    return FuncAnimation(figure, draw, frames=len(frames), interval=interval)

@@ -1,4 +1,4 @@
-"""Plots that compare predictions with the truth: calibration, confusion and residuals."""
+"""Plots of how well a model learns and predicts, and of how far its predictions are certified."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,9 +6,21 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.metrics import confusion_matrix
 
-from quadric.checks import Array
-from quadric.plotting._style import BOUNDARY, color_of, get_ax, get_figure, marker_of, plain
+from quadric.certify import Radii
+from quadric.checks import Array, check_integer
+from quadric.plotting._style import (
+    BOUNDARY,
+    color_of,
+    dashes_of,
+    get_ax,
+    get_figure,
+    marker_of,
+    name_rows_and_columns,
+    plain,
+    write_numbers,
+)
 
 BINS = 10
 MOST_NUMBERS = 15  # classes up to which a confusion matrix shows its numbers
@@ -43,7 +55,24 @@ def plot_calibration(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figur
 
 
 def calibration_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = None) -> Figure:
-    """Draw the calibration of probabilities, one column per class."""
+    """Draw how often a class occurs against given probabilities; see `plot_calibration`.
+
+    Parameters
+    ----------
+    P : array of shape (n_samples, n_classes)
+        The predicted probabilities.
+    y : array of shape (n_samples,)
+        The true classes.
+    labels : sequence of length n_classes
+        The class of each column of P.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     y = np.asarray(y)
     shown = [1] if len(labels) == 2 else list(range(len(labels)))[:MOST_LINES]
     figure = get_figure(figure, 5.2, 5.6)
@@ -102,25 +131,19 @@ def plot_confusion(model: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes:
         The axes.
     """
     labels, y = np.asarray(model.classes_).tolist(), np.asarray(y)
-    index = {label: k for k, label in enumerate(labels)}
     unknown = sorted(set(y.tolist()) - set(labels), key=str)
     if unknown:
         raise ValueError(f"y must hold the model's classes, {labels}. Got {unknown}.")
-    counts = np.zeros((len(labels), len(labels)), dtype=int)
-    for true, predicted in zip(y.tolist(), np.asarray(model.predict(X)).tolist(), strict=True):
-        counts[index[true], index[predicted]] += 1
+    predicted = np.asarray(model.predict(X)).tolist()
+    counts = confusion_matrix(y.tolist(), predicted, labels=labels)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     ax = get_ax(ax)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     ax.figure.colorbar(image, ax=ax, label="share of the true class")
     if len(labels) <= MOST_NUMBERS:
-        for (i, j), count in np.ndenumerate(counts):
-            color = "white" if shares[i, j] > 0.6 else "black"
-            ax.text(j, i, str(count), ha="center", va="center", color=color, fontsize=8)
-    if len(labels) <= 60:
-        names, turned = [plain(label) for label in labels], 45 if len(labels) > 4 else 0
-        ax.set_xticks(range(len(labels)), names, rotation=turned, fontsize=8)
-        ax.set_yticks(range(len(labels)), names, fontsize=8)
+        write_numbers(ax, counts, "d", shares > 0.6, fontsize=8)
+    names = [plain(label) for label in labels]
+    name_rows_and_columns(ax, names, names, rotation=45 if len(labels) > 4 else 0)
     ax.set(xlabel="predicted class", ylabel="true class")
     accuracy = np.trace(counts) / max(1, counts.sum())
     ax.set_title(f"{counts.sum()} rows, accuracy {accuracy:.3f}", fontsize=10)
@@ -151,8 +174,25 @@ def plot_residuals(model: Any, X: Any, y: Any, *, target: str = "y", figure: Any
     return residuals_figure(np.asarray(model.predict(X), dtype=float), y, target, figure)
 
 
-def residuals_figure(predicted: Array, y: Any, target: str, figure: Any = None) -> Figure:
-    """Draw the true values and the residuals of predicted numbers."""
+def residuals_figure(predicted: Array, y: Any, target: str = "y", figure: Any = None) -> Figure:
+    """Draw the true values and the residuals against given predictions; see `plot_residuals`.
+
+    Parameters
+    ----------
+    predicted : array of shape (n_samples,)
+        The predicted values.
+    y : array of shape (n_samples,)
+        The true values.
+    target : str
+        Name of the predicted number.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     y = np.asarray(y, dtype=float)
     if predicted.shape != y.shape or y.ndim != 1:
         raise ValueError(
@@ -180,3 +220,158 @@ def residuals_figure(predicted: Array, y: Any, target: str, figure: Any = None) 
     rmse = float(np.sqrt((residuals**2).mean()))
     figure.suptitle(f"{len(y)} rows, R² {score:.3f}, RMSE {rmse:.4g}", fontsize=10)
     return figure
+
+
+def plot_history(history: Any, ax: Axes | None = None, *, label: str = "loss") -> Axes:
+    """Draw the loss of each epoch and, on a second axis, the validation score if there is one.
+
+    Parameters
+    ----------
+    history : History, or fitted estimator with `loss_curve_`
+        The record of training.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, new axes are created.
+    label : str
+        Name of the loss.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    of_network = isinstance(getattr(history, "loss", None), list)
+    names = ("loss", "validation_score") if of_network else ("loss_curve_", "validation_scores_")
+    loss, score = (getattr(history, name, None) for name in names)
+    if not loss:
+        raise ValueError(
+            "history must be the result of Network.fit or a fitted estimator, with at least one "
+            f"epoch. Got {type(history).__name__}."
+        )
+    ax = get_ax(ax)
+    epochs = np.arange(1, max(len(loss), len(score or ())) + 1)
+    lines = ax.plot(epochs[: len(loss)], loss, color=color_of(0), linewidth=1.8, label=label)
+    ax.set(xlabel="epoch", ylabel=label)
+    values = np.asarray(loss)
+    if (values > 0).all() and values.max() > 20 * values.min():
+        ax.set_yscale("log")
+    if score:
+        other = ax.twinx()
+        name = "validation score"
+        lines += other.plot(
+            epochs[: len(score)], score, "--", color=color_of(1), linewidth=1.8, label=name
+        )
+        other.set_ylabel(name)
+        ax.legend(handles=lines, frameon=False, loc="center right")
+    return ax
+
+
+def plot_certified_accuracy(
+    found: Radii, y: Any = None, ax: Axes | None = None, *, label: str | None = None
+) -> Axes:
+    """Draw the share of rows that are right and certified, for every radius.
+
+    Parameters
+    ----------
+    found : Radii
+        The result of `quadric.certify.radius`.
+    y : array of shape (n_samples,), optional
+        The true classes. If None, all certified rows count.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, new axes are created. Call the function several times with the
+        same axes to compare models.
+    label : str, optional
+        Name of the curve in the legend.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    ax = get_ax(ax)
+    finite = found.radius[np.isfinite(found.radius) & (found.radius < 1e9)]
+    end = float(np.quantile(finite, 0.995)) if len(finite) else 1.0
+    at = np.linspace(0.0, end or 1.0, 400)
+    k = len(ax.get_lines())
+    style = {"color": color_of(k), "linestyle": dashes_of(k), "linewidth": 2.0}
+    style |= {} if label is None else {"label": plain(label)}
+    ax.plot(at, found.certified_accuracy(y, at), **style)
+    name = "certified share of rows" if y is None else "certified accuracy"
+    end = max(end, ax.get_xlim()[1]) if k else end
+    ax.set(xlabel="radius", ylabel=name, ylim=(0, 1.02), xlim=(0, end))
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    if label is not None:
+        ax.legend(frameon=False)
+    return ax
+
+
+def plot_flips(
+    found: Radii,
+    X: Any,
+    shape: tuple[int, int],
+    *,
+    rows: Sequence[int] | None = None,
+    count: int = 8,
+    figure: Any = None,
+) -> Figure:
+    """Draw images and, below each of them, the nearest image of another class.
+
+    Parameters
+    ----------
+    found : Radii
+        The result of `quadric.certify.radius` for images.
+    X : array of shape (n_samples, height * width)
+        The images.
+    shape : (height, width)
+        Shape of the images.
+    rows : sequence of int, optional
+        The images to draw. By default, images with a typical distance, of each predicted class in
+        turn.
+    count : int
+        Number of images to draw if `rows` is not given.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, with one column per image: the image, its nearest flip, and their difference.
+    """
+    X = np.asarray(X, dtype=float)
+    if X.shape != found.nearest.shape or X.shape[1] != shape[0] * shape[1]:
+        raise ValueError(
+            f"X must have shape ({len(found.radius)}, {shape[0] * shape[1]}). Got {X.shape}."
+        )
+    count = check_integer("count", count, at_least=1)
+    chosen = _typical_of_each_class(found, count) if rows is None else [int(row) for row in rows]
+    if not chosen:
+        raise ValueError("found has no row with a nearest image of another class to draw.")
+    figure = get_figure(figure, 1.25 * len(chosen) + 0.7, 4.4)
+    axes = figure.subplots(3, len(chosen), squeeze=False)
+    low, high = X[chosen].min(), X[chosen].max()
+    steps = found.nearest[chosen] - X[chosen]
+    for column, (row, step) in enumerate(zip(chosen, steps, strict=True)):
+        limit = np.abs(np.nan_to_num(step)).max() or 1.0  # NaN if there is no flip
+        gray = {"cmap": "gray_r", "vmin": low, "vmax": high}
+        colored = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+        images = [(X[row], gray), (found.nearest[row], gray), (step, colored)]
+        texts = [found.predicted[row], found.becomes[row], f"{found.distance[row]:.2g} away"]
+        for ax, (image, style), text in zip(axes[:, column], images, texts, strict=True):
+            ax.imshow(image.reshape(shape), interpolation="nearest", **style)
+            ax.set_title(plain(text), fontsize=9)
+            ax.set(xticks=[], yticks=[])
+    for ax, name in zip(axes[:, 0], ("image", "nearest flip", "difference"), strict=True):
+        ax.set_ylabel(name, fontsize=9)
+    return figure
+
+
+def _typical_of_each_class(found: Radii, count: int) -> list[int]:
+    """The rows whose distance is closest to the median of their class, of each class in turn."""
+    ranked = []
+    for label in np.unique(found.predicted):
+        rows = np.flatnonzero((found.predicted == label) & np.isfinite(found.distance))
+        if len(rows):
+            unusual = np.abs(found.distance[rows] - np.median(found.distance[rows]))
+            ranked += list(enumerate(rows[np.argsort(unusual, kind="stable")].tolist()))
+    chosen = [row for _, row in sorted(ranked)[:count]]
+    return sorted(chosen, key=lambda row: (str(found.predicted[row]), row))

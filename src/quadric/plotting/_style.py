@@ -16,6 +16,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#44
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
 BOUNDARY = "#222222"
+MOST_NAMES = 60  # of the rows and columns of a heat map
 ROUNDS = 8  # the points are drawn in rounds, so that no class covers another
 
 
@@ -89,6 +90,24 @@ def get_figure(figure: Any, width: float, height: float) -> Any:
     if figure is not None:
         return figure
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
+
+
+def write_numbers(ax: Axes, numbers: Array, form: str, dark: Array, fontsize: int) -> None:
+    """Write each number of a heat map into its cell, in white where the cell is dark."""
+    for (i, j), number in np.ndenumerate(numbers):
+        color = "white" if dark[i, j] else "black"
+        ax.text(
+            j, i, format(number, form), ha="center", va="center", color=color, fontsize=fontsize
+        )
+
+
+def name_rows_and_columns(
+    ax: Axes, rows: list[str], columns: list[str], *, rotation: float
+) -> None:
+    """Write the names beside a heat map, unless there are too many to read them."""
+    if max(len(rows), len(columns)) <= MOST_NAMES:
+        ax.set_xticks(range(len(columns)), columns, rotation=rotation, fontsize=8)
+        ax.set_yticks(range(len(rows)), rows, fontsize=8)
 
 
 def show_window(ax: Any, window: Window) -> None:

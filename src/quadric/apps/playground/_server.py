@@ -14,23 +14,18 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from quadric.apps.playground._page import TYPES, content_security_policy, page_directory, page_files
 
 ADDRESS = "127.0.0.1"
-INDEX = "index.html"
-
-
-class _File(NamedTuple):
-    content: bytes
-    compressed: bytes
-    type: str
-
-
-def _read(path: Path) -> _File:
-    content = path.read_bytes()
-    return _File(content, gzip.compress(content, mtime=0), TYPES[path.suffix])
+HEADERS = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
 
 
 class PageServer(ThreadingHTTPServer):
@@ -42,17 +37,15 @@ class PageServer(ThreadingHTTPServer):
 
     def __init__(self, port: int = 0, directory: Path | None = None) -> None:
         files = page_files(directory or page_directory())
-        self.files = {f"/{name}": _read(path) for name, path in files.items()}
-        self.files["/"] = self.files[f"/{INDEX}"]
-        self.policy = content_security_policy(self.files["/"].content) + "; frame-ancestors 'none'"
+        self.files = {f"/{name}": (path.read_bytes(), path.suffix) for name, path in files.items()}
+        self.files["/"] = self.files["/index.html"]
+        policy = content_security_policy(self.files["/"][0]) + "; frame-ancestors 'none'"
+        self.headers = {"Content-Security-Policy": policy, **HEADERS}
         super().__init__((ADDRESS, port), _Handler)
+        self.url = f"http://{ADDRESS}:{self.server_port}/"
         self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
         if self.server_port == 80:  # browsers omit the default port
             self.hosts |= {ADDRESS, "localhost"}
-
-    @property
-    def url(self) -> str:
-        return f"http://{ADDRESS}:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that disconnect."""
@@ -67,24 +60,18 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30  # seconds until an idle connection is closed
 
     def do_GET(self) -> None:
-        self._answer()
-
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
         if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
-        file = self.server.files.get(self.path.partition("?")[0])
-        if file is None:
+        name = self.path.partition("?")[0]
+        if name not in self.server.files:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
+        content, suffix = self.server.files[name]
         self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", file.type)
-        content = file.content
+        self.send_header("Content-Type", TYPES[suffix])
         if "gzip" in re.split(r"[\s,]+", self.headers.get("Accept-Encoding", "")):
-            content = file.compressed
+            content = gzip.compress(content, mtime=0)
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Vary", "Accept-Encoding")
         self.send_header("Content-Length", str(len(content)))
@@ -92,14 +79,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(content)
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def end_headers(self) -> None:
         """Add the headers that every response has."""
-        self.send_header("Content-Security-Policy", self.server.policy)
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Cache-Control", "no-cache")
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
@@ -110,7 +96,7 @@ def serve(
     port: int = 0,
     open_browser: bool = True,
     *,
-    announce: Callable[[str], object] | None = None,
+    announce: Callable[[str], object] = lambda url: None,
 ) -> None:
     """Serve the page on this computer until Ctrl-C is pressed.
 
@@ -124,8 +110,7 @@ def serve(
         Called with the address of the page when the server is ready.
     """
     with PageServer(port) as server:
-        if announce is not None:
-            announce(server.url)
+        announce(server.url)
         if open_browser:  # in a thread, because a text browser returns only when it is closed
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         server.serve_forever()

@@ -1,8 +1,8 @@
 """The command-line interface: one file per command, plus shared code.
 
-`_console` prints output and reports errors, and `_model_loading` opens model files together with
-a table. Each command imports the packages it needs when it runs, so that `quadric --help` is fast.
-Start with `main`.
+`_console` prints output and reports errors, and `_inputs` opens model files and tables. A command
+may take dataclasses, whose fields are its options (`_inputs.with_options`). It imports the packages
+it needs when it runs, so that `quadric --help` is fast. Start with `main`.
 """
 
 import io
@@ -18,57 +18,63 @@ require("typer", "rich", extra="cli", by="The quadric command")
 
 import typer
 
-from quadric.apps.shell.commands._certify import certify
-from quadric.apps.shell.commands._complexity import complexity
-from quadric.apps.shell.commands._data import data
-from quadric.apps.shell.commands._evaluate import evaluate
-from quadric.apps.shell.commands._explain import explain
-from quadric.apps.shell.commands._export import export
-from quadric.apps.shell.commands._info import info
-from quadric.apps.shell.commands._playground import playground
-from quadric.apps.shell.commands._plot import plot
-from quadric.apps.shell.commands._predict import predict
-from quadric.apps.shell.commands._report import report
-from quadric.apps.shell.commands._reproduce import reproduce
-from quadric.apps.shell.commands._train import train
+from quadric.apps.shell.commands import (
+    _certify,
+    _complexity,
+    _data,
+    _evaluate,
+    _explain,
+    _export,
+    _info,
+    _playground,
+    _plot,
+    _predict,
+    _report,
+    _reproduce,
+    _train,
+)
+from quadric.apps.shell.commands._inputs import with_options
 from quadric.utils import visible
 
 __all__ = ["app", "main"]
 
 EXAMPLES: dict[Callable[..., Any], list[str]] = {
-    train: [
+    _train.train: [
         "quadric train iris.csv --target species -o iris.quadric",
         "quadric train iris.csv -t species --cv 5 --json",
         "quadric train big.parquet -t label --stream --resume",
     ],
-    evaluate: [
+    _evaluate.evaluate: [
         "quadric evaluate iris.quadric test.csv",
         "quadric evaluate iris.quadric test.parquet --json",
     ],
-    predict: [
+    _predict.predict: [
         "quadric predict iris.quadric new.csv -o out.csv --proba",
         "quadric predict iris.quadric new.parquet | head",
     ],
-    explain: [
+    _explain.explain: [
         "quadric explain iris.quadric",
         "quadric explain iris.quadric iris.csv --json",
         "quadric explain iris.quadric iris.csv --row 17",
     ],
-    certify: [
+    _certify.certify: [
         "quadric certify iris.quadric test.csv -o radii.csv --plot curve.png",
         "quadric certify iris.quadric test.csv --units scaled --min-radius 0.1",
     ],
-    plot: [
+    _plot.plot: [
         "quadric plot iris.quadric iris.csv --inputs petal_length,petal_width",
         "quadric plot iris.quadric iris.csv --what calibration -o calibration.png",
         "quadric plot digits.quadric --image-shape 8x8",
     ],
-    report: ["quadric report iris.quadric test.csv -o report.html"],
-    info: ["quadric info iris.quadric --json"],
-    export: ["quadric export iris.quadric iris.onnx"],
-    complexity: ["quadric complexity 784 30 10 --kinds linear,quadratic"],
-    playground: ["quadric playground", "quadric playground --copy-to public/playground"],
-    reproduce: ["quadric reproduce", "quadric reproduce mnist --full --out report"],
+    _report.report: ["quadric report iris.quadric test.csv -o report.html"],
+    _info.info: ["quadric info iris.quadric --json"],
+    _export.export: ["quadric export iris.quadric iris.onnx"],
+    _complexity.complexity: ["quadric complexity 784 30 10 --kinds linear,quadratic"],
+    _playground.playground: [
+        "quadric playground",
+        "quadric playground --copy-to public/playground",
+    ],
+    _reproduce.reproduce: ["quadric reproduce", "quadric reproduce mnist --full --out report"],
 }
 
 app = typer.Typer(
@@ -78,8 +84,10 @@ app = typer.Typer(
     help="Neural networks with quadratic neurons.",
 )
 for command, examples in EXAMPLES.items():
-    app.command(epilog="\n\n".join(["Examples:", *(f"- `{one}`" for one in examples)]))(command)
-app.add_typer(data, name="data")
+    epilog = "\n\n".join(["Examples:", *(f"- `{example}`" for example in examples)])
+    order = _train.FIRST_OPTIONS if command is _train.train else ()
+    app.command(epilog=epilog)(with_options(command, order))
+app.add_typer(_data.data, name="data")
 
 
 @app.callback(invoke_without_command=True)

@@ -18,20 +18,19 @@ from quadric.apps.shell.commands._console import (
     print_table,
     progress_bar,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
-    DecimalOption,
-    EncodingOption,
+from quadric.apps.shell.commands._inputs import (
+    JsonOption,
     KeepOption,
     ModelArgument,
     RawCsvOption,
     TableArgument,
-    ThousandsOption,
+    TableFormat,
     check_exists,
     check_written,
     column_names,
-    table_format,
+    open_model,
 )
+from quadric.apps.shell.commands._plot import figure_bytes
 from quadric.apps.shell.tables._table_format import check_columns
 from quadric.utils import counted, rounded, rounded_down, write_whole
 
@@ -74,10 +73,9 @@ def certify(
         typer.Option("--plot", help="Draw the certified accuracy: .png, .svg or .pdf."),
     ] = None,
     raw_csv: RawCsvOption = False,
-    encoding: EncodingOption = None,
-    decimal: DecimalOption = ".",
-    thousands: ThousandsOption = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    *,
+    table_format: TableFormat,
+    as_json: JsonOption = False,
 ) -> None:
     """Certify predictions: how far each row can move before its predicted class can change.
 
@@ -89,21 +87,17 @@ def certify(
         raise typer.BadParameter(f"--units must be 'inputs' or 'scaled'. Got {units!r}.")
     if output is None and (keep or raw_csv):
         raise typer.BadParameter("--keep and --raw-csv need a file for the radii: -o radii.csv.")
-    path = None if output is None else output_path(output, inputs=[model, data])
-    if path is not None:
-        check_written(path)
+    if output is not None:
+        check_written(output_path(output, inputs=[model, data]))
     if picture is not None:
-        output_path(picture, "--plot", [model, data, path])
-        check_picture(picture, "--plot")
+        check_picture(output_path(picture, "--plot", [model, data, output]), "--plot")
     check_exists(model, data)
     with errors_as_one_line(ValueError):
-        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+        opened = open_model(model, data, table_format)
 
         from quadric.apps.shell.tables._certificates import certify_table, notes_of
 
-        schema, source = opened.schema, opened.source
-        assert schema is not None
-        assert source is not None
+        schema, source = opened.table
         categories = {column.name for column in schema.columns if column.kind == "category"}
         names = [name for name in column_names(fixed, schema.names) if name not in categories]
         kept = column_names(keep, source.columns)
@@ -118,18 +112,18 @@ def certify(
                 labeled=opened.labeled,
                 progress=report,
             )
-        if path is not None:
-            found.write(path, source.read().select(kept), min_radius, raw_csv=raw_csv)
+        if output is not None:
+            found.write(output, source.read().select(kept), min_radius, raw_csv=raw_csv)
         if picture is not None:
             _draw(found, picture)
     notes = opened.notes + notes_of(found)
     summary = {"units": units} | _summary(found, min_radius, fragile)
     if as_json:
-        print_json(summary | {"output": None if path is None else str(path), "notes": notes})
+        print_json(summary | {"output": None if output is None else str(output), "notes": notes})
         return
     print_notes(notes)
     _print(summary)
-    for name, file in {"Radii": path, "Curve": picture}.items():
+    for name, file in {"Radii": output, "Curve": picture}.items():
         if file is not None:
             print_line(f"{name}: {file}")
 
@@ -200,6 +194,10 @@ def _print(summary: dict[str, Any]) -> None:
 
 
 def _draw(found: CertifiedTable, path: Path) -> None:
-    from quadric.plotting import curve_figure, figure_bytes
+    from matplotlib.figure import Figure
 
-    write_whole(path, figure_bytes(curve_figure(*found.labeled), path.suffix))
+    from quadric.plotting import plot_certified_accuracy
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained", dpi=150)
+    plot_certified_accuracy(*found.labeled, figure.subplots())
+    write_whole(path, figure_bytes(figure, path.suffix))

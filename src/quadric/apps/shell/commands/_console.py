@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quadric.errors import DivergenceError, ModelFileError, TableError
-from quadric.utils import first_applying, visible
+from quadric.utils import visible
 
 INPUT_ERRORS: tuple[type[Exception], ...] = (
     TableError,
@@ -48,11 +48,7 @@ def print_line(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value to stdout as indented JSON, with null for numbers that are not finite."""
-    try:
-        text = json.dumps(value, indent=2, allow_nan=False)
-    except ValueError:  # NaN or infinity
-        text = json.dumps(_finite(value), indent=2, allow_nan=False)
-    typer.echo(text)
+    typer.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
@@ -112,22 +108,18 @@ def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = 
 
     An output that is written earlier counts as an input.
     """
-    problems = {
-        f"{path} would be overwritten, but it is also an input or another output. Choose another "
-        f"file with {option}.": any(
-            source is not None and _is_same(path, source) for source in inputs
-        ),
-        f"{path} is a directory. Choose a file with {option}.": path.is_dir(),
-        f"there is no directory {path.parent}. Create it, or choose another with {option}.": (
-            not path.parent.is_dir()
-        ),
-        f"cannot write {path}: permission denied. Choose another file with {option}.": (
-            not os.access(path.parent, os.W_OK | os.X_OK)
-            or (path.exists() and not os.access(path, os.W_OK))
-        ),
-    }
-    if problem := first_applying(problems):
-        fail(problem)
+    if any(source is not None and _is_same(path, source) for source in inputs):
+        fail(
+            f"{path} would be overwritten, but it is also an input or another output. Choose "
+            f"another file with {option}."
+        )
+    if path.is_dir():
+        fail(f"{path} is a directory. Choose a file with {option}.")
+    if not path.parent.is_dir():
+        fail(f"there is no directory {path.parent}. Create it, or choose another with {option}.")
+    may_create = os.access(path.parent, os.W_OK | os.X_OK)
+    if not may_create or (path.exists() and not os.access(path, os.W_OK)):
+        fail(f"cannot write {path}: permission denied. Choose another file with {option}.")
     return path
 
 

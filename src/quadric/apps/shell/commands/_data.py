@@ -31,9 +31,11 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """List the data sets, their locations and whether their files are valid; download nothing."""
+    from quadric.datasets import check_files
+
     rows: list[dict[str, Any]] = []
     for name in DatasetName:
-        directory, files = _checked_files(name)
+        directory, files = check_files(name.value)
         problems = [problem for _, _, problem in files if problem]
         rows.append(
             {
@@ -115,7 +117,9 @@ def verify(
     ] = None,
 ) -> None:
     """Verify the MD5 checksum of each file; exit with code 1 if a file is invalid or missing."""
-    found = {one: _checked_files(one)[1] for one in ([name] if name else DatasetName)}
+    from quadric.datasets import check_files
+
+    found = {one: check_files(one.value)[1] for one in ([name] if name else DatasetName)}
     for one, files in found.items():
         if not files and name is None:
             typer.echo(f"{one.value}: not found")
@@ -131,22 +135,3 @@ def verify(
             "there is nothing to verify. Download it first: `quadric data fetch "
             f"{name.value if name else 'mnist'}`."
         )
-
-
-def _checked_files(name: DatasetName) -> tuple[Path, list[tuple[Path, str, str | None]]]:
-    """Return the directory and each file's path, MD5 and problem; no files if none exists."""
-    from quadric.datasets import COLLECTIONS, find, locate, read_file
-
-    collection = COLLECTIONS[name.value]
-    directory, advice = locate(collection)
-    files: list[tuple[Path, str, str | None]] = []
-    for file in collection.files:
-        path, problem = find(directory, file), None
-        try:
-            if path is None:
-                raise DatasetError(f"{directory / file.name} is missing. {advice}")
-            read_file(path, collection, file, advice)
-        except DatasetError as error:
-            problem = str(error)
-        files.append((path or directory / file.name, file.md5, problem))
-    return directory, files if any(path.exists() for path, _, _ in files) else []

@@ -16,16 +16,14 @@ from quadric.apps.shell.commands._console import (
     print_notes,
     print_table,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     BootstrapSeedOption,
-    DecimalOption,
-    EncodingOption,
+    JsonOption,
     LabeledTableArgument,
     ModelArgument,
-    ThousandsOption,
+    TableFormat,
     check_exists,
-    table_format,
+    open_model,
 )
 from quadric.utils import counted, visible
 
@@ -45,10 +43,9 @@ def evaluate(
         ),
     ] = None,
     seed: BootstrapSeedOption = 0,
-    encoding: EncodingOption = None,
-    decimal: DecimalOption = ".",
-    thousands: ThousandsOption = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    *,
+    table_format: TableFormat,
+    as_json: JsonOption = False,
 ) -> None:
     """Score a model on a table that contains the target.
 
@@ -58,15 +55,14 @@ def evaluate(
     """
     check_exists(model, data)
     with errors_as_one_line():
-        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+        opened = open_model(model, data, table_format)
 
         from quadric.apps.shell.tables import evaluate_table
         from quadric.apps.shell.tables._remarks import most_important, remarks_on_scores
 
-        assert opened.schema is not None
-        assert opened.source is not None
-        schema = opened.schema if target is None else replace(opened.schema, target=target)
-        found = evaluate_table(opened.model, schema, opened.source, linear=opened.linear, seed=seed)
+        schema, source = opened.table
+        schema = schema if target is None else replace(schema, target=target)
+        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
         remarks = most_important(remarks_on_scores(found.evaluation, balanced=opened.balanced))
     notes = opened.notes + found.notes
     if as_json:

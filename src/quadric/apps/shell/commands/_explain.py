@@ -1,7 +1,9 @@
 """`quadric explain`: print the equations, strongest terms, importances or spectrum of a model."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,15 +14,21 @@ from quadric.apps.shell.commands._console import (
     print_line,
     print_notes,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
-    DecimalOption,
-    EncodingOption,
+from quadric.apps.shell.commands._inputs import (
     ModelArgument,
-    ThousandsOption,
+    OpenedModel,
+    TableFormat,
     check_exists,
-    table_format,
+    open_model,
 )
+from quadric.utils import counted, rounded_down, visible
+
+if TYPE_CHECKING:
+    from quadric.certify import Counterfactual
+    from quadric.explain import PermutationImportance
+
+MOST_CLASSES = 10  # other classes for which the nearest change of a row is searched
+MOST_INPUTS = 15  # in the table of permutation importances
 
 
 def explain(
@@ -70,9 +78,8 @@ def explain(
             "another class, and the smallest change that leads to each of the others.",
         ),
     ] = None,
-    encoding: EncodingOption = None,
-    decimal: DecimalOption = ".",
-    thousands: ThousandsOption = "",
+    *,
+    table_format: TableFormat,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, by default with all terms.")
     ] = False,
@@ -82,7 +89,7 @@ def explain(
     if spectrum + permutation + (row is not None) > 1:
         raise typer.BadParameter("use only one of --spectrum, --permutation and --row.")
     with errors_as_one_line(ValueError, TypeError):
-        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+        opened = open_model(model, data, table_format)
 
         from quadric.explain import explain as explain_model, permutation_importances
 
@@ -91,9 +98,7 @@ def explain(
             _print_spectrum(opened.model, None if whole else top or 3, as_json)
             return
         if row is not None:
-            from quadric.apps.shell.commands._explain_row import explain_row
-
-            explain_row(opened, row, as_json=as_json)
+            _explain_row(opened, row, as_json=as_json)
             return
         X, y = opened.inputs_and_labels()
         if permutation and y is None:
@@ -101,7 +106,7 @@ def explain(
         found = explain_model(
             opened.model,
             X,
-            target="y" if opened.schema is None else opened.schema.target,
+            target=opened.target,
             top=None if whole or (as_json and top is None) else top or 10,
             precision=precision,
         )
@@ -112,21 +117,118 @@ def explain(
             return
     typer.echo(str(found))
     if permutation:
-        from quadric.explain import permutation_lines
+        score = "accuracy" if opened.labels is not None else "R²"
+        typer.echo()
+        print_line(f"Drop of the {score} if an input is shuffled ({counted(len(y), 'row')})")
+        _print_drops(drops, None if whole else MOST_INPUTS)
 
-        classifies = getattr(opened.model, "classes_", None) is not None
-        score = "accuracy" if classifies else "R²"
-        for line in ["", *permutation_lines(drops, score, len(y), whole)]:
-            print_line(line)
+
+def _print_drops(drops: list[PermutationImportance], most: int | None) -> None:
+    """Print a line for each of the most important inputs."""
+    names = [f"  {visible(drop.name)}" for drop in drops[:most]]
+    width = max(map(len, names))
+    for name, drop in zip(names, drops, strict=False):
+        typer.echo(f"{name:<{width}}  {drop.mean:8.4f} ± {drop.std:.4f}")
+    if len(drops) > len(names):
+        print_line(f"  ({counted(len(drops) - len(names), 'less important input')}; use --all)")
 
 
 def _print_spectrum(model: Any, top: int | None, as_json: bool) -> None:
     """Print the spectrum with `top` eigenvectors per class, or with all of them and all classes."""
-    from quadric.explain import MOST_LABELS, as_text, spectrum
+    from quadric.explain import spectrum
 
     found = spectrum(model)
-    shown = len(found.names) if top is None else top
     if as_json:
-        print_json(found.to_dict(shown))
+        print_json(found.to_dict(len(found.names) if top is None else top))
+    elif top is None:
+        typer.echo(found.to_text(len(found.names), most=None))
     else:
-        typer.echo(as_text(found, shown, most=None if top is None else MOST_LABELS))
+        typer.echo(found.to_text(top))
+
+
+def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
+    """Print the class of a row, its certified radius and its counterfactuals."""
+    import numpy as np
+
+    from quadric.apps.shell.tables._evaluation import finite_or_none
+    from quadric.apps.shell.tables._preprocessing import check_inputs, features
+    from quadric.certify import counterfactual, radius
+
+    schema, source, model = opened.schema, opened.source, opened.model
+    if source is None or schema is None:
+        fail("--row needs a table: quadric explain MODEL DATA --row 17.")
+    if schema.task != "classification":
+        fail("--row needs a classifier, but this model predicts numbers.")
+    check_inputs(schema, source.columns)
+    X = features(schema, source.read())
+    if number > len(X):
+        fail(f"--row must be at most {len(X)}, the number of rows of {source.path}. Got {number}.")
+    x = X[number - 1 : number]
+    units = _units(model, x)
+    integers = [column.name for column in X if _holds_integers(column)]
+    near, in_inputs = radius(model, x, units=units), radius(model, x)
+    predicted = near.predicted[0]
+    labels = opened.labels.tolist()
+    probability = model.predict_proba(x)[0][labels.index(predicted)]
+    others = [label for label in labels if label != predicted]
+    if len(others) > MOST_CLASSES:
+        print_notes([f"Only {MOST_CLASSES} of the {len(others)} other classes are shown."])
+        others.sort(key=lambda label: label != near.becomes[0])  # the nearest class comes first
+    found = {
+        label: counterfactual(model, x, to=label, units=units, integers=integers)
+        for label in others[:MOST_CLASSES]
+    }
+    nearest_first = sorted(found.items(), key=lambda pair: pair[1].distance)
+    if as_json:
+        print_json(
+            {
+                "row": number,
+                "predicted": predicted.item(),
+                "probability": float(probability),
+                "radius": finite_or_none(near.radius[0]),
+                "units": units,
+                "radius_in_inputs": finite_or_none(in_inputs.radius[0]),
+                "counterfactuals": [_as_dict(label, nearest) for label, nearest in nearest_first],
+            }
+        )
+        return
+    print_line(f"Row {number}: {predicted} (probability {probability:.3g})")
+    if np.isinf(near.radius[0]):
+        print_line("No change of the numeric inputs changes the class.")
+        return
+    measured = f"{rounded_down(in_inputs.radius[0])} in the units of the inputs"
+    if units == "scaled":
+        measured = f"{rounded_down(near.radius[0])} standard deviations, or {measured},"
+    print_line(f"No change smaller than {measured} changes the class.")
+    for label, nearest in nearest_first:
+        nothing = f"{label}: no such input was found"
+        print_line(f"  {nearest if nearest.changes else nothing}")
+
+
+def _units(model: Any, x: Any) -> str:
+    """Return 'scaled' if the model has a scaler, and 'inputs' otherwise."""
+    from quadric.certify import as_classifier, coordinates_of
+
+    typical = coordinates_of(as_classifier(model), x).space.typical
+    return "inputs" if typical is None else "scaled"
+
+
+def _holds_integers(column: Any) -> bool:
+    """Whether all values of a column of numbers are integers."""
+    if not column.dtype.is_numeric():
+        return False
+    values = column.drop_nulls().to_numpy()
+    return bool(len(values) and (values == values.round()).all())
+
+
+def _as_dict(label: Any, nearest: Counterfactual) -> dict[str, Any]:
+    from quadric.apps.shell.tables._evaluation import finite_or_none
+
+    return {
+        "to": label,
+        "distance": finite_or_none(nearest.distance),
+        "lower_bound": finite_or_none(nearest.lower_bound),
+        "exact": nearest.exact,
+        "changes": [vars(change) for change in nearest.changes],
+        "text": nearest.text(),
+    }

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from quadric.apps.shell.commands._console import errors_as_one_line, output_path, print_line
-from quadric.apps.shell.commands._table_options import ModelArgument, check_exists
+from quadric.apps.shell.commands._inputs import ModelArgument, check_exists
 
 
 def export(

@@ -8,8 +8,7 @@ import typer
 from rich.table import Column, Table
 
 from quadric.apps.shell.commands._console import errors_as_one_line, print_json, print_table
-from quadric.apps.shell.commands._model_loading import is_table_description
-from quadric.apps.shell.commands._table_options import ModelArgument, check_exists
+from quadric.apps.shell.commands._inputs import ModelArgument, check_exists, is_table_description
 from quadric.errors import ModelFileError
 from quadric.utils import visible
 

@@ -1,8 +1,12 @@
-"""`quadric plot`: draw a model."""
+"""`quadric plot`: draw a model. The report draws some of the same figures."""
 
+from __future__ import annotations
+
+import io
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,18 +18,24 @@ from quadric.apps.shell.commands._console import (
     print_line,
     print_notes,
 )
-from quadric.apps.shell.commands._model_loading import OpenedModel, open_model
-from quadric.apps.shell.commands._table_options import (
-    DecimalOption,
-    EncodingOption,
+from quadric.apps.shell.commands._inputs import (
     ModelArgument,
-    ThousandsOption,
+    OpenedModel,
+    TableFormat,
     check_exists,
+    open_model,
     split_names,
-    table_format,
 )
-from quadric.utils import first_applying, write_whole
+from quadric.utils import write_whole
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CLASSIFIERS_ONLY = ("boundaries", "calibration", "confusion", "similarity")
+REGRESSORS_ONLY = ("surface", "residuals")
+NEED_TARGET = ("calibration", "confusion", "residuals", "truncation")
+NEED_NO_ROWS = ("spectrum", "similarity")
+ON_ONE_PLOT = ("boundaries", "surface", "confusion", "similarity", "truncation")
 WHAT = (
     "boundaries",
     "surface",
@@ -37,8 +47,6 @@ WHAT = (
     "similarity",
     "truncation",
 )
-
-NO_TABLE = "No table was given, so no points are drawn; inputs are assumed independent."
 
 
 def plot(
@@ -73,9 +81,8 @@ def plot(
         str | None,
         typer.Option(help="If the inputs are pixels: rows x columns of the image, such as 8x8."),
     ] = None,
-    encoding: EncodingOption = None,
-    decimal: DecimalOption = ".",
-    thousands: ThousandsOption = "",
+    *,
+    table_format: TableFormat,
 ) -> None:
     """Plot a model: boundaries between classes, or the surface of a regressor.
 
@@ -84,53 +91,102 @@ def plot(
     the model; spectrum, similarity and truncation draw the eigenvalues of the classes' matrices Q.
     With --image-shape, plot the eigenvectors of each class's Q as images.
     """
-    problems = {
-        f"--what must be one of {', '.join(WHAT)}. Got {what!r}.": (
-            what is not None and what not in WHAT
-        ),
-        "--image-shape cannot be combined with --what, --inputs or --classes.": (
-            image_shape and (what or inputs or classes)
-        ),
-        "--inputs needs --what boundaries or surface.": (
-            inputs and what not in (None, "boundaries", "surface")
-        ),
-        "--classes needs --what boundaries.": classes and what not in (None, "boundaries"),
-    }
-    if problem := first_applying(problems):
-        raise typer.BadParameter(problem)
+    if what is not None and what not in WHAT:
+        raise typer.BadParameter(f"--what must be one of {', '.join(WHAT)}. Got {what!r}.")
+    if image_shape and (what or inputs or classes):
+        raise typer.BadParameter(
+            "--image-shape cannot be combined with --what, --inputs or --classes."
+        )
+    if inputs and what not in (None, "boundaries", "surface"):
+        raise typer.BadParameter("--inputs needs --what boundaries or surface.")
+    if classes and what not in (None, "boundaries"):
+        raise typer.BadParameter("--classes needs --what boundaries.")
     ending = f"-{what}" if what else ""
     path = Path(f"{model.stem}{ending}.png") if output is None else output
     path = output_path(path, inputs=[model, data])
     check_picture(path)
     check_exists(model, data)
     with errors_as_one_line(ValueError, TypeError):
-        from quadric.plotting import (
-            NEED_NO_ROWS,
-            Wanted,
-            figure_bytes,
-            model_figure,
-            plot_image_classifier,
-        )
-
-        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+        opened = open_model(model, data, table_format)
         print_notes(opened.notes)
-        if image_shape is None:
-            needed = what not in NEED_NO_ROWS
-            X, y = _rows(opened) if needed else (None, None)
-            target = "y" if opened.schema is None else opened.schema.target
-            pair = split_names(inputs or "") or None
-            chosen = _classes(opened.model, split_names(classes or ""))
-            wanted = Wanted(opened.model, X, y, target, pair, chosen)
-            default = "boundaries" if wanted.classifies else "surface"
-            figure = model_figure(what or default, wanted)
-            if opened.source is None and needed:
-                print_notes([NO_TABLE])
+        if image_shape is not None:
+            figure = _eigenvectors(opened, _rows_and_columns(image_shape))
         else:
-            shape, schema = _rows_and_columns(image_shape), opened.schema
-            places = () if schema is None else (schema.places, len(schema.order))
-            figure = plot_image_classifier(opened.model, shape, *places)
+            default = "boundaries" if opened.labels is not None else "surface"
+            what = what or default
+            X, y = (None, None) if what in NEED_NO_ROWS else _rows(opened)
+            pair = split_names(inputs or "") or None
+            chosen = _classes(opened.labels, split_names(classes or ""))
+            figure = model_figure(what, opened.model, X, y, opened.target, pair, chosen)
+            if opened.source is None and X is not None:
+                print_notes(
+                    ["No table was given, so no points are drawn; inputs are assumed independent."]
+                )
         write_whole(path, figure_bytes(figure, path.suffix))
     print_line(f"Picture: {path}")
+
+
+def model_figure(
+    what: str,
+    model: Any,
+    X: Any,
+    y: Any,
+    target: str,
+    inputs: Sequence[str] | None = None,
+    classes: Sequence[Any] | None = None,
+) -> Figure:
+    """Draw the figure with this name; raise ValueError if it does not suit the model."""
+    from matplotlib.figure import Figure
+
+    from quadric import plotting
+
+    classifies = getattr(model, "classes_", None) is not None
+    unsuited = REGRESSORS_ONLY if classifies else CLASSIFIERS_ONLY
+    suited = [name for name in WHAT if name not in unsuited]
+    if what not in suited:
+        kind = "classifier" if classifies else "regressor"
+        raise ValueError(f"--what {what} does not suit a {kind}. Use {', '.join(suited)}.")
+    if what in NEED_TARGET and y is None:
+        raise ValueError(f"--what {what} needs a table with the target: quadric plot MODEL DATA.")
+    figure = Figure(figsize=(7.2, 5.2), layout="constrained", dpi=150)
+    ax = figure.subplots() if what in ON_ONE_PLOT else None
+    draw: dict[str, Callable[[], Any]] = {
+        "boundaries": lambda: plotting.plot_boundaries(
+            model, X, y, ax, inputs=inputs, classes=classes
+        ),
+        "surface": lambda: plotting.plot_prediction(model, X, y, ax, inputs=inputs, target=target),
+        "dependence": lambda: plotting.plot_dependence(model, X, target=target),
+        "calibration": lambda: plotting.plot_calibration(model, X, y),
+        "confusion": lambda: plotting.plot_confusion(model, X, y, ax),
+        "residuals": lambda: plotting.plot_residuals(model, X, y, target=target),
+        "spectrum": lambda: plotting.plot_spectrum(model),
+        "similarity": lambda: plotting.plot_similarity(model, ax=ax),
+        "truncation": lambda: plotting.plot_truncation(model, X, y, ax),
+    }
+    drawn: Figure = draw[what]()  # or its axes
+    return drawn if ax is None else figure
+
+
+def figure_bytes(figure: Figure, suffix: str) -> bytes:
+    """Return the content of an image file; the same figure always gives the same bytes."""
+    import matplotlib
+
+    stream = io.BytesIO()
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix.lower())
+    with matplotlib.rc_context({"svg.hashsalt": "quadric"}):  # the ids are random otherwise
+        figure.savefig(stream, format=suffix.lower().lstrip("."), metadata=metadata)
+    return stream.getvalue()
+
+
+def _eigenvectors(opened: OpenedModel, shape: tuple[int, int]) -> Figure:
+    """Draw eigenvectors as images; pixels that the model does not use are left blank."""
+    from quadric.plotting import plot_eigenvectors
+
+    schema, pixels = opened.schema, None
+    # the columns other than the target are the pixels if there are as many of them
+    if schema is not None and len(schema.order) == shape[0] * shape[1]:
+        pixels = schema.places
+    return plot_eigenvectors(opened.model, shape, pixels=pixels)
 
 
 def _rows(opened: OpenedModel) -> tuple[Any, Any]:
@@ -144,11 +200,10 @@ def _rows(opened: OpenedModel) -> tuple[Any, Any]:
     return typical_rows(opened.schema), None
 
 
-def _classes(model: Any, names: list[str]) -> list[Any] | None:
+def _classes(labels: Any, names: list[str]) -> list[Any] | None:
     """Return the model's classes with these names; None if no names are given."""
     if not names:
         return None
-    labels = getattr(model, "classes_", None)
     if labels is None:
         raise ValueError("--classes needs a classifier, but this model predicts numbers.")
     by_text = {str(label): label for label in labels}

@@ -12,19 +12,16 @@ from quadric.apps.shell.commands._console import (
     print_line,
     print_notes,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
-    DecimalOption,
-    EncodingOption,
+from quadric.apps.shell.commands._inputs import (
     KeepOption,
     ModelArgument,
     RawCsvOption,
     TableArgument,
-    ThousandsOption,
+    TableFormat,
     check_exists,
     check_written,
     column_names,
-    table_format,
+    open_model,
 )
 from quadric.utils import counted
 
@@ -45,9 +42,8 @@ def predict(
     ] = False,
     keep: KeepOption = None,
     raw_csv: RawCsvOption = False,
-    encoding: EncodingOption = None,
-    decimal: DecimalOption = ".",
-    thousands: ThousandsOption = "",
+    *,
+    table_format: TableFormat,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON (needs -o).")
     ] = False,
@@ -62,18 +58,16 @@ def predict(
     to_stdout = str(output) == "-"
     if to_stdout and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
-    path = None if to_stdout else output_path(output, inputs=[model, data])
+    path = None if to_stdout else output
     if path is not None:
-        check_written(path)
+        check_written(output_path(path, inputs=[model, data]))
     check_exists(model, data)
     with errors_as_one_line():
-        opened = open_model(model, data, table_format(encoding, decimal, thousands))
+        opened = open_model(model, data, table_format)
 
         from quadric.apps.shell.tables import predict as predict_table
 
-        schema, source = opened.schema, opened.source
-        assert schema is not None
-        assert source is not None
+        schema, source = opened.table
         done = predict_table(
             opened.model,
             schema,

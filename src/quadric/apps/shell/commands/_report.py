@@ -13,21 +13,18 @@ from quadric.apps.shell.commands._console import (
     print_line,
     print_notes,
 )
-from quadric.apps.shell.commands._model_loading import open_model
-from quadric.apps.shell.commands._table_options import (
+from quadric.apps.shell.commands._inputs import (
     BootstrapSeedOption,
-    DecimalOption,
-    EncodingOption,
     LabeledTableArgument,
     ModelArgument,
-    ThousandsOption,
+    TableFormat,
     check_exists,
-    table_format,
+    open_model,
 )
 from quadric.utils import write_whole
 
 if TYPE_CHECKING:
-    from quadric.apps.shell.tables import Source, TableFormat, Trained
+    from quadric.apps.shell.tables import Source, Trained
 
 
 def report(
@@ -40,9 +37,8 @@ def report(
         ),
     ] = None,
     seed: BootstrapSeedOption = 0,
-    encoding: EncodingOption = None,
-    decimal: DecimalOption = ".",
-    thousands: ThousandsOption = "",
+    *,
+    table_format: TableFormat,
 ) -> None:
     """Write a self-contained HTML page about a model and its scores on a table.
 
@@ -52,8 +48,7 @@ def report(
     path = output_path(output or Path(model.name).with_suffix(".html"), inputs=[model, data])
     check_exists(model, data)
     with errors_as_one_line():
-        written = table_format(encoding, decimal, thousands)
-        write_report(model, data, path, seed, written=written)
+        write_report(model, data, path, seed, table_format=table_format)
     print_line(f"Report: {path}")
 
 
@@ -63,21 +58,19 @@ def write_report(
     path: Path,
     seed: int = 0,
     trained: Trained | None = None,
-    written: TableFormat | None = None,
+    table_format: TableFormat | None = None,
 ) -> None:
     """Score a saved model on a table and write the page.
 
     If the model was just trained, the page contains the scores and remarks of `train`.
     """
     from quadric import files
-    from quadric.apps.shell.report import report_page
+    from quadric.apps.shell._report_page import report_page
     from quadric.apps.shell.tables import evaluate_table
     from quadric.apps.shell.tables._remarks import most_important, remarks_on_scores
 
-    opened = open_model(model, table, written)
-    schema, source = opened.schema, opened.source
-    assert schema is not None
-    assert source is not None
+    opened = open_model(model, table, table_format)
+    schema, source = opened.table
     about = files.info(model)
     about["table_hash"] = source.fingerprint()["content"]
     if trained is None:

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -14,20 +14,22 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.progress import TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column, Table
+from rich.text import Text
 
 from quadric.apps.shell.commands._console import (
     fail,
     make_console,
     print_json,
+    print_table,
     progress_bar,
     writable_directory,
 )
-from quadric.apps.shell.commands._outcomes import plain, show
 from quadric.errors import DatasetUnavailableError, DivergenceError, StoreError
 from quadric.utils import counted, visible
 
 if TYPE_CHECKING:
-    from quadric.apps.paper import Context, Experiment, Outcome, Recipe
+    from quadric.apps.paper import Context, Experiment, Outcome, Recipe, Table as ResultTable
     from quadric.datasets import ImageData
 
 ExperimentName = StrEnum(
@@ -48,6 +50,37 @@ ExperimentName = StrEnum(
         "bilinear",
     ],
 )
+MOST_SHOWN = 60  # rows on the terminal; the report has all rows
+
+
+@dataclass(frozen=True)
+class RecipeChanges:
+    """Settings of a `Recipe` that are changed; None for those that are not."""
+
+    scaling: Annotated[
+        str | None, typer.Option(help="Pixel scaling: centered (p/255 - 0.5) or unit (p/255).")
+    ] = None
+    init: Annotated[str | None, typer.Option(help="Initialization; see Network.create.")] = None
+    init_scale: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation for normal, or a factor for the others (1)."),
+    ] = None
+    learning_rate: Annotated[float | None, typer.Option("--rate", help="The learning rate.")] = None
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per step.")] = None
+    order: Annotated[
+        str | None, typer.Option(help="Shuffle the images every epoch (new), or not (given).")
+    ] = None
+    images: Annotated[
+        str | None, typer.Option(help="Use the first N images, or a random N (first or random).")
+    ] = None
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None
+
+    def applied_to(self, recipe: Recipe) -> Recipe:
+        """Return the recipe with the changes."""
+        changes = {name: value for name, value in vars(self).items() if value is not None}
+        if self.init not in (None, "normal"):
+            changes.setdefault("init_scale", 1.0)
+        return replace(recipe, **changes)
 
 
 def reproduce(
@@ -106,23 +139,8 @@ def reproduce(
             "N(0, 0.006²). first-images: the first N, reshuffled every epoch, N(0, 0.005²)."
         ),
     ] = "one-shuffle",
-    scaling: Annotated[
-        str | None, typer.Option(help="Pixel scaling: centered (p/255 - 0.5) or unit (p/255).")
-    ] = None,
-    init: Annotated[str | None, typer.Option(help="Initialization; see Network.create.")] = None,
-    init_scale: Annotated[
-        float | None,
-        typer.Option(help="Standard deviation for normal, or a factor for the others (1)."),
-    ] = None,
-    rate: Annotated[float | None, typer.Option(help="The learning rate.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per step.")] = None,
-    order: Annotated[
-        str | None, typer.Option(help="Shuffle the images every epoch (new), or not (given).")
-    ] = None,
-    images: Annotated[
-        str | None, typer.Option(help="Use the first N images, or a random N (first or random).")
-    ] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
+    *,
+    changes: RecipeChanges,
 ) -> None:
     """Repeat the paper's experiments, compare the results with the paper's, and write a report.
 
@@ -138,27 +156,20 @@ def reproduce(
     from quadric.apps.paper import (
         BILINEAR,
         EXPERIMENTS,
+        RECIPES,
         STUDIES,
         Context,
         about_this_run,
         write_report,
     )
+    from quadric.checks import check_choice
 
     if studies and experiment is not ExperimentName.all:
         fail(f"--studies runs all studies. Omit it, or omit {str(experiment)!r}.")
-    if init_scale is None and init not in (None, "normal"):
-        init_scale = 1.0
-    changes = {
-        "scaling": scaling,
-        "init": init,
-        "init_scale": init_scale,
-        "learning_rate": rate,
-        "batch_size": batch_size,
-        "order": order,
-        "images": images,
-        "dtype": dtype,
-    }
-    chosen_recipe = _recipe(recipe, {k: v for k, v in changes.items() if v is not None})
+    try:
+        chosen_recipe = changes.applied_to(RECIPES[check_choice("--recipe", recipe, RECIPES)])
+    except (ValueError, TypeError) as error:
+        fail(str(error))
     context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe)
     store = store or out / "runs.sqlite"
     if experiment is ExperimentName.all:
@@ -191,24 +202,13 @@ def reproduce(
     if problem:
         _end(f"{problem} The finished experiments are in {page}.", code)
     if as_json:
-        results = [plain(outcome) for outcome in outcomes]
+        results = [_plain(outcome) for outcome in outcomes]
         print_json({"experiments": results, "report": str(page), "command": sys.argv[1:]})
         return
     console = make_console()
     for outcome in outcomes:
-        show(console, outcome)
+        _show(console, outcome)
     console.print(f"\nReport: {visible(str(page))}")
-
-
-def _recipe(name: str, changes: Mapping[str, Any]) -> Recipe:
-    """Return the recipe of this name with the settings given on the command line."""
-    from quadric.apps.paper import RECIPES
-    from quadric.checks import check_choice
-
-    try:
-        return replace(RECIPES[check_choice("--recipe", name, RECIPES)], **changes)
-    except (ValueError, TypeError) as error:
-        fail(str(error))
 
 
 def _end(problem: str, code: int) -> NoReturn:
@@ -279,3 +279,91 @@ def _fashion(data_dir: Path | None, stderr: Console) -> ImageData | None:
             f"Fashion-MNIST is not available and is left out: {visible(str(error))}", style="yellow"
         )
         return None
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    """Return the outcome as JSON values."""
+    from quadric.apps.paper import statements
+
+    return {
+        "name": outcome.name,
+        "title": outcome.title,
+        "summary": outcome.summary,
+        "claims": [
+            {"text": statements()[claim.id].claim, **asdict(claim)} for claim in outcome.claims
+        ],
+        "findings": outcome.findings,
+        "citation": outcome.citation,
+        "tables": {
+            table.name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+            for table in outcome.tables
+        },
+        "facts": outcome.facts,
+    }
+
+
+def _show(console: Console, outcome: Outcome) -> None:
+    """Print the claims with their verdicts, then the first table."""
+    from quadric.apps.paper import Verdict, statements
+
+    console.print(f"\n{outcome.title}", style="bold")
+    console.print(outcome.summary)
+    for finding in outcome.findings:
+        console.print(f"- {finding}")
+    if outcome.claims:
+        styles = {
+            Verdict.HOLDS: "green",
+            Verdict.CONDITIONALLY: "yellow",
+            Verdict.FAILS: "red",
+            Verdict.UNKNOWN: "dim",
+        }
+        print_table(
+            Table("verdict", "claim", "paper", "ours"),
+            (
+                [
+                    Text(one.verdict.value, styles[one.verdict]),
+                    statements()[one.id].claim,
+                    one.paper,
+                    one.ours,
+                ]
+                for one in outcome.claims
+            ),
+        )
+    if outcome.tables:
+        make_table = _mnist_table if outcome.name == "mnist" else _plain_table
+        console.print(make_table(outcome.tables[0]))
+
+
+def _plain_table(results: ResultTable) -> Table:
+    table = Table(*results.columns, title=results.title, title_justify="left")
+    for row in results.rows[:MOST_SHOWN]:
+        table.add_row(*(results.text(i, value) for i, value in enumerate(row)))
+    if len(results.rows) > MOST_SHOWN:
+        table.caption = f"... and {len(results.rows) - MOST_SHOWN} more rows in the report"
+    return table
+
+
+def _mnist_table(results: ResultTable) -> Table:
+    """Arrange the cells as in the paper, with the three models side by side."""
+    headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
+    table = Table(
+        *(Column(name, justify="right") for name in headings),
+        title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 standard "
+        "errors",
+        title_justify="left",
+    )
+    cells: dict[tuple[object, ...], dict[int, dict[str, Text]]] = {}
+    for row in results.rows:
+        size, epochs, hidden, model, mean, *_ = row
+        named = dict(zip(results.columns, row, strict=True))
+        number, is_within = f"{mean:.2f}", named["within 2 standard errors"]
+        if named["paper mean"] is not None:
+            number += f" ({named['paper mean']:.2f})"
+        text = Text.assemble(number, (" ✗" if is_within is False else "", "red"))
+        cells.setdefault((size, epochs), {}).setdefault(hidden, {})[model] = text
+    for (size, epochs), by_hidden in cells.items():
+        for hidden, models in by_hidden.items():
+            found = (models.get(name, Text("-")) for name in ("ann", "qnn", "rpqnn"))
+            table.add_row(str(size), str(epochs), str(hidden), *found)
+        table.add_section()
+    return table

@@ -14,27 +14,27 @@ require("polars", extra="cli", by="quadric.apps.shell.tables")
 if TYPE_CHECKING:
     from quadric.apps.shell.tables._checkpoint import Checkpoint, checkpoint_path
     from quadric.apps.shell.tables._evaluation import Evaluation
+    from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
     from quadric.apps.shell.tables._prediction import Predicted, predict
     from quadric.apps.shell.tables._saved_model import TableNetwork, read_inputs
     from quadric.apps.shell.tables._schema import Schema
-    from quadric.apps.shell.tables._schema_inference import ColumnOptions
     from quadric.apps.shell.tables._source import Source, open_table
-    from quadric.apps.shell.tables._streaming import Stream, train_stream
+    from quadric.apps.shell.tables._streaming import train_stream
     from quadric.apps.shell.tables._table_format import TableFormat
     from quadric.apps.shell.tables._test_table import TestTable, evaluate_table
-    from quadric.apps.shell.tables._training import Settings, Trained, train
+    from quadric.apps.shell.tables._training import Trained, train
 
 # Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
 # Polars and scikit-learn are imported.
 _HOMES = {
     "Checkpoint": "_checkpoint",
-    "ColumnOptions": "_schema_inference",
+    "ColumnOptions": "_options",
     "Evaluation": "_evaluation",
     "Predicted": "_prediction",
     "Schema": "_schema",
-    "Settings": "_training",
+    "Settings": "_options",
     "Source": "_source",
-    "Stream": "_streaming",
+    "Stream": "_options",
     "TableFormat": "_table_format",
     "TableNetwork": "_saved_model",
     "TestTable": "_test_table",

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from quadric.apps.shell.tables._options import ColumnOptions
 from quadric.apps.shell.tables._preprocessing import (
     TRUTH,
     check_size,
@@ -43,7 +44,6 @@ from quadric.errors import TableError
 from quadric.utils import counted, listed
 
 DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
-MOST_CATEGORIES = 50
 MOST_CLASSES = 100_000
 MANY_CLASSES = 200  # more distinct texts than this are classes only if they occur several times
 LONGEST_CATEGORY = 100_000  # characters; model files store all categories
@@ -230,44 +230,15 @@ def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame) -> Non
         profile.missing += columns[profile.name].null_count()
 
 
-@dataclass(frozen=True)
-class ColumnOptions:
-    """The target and the user's choices about the columns.
-
-    Parameters
-    ----------
-    target : str
-        The column to predict.
-    task : {'classification', 'regression'}, optional
-        By default, inferred from the target's values.
-    drop : sequence of str
-        Columns to ignore.
-    categorical : sequence of str
-        Numeric columns to treat as categories.
-    most_categories : int
-        Text columns with more distinct values than this are not used.
-
-    Examples
-    --------
-    >>> ColumnOptions("species", drop=["id"]).target
-    'species'
-    """
-
-    target: str
-    task: str | None = None
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    most_categories: int = MOST_CATEGORIES
-
-    def new_profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
-        """Return empty profiles for a table's columns; raise TableError for an unknown name."""
-        check_columns((self.target, *self.drop, *self.categorical), columns)
-        if self.target in self.drop:
-            raise TableError(f"{self.target!r} is the target and cannot be dropped.")
-        return [
-            ColumnProfile(name, MOST_CLASSES if name == self.target else self.most_categories)
-            for name in columns
-        ]
+def new_profiles(options: ColumnOptions, columns: Sequence[str]) -> list[ColumnProfile]:
+    """Return empty profiles for a table's columns; raise TableError for an unknown name."""
+    check_columns((options.target, *options.drop, *options.categorical), columns)
+    if options.target in options.drop:
+        raise TableError(f"{options.target!r} is the target and cannot be dropped.")
+    return [
+        ColumnProfile(name, MOST_CLASSES if name == options.target else options.most_categories)
+        for name in columns
+    ]
 
 
 def infer_schema(

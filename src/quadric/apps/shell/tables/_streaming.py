@@ -13,19 +13,19 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.apps.shell.tables._checkpoint import Checkpoint
 from quadric.apps.shell.tables._evaluation import LinearBaseline, trivial_outputs
+from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
 from quadric.apps.shell.tables._preprocessing import fitted_to_moments, labeled_rows
 from quadric.apps.shell.tables._remarks import remarks_on_columns, remarks_on_rows
 from quadric.apps.shell.tables._schema import Schema, check_fields, expect, is_count
 from quadric.apps.shell.tables._schema_inference import (
-    ColumnOptions,
     ColumnProfile,
     infer_schema,
+    new_profiles,
     profile_batch,
 )
 from quadric.apps.shell.tables._source import Source, changed
 from quadric.apps.shell.tables._test_table import HeldOut, check_target, evaluate_table
 from quadric.apps.shell.tables._training import (
-    Settings,
     Trained,
     finished,
     how_on,
@@ -40,28 +40,10 @@ from quadric.estimators import restore_training, scale_outputs, training_state
 
 STEPS = 3000  # by default, at least this many steps of 200 rows, but at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
+EVERY = 10  # buffers between two checkpoints
 BUFFER_NUMBERS = 2_000_000  # maximum number of values in a buffer, to limit memory for wide tables
 RATE = 0.01  # initial learning rate, which decreases linearly to RATE * LAST_RATE
 LAST_RATE = 0.05
-
-
-@dataclass(frozen=True)
-class Stream:
-    """How to read a table larger than memory.
-
-    Parameters
-    ----------
-    buffer : int, optional
-        The number of rows that are shuffled together.
-    epochs : int, optional
-        The number of passes over the rows; by default, fewer for longer tables.
-    every : int
-        The number of buffers between two checkpoints.
-    """
-
-    buffer: int | None = None
-    epochs: int | None = None
-    every: int = 10
 
 
 def train_stream(
@@ -148,7 +130,7 @@ class Learner:
             used = sum(schema.class_counts) / len(schema.classes)
             counts = zip(schema.classes, schema.class_counts, strict=True)
             adam["class_weight"] = {label: used / count for label, count in counts}
-        linear = replace(settings, hidden=(), kind="linear")
+        linear = replace(settings, hidden=(), kind="linear")  # type: ignore[arg-type]  # not an option
         self.estimators = {
             "model": make_estimator(schema, settings, **adam),
             "linear": make_estimator(schema, linear, **adam),
@@ -239,7 +221,7 @@ class _Run:
 
     def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
         """Return a learner and the number of buffers seen; `state` is empty for a new run."""
-        profiles = self.options.new_profiles(self.source.columns)
+        profiles = new_profiles(self.options, self.source.columns)
         try:
             if state.get("stage") == "second":
                 return self._learner_of(state, arrays)
@@ -292,7 +274,7 @@ class _Run:
         for k, frame in enumerate(self.source.batches(self.rows, profiles[0].rows), start=1):
             profile_batch(profiles, frame)
             self.progress(profiles[0].rows, None, "first pass: moments and categories")
-            if k % self.stream.every == 0:
+            if k % (self.stream.every or EVERY) == 0:
                 stored = [asdict(profile) for profile in profiles]
                 self.checkpoint.save({"stage": "first", "profiles": stored}, {})
         return infer_schema(profiles, self.options, self.source.unnamed)
@@ -308,7 +290,7 @@ class _Run:
                 learner.learn(X[order], y[order], done / total)
                 done += 1
                 self.progress(done * self.rows, total * self.rows, "second pass: training")
-                if done % self.stream.every == 0 or done == total:
+                if done % (self.stream.every or EVERY) == 0 or done == total:
                     state = {"stage": "second", "schema": schema.to_dict(), "buffers": done}
                     self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
         if not learner.has_learned:

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from quadric.errors import TableError
 from quadric.utils import listed
@@ -100,9 +102,20 @@ class TableFormat:
     TableFormat(encoding=None, decimal=',', thousands='.')
     """
 
-    encoding: str | None = None
-    decimal: str = "."
-    thousands: str = ""
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="Encoding of a CSV file, such as latin-1 [default: UTF-8, or UTF-16 if the file "
+            "starts with a byte order mark]."
+        ),
+    ] = None
+    decimal: Annotated[str, typer.Option(help="Decimal mark in the table: a point or a comma.")] = (
+        "."
+    )
+    thousands: Annotated[
+        str,
+        typer.Option(help="Thousands separator in the table: a comma, a point, a space, ' or _."),
+    ] = ""
 
     def __post_init__(self) -> None:
         if self.encoding is not None and not _is_text_encoding(self.encoding):
@@ -127,9 +140,10 @@ class TableFormat:
         raises TableError, because it could be 1000 times too small; `start` is the number of the
         frame's first row, counted from 0.
         """
+        import polars as pl
+
         if (self.decimal, self.thousands) == (".", ""):
             return frame
-        import polars as pl
 
         mark, between = re.escape(self.decimal), THOUSANDS[self.thousands]
         digits = rf"(\d{{1,3}}({between}\d{{3}})+|\d+)" if between else r"\d+"

@@ -21,6 +21,7 @@ from quadric.apps.shell.tables._evaluation import (
     finite_or_none,
     trivial_outputs,
 )
+from quadric.apps.shell.tables._options import ColumnOptions, Settings
 from quadric.apps.shell.tables._preprocessing import labeled_rows, preprocessing
 from quadric.apps.shell.tables._remarks import (
     Remark,
@@ -32,7 +33,7 @@ from quadric.apps.shell.tables._remarks import (
     remarks_on_scores,
 )
 from quadric.apps.shell.tables._schema import Schema
-from quadric.apps.shell.tables._schema_inference import ColumnOptions, infer_schema, profile_batch
+from quadric.apps.shell.tables._schema_inference import infer_schema, new_profiles, profile_batch
 from quadric.apps.shell.tables._source import Source
 from quadric.apps.shell.tables._test_table import (
     HeldOut,
@@ -44,44 +45,6 @@ from quadric.checks import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
 from quadric.utils import counted
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The model to train and how to test it.
-
-    Parameters
-    ----------
-    hidden : tuple of int, optional
-        The widths of the hidden layers, which consist of linear neurons; () means that there are
-        none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows. In a
-        stream, it is a single quadratic layer instead.
-    kind : {'quadratic', 'reduced', 'linear'}, optional
-        The kind of neurons in the last layer; quadratic by default.
-    seed : int
-    test_size : float
-        The share of rows to hold out.
-    cv : int, optional
-        The number of folds for cross-validation, which replaces the held-out split.
-    verbose : bool
-        Whether the estimator reports its progress.
-    class_weight : {'balanced'}, optional
-        Weight every class equally, whatever its number of rows.
-    alpha : float, optional
-        The L2 penalty; by default, chosen on held-out rows, except in a stream.
-    max_iter : int, optional
-        The maximum number of iterations; by default, that of the estimator.
-    """
-
-    hidden: tuple[int, ...] | None = None
-    kind: str | None = None
-    seed: int = 0
-    test_size: float = 0.25
-    cv: int | None = None
-    verbose: bool = False
-    class_weight: str | None = None
-    alpha: float | None = None
-    max_iter: int | None = None
 
 
 @dataclass(frozen=True)
@@ -188,7 +151,7 @@ def train(
     """
     tell("reading")
     frame = source.read()
-    profiles = options.new_profiles(source.columns)
+    profiles = new_profiles(options, source.columns)
     profile_batch(profiles, frame)
     schema = infer_schema(profiles, options, source.unnamed)
     X, y, present = labeled_rows(schema, frame)
