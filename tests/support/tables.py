@@ -1,7 +1,7 @@
 """Small files and the schema of a table."""
 
 from quadric.apps.shell.tables import ColumnOptions, open_table
-from quadric.apps.shell.tables._schema_inference import infer_schema, profile_batch
+from quadric.apps.shell.tables._schema_inference import infer_schema, new_profiles, profile_batch
 
 
 def write(path, text):
@@ -15,7 +15,7 @@ def schema_of(path, target, batch=10**6, **options):
 
 def schema_of_source(source, target, batch=10**6, **options):
     options = ColumnOptions(target, **options)
-    profiles = options.new_profiles(source.columns)
+    profiles = new_profiles(options, source.columns)
     for frame in source.batches(batch):
         profile_batch(profiles, frame)
     return infer_schema(profiles, options, source.unnamed)
