@@ -283,8 +283,10 @@ def run(command: Sequence[str], directory: Path, seconds: float) -> None:
         )
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"no answer within {seconds:g} s") from None
+    except FileNotFoundError:
+        raise UnavailableError(f"{name} is not on the PATH") from None
     except OSError as error:
-        raise UnavailableError(f"{name} does not start: {error.strerror}") from None
+        raise UnavailableError(f"{name} does not start ({error.strerror})") from None
     if result.returncode != 0:
         lines = map(str.strip, result.stderr.decode(errors="replace").splitlines())
         reasons = (line[:200] for line in lines if not CHATTER.match(line))
