@@ -1,9 +1,14 @@
-"""The nearest change of class: distances to the ties with every rival class."""
+"""The nearest change of class: class scores, and distances to the ties with every rival class.
+
+The scores and the spectra of their differences are kept for further calls with the same model.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,12 +22,71 @@ from quadric.certify._distances import (
     gamma,
     quick_bounds,
 )
-from quadric.certify._norms import norm
-from quadric.certify._rounding import SLACK
-from quadric.certify._scores import Scores, underflows
+from quadric.certify._model import CertifiedModel
+from quadric.certify._rounding import SLACK, TINY, Rounding, norm, rounding_of
 from quadric.checks import Array
+from quadric.core import Quadratic
 from quadric.geometry import AffineMap
+from quadric.network import Network
 from quadric.utils import check_limit
+
+MOST_SEARCHES = 4  # for one model: one for each set of free inputs and units
+MOST_BYTES = 2**28  # of the eigenvectors of a search that is kept
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores z_k = u'Q_k u + w_k'u + b_k of the classes, where u = A x + t.
+
+    The scores are evaluated in u, which is well scaled, and differentiated by x, the coordinates in
+    which distances are measured. A model with one output has the scores 0 and z.
+    """
+
+    Q: Array  # (K, n, n), symmetric
+    W: Array
+    b: Array
+    change: AffineMap
+    rounding: Rounding
+    stored: float  # the relative error with which parameters are stored
+
+    def at(self, X: Array, moved: Array) -> tuple[Array, list[Array], Array, Array]:
+        """u and its products with each Q_k, the scores, and bounds on the scores' errors.
+
+        `moved` is a bound on the length of the error of u.
+        """
+        u = self.change.apply(X)
+        V = [u @ Q for Q in self.Q]
+        scores = [((v + w) * u).sum(axis=1) + b for v, w, b in zip(V, self.W, self.b, strict=True)]
+        z = np.stack(scores, axis=1)
+        # an error of u acts through the gradient, whose length is at most 2 |Q| |u| + |w|
+        size, moved = norm(u, axis=1)[:, None], moved[:, None]
+        Q, w = norm(self.Q, axis=(1, 2)), norm(self.W, axis=1)
+        error = gamma(2 * u.shape[1]) * ((Q * size + w) * size + np.abs(self.b))
+        error = error + underflows(u.shape[1]) * (1 + size) * (1 + size)
+        return u, V, z, error + moved * (2 * Q * (size + moved) + w)
+
+
+def underflows(n: int) -> float:
+    """A bound on the sum of the errors of products that underflow, for n inputs of at most 1."""
+    return 4 * (n + 1) ** 2 * TINY
+
+
+def class_scores(model: CertifiedModel) -> Scores:
+    """The scores of a model; raise ValueError if it does not fold to one layer."""
+    view = model.view
+    if len(view.folded.layers) > 1:
+        raise ValueError(
+            f"model must fold to a single quadratic layer. This {view.name} folds to "
+            f"{len(view.folded.layers)} layers, so its distances have no exact solution. Train "
+            "with hidden_layer_sizes=(), or with activation='identity' and one quadratic layer."
+        )
+    (layer,) = view.one_layer.layers
+    assert isinstance(layer, Quadratic)
+    Q, W, b = layer.Q, layer.W, layer.b
+    if len(b) == 1:
+        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+    rounding = rounding_of(view.network, model.dtype, model.absolute, model.share)
+    return Scores(Q, W, b, model.change, rounding, float(np.finfo(view.network.dtype).eps))
 
 
 def steps_of(change: AffineMap, free: Array, sizes: Array) -> AffineMap:
@@ -89,13 +153,13 @@ class Search:
 
     def __init__(self, scores: Scores, free: Array, sizes: Array) -> None:
         # from steps in the free coordinates, in their units, to steps of u
-        self.change = steps_of(scores.inputs.change, free, sizes)
+        self.change = steps_of(scores.change, free, sizes)
         self.scores, A = scores, self.change.A
         largest = np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2) if A.size else 0.0
         self.stretch = float(largest) * (1 + 1e-6)
         # rounding errors of products with A grow with |A|, whose norm can be larger than that of A
         self.size_A = self.stretch if A.ndim == 1 else float(norm(A)) * SLACK
-        spread = steps_of(scores.inputs.absolute, free, sizes)
+        spread = steps_of(scores.rounding.absolute, free, sizes)
         self.spread = float(norm(spread.A)) * SLACK
         self.sizes_Q = norm(scores.Q, axis=(1, 2))
         self.sizes_W = norm(scores.W, axis=1)
@@ -177,3 +241,70 @@ class Search:
         nearest.distance[better] = found.lengths[nearer]
         nearest.step[better] = found.steps[nearer] @ found.V.T
         nearest.becomes[better] = k
+
+
+# ------------------------------------------------------------- kept for further calls
+
+
+class Prepared:
+    """What certificates need from a model besides the row.
+
+    Parameters
+    ----------
+    model : CertifiedModel
+        The model. It is not kept, so that its network can be freed.
+    """
+
+    def __init__(self, model: CertifiedModel) -> None:
+        self.state = _state(model)
+        self.scores = class_scores(model)
+        self._searches: dict[bytes, Search] = {}
+        self._lock = threading.Lock()
+
+    def search(self, free: Array, sizes: Array) -> Search:
+        """The search with these free coordinates and units, made once."""
+        key = free.tobytes() + sizes.tobytes()
+        with self._lock:
+            if (known := self._searches.get(key)) is not None:
+                return known
+        made, K = Search(self.scores, free, sizes), len(self.scores.b)
+        if 8 * len(free) ** 2 * (K * (K - 1) // 2) <= MOST_BYTES:
+            with self._lock:
+                self._searches[key] = made
+                while len(self._searches) > MOST_SEARCHES:
+                    del self._searches[next(iter(self._searches))]
+        return made
+
+
+_known: WeakKeyDictionary[Network, Prepared] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def prepare(model: CertifiedModel) -> Prepared:
+    """What certificates need from a model, made anew if any number of the model has changed."""
+    network = model.view.network
+    with _lock:
+        known = _known.get(network)
+    if known is not None and _is_same(known.state, _state(model, copy=False)):
+        return known
+    made = Prepared(model)
+    with _lock:
+        _known[network] = made
+    return made
+
+
+def _state(model: CertifiedModel, *, copy: bool = True) -> list[Any]:
+    """Everything that scores and their rounding errors depend on: other values, and arrays."""
+    network = model.view.network
+    arrays = [array for layer in network.layers for array in layer.arrays().values()]
+    arrays += [*model.change, *model.absolute, model.held]
+    kinds = [type(layer) for layer in network.layers]
+    others = [kinds, network.activations, model.share, model.dtype]
+    return [others, *(array.copy() if copy else array for array in arrays)]
+
+
+def _is_same(known: list[Any], now: list[Any]) -> bool:
+    if known[0] != now[0] or len(known) != len(now):
+        return False
+    pairs = zip(known[1:], now[1:], strict=True)
+    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)

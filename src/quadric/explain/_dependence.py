@@ -10,6 +10,7 @@ import numpy as np
 
 from quadric.checks import Array, check_integer
 from quadric.explain._columns import Columns
+from quadric.models import classes_of, input_names_of
 from quadric.network import Network
 from quadric.utils import listed, rounded
 
@@ -120,7 +121,7 @@ def dependence(
         The mean predictions.
     """
     max_rows = check_integer("max_rows", max_rows, at_least=1)
-    columns = Columns(X, getattr(model, "feature_names_in_", None))
+    columns = Columns(X, input_names_of(model))
     chosen = [_index(columns, one) for one in inputs]
     if len(chosen) not in (1, 2) or len(set(chosen)) < len(chosen):
         raise ValueError(f"inputs must be one or two different columns. Got {list(inputs)}.")
@@ -130,7 +131,7 @@ def dependence(
 
 def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list[Dependence]:
     """The partial dependence on every input, the strongest first."""
-    columns = Columns(X, getattr(model, "feature_names_in_", None))
+    columns = Columns(X, input_names_of(model))
     n = len(columns.names)
     rows = int(np.clip(MOST_NUMBERS // (size * n * n), 50, MOST_ROWS))
     background = background_of(columns, rows)
@@ -166,7 +167,7 @@ def grid_of(columns: Columns, k: int, size: int) -> list[Any]:
 
 def predictions(model: Any, X: Any) -> Array:
     """The probabilities of the classes, or the predicted numbers, shape (n_samples, n_outputs)."""
-    if getattr(model, "classes_", None) is not None and hasattr(model, "predict_proba"):
+    if classes_of(model) is not None and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
     if isinstance(model, Network):
         return model.forward(X)
@@ -176,7 +177,7 @@ def predictions(model: Any, X: Any) -> Array:
 
 def output_names(model: Any, target: str, count: int) -> list[str]:
     """The names of the columns of `predictions`."""
-    classes = getattr(model, "classes_", None)
+    classes = classes_of(model)
     if classes is not None and hasattr(model, "predict_proba"):
         return [f"p({label})" for label in list(classes)]
     return [target] if count == 1 else [f"{target} {k}" for k in range(count)]

@@ -4,7 +4,10 @@
 that define it, and a function that restores it from these facts. `explain` composes operations,
 `onnx` translates them, and `files` stores facts. Start reading at `_operations`.
 
-This package imports `network`, `geometry` and `utils`.
+`_view` describes a fitted model: other packages ask `ModelView` about its steps, its classes, the
+names of its inputs, its folded network (`_folding`) and its coordinates (`_coordinates`).
+
+This package imports `network`, `core`, `geometry` and `utils`.
 """
 
 from quadric.models._affine import (
@@ -16,6 +19,13 @@ from quadric.models._affine import (
     undo_steps,
 )
 from quadric.models._composed_steps import Columns, drops, passes
+from quadric.models._coordinates import Coordinates
+from quadric.models._folding import (
+    check_matrices as check_matrices,
+    compose as compose,
+    fold_layers as fold_layers,
+    layer_to_quadratic as layer_to_quadratic,
+)
 from quadric.models._known_steps import (
     FactError,
     Facts,
@@ -53,9 +63,9 @@ from quadric.models._table import (
     flat_steps,
     operations,
     split,
-    split_network,
     transformed,
 )
+from quadric.models._view import ModelView, classes_of, input_names_of, steps_of
 
 __all__ = [
     "SELECTED",
@@ -66,12 +76,14 @@ __all__ = [
     "Categories",
     "Clip",
     "Columns",
+    "Coordinates",
     "FactError",
     "Facts",
     "Impute",
     "Indicate",
     "Known",
     "Limits",
+    "ModelView",
     "NotAffineError",
     "OneHot",
     "Operation",
@@ -84,11 +96,13 @@ __all__ = [
     "UnknownStepError",
     "affine_map",
     "are_numbers",
+    "classes_of",
     "drops",
     "expect_short_names",
     "fill_values",
     "find",
     "flat_steps",
+    "input_names_of",
     "is_missing",
     "is_vector",
     "missing_after",
@@ -97,7 +111,7 @@ __all__ = [
     "partly_affine",
     "passes",
     "split",
-    "split_network",
+    "steps_of",
     "transformed",
     "unchanged",
     "undo_steps",

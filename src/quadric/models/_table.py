@@ -29,7 +29,6 @@ from quadric.models._name_lengths import expect_short_names
 from quadric.models._operations import Affine, Beside, Branch, Operation, width_after
 from quadric.models._scalers_and_projections import SCALERS_AND_PROJECTIONS
 from quadric.models._selectors import SELECTED, SELECTORS, has_known_score
-from quadric.network import Network
 
 Steps = Sequence[tuple[str, Any]]
 
@@ -76,23 +75,6 @@ def flat_steps(model: Any) -> list[Any]:
     if not _is_pipeline(model):
         return [] if passes(model) else [model]
     return [inner for _, step in model.steps for inner in flat_steps(step)]
-
-
-def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
-    """The named steps of a model, its final estimator, and the estimator's network.
-
-    Raises TypeError if there is no network; `accepted` lists the accepted models in the message.
-    """
-    steps, last = split(model)
-    network = getattr(last, "network_", last)
-    if isinstance(network, Network):
-        return steps, last, network
-    advice = "."
-    if hasattr(last, "best_estimator_"):
-        advice = "; pass its best_estimator_."
-    elif type(last).__module__.startswith("quadric."):
-        advice = "; call fit first."
-    raise TypeError(f"model must be {accepted}. Got {type(last).__name__}{advice}")
 
 
 def find(step: Any) -> KnownStep:

@@ -11,8 +11,7 @@ from onnx import helper
 
 import quadric
 from quadric.checks import as_dtype
-from quadric.models import Steps, UnknownStepError, operations, split_network
-from quadric.network import Network
+from quadric.models import ModelView, UnknownStepError
 from quadric.onnx._graph import (
     ML_DOMAIN,
     Graph,
@@ -77,12 +76,9 @@ def export(
         raise ValueError(
             f"opset must be an integer from {OLDEST_OPSET} to {newest}. Got {opset!r} instead."
         )
-    accepted = "a Network, a fitted quadric estimator, or a Pipeline that ends with one"
-    steps, last, network = split_network(model, accepted)
+    view = ModelView.of(model)
     try:
-        proto = _build(
-            steps, last, network, getattr(model, "feature_names_in_", None), dtype, opset
-        )
+        proto = _build(view, dtype, opset)
     except UnicodeEncodeError as error:
         raise ValueError(
             f"ONNX stores text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
@@ -98,24 +94,19 @@ def export(
     return proto
 
 
-def _build(
-    steps: Steps, last: Any, network: Network, given_names: Any, dtype: str, opset: int
-) -> Any:
-    """Return the ONNX model; if `given_names` is None, the features are called x0, x1, ..."""
-    sizes = (step.n_features_in_ for _, step in steps if hasattr(step, "n_features_in_"))
-    n = int(next(sizes, network.n_inputs))
-    names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))
+def _build(view: ModelView, dtype: str, opset: int) -> Any:
+    """Return the ONNX model; features without names are called x0, x1, ..."""
+    given_names = view.input_names
+    names = [f"x{i}" for i in range(view.n_inputs)]
+    names = names if given_names is None else list(map(str, given_names))
     graph = Graph(as_dtype(dtype), unique_names({*OUTPUT_NAMES, *names, "X"}))
-    found = {}
-    for name, step in steps:
-        try:
-            found[name] = operations(step)
-        except UnknownStepError as error:
-            error = error.inside(name)
-            raise TypeError(
-                f"step {error.path!r} cannot be exported: {error.reason}. To convert a Pipeline "
-                "that contains such steps, use skl2onnx.to_onnx."
-            ) from None
+    try:
+        found = view.operations
+    except UnknownStepError as error:
+        raise TypeError(
+            f"step {error.path!r} cannot be exported: {error.reason}. To convert a Pipeline that "
+            "contains such steps, use skl2onnx.to_onnx."
+        ) from None
     every = [operation for inside in found.values() for operation in inside]
     inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
     refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
@@ -131,18 +122,18 @@ def _build(
             raise
         except (TypeError, ValueError) as error:
             raise type(error)(f"step {name!r} cannot be exported: {error}") from None
-    logits = add_logits(graph, network, as_matrix(graph, features).tensor)
-    outputs = add_outputs(graph, last, logits)
+    logits = add_logits(graph, view.network, as_matrix(graph, features).tensor)
+    outputs = add_outputs(graph, view.estimator, logits)
     for name, (tensor, _, _) in outputs.items():
         graph.add("Identity", tensor, output=name)
     proto = _assemble(graph, inputs, outputs, opset)
     properties = {
         "quadric_version": quadric.__version__,
-        "model": type(last).__name__,
+        "model": view.name,
         "feature_names": json.dumps(names),
     }
-    if hasattr(last, "classes_"):
-        properties["classes"] = json.dumps(class_labels(last).tolist())
+    if view.classes is not None:
+        properties["classes"] = json.dumps(class_labels(view.estimator).tolist())
     helper.set_model_props(proto, properties)
     return proto
 

@@ -1,4 +1,7 @@
-"""The nearest points of another class, or of a given class, verified with the model itself."""
+"""The nearest points of another class, or of a given class, within a box of bounds.
+
+Every point is verified with the model itself.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +9,9 @@ from itertools import product
 
 import numpy as np
 
-from quadric.certify._descent import descend
-from quadric.certify._faces import Tie, Walk, visit
-from quadric.certify._prepared import Prepared
+from quadric.certify._box_faces import Tie, Walk, descend, visit
 from quadric.certify._rows import Row
-from quadric.certify._search import Nearest
+from quadric.certify._search import Nearest, Prepared
 from quadric.checks import Array
 
 PAST = np.concatenate([[0.0], np.geomspace(1e-16, 1e-2, 43)])  # steps past the boundary
@@ -318,6 +319,6 @@ class Scene:
         """The difference of the scores of classes j and k."""
         scores, change = self.candidates.prepared.scores, self.search.change
         D, w = scores.Q[j] - scores.Q[k], scores.W[j] - scores.W[k]
-        u, A = scores.inputs.change.apply(self.start), change.pull_back(change.pull_back(D).T)
+        u, A = scores.change.apply(self.start), change.pull_back(change.pull_back(D).T)
         F = float((u @ D + w) @ u + scores.b[j] - scores.b[k])
         return Tie.of(F, change.pull_back(2 * u @ D + w), (A + A.T) / 2)
