@@ -9,7 +9,7 @@ import numpy as np
 from quadric.certify._box_counterfactual import SAME, Candidates
 from quadric.certify._model import CertifiedModel, certified_model, view_of_classifier
 from quadric.certify._rows import Change, Row, changes_of, in_words, one_row, written
-from quadric.certify._search import prepare
+from quadric.certify._search import kept_scores
 from quadric.checks import Array, check_choice
 from quadric.utils import one_blas_thread, rounded, rounded_down, visible
 
@@ -139,13 +139,13 @@ def counterfactual(
     view = view_of_classifier(model)
     x = one_row(x, named=view.input_names is not None)
     certified, labels = certified_model(view, x), view.labels
-    prepared, row = prepare(certified), Row(certified, x)
+    scores, row = kept_scores(certified), Row(certified, x)
     sizes = certified.sizes(units) / _weights(certified, weights)
     _set_bounds(row, bounds)
     free = np.flatnonzero(~certified.held_inputs(fixed) & (row.low < row.high))
     whole = [i for i in certified.indices("integers", integers) if i in free]
     wanted = None if to is None else _class_index(labels, to)
-    candidates = Candidates(prepared, row, sizes, wanted)
+    candidates = Candidates(scores, row, sizes, wanted)
     if wanted == candidates.predicted:
         raise ValueError(f"to must differ from the class of x. The model predicts {to!r} already.")
     with one_blas_thread():

@@ -13,8 +13,7 @@ is the largest r, found by bisection, for which no difference between the score 
 class and another one can vanish.
 """
 
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,6 @@ class _Stage:
         return found * SLACK + ACTIVATION_ERROR * eps
 
 
-@dataclass
 class LowerBounds:
     """Certified radii of a network whose layers do not fold to one.
 
@@ -88,25 +86,18 @@ class LowerBounds:
         The coordinates that may change, and the unit of length along each coordinate.
     """
 
-    model: CertifiedModel
-    free: Array
-    sizes: Array
-    layers: list[Layer] = field(init=False)
-    majorants: list[Majorant] = field(init=False)
-
-    def __post_init__(self) -> None:
-        network, dtype, folded = self.model.view.network, self.model.dtype, self.model.view.folded
-        self.layers, self.activations = list(folded.layers), folded.activations
+    def __init__(self, model: CertifiedModel, free: Array, sizes: Array) -> None:
+        self.model, network, dtype = model, model.view.network, model.dtype
+        self.layers, self.activations = model.view.folded.layers, model.view.folded.activations
         found = zip(absolute_layers(network, dtype), shares(network, dtype), strict=True)
         # the second term is for the rounding errors of the points and of the bounds themselves
         self.majorants = [
             Majorant.of(layer, share + gamma(2 * layer.n_inputs)) for layer, share in found
         ]
-        self.change = steps_of(self.model.change, self.free, self.sizes)
-        self.spread = steps_of(self.model.absolute, self.free, self.sizes)
+        self.change = steps_of(model.change, free, sizes)
+        self.spread = steps_of(model.absolute, free, sizes)
         self.eps = float(np.finfo(dtype).eps)
         self._known: dict[tuple[int, int | None], tuple[Layer, Array]] = {}
-        self._lock = threading.Lock()
 
     def run(self, points: Array, nearest: Nearest) -> None:
         """Compute the radii of a block of rows, whose class is known."""
@@ -161,11 +152,10 @@ class LowerBounds:
 
     def _layer(self, l: int, c: int | None) -> tuple[Layer, Array]:
         """A layer, or its differences from class c, and |Q_k| for each neuron."""
-        with self._lock:
-            if (l, c) not in self._known:
-                layer = self.layers[l] if c is None else _differences(self.layers[l], c)
-                self._known[l, c] = layer, _curves(layer, self._back(l))
-            return self._known[l, c]
+        if (l, c) not in self._known:
+            layer = self.layers[l] if c is None else _differences(self.layers[l], c)
+            self._known[l, c] = layer, _curves(layer, self._back(l))
+        return self._known[l, c]
 
     def _back(self, l: int) -> AffineMap:
         """The map from steps to the inputs of the first layer; the identity for later layers."""

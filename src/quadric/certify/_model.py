@@ -36,7 +36,6 @@ from quadric.models import (
     partly_affine,
     width_after,
 )
-from quadric.network import Network
 
 ACCEPTED = (
     "a Network, a fitted quadric classifier or a Pipeline that ends with one (for a torch module, "
@@ -72,7 +71,7 @@ class CertifiedModel:
 
     def predict(self, X: Any) -> Array:
         """The index of the class that the model itself predicts for each row."""
-        if isinstance(self.view.model, Network):
+        if self.view.model is self.view.network:
             return self.view.network.predict(X)
         index = {label: k for k, label in enumerate(self.view.labels.tolist())}
         return np.array([index[label] for label in self.view.model.predict(X).tolist()], dtype=int)

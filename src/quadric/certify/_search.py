@@ -3,9 +3,8 @@
 The scores and the spectra of their differences are kept for further calls with the same model.
 """
 
-import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,7 +24,6 @@ from quadric.certify._distances import (
 from quadric.certify._model import CertifiedModel
 from quadric.certify._rounding import SLACK, TINY, Rounding, norm, rounding_of
 from quadric.checks import Array
-from quadric.core import Quadratic
 from quadric.geometry import AffineMap
 from quadric.network import Network
 from quadric.utils import check_limit
@@ -48,6 +46,19 @@ class Scores:
     change: AffineMap
     rounding: Rounding
     stored: float  # the relative error with which parameters are stored
+    _searches: dict[bytes, "Search"] = field(default_factory=dict)
+
+    def search(self, free: Array, sizes: Array) -> "Search":
+        """The search with these free coordinates and units, kept unless it is large."""
+        key = free.tobytes() + sizes.tobytes()
+        if (known := self._searches.get(key)) is not None:
+            return known
+        made, K = Search(self, free, sizes), len(self.b)
+        if 8 * len(free) ** 2 * (K * (K - 1) // 2) <= MOST_BYTES:
+            self._searches[key] = made
+            for old in list(self._searches)[:-MOST_SEARCHES]:
+                self._searches.pop(old, None)  # another thread may have removed it
+        return made
 
     def at(self, X: Array, moved: Array) -> tuple[Array, list[Array], Array, Array]:
         """u and its products with each Q_k, the scores, and bounds on the scores' errors.
@@ -80,9 +91,7 @@ def class_scores(model: CertifiedModel) -> Scores:
             f"{len(view.folded.layers)} layers, so its distances have no exact solution. Train "
             "with hidden_layer_sizes=(), or with activation='identity' and one quadratic layer."
         )
-    (layer,) = view.one_layer.layers
-    assert isinstance(layer, Quadratic)
-    Q, W, b = layer.Q, layer.W, layer.b
+    Q, W, b = view.one_layer.Q, view.one_layer.W, view.one_layer.b
     if len(b) == 1:
         Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
     rounding = rounding_of(view.network, model.dtype, model.absolute, model.share)
@@ -170,7 +179,6 @@ class Search:
             "Use fewer inputs or hold some of them fixed.",
         )
         self._spectra: dict[tuple[int, int], Spectrum] = {}
-        self._lock = threading.Lock()
 
     def prepare(self) -> list[Callable[[], object]]:
         """The calls that compute the spectra of all pairs of classes."""
@@ -188,9 +196,7 @@ class Search:
             model = 2 * self.scores.rounding.curve(self.stretch, self.spread)
             error = gamma(2 * len(D)) * sizes + model + underflows(len(D)) * (1 + self.size_A) ** 2
             likely = (len(D) * EPS + SAFETY * self.scores.stored) * sizes
-            found = Spectrum.of(A / 2 + A.T / 2, error, likely)
-            with self._lock:
-                self._spectra[c, k] = found
+            self._spectra[c, k] = Spectrum.of(A / 2 + A.T / 2, error, likely)
         return self._spectra[c, k]
 
     def run(self, X: Array, nearest: Nearest) -> None:
@@ -246,65 +252,23 @@ class Search:
 # ------------------------------------------------------------- kept for further calls
 
 
-class Prepared:
-    """What certificates need from a model besides the row.
-
-    Parameters
-    ----------
-    model : CertifiedModel
-        The model. It is not kept, so that its network can be freed.
-    """
-
-    def __init__(self, model: CertifiedModel) -> None:
-        self.state = _state(model)
-        self.scores = class_scores(model)
-        self._searches: dict[bytes, Search] = {}
-        self._lock = threading.Lock()
-
-    def search(self, free: Array, sizes: Array) -> Search:
-        """The search with these free coordinates and units, made once."""
-        key = free.tobytes() + sizes.tobytes()
-        with self._lock:
-            if (known := self._searches.get(key)) is not None:
-                return known
-        made, K = Search(self.scores, free, sizes), len(self.scores.b)
-        if 8 * len(free) ** 2 * (K * (K - 1) // 2) <= MOST_BYTES:
-            with self._lock:
-                self._searches[key] = made
-                while len(self._searches) > MOST_SEARCHES:
-                    del self._searches[next(iter(self._searches))]
-        return made
+_known: WeakKeyDictionary[Network, tuple[list[Any], Scores]] = WeakKeyDictionary()
 
 
-_known: WeakKeyDictionary[Network, Prepared] = WeakKeyDictionary()
-_lock = threading.Lock()
+def kept_scores(model: CertifiedModel) -> Scores:
+    """The scores and searches of earlier calls, unless any number of the model has changed."""
+    network, state = model.view.network, _state(model)
+    known = _known.get(network)
+    if known is None or known[0] != state:
+        known = _known[network] = state, class_scores(model)
+    return known[1]
 
 
-def prepare(model: CertifiedModel) -> Prepared:
-    """What certificates need from a model, made anew if any number of the model has changed."""
-    network = model.view.network
-    with _lock:
-        known = _known.get(network)
-    if known is not None and _is_same(known.state, _state(model, copy=False)):
-        return known
-    made = Prepared(model)
-    with _lock:
-        _known[network] = made
-    return made
-
-
-def _state(model: CertifiedModel, *, copy: bool = True) -> list[Any]:
-    """Everything that scores and their rounding errors depend on: other values, and arrays."""
+def _state(model: CertifiedModel) -> list[Any]:
+    """Everything that scores and their rounding errors depend on, as values to compare."""
     network = model.view.network
     arrays = [array for layer in network.layers for array in layer.arrays().values()]
     arrays += [*model.change, *model.absolute, model.held]
     kinds = [type(layer) for layer in network.layers]
     others = [kinds, network.activations, model.share, model.dtype]
-    return [others, *(array.copy() if copy else array for array in arrays)]
-
-
-def _is_same(known: list[Any], now: list[Any]) -> bool:
-    if known[0] != now[0] or len(known) != len(now):
-        return False
-    pairs = zip(known[1:], now[1:], strict=True)
-    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
+    return [others, *((array.dtype, array.shape, array.tobytes()) for array in arrays)]

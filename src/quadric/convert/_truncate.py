@@ -83,8 +83,7 @@ def truncate(
     if (rank is None) == (tolerance is None):
         raise TypeError("truncate needs exactly one of rank and tolerance.")
     view = view_of_one_layer(model)
-    folded = view.one_layer
-    parts = Eigenparts.of(folded, centered)
+    parts = Eigenparts(view, centered)
     if tolerance is None:
         ranks = _checked_ranks(rank, parts)
     else:
@@ -94,7 +93,7 @@ def truncate(
         Z = _inputs(view, X)
         ranks = _lowest_ranks(parts, Z, _Score.of(view, y, len(Z)), tolerance)
     reduced, total = parts.reduced(ranks)
-    return Network([with_steps(view, reduced), total], ["identity", folded.activations[0]])
+    return Network([with_steps(view, reduced), total], ["identity", view.network.activations[-1]])
 
 
 def truncation_scores(
@@ -137,8 +136,7 @@ def scored_truncations(
 ) -> tuple[Array, Array, str]:
     """The ranks, their scores and the name of the score; see `truncation_scores`."""
     view = view_of_one_layer(model)
-    folded = view.one_layer
-    parts = Eigenparts.of(folded, centered)
+    parts = Eigenparts(view, centered)
     given = range(parts.n + 1) if ranks is None else ranks
     wanted = sorted({check_integer("ranks", rank, at_least=0) for rank in given})
     if not wanted or wanted[-1] > parts.n:
@@ -181,7 +179,10 @@ def eigenpairs(Q: Array) -> tuple[Array, Array]:
 class Eigenparts:
     """The outputs of a quadratic layer as sums of lambda (v'x)² and a linear part."""
 
-    def __init__(self, layer: Quadratic) -> None:
+    def __init__(self, view: ModelView, centered: bool | None) -> None:
+        layer = view.one_layer
+        if centers(view.network, centered):
+            layer = Quadratic(layer.W, layer.b, without_mean(layer.Q))
         self.layer, (self.m, self.n) = layer, layer.W.shape
         check_limit(
             4 * 8 * self.m * self.n**2,
@@ -189,15 +190,6 @@ class Eigenparts:
             "Use a model with fewer inputs.",
         )
         self.values, self.vectors = eigenpairs(layer.Q)
-
-    @classmethod
-    def of(cls, folded: Network, centered: bool | None) -> Self:
-        """The parts of the only layer of a network."""
-        (layer,) = folded.layers
-        assert isinstance(layer, Quadratic)
-        if centers(folded, centered):
-            layer = Quadratic(layer.W, layer.b, without_mean(layer.Q))
-        return cls(layer)
 
     def linear(self, Z: Array) -> Array:
         """w'x + b for each row and output."""

@@ -7,8 +7,8 @@ and `_spectrum.py` (`spectrum`) with eigenvectors. `_dependence.py` and the perm
 in `_importances.py` work for any model.
 """
 
-from quadric.explain._columns import Columns as Columns
 from quadric.explain._dependence import (
+    Columns as Columns,
     Dependence,
     background_of as background_of,
     dependence,

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from quadric.checks import Array, check_integer
-from quadric.explain._columns import Columns
+from quadric.explain._dependence import Columns
 from quadric.explain._terms import Expansion
 from quadric.models import classes_of, input_names_of
 from quadric.network import Network

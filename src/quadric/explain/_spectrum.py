@@ -35,7 +35,7 @@ def interactions(
     """The matrices Q of a model that folds to one layer; the arguments are those of `spectrum`."""
     check_choice("units", units, ("inputs", "scaled"))
     view = view_of_one_layer(model)
-    (layer,), space = view.one_layer.layers, view.coordinates
+    layer, space = view.one_layer, view.coordinates
     check_matrices(layer.n_outputs, space.widest)
     selected = ExplainedLayer(view, layer, True, space)
     subtracts = centers(view.network, centered)

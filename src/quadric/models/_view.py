@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import Array
-from quadric.core import Linear
+from quadric.core import Linear, Quadratic
 from quadric.geometry import AffineMap
 from quadric.models._affine import affine_map
 from quadric.models._composed_steps import passes
@@ -237,7 +237,7 @@ class ModelView:
         return fold_layers(self.network)
 
     @cached_property
-    def one_layer(self) -> Network:
+    def one_layer(self) -> Quadratic:
         """The network as one quadratic layer, in float64; ValueError if it does not fold to one."""
         folded = self.folded
         if len(folded.layers) > 1:
@@ -246,7 +246,5 @@ class ModelView:
                 f"{len(folded.layers)} layers. Train with hidden_layer_sizes=() (--hidden none), "
                 "or with activation='identity' and one quadratic layer."
             )
-        layer = folded.layers[0]
-        if isinstance(layer, Linear):
-            return Network([layer_to_quadratic(layer)], folded.activations)
-        return folded
+        (layer,) = folded.layers
+        return layer if isinstance(layer, Quadratic) else layer_to_quadratic(layer)

@@ -123,7 +123,7 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
         except (TypeError, ValueError) as error:
             raise type(error)(f"step {name!r} cannot be exported: {error}") from None
     logits = add_logits(graph, view.network, as_matrix(graph, features).tensor)
-    outputs = add_outputs(graph, view.estimator, logits)
+    outputs = add_outputs(graph, view, logits)
     for name, (tensor, _, _) in outputs.items():
         graph.add("Identity", tensor, output=name)
     proto = _assemble(graph, inputs, outputs, opset)
@@ -133,7 +133,7 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
         "feature_names": json.dumps(names),
     }
     if view.classes is not None:
-        properties["classes"] = json.dumps(class_labels(view.estimator).tolist())
+        properties["classes"] = json.dumps(class_labels(view).tolist())
     helper.set_model_props(proto, properties)
     return proto
 

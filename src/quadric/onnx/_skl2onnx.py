@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from quadric.checks import Array, as_dtype
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric.models import ModelView
 from quadric.onnx._graph import Graph
 from quadric.onnx._network import add_logits, add_outputs, class_labels
 from quadric.utils import require
@@ -49,12 +50,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     double = isinstance(operator.outputs[-1].type, DoubleTensorType)
     graph = Graph(as_dtype("float64" if double else "float32"), scope.get_unique_variable_name)
     X = graph.concat([graph.cast(variable.full_name) for variable in operator.inputs])
-    model = operator.raw_operator
-    labels = _labels(scope, model) if hasattr(model, "classes_") else None
-    z = add_logits(graph, model.network_, X)
-    outputs = add_outputs(graph, model, z, labels)
+    view = ModelView.of(operator.raw_operator)
+    labels = None if view.classes is None else _labels(scope, view)
+    z = add_logits(graph, view.network, X)
+    outputs = add_outputs(graph, view, z, labels)
     tensors = {name: tensor for name, (tensor, _, _) in outputs.items()}
-    if labels is not None and (scores := _raw_scores(graph, scope, container, model, z)):
+    if labels is not None and (scores := _raw_scores(graph, scope, container, view, z)):
         tensors["probabilities"] = scores
     for tensor, variable in zip(tensors.values(), operator.outputs, strict=True):
         graph.add("Identity", tensor, output=variable.full_name)
@@ -67,13 +68,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         )
 
 
-def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) -> str | None:
+def _raw_scores(graph: Graph, scope: Any, container: Any, view: ModelView, z: str) -> str | None:
     """Return the decision function if it is wanted in place of the probabilities.
 
     skl2onnx sets the option 'raw_scores', but not for a model in a Pipeline or search. For two
     classes it wants the columns -z and z, except in a StackingClassifier, where it needs the
     single column of scikit-learn's decision function.
     """
+    model = view.model
     wanted = container.get_options(model, {"raw_scores": False})["raw_scores"]
     whole, stacked = [model, *_containing(scope, model)][-1], False
     for one in _converted(scope):
@@ -84,9 +86,9 @@ def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) ->
             stacked |= any(each is whole and m == "decision_function" for each, m in methods)
     if not (wanted or stacked):
         return None
-    if len(model.classes_) != 2 or model._is_multilabel:
+    if len(view.labels) != 2 or view.is_multilabel:
         return z
-    if model.network_.n_outputs == 2:
+    if view.network.n_outputs == 2:
         z = graph.add("MatMul", z, graph.constant([[-1.0], [1.0]]))
     return z if stacked else graph.concat([graph.add("Neg", z), z])
 
@@ -94,7 +96,7 @@ def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) ->
 def _containing(scope: Any, model: Any) -> list[Any]:
     """Return the Pipelines that end with the model and the searches that chose it, inside out."""
     for one in _converted(scope):
-        inner = one.steps[-1][1] if isinstance(one, Pipeline) else None
+        inner = one[-1] if isinstance(one, Pipeline) else None
         if getattr(one, "best_estimator_", inner) is model:
             return [one, *_containing(scope, one)]
     return []
@@ -105,18 +107,18 @@ def _converted(scope: Any) -> list[Any]:
     return [operator.raw_operator for operator in scope.operators.values()]
 
 
-def _labels(scope: Any, model: Any) -> Array:
-    labels = class_labels(model)
-    return np.arange(len(labels)) if scope.get_options(model, {"nocl": False})["nocl"] else labels
+def _labels(scope: Any, view: ModelView) -> Array:
+    labels, options = class_labels(view), scope.get_options(view.model, {"nocl": False})
+    return np.arange(len(labels)) if options["nocl"] else labels
 
 
 def _classifier_shapes(operator: Any) -> None:
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType
 
-    model = operator.raw_operator
-    rows, labels = operator.inputs[0].get_first_dimension(), _labels(operator.scope_inst, model)
+    view = ModelView.of(operator.raw_operator)
+    rows, labels = operator.inputs[0].get_first_dimension(), _labels(operator.scope_inst, view)
     kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
-    operator.outputs[0].set_type(kind([rows, len(labels)] if model._is_multilabel else [rows]))
+    operator.outputs[0].set_type(kind([rows, len(labels)] if view.is_multilabel else [rows]))
     operator.outputs[1].type.shape = [rows, len(labels)]
 
 
