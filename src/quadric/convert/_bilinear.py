@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import FLOAT64, Array, as_numbers
-from quadric.convert._fold import compose
-from quadric.convert._layers import layer_to_quadratic
 from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.models import compose, layer_to_quadratic
 
 
 def fold_bilinear(

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import Array, check_integer, subtract, unmasked
-from quadric.explain import _html, _text
+from quadric.explain import _text_and_html as text
 from quadric.explain._dependence import Dependence, dependences
 from quadric.explain._importances import Importance, importances
-from quadric.explain._meaning import meaning, outputs, shows_kinds, uses_softmax
-from quadric.explain._model import SelectedLayer, select_layer, tie
+from quadric.explain._layer import ExplainedLayer, meaning, select_layer, tie
 from quadric.explain._terms import Expansion, Moments, Term
 from quadric.geometry import Quadric
 from quadric.utils import check_limit
@@ -59,7 +58,7 @@ class ClassExplanation:
     @property
     def equation(self) -> str:
         """The constant and the terms on one line; omitted terms are counted."""
-        return _text.equation(self)
+        return text.equation(self)
 
     @property
     def omitted_share(self) -> float:
@@ -177,12 +176,12 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        return _text.as_text(self)
+        return text.as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return _html.as_html(self)
+        return text.as_html(self)
 
 
 def explain(
@@ -239,7 +238,7 @@ def explain(
     precision = check_integer("precision", precision, at_least=1)
     selected = select_layer(model, layer, names, or_last=True)
     Q, W, b = selected.functions()
-    if uses_softmax(selected):
+    if selected.uses_softmax:
         Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
     space, moments = selected.space, _moments(selected, X)
     surfaces = selected.surfaces(Q, W, b)
@@ -255,7 +254,7 @@ def explain(
         )
     items = []
     for (label, symbol), surface, expansion in zip(
-        outputs(selected, len(b), target), surfaces, expansions, strict=True
+        selected.outputs(target), surfaces, expansions, strict=True
     ):
         items.append(
             ClassExplanation(
@@ -273,7 +272,7 @@ def explain(
     boundaries, n_pairs = _boundaries(selected, None if top is None else MAX_PAIRS)
     return Explanation(
         title=_title(selected),
-        note=space.note,
+        note=space.note(),
         score=meaning(selected, target),
         space=space.kind,
         names=space.names,
@@ -283,7 +282,7 @@ def explain(
         n_pairs=n_pairs,
         importances=[] if hidden else importances(expansions, space.groups),
         dependences=dependences(model, X, target=target) if hidden and _predicts(model, X) else [],
-        shows_kinds=shows_kinds(selected),
+        shows_kinds=selected.shows_kinds,
     )
 
 
@@ -296,16 +295,15 @@ def _predicts(model: Any, X: Any) -> bool:
     return X is not None and hasattr(model, "predict")
 
 
-def _title(selected: SelectedLayer) -> str:
-    layer, space = selected.network.layers[selected.layer], selected.space
+def _title(selected: ExplainedLayer) -> str:
+    layer, space = selected.layer, selected.space
     neurons = "neuron" if layer.n_outputs == 1 else "neurons"
     over = "hidden features" if space.kind == "hidden" else space.kind
-    return (
-        f"{selected.name}: {layer.n_outputs} {layer.kind} {neurons} over {len(space.names)} {over}."
-    )
+    count, n = layer.n_outputs, len(space.names)
+    return f"{selected.view.name}: {count} {layer.kind} {neurons} over {n} {over}."
 
 
-def _moments(selected: SelectedLayer, X: Any) -> Moments:
+def _moments(selected: ExplainedLayer, X: Any) -> Moments:
     space, n = selected.space, len(selected.space.names)
     if X is None:
         mean, std = space.typical or (np.zeros(n), np.ones(n))
@@ -330,10 +328,11 @@ def _moments(selected: SelectedLayer, X: Any) -> Moments:
 
 
 def _boundaries(
-    selected: SelectedLayer, most: int | None
+    selected: ExplainedLayer, most: int | None
 ) -> tuple[dict[tuple[Any, Any], str], int]:
     """The kinds of the boundaries of at most `most` pairs of classes, and the number of pairs."""
-    if not selected.is_last or not selected.chooses_a_class or selected.network.n_outputs < 2:
+    chooses = selected.is_last and selected.view.chooses_a_class
+    if not chooses or selected.layer.n_outputs < 2:
         return {}, 0
     labels = selected.labels
     pairs = itertools.islice(itertools.combinations(range(len(labels)), 2), most)

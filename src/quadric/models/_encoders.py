@@ -224,7 +224,7 @@ def _restore_ordinal(step: Any, facts: Facts) -> int:
 
 
 def _expect_code(facts: Facts, step: Any, name: str) -> None:
-    """Raise FactError unless the parameter is a number that the step's dtype can hold."""
+    """Raise ModelFileError unless the parameter is a number that the step's dtype can hold."""
     dtype = np.dtype(step.dtype)
     facts.check(
         name,

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from quadric.checks import Array
-from quadric.explain import SelectedLayer, quadrics, select_layer, tie
+from quadric.explain import ExplainedLayer, quadrics, select_layer, tie
 from quadric.geometry import Window, arcs
 from quadric.network import Network
 from quadric.plotting._boundaries import region_legend
@@ -69,8 +69,8 @@ def plot_regions(
     """
     selected = select_layer(model, -1)
     names = selected.space.names
-    if not selected.chooses_a_class:
-        last = selected.network.activations[-1]
+    if not selected.view.chooses_a_class:
+        last = selected.activation
         raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
     if selected.space.kind == "inputs" and len(names) != 2:
         raise ValueError(
@@ -146,7 +146,7 @@ def plot_clusters(
     """
     conics, classes = model, None
     if not isinstance(model, (list, tuple)):
-        conics, classes = quadrics(model), select_layer(model).classes
+        conics, classes = quadrics(model), select_layer(model).view.classes
     ax = get_ax(ax)
     window = get_window(window, X)
     plot_points(X, y, ax, size=size, classes=classes)
@@ -157,7 +157,7 @@ def plot_clusters(
     return ax
 
 
-def _ties(model: Any, selected: SelectedLayer, window: Window) -> list[Array]:
+def _ties(model: Any, selected: ExplainedLayer, window: Window) -> list[Array]:
     """The parts of the conics z_i = z_j on which no third class has a larger z."""
     pieces = []
     for i, j in itertools.combinations(range(len(selected.labels)), 2):

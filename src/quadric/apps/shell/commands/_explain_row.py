@@ -11,7 +11,8 @@ from quadric.apps.shell.commands._console import fail, print_json, print_line, p
 from quadric.apps.shell.commands._model_loading import OpenedModel
 from quadric.apps.shell.tables._evaluation import finite_or_none
 from quadric.apps.shell.tables._features import check_inputs, features
-from quadric.certify import Counterfactual, as_classifier, coordinates_of, counterfactual, radius
+from quadric.certify import Counterfactual, counterfactual, radius
+from quadric.models import ModelView
 from quadric.utils import rounded_down
 
 MOST_CLASSES = 10
@@ -29,9 +30,10 @@ def explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     if number > len(X):
         fail(f"--row must be at most {len(X)}, the number of rows of {source.path}. Got {number}.")
     x = X[number - 1 : number]
-    units = _units(model, x)
+    in_inputs = radius(model, x)
+    units = "inputs" if ModelView.of(model).coordinates.typical is None else "scaled"
+    near = radius(model, x, units=units)
     integers = [column.name for column in X if _holds_integers(column)]
-    near, in_inputs = radius(model, x, units=units), radius(model, x)
     predicted = near.predicted[0]
     probability = model.predict_proba(x)[0][list(model.classes_).index(predicted)]
     others = [label for label in model.classes_.tolist() if label != predicted]
@@ -67,12 +69,6 @@ def explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     for label, nearest in nearest_first:
         nothing = f"{label}: no such input was found"
         print_line(f"  {nearest if nearest.changes else nothing}")
-
-
-def _units(model: Any, x: Any) -> str:
-    """Return 'scaled' if the model has a scaler, and 'inputs' otherwise."""
-    typical = coordinates_of(as_classifier(model), x).space.typical
-    return "inputs" if typical is None else "scaled"
 
 
 def _holds_integers(column: Any) -> bool:

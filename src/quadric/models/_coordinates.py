@@ -9,50 +9,95 @@ from scipy.sparse import issparse
 
 from quadric.checks import Array
 from quadric.core import Layer
-from quadric.explain._inputs import groups_of, typical_after, typical_encoded
 from quadric.geometry import AffineMap, Quadric, axis_names
-from quadric.models import (
+from quadric.models._affine import (
     NotAffineError,
     PartlyAffine,
     affine_map,
     fill_values,
-    is_missing,
     partly_affine,
-    transformed,
 )
+from quadric.models._composed_steps import Columns, drops, passes
+from quadric.models._operations import is_missing
+from quadric.models._origins import origins_after, unchanged
+from quadric.models._table import UnknownStepError, find, operations, split, transformed
 from quadric.network import Network
 from quadric.utils import check_limit
 
 
 @dataclass(frozen=True)
-class Space:
+class Coordinates:
     """The coordinates in which the surfaces of a layer are expressed.
 
-    `kind` is 'inputs', 'features' (outputs of the last step that is not affine) or 'hidden' (the
-    activations before the layer), and `note` describes this in a sentence. `maps` are the affine
-    steps between the coordinates and the layer, in order. `reach` computes the coordinates of the
-    user's X. `typical` holds the means and standard deviations that a scaler has learned, if the
-    first step after the coordinates is a scaler. `groups` names the input that each coordinate
-    comes from, so that the columns of a one-hot encoding belong together. `encodings` holds the
-    same positive number for the columns of one one-hot encoding, and 0 for other coordinates.
+    Parameters
+    ----------
+    kind : {'inputs', 'features', 'hidden'}
+        The inputs of the model, the outputs of the last step that is not affine, or the activations
+        before the layer.
+    names : list of str
+        The name of each coordinate.
+    where : str
+        What the coordinates are, after 'The equations are'.
+    maps : tuple of AffineMap
+        The affine steps between the coordinates and the layer, in order.
+    reach : callable
+        Computes the coordinates of the user's X.
+    typical : tuple of arrays or None
+        The means and standard deviations that a scaler has learned, if the first step after the
+        coordinates is a scaler.
+    groups : list of str
+        The input that each coordinate comes from. The columns of a one-hot encoding have the same.
+    encodings : array of int
+        The same positive number for the columns of one one-hot encoding, 0 for other coordinates.
+    encoded : PartlyAffine or None
+        The first step after the coordinates, if some of its branches are not affine.
     """
 
     kind: str
     names: list[str]
-    note: str
+    where: str
     maps: tuple[AffineMap, ...]
     reach: Callable[[Any], Array]
     typical: tuple[Array, Array] | None
     groups: list[str]
     encodings: Array
+    encoded: PartlyAffine | None = None
 
     @property
     def widest(self) -> int:
         """The largest number of coordinates in which `restate` expresses a surface."""
         return max([len(self.names), *(step.A.shape[-1] for step in self.maps)])
 
+    def note(self, what: str = "equations") -> str:
+        """Describe the coordinates in a sentence.
+
+        Parameters
+        ----------
+        what : str
+            What is expressed in these coordinates, as a plural.
+
+        Returns
+        -------
+        str
+            The sentence.
+        """
+        if self.kind == "hidden":
+            return self.where
+        return f"The {what} are {self.where}"
+
     def restate(self, surface: Quadric) -> Quadric:
-        """Express a surface over the layer's inputs in these coordinates."""
+        """Express a surface over the layer's inputs in these coordinates.
+
+        Parameters
+        ----------
+        surface : Quadric
+            The surface.
+
+        Returns
+        -------
+        Quadric
+            The same surface.
+        """
         try:
             with np.errstate(all="ignore"):
                 for step in reversed(self.maps):
@@ -64,10 +109,30 @@ class Space:
             ) from None
         return surface
 
+    def scales(self) -> Array:
+        """Return the standard deviations that a scaler has learned.
 
-def hidden_space(
+        Returns
+        -------
+        array of shape (n_coordinates,)
+            The standard deviations; 1 for a constant input.
+
+        Raises
+        ------
+        ValueError
+            If the first step is not a scaler.
+        """
+        if self.typical is None:
+            raise ValueError(
+                "units='scaled' needs a Pipeline whose first step is a scaler. Use units='inputs'."
+            )
+        sizes = self.typical[1]
+        return np.where(sizes > 0, sizes, 1.0)
+
+
+def hidden_coordinates(
     steps: Sequence[Any], hidden: Network, fitted_names: Sequence[str] | None
-) -> Space:
+) -> Coordinates:
     """The activations of the layers in `hidden`."""
 
     def reach(X: Any) -> Array:
@@ -81,22 +146,22 @@ def hidden_space(
         f"h1 ... h{width}, the activations of the hidden layer, are in `classes` (--json)."
     )
     names = [f"h{i + 1}" for i in range(width)]
-    return Space("hidden", names, note, (), reach, None, names, np.zeros(width, dtype=int))
+    return Coordinates("hidden", names, note, (), reach, None, names, np.zeros(width, dtype=int))
 
 
-def affine_space(
+def affine_coordinates(
     steps: Sequence[Any],
     layers: Sequence[Layer],
     n_inputs: int,
     names: Sequence[str] | None,
     fitted_names: Sequence[str] | None,
-) -> Space:
+) -> Coordinates:
     """The coordinates reached by undoing affine steps, as far back as possible.
 
-    `layers` are the linear layers between the steps and the explained layer. `names` are the names
-    shown to the user, and `fitted_names` are those of the columns passed to `fit`.
+    `layers` are the linear layers between the steps and the layer that is expressed, and `n_inputs`
+    the number of inputs of the first. `names` are the names shown to the user, and `fitted_names`
+    are those of the columns passed to `fit`.
     """
-    names = fitted_names if names is None else names
     maps = [AffineMap(layer.W.astype(float), layer.b.astype(float)) for layer in layers]
     widths = [*(getattr(step, "n_features_in_", 0) for step in steps), n_inputs]
     first, obstacle, encoded = len(steps), "", None
@@ -132,22 +197,20 @@ def affine_space(
     if encoded is not None:
         found = _coordinate_names(encoded, after[0], found)
     shown = _names(found, width)
-    groups, encodings = groups_of(before, encoded, after, shown, names)
+    groups, encodings = _groups_of(before, encoded, after, shown, names)
     if encoded is None:
-        typical = typical_after(after)
+        typical = _typical_after(after)
     else:
-        typical = typical_encoded(encoded, after[0], encodings)
-    note = "The equations are in the model's inputs."
+        typical = _typical_encoded(encoded, after[0], encodings)
+    where = "in the model's inputs."
     if obstacle:
-        note = (
-            f"The equations are in the {width} features that the preprocessing computes from the "
-            f"inputs ({obstacle})."
-        )
+        where = f"in the {width} features that the preprocessing computes from the inputs"
+        where += f" ({obstacle})."
     elif steps:
         undone = ", ".join(type(step).__name__ for step in steps)
-        note = f"The equations are in your own units ({undone} undone)."
+        where = f"in your own units ({undone} undone)."
     kind = "features" if obstacle else "inputs"
-    return Space(kind, shown, note, tuple(maps), reach, typical, groups, encodings)
+    return Coordinates(kind, shown, where, tuple(maps), reach, typical, groups, encodings, encoded)
 
 
 def _used(maps: Sequence[AffineMap], n: int) -> Array:
@@ -240,3 +303,95 @@ def _real_numbers(values: Any, fill: Any = np.nan) -> Array:
         X[np.frompyfunc(is_missing, 1, 1)(X).astype(bool)] = np.nan
         X = X.astype(float)
     return np.where(np.isnan(X), fill, X)
+
+
+# ------------------------------------------------- where coordinates come from, and scales
+
+
+def _groups_of(
+    before: Sequence[Any],
+    encoded: PartlyAffine | None,
+    after: Sequence[Any],
+    shown: list[str],
+    inputs: Any,
+) -> tuple[list[str], Array]:
+    """The name of each coordinate's input, and the numbers of the one-hot encodings.
+
+    `shown` are the names of the coordinates, and `inputs` those of the pipeline's inputs or None.
+    A coordinate that is computed from several inputs, or by an unknown step, is its own group.
+    """
+    alone = shown, np.zeros(len(shown), dtype=int)
+    steps = [*before, *after]
+    n = getattr(steps[0], "n_features_in_", None) if steps else None
+    if n is None or (not before and encoded is None):
+        return alone
+    try:
+        found = unchanged(n)
+        for step in before:
+            found = origins_after(operations(step), found)
+        if encoded is not None:
+            outputs = origins_after(operations(after[0]), found)
+            found = [found[i] if kind == "input" else outputs[i] for kind, i in encoded.origins]
+    except UnknownStepError:
+        return alone
+    if len(found) != len(shown):
+        return alone
+    names = [f"x{i + 1}" for i in range(n)] if inputs is None else list(map(str, inputs))
+    groups = [
+        names[one.column] if one.column >= 0 else name
+        for one, name in zip(found, shown, strict=True)
+    ]
+    return groups, np.array([one.encoding for one in found], dtype=int)
+
+
+def _typical_after(steps: Sequence[Any]) -> tuple[Array, Array] | None:
+    """Means and standard deviations that the first scaler has learned.
+
+    An imputer before it may drop columns without values; for these, both are zero.
+    """
+    if not steps:
+        return None
+    if type(steps[0]).__name__ == "SimpleImputer":
+        found, kept = _typical_after(steps[1:]), affine_map(steps[0])
+        return None if found is None else (kept.pull_back(found[0]), kept.pull_back(found[1]))
+    learned = find(steps[0]).typical(steps[0])
+    if learned is None:
+        return None
+    mean, std = np.nan_to_num(np.array(learned, dtype=float))
+    return mean, std
+
+
+def _typical_encoded(
+    encoded: PartlyAffine, step: Any, encodings: Array
+) -> tuple[Array, Array] | None:
+    """Means and standard deviations learned by the scalers of a ColumnTransformer's branches.
+
+    The categories of a column count as equally frequent, because encoders do not learn their
+    frequencies.
+    """
+    mean, std = np.zeros(len(encodings)), np.ones(len(encodings))
+    known = encodings > 0
+    for number in np.unique(encodings[known]):
+        share = 1 / np.count_nonzero(encodings == number)
+        mean[encodings == number], std[encodings == number] = share, np.sqrt(share * (1 - share))
+    places = {origin: k for k, origin in enumerate(encoded.origins)}
+    known_columns = Columns.of(step)
+    for _, inner, columns in getattr(step, "transformers_", ()):
+        learned = _typical_inside(inner)
+        indices = known_columns.indices(columns)
+        for c, *values in zip(indices, *(learned or ()), strict=False):
+            k = places.get(("input", int(c)))
+            if k is not None and values:
+                mean[k], std[k], known[k] = *values, True
+    return (mean, std) if known.all() else None
+
+
+def _typical_inside(step: Any) -> tuple[Array, Array] | None:
+    """Means and standard deviations learned by the scaler of one branch."""
+    if passes(step) or drops(step):
+        return None
+    found, last = split(step)
+    try:
+        return _typical_after([*(inner for _, inner in found), last])
+    except (NotAffineError, UnknownStepError):
+        return None

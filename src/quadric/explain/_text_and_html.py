@@ -1,4 +1,4 @@
-"""An explanation as text: one line per term, strongest first."""
+"""An explanation as text, one line per term, and as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadric.explain._terms import signed, written
-from quadric.utils import counted, visible
+from quadric.utils import counted, notebook, visible
 
 if TYPE_CHECKING:
     from quadric.explain._explanation import ClassExplanation, Explanation
-    from quadric.explain._permutation import PermutationImportance
+    from quadric.explain._importances import PermutationImportance
 
 MOST_INPUTS = 15  # in the table of importances
 
@@ -129,3 +129,39 @@ def dependence_lines(found: Explanation) -> list[str]:
     if len(found.dependences) > len(shown):
         lines.append(f"  ({counted(len(found.dependences) - len(shown), 'weaker input')} omitted)")
     return lines
+
+
+# --------------------------------------------------------------------------------- HTML
+
+
+def as_html(found: Explanation) -> str:
+    """The whole explanation."""
+    parts = [notebook.paragraph(found.title, strong=True), notebook.paragraph(found.note)]
+    if found.space == "hidden":
+        return "".join([*parts, notebook.paragraph(*dependence_lines(found))])
+    shares = f"Shares of the variance, for {found.ranked_by}. A negative share offsets others."
+    parts += [notebook.paragraph(found.score, shares), _importance_table(found)]
+    parts += [_equation_table(item, shows_kind=found.shows_kinds) for item in found.classes]
+    if found.boundaries:
+        parts.append(notebook.paragraph(*boundary_lines(found)))
+    return "".join(parts)
+
+
+def _importance_table(found: Explanation) -> str:
+    shown = found.importances[:MOST_INPUTS]
+    rows = [
+        [one.name, *map(percent, (one.total, one.linear, one.squared, one.interactions))]
+        for one in shown
+    ]
+    header = ["input", "importance", "linear", "squared", "interactions"]
+    return notebook.table(header, rows, [one.total for one in shown])
+
+
+def _equation_table(item: ClassExplanation, *, shows_kind: bool) -> str:
+    (constant, _), *terms = equation_parts(item, "; top=None lists all")
+    rows = [[text, percent(share)] for text, share in terms]
+    table = notebook.table(
+        [f"{item.symbol} = {constant}", "share"], rows, [share for _, share in terms]
+    )
+    kind = f"The surface {item.symbol} = 0: {item.kind}."
+    return table + (notebook.paragraph(kind) if shows_kind else "")
