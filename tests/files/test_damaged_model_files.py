@@ -61,6 +61,14 @@ def test_a_file_cannot_choose_a_class_outside_the_table(network_file):
             load(network_file)
 
 
+@pytest.mark.parametrize("model", [2.5, None, "passthrough", [], True])
+def test_a_description_that_is_not_an_object_is_refused(model, network_file):
+    description, _ = container.read(network_file)
+    network_file.write_bytes(container.to_bytes({**description, "model": model}, {}))
+    with pytest.raises(ModelFileError, match="does not describe a valid model"):
+        load(network_file)
+
+
 def test_a_tensor_can_be_used_only_once(saved, tmp_path):
     description, tensors = container.read(saved["classes text"][2])
     facts = description["model"]["facts"]

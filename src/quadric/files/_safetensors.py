@@ -76,7 +76,7 @@ class Form:
 def tensor_names(value: Any) -> set[str]:
     """All names of tensors in a description, valid or not."""
     names: set[str] = set()
-    left = [value]
+    left: list[Any] = [[value]]  # in a list, because a forged value can be a number
     while left:
         entry = left.pop()
         if isinstance(entry, dict):
