@@ -25,6 +25,7 @@ from quadric.models._folding import (
     compose as compose,
     fold_layers as fold_layers,
     layer_to_quadratic as layer_to_quadratic,
+    stretches as stretches,
 )
 from quadric.models._known_steps import (
     FactError,

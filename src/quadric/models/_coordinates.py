@@ -17,10 +17,10 @@ from quadric.models._affine import (
     fill_values,
     partly_affine,
 )
-from quadric.models._composed_steps import Columns, drops, passes
+from quadric.models._composed_steps import Columns
 from quadric.models._operations import is_missing
 from quadric.models._origins import origins_after, unchanged
-from quadric.models._table import UnknownStepError, find, operations, split, transformed
+from quadric.models._table import UnknownStepError, find, flat_steps, operations, transformed
 from quadric.network import Network
 from quadric.utils import check_limit
 
@@ -388,10 +388,7 @@ def _typical_encoded(
 
 def _typical_inside(step: Any) -> tuple[Array, Array] | None:
     """Means and standard deviations learned by the scaler of one branch."""
-    if passes(step) or drops(step):
-        return None
-    found, last = split(step)
     try:
-        return _typical_after([*(inner for _, inner in found), last])
-    except (NotAffineError, UnknownStepError):
+        return _typical_after(flat_steps(step))
+    except (NotAffineError, UnknownStepError):  # or the branch is dropped
         return None
