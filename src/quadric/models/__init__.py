@@ -54,7 +54,6 @@ from quadric.models._operations import (
     missing_after,
     width_after,
 )
-from quadric.models._origins import origins_after, unchanged
 from quadric.models._selectors import SELECTED
 from quadric.models._table import (
     STEPS,
@@ -108,13 +107,11 @@ __all__ = [
     "is_vector",
     "missing_after",
     "operations",
-    "origins_after",
     "partly_affine",
     "passes",
     "split",
     "steps_of",
     "transformed",
-    "unchanged",
     "undo_steps",
     "width_after",
 ]
