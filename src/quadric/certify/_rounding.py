@@ -38,10 +38,10 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import FLOAT64, Array
-from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.core import Layer, Quadratic, Reduced
 from quadric.geometry import AffineMap
 from quadric.kernels import roundings
-from quadric.models import Affine, Beside, Impute, Operation, fold_layers
+from quadric.models import Affine, Beside, Impute, Operation, fold_layers, stretches
 from quadric.network import Network
 
 TINY = float(np.finfo(np.float64).tiny)  # the largest error of a product that underflows
@@ -173,23 +173,14 @@ def shares(network: Network, dtype: Any) -> list[float]:
 
     N u is summed over the layers that it replaces.
     """
-    found, u = [0.0], float(np.finfo(dtype).eps) / 2
-    degree = 1
-    for layer, activation in zip(network.layers, network.activations, strict=True):
-        factor = 1 if isinstance(layer, Linear) else 2
-        if degree * factor > 2:
-            found.append(0.0)
-            degree = 1
-        degree *= factor
-        # a value before the quadratic layer occurs twice in each product
-        folded = 2 * (layer.n_inputs + layer.n_outputs) + 16
-        found[-1] += 2 * (_roundings(layer) * u + folded * U64)
-        if activation != "identity":
-            found.append(0.0)
-            degree = 1
-    if network.activations[-1] != "identity":
-        found.pop()
-    return [relative_error(total) for total in found]
+    found, u = [], unit_roundoff(dtype)
+    for layers, _ in stretches(network):
+        total = 0.0
+        for layer in layers:  # a value before the quadratic layer occurs twice in each product
+            folded = 2 * (layer.n_inputs + layer.n_outputs) + 16
+            total += 2 * (_roundings(layer) * u + folded * U64)
+        found.append(relative_error(total))
+    return found
 
 
 def relative_error(total: float) -> float:

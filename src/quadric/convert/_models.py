@@ -216,8 +216,8 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     except NotAffineError as error:
         raise TypeError(f"cannot convert the pipeline: {error}") from None
     parts = zip(*[(q.w, q.b, q.Q) for q in quadrics], strict=True)
-    last_activation = "logistic" if len(quadrics) == 1 else "softmax"
-    return Network([Quadratic(*map(np.array, parts))], [last_activation])
+    activation = "logistic" if len(quadrics) == 1 else "softmax"
+    return Network([Quadratic(*map(np.array, parts))], [activation])
 
 
 def _logit_factor(logistic: Any) -> float:
@@ -279,7 +279,7 @@ def to_polynomial_logistic(model: Any) -> Any:
     intercepts = layer.b.copy()
     if outputs == 2:  # a softmax of two outputs is a logistic function of their difference
         coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)
-    vars(logistic).update(
+    logistic.__dict__.update(
         classes_=np.arange(max(outputs, 2)) if classes is None else np.asarray(classes),
         coef_=coefficients,
         intercept_=intercepts,
@@ -322,10 +322,12 @@ def to_classifier(network: Network, classes: Any) -> QuadraticLogisticRegression
         )
     layer = layer_to_quadratic(network.layers[0])
     classifier = QuadraticLogisticRegression()
-    classifier.network_ = Network([layer], network.activations)
-    classifier.classes_ = labels
-    classifier.n_features_in_ = network.n_inputs
-    classifier.n_iter_ = np.zeros(1, dtype=np.int32)
+    classifier.__dict__.update(
+        network_=Network([layer], network.activations),
+        classes_=labels,
+        n_features_in_=network.n_inputs,
+        n_iter_=np.zeros(1, dtype=np.int32),
+    )
     return classifier
 
 

@@ -18,7 +18,12 @@ from quadric.explain._dependence import (
     predictions as predictions,
     written as written,
 )
-from quadric.explain._explanation import ClassExplanation, Explanation, explain
+from quadric.explain._explanation import (
+    ClassExplanation,
+    Explanation,
+    explain,
+    permutation_lines as permutation_lines,
+)
 from quadric.explain._importances import (
     Importance,
     PermutationImportance,
@@ -41,7 +46,6 @@ from quadric.explain._spectrum import (
     spectrum,
 )
 from quadric.explain._terms import Term
-from quadric.explain._text_and_html import permutation_lines as permutation_lines
 
 __all__ = [
     "ClassExplanation",

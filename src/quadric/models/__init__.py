@@ -27,6 +27,7 @@ from quadric.models._folding import (
     compose as compose,
     fold_layers as fold_layers,
     layer_to_quadratic as layer_to_quadratic,
+    stretches as stretches,
 )
 from quadric.models._operations import (
     Affine,
@@ -44,7 +45,6 @@ from quadric.models._operations import (
     is_missing,
     width_after,
 )
-from quadric.models._origins import origins_after, unchanged
 from quadric.models._saved_classes import (
     check_restored as check_restored,
     describe as describe,
@@ -89,13 +89,11 @@ __all__ = [
     "input_names_of",
     "is_missing",
     "operations",
-    "origins_after",
     "partly_affine",
     "passes",
     "split",
     "steps_of",
     "transformed",
-    "unchanged",
     "undo_steps",
     "width_after",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,17 @@ from quadric.models._affine import (
     fill_values,
     partly_affine,
 )
-from quadric.models._composed_steps import Columns, drops, passes
-from quadric.models._operations import is_missing
-from quadric.models._origins import origins_after, unchanged
-from quadric.models._table import UnknownStepError, find, operations, split, transformed
+from quadric.models._composed_steps import Columns
+from quadric.models._operations import (
+    Affine,
+    Beside,
+    OneHot,
+    Operation,
+    Select,
+    is_missing,
+    width_after,
+)
+from quadric.models._table import UnknownStepError, find, flat_steps, operations, transformed
 from quadric.network import Network
 from quadric.utils import check_limit
 
@@ -308,6 +316,58 @@ def _real_numbers(values: Any, fill: Any = np.nan) -> Array:
 # ------------------------------------------------- where coordinates come from, and scales
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a column comes from.
+
+    Attributes
+    ----------
+    column : int
+        The input column, or -1 if the values are computed from several columns.
+    encoding : int
+        0 for most columns. The columns of one one-hot encoding share a positive number; at most one
+        of them is 1 in a row, and the others are 0.
+    """
+
+    column: int
+    encoding: int = 0
+
+
+def _origins_after(
+    operations: Sequence[Operation], origins: list[Origin], numbers: "count[int] | None" = None
+) -> list[Origin]:
+    """The origins of the columns after the operations, given those before them."""
+    numbers = count(1) if numbers is None else numbers
+    for operation in operations:
+        match operation:
+            case Affine() if operation.A.ndim == 2:
+                origins = [_of_sum(row, origins) for row in operation.A]
+            case Select():
+                origins = [origins[i] for i in operation.indices]
+            case OneHot():
+                encoded = [(o, c.width) for o, c in zip(origins, operation.columns, strict=True)]
+                origins = []
+                for origin, width in encoded:
+                    origins += [Origin(origin.column, next(numbers))] * width
+            case Beside():
+                parts = [
+                    _origins_after(b.operations, [origins[i] for i in b.columns], numbers)
+                    for b in operation.branches
+                ]
+                origins = [origin for part in parts for origin in part]
+            case _:
+                if width_after([operation], len(origins)) != len(origins):
+                    raise AssertionError(f"{type(operation).__name__} changes the columns")
+                origins = [Origin(origin.column) for origin in origins]
+    return origins
+
+
+def _of_sum(weights: Array, origins: list[Origin]) -> Origin:
+    """The origin of a weighted sum of columns."""
+    columns = {origins[i].column for i in np.flatnonzero(weights)}
+    return Origin(columns.pop() if len(columns) == 1 else -1)
+
+
 def _groups_of(
     before: Sequence[Any],
     encoded: PartlyAffine | None,
@@ -326,11 +386,11 @@ def _groups_of(
     if n is None or (not before and encoded is None):
         return alone
     try:
-        found = unchanged(n)
+        found = [Origin(i) for i in range(n)]
         for step in before:
-            found = origins_after(operations(step), found)
+            found = _origins_after(operations(step), found)
         if encoded is not None:
-            outputs = origins_after(operations(after[0]), found)
+            outputs = _origins_after(operations(after[0]), found)
             found = [found[i] if kind == "input" else outputs[i] for kind, i in encoded.origins]
     except UnknownStepError:
         return alone
@@ -388,10 +448,7 @@ def _typical_encoded(
 
 def _typical_inside(step: Any) -> tuple[Array, Array] | None:
     """Means and standard deviations learned by the scaler of one branch."""
-    if passes(step) or drops(step):
-        return None
-    found, last = split(step)
     try:
-        return _typical_after([*(inner for _, inner in found), last])
-    except (NotAffineError, UnknownStepError):
+        return _typical_after(flat_steps(step))
+    except (NotAffineError, UnknownStepError):  # or the branch is dropped
         return None

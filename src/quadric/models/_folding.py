@@ -1,5 +1,7 @@
 """Layers composed into one: exact as long as the composition has degree two at most."""
 
+from functools import reduce
+
 import numpy as np
 
 from quadric.checks import FLOAT64
@@ -10,17 +12,25 @@ from quadric.utils import check_limit
 
 def fold_layers(network: Network) -> Network:
     """Fold every stretch of layers whose composition has degree two at most, in float64."""
-    layers, activations = network.astype(FLOAT64).layers, network.activations
-    folded, kept = [layers[0]], [activations[0]]
-    for layer, activation in zip(layers[1:], activations[1:], strict=True):
-        linear = isinstance(layer, Linear) or isinstance(folded[-1], Linear)
-        if kept[-1] == "identity" and linear:
-            folded[-1], kept[-1] = compose(folded[-1], layer), activation
+    folded, activations = [], []
+    for layers, activation in stretches(network.astype(FLOAT64)):
+        whole = reduce(compose, layers)
+        folded.append(layer_to_quadratic(whole) if isinstance(whole, Reduced) else whole)
+        activations.append(activation)
+    return Network(folded, activations)
+
+
+def stretches(network: Network) -> list[tuple[list[Layer], str]]:
+    """Successive layers that are together of degree two at most, and the activation after them."""
+    found: list[tuple[list[Layer], str]] = []
+    for layer, activation in zip(network.layers, network.activations, strict=True):
+        before, last = found[-1] if found else ([], "")
+        curved = [one for one in (*before, layer) if not isinstance(one, Linear)]
+        if last == "identity" and len(curved) < 2:
+            found[-1] = [*before, layer], activation
         else:
-            folded.append(layer)
-            kept.append(activation)
-    exact = [layer_to_quadratic(one) if isinstance(one, Reduced) else one for one in folded]
-    return Network(exact, kept)
+            found.append(([layer], activation))
+    return found
 
 
 def compose(first: Layer, second: Layer) -> Layer:
