@@ -360,7 +360,7 @@ def check_restored(model: Any, limits: Limits) -> None:
 
     `explain`, and `predict` with tables between the steps, build names within these limits.
     """
-    *steps, last = [step for _, step in flat_steps(model)]
+    *steps, last = flat_steps(model)
     is_network = type(model) is Network
     expect(is_network or is_saved_estimator(last), f"its last step is {type(last).__name__}")
     expect(is_network or "network_" in vars(last), "its estimator has no network")

@@ -61,15 +61,20 @@ def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     """
     if not _is_pipeline(model):
         return [], model
-    named = [("__".join(path), step) for path, step in flat_steps(model)]
+    named = [("__".join(path), step) for path, step in _flat(model)]
     return (named[:-1], named[-1][1]) if named else ([], None)
 
 
-def flat_steps(step: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def flat_steps(model: Any) -> list[Any]:
+    """The steps of a model in order, including its final estimator, as in `split`."""
+    return [step for _, step in _flat(model)]
+
+
+def _flat(step: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the step, or the steps of a pipeline, each with the names that lead to it."""
     if _is_pipeline(step):
         for name, inner in step.steps:
-            yield from flat_steps(inner, (*path, name))
+            yield from _flat(inner, (*path, name))
     elif not passes(step):
         yield path, step
 
