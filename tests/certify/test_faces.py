@@ -5,7 +5,7 @@ import pytest
 from numpy.polynomial import Polynomial
 from scipy.linalg import null_space
 
-from quadric.certify._faces import Tie, Walk, local_minima, visit
+from quadric.certify._box_faces import Tie, Walk, local_minima, visit
 
 
 def stationary_minima(F, g, A):

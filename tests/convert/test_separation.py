@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from sklearn.datasets import load_iris, make_moons
 
 from quadric import datasets, separate
-from quadric.convert._separation import separating_quadric
+from quadric.convert import separating_quadric
 from quadric.geometry import Quadric
 from quadric.geometry._ellipsoids import disjoint, ellipsoid, smallest_ellipsoid
 from tests.support.rationals import product, rank, rationals

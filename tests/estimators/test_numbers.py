@@ -27,7 +27,7 @@ from quadric.apps.shell.tables import (
     predict,
     train,
 )
-from quadric.convert._separation import separate, separating_quadric
+from quadric.convert import separate, separating_quadric
 from quadric.core._layers import Linear
 from quadric.errors import TableError
 from quadric.explain import explain, quadrics

@@ -30,8 +30,7 @@ from quadric import (
     Reduced,
 )
 from quadric.explain import boundary, explain, quadrics
-from quadric.explain._inputs import typical_after
-from quadric.explain._model import select_layer
+from quadric.models import ModelView
 from tests.support.networks import make_network
 
 X, Y = load_wine(return_X_y=True)
@@ -411,7 +410,7 @@ def test_a_column_of_missing_values_has_no_effect(scaler, steps):
         used = {i for item in found.classes for term in item.terms for i in term.features}
         assert used
         assert 3 not in used
-        reached = select_layer(model).space.reach(EMPTY)
+        reached = ModelView.of(model).coordinates.reach(EMPTY)
         values = np.stack([surface.value(reached) for surface in quadrics(model)], axis=1)
         np.testing.assert_allclose(values, model.decision_function(EMPTY), rtol=1e-7, atol=1e-7)
 
@@ -439,6 +438,11 @@ def test_half_precision_gives_the_same_explanation(scaler):
     np.testing.assert_allclose(values, model.decision_function(wide), rtol=1e-7, atol=1e-7)
 
 
+def typical_inputs(scaler):
+    network = Network.create(scaler.n_features_in_, [("quadratic", 1, "logistic")], rng=0)
+    return ModelView.of(make_pipeline(scaler, network)).coordinates.typical
+
+
 @pytest.mark.parametrize("unit_variance", [False, True])
 @pytest.mark.parametrize("quantile_range", [(25.0, 75.0), (10.0, 90.0), (5.0, 60.0)])
 def test_typical_inputs_of_a_robust_scaler_have_the_spread_of_the_data(
@@ -446,7 +450,7 @@ def test_typical_inputs_of_a_robust_scaler_have_the_spread_of_the_data(
 ):
     data = np.random.default_rng(0).normal([3, -1], [2, 0.1], size=(20_000, 2))
     scaler = RobustScaler(quantile_range=quantile_range, unit_variance=unit_variance).fit(data)
-    mean, spread = typical_after([scaler])
+    mean, spread = typical_inputs(scaler)
     np.testing.assert_allclose(mean, [3, -1], atol=0.05)
     np.testing.assert_allclose(spread, [2, 0.1], rtol=0.03)
 
@@ -455,7 +459,7 @@ def test_typical_inputs_of_a_robust_scaler_have_the_spread_of_the_data(
 def test_a_robust_scaler_whose_quantiles_do_not_tell_the_spread_has_no_typical_inputs(
     quantile_range,
 ):
-    assert typical_after([RobustScaler(quantile_range=quantile_range).fit(X)]) is None
+    assert typical_inputs(RobustScaler(quantile_range=quantile_range).fit(X)) is None
 
 
 def test_columns_are_found_by_name_after_a_hidden_layer():

@@ -20,8 +20,7 @@ from sklearn.preprocessing import (
 
 from quadric import QuadraticLogisticRegression, load, save
 from quadric.explain import explain
-from quadric.explain._model import select_layer
-from quadric.models import UnknownStepError, find, operations, split, width_after
+from quadric.models import ModelView, UnknownStepError, find, operations, split, width_after
 from quadric.models._saved_classes import RUNNING
 from quadric.models._table import STEPS
 from tests.support.pipeline_cases import (
@@ -64,7 +63,7 @@ def test_surfaces_are_explained_in_input_units_if_the_step_is_affine(case):
     explanation = explain(model, X)
     z = model.decision_function(X)
     assert explanation.space == ("inputs" if CASES[name][2] else "features")
-    coordinates = select_layer(model).space.reach(X)
+    coordinates = ModelView.of(model).coordinates.reach(X)
     value = explanation.classes[0].surface.value(coordinates)
     np.testing.assert_allclose(value, z, rtol=1e-6, atol=1e-6)
 
@@ -219,7 +218,8 @@ def test_dropped_columns_are_not_explained():
     expected = str(explain(model, frame))
     assert str(explain(model, frame[["b", "a"]])) == expected
     assert str(explain(model, frame[["c", "b", "a"]].assign(e=1))) == expected
-    reached = select_layer(model, names=list("bacd")).space.reach(frame)  # names for display only
+    renamed = ModelView.of(model).layer_coordinates(0, list("bacd"))  # names for display only
+    reached = renamed.reach(frame)
     assert np.array_equal(reached, NUMBERS * [1, 1, 0, 0])
 
 
@@ -228,7 +228,7 @@ def test_dropped_columns_are_not_explained():
 )
 def test_missing_values_that_a_later_step_imputes_are_explained(steps):
     model = make_pipeline(*steps, QuadraticLogisticRegression()).fit(GAPS, Y)
-    reached = select_layer(model).space.reach(GAPS)
+    reached = ModelView.of(model).coordinates.reach(GAPS)
     value = explain(model, GAPS).classes[0].surface.value(reached)
     np.testing.assert_allclose(value, model.decision_function(GAPS), rtol=1e-9, atol=1e-9)
 

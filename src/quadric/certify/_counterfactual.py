@@ -6,19 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from quadric.certify._candidates import SAME, Candidates
-from quadric.certify._model import (
-    Coordinates,
-    as_classifier,
-    coordinates_of,
-    held_inputs,
-    input_index,
-    input_indices,
-    scaler_sizes,
-)
-from quadric.certify._prepared import prepare
-from quadric.certify._rows import Row, one_row
-from quadric.certify._wording import Change, changes_of, in_words, written
+from quadric.certify._box_counterfactual import SAME, Candidates
+from quadric.certify._model import CertifiedModel, certified_model, view_of_classifier
+from quadric.certify._rows import Change, Row, changes_of, in_words, one_row, written
+from quadric.certify._search import kept_scores
 from quadric.checks import Array, check_choice
 from quadric.utils import one_blas_thread, rounded, rounded_down, visible
 
@@ -145,22 +136,21 @@ def counterfactual(
     0 with x1 2 instead of 1
     """
     check_choice("units", units, ("inputs", "scaled"))
-    classifier = as_classifier(model)
-    x = one_row(x, named=hasattr(model, "feature_names_in_"))
-    inputs = coordinates_of(classifier, x)
-    prepared, row = prepare(classifier, inputs), Row(classifier, inputs, x)
-    sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
-    sizes = sizes / _weights(inputs, weights)
+    view = view_of_classifier(model)
+    x = one_row(x, named=view.input_names is not None)
+    certified, labels = certified_model(view, x), view.labels
+    scores, row = kept_scores(certified), Row(certified, x)
+    sizes = certified.sizes(units) / _weights(certified, weights)
     _set_bounds(row, bounds)
-    free = np.flatnonzero(~held_inputs(inputs, fixed) & (row.low < row.high))
-    whole = [i for i in input_indices(inputs, "integers", integers) if i in free]
-    wanted = None if to is None else _class_index(classifier.labels, to)
-    candidates = Candidates(prepared, row, sizes, wanted)
+    free = np.flatnonzero(~certified.held_inputs(fixed) & (row.low < row.high))
+    whole = [i for i in certified.indices("integers", integers) if i in free]
+    wanted = None if to is None else _class_index(labels, to)
+    candidates = Candidates(scores, row, sizes, wanted)
     if wanted == candidates.predicted:
         raise ValueError(f"to must differ from the class of x. The model predicts {to!r} already.")
     with one_blas_thread():
         found = candidates.whole(free, whole) if whole else candidates.nearest(row.point, free)
-    predicted, names, point = classifier.labels[candidates.predicted], inputs.names, found.point
+    predicted, names, point = labels[candidates.predicted], certified.names, found.point
     if point is None:
         nowhere, exact = np.full(len(names), np.nan), bool(np.isinf(found.floor))
         lower = found.proven
@@ -169,7 +159,7 @@ def counterfactual(
     return Counterfactual(
         point,
         predicted,
-        classifier.labels[becomes],
+        labels[becomes],
         distance,
         min(found.proven, distance),
         distance <= found.floor * (1 + SAME),
@@ -186,17 +176,17 @@ def _class_index(labels: Array, to: Any) -> int:
     return int(known.index(to))
 
 
-def _weights(inputs: Coordinates, weights: Any) -> Array:
+def _weights(model: CertifiedModel, weights: Any) -> Array:
     """The weights as an array; 1 for inputs that are not named."""
-    found = np.ones(len(inputs.names))
+    found = np.ones(len(model.names))
     if isinstance(weights, Mapping):
         for name, value in weights.items():
-            found[input_index(inputs, "weights", name)] = value
+            found[model.index("weights", name)] = value
     elif weights is not None:
         found = np.asarray(weights, dtype=float)
-    if found.shape != (len(inputs.names),) or not (np.isfinite(found) & (found > 0)).all():
+    if found.shape != (len(model.names),) or not (np.isfinite(found) & (found > 0)).all():
         raise ValueError(
-            f"weights must be {len(inputs.names)} positive numbers. To hold an input, use fixed."
+            f"weights must be {len(model.names)} positive numbers. To hold an input, use fixed."
         )
     return found
 
@@ -204,11 +194,11 @@ def _weights(inputs: Coordinates, weights: Any) -> Array:
 def _set_bounds(row: Row, bounds: Mapping[Any, tuple[float | None, float | None]] | None) -> None:
     """Set the lower and upper limits of the inputs."""
     for name, (least, most) in (bounds or {}).items():
-        i = input_index(row.inputs, "bounds", name)
+        i = row.model.index("bounds", name)
         low, high = -np.inf if least is None else least, np.inf if most is None else most
         if not low <= row.point[i] <= high:
             raise ValueError(
-                f"bounds must contain x. {row.inputs.names[i]} is {written(row.point[i])}, which "
+                f"bounds must contain x. {row.model.names[i]} is {written(row.point[i])}, which "
                 f"is not between {written(low)} and {written(high)}."
             )
         row.low[i], row.high[i] = low, high

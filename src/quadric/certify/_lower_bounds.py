@@ -13,18 +13,23 @@ is the largest r, found by bisection, for which no difference between the score 
 class and another one can vanish.
 """
 
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from quadric.certify._distances import gamma
-from quadric.certify._model import Classifier, Coordinates
-from quadric.certify._norms import TINY, norm
-from quadric.certify._rounding import SLACK, Majorant, Rounding, absolute_layers, shares
-from quadric.certify._scores import underflows
-from quadric.certify._search import Nearest, steps_of
+from quadric.certify._model import CertifiedModel
+from quadric.certify._rounding import (
+    SLACK,
+    TINY,
+    Majorant,
+    Rounding,
+    absolute_layers,
+    norm,
+    shares,
+)
+from quadric.certify._search import Nearest, steps_of, underflows
 from quadric.checks import Array
 from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic
 from quadric.geometry import AffineMap
@@ -70,39 +75,29 @@ class _Stage:
         return found * SLACK + ACTIVATION_ERROR * eps
 
 
-@dataclass
 class LowerBounds:
     """Certified radii of a network whose layers do not fold to one.
 
     Parameters
     ----------
-    classifier, inputs : Classifier and Coordinates
+    model : CertifiedModel
         The model.
     free, sizes : arrays
         The coordinates that may change, and the unit of length along each coordinate.
     """
 
-    classifier: Classifier
-    inputs: Coordinates
-    free: Array
-    sizes: Array
-    layers: list[Layer] = field(init=False)
-    majorants: list[Majorant] = field(init=False)
-
-    def __post_init__(self) -> None:
-        network, dtype = self.classifier.network, self.inputs.dtype
-        folded = self.classifier.folded
-        self.layers, self.activations = list(folded.layers), folded.activations
+    def __init__(self, model: CertifiedModel, free: Array, sizes: Array) -> None:
+        self.model, network, dtype = model, model.view.network, model.dtype
+        self.layers, self.activations = model.view.folded.layers, model.view.folded.activations
         found = zip(absolute_layers(network, dtype), shares(network, dtype), strict=True)
         # the second term is for the rounding errors of the points and of the bounds themselves
         self.majorants = [
             Majorant.of(layer, share + gamma(2 * layer.n_inputs)) for layer, share in found
         ]
-        self.change = steps_of(self.inputs.change, self.free, self.sizes)
-        self.spread = steps_of(self.inputs.absolute, self.free, self.sizes)
+        self.change = steps_of(model.change, free, sizes)
+        self.spread = steps_of(model.absolute, free, sizes)
         self.eps = float(np.finfo(dtype).eps)
         self._known: dict[tuple[int, int | None], tuple[Layer, Array]] = {}
-        self._lock = threading.Lock()
 
     def run(self, points: Array, nearest: Nearest) -> None:
         """Compute the radii of a block of rows, whose class is known."""
@@ -141,7 +136,7 @@ class LowerBounds:
     def _stages(self, c: int, points: Array) -> list[_Stage]:
         """The layers about the points; the last one computes differences from the score of c."""
         stages: list[_Stage] = []
-        a, count = self.inputs.change.apply(points), len(self.layers)
+        a, count = self.model.change.apply(points), len(self.layers)
         for l, (activation, majorant) in enumerate(
             zip(self.activations, self.majorants, strict=True)
         ):
@@ -157,11 +152,10 @@ class LowerBounds:
 
     def _layer(self, l: int, c: int | None) -> tuple[Layer, Array]:
         """A layer, or its differences from class c, and |Q_k| for each neuron."""
-        with self._lock:
-            if (l, c) not in self._known:
-                layer = self.layers[l] if c is None else _differences(self.layers[l], c)
-                self._known[l, c] = layer, _curves(layer, self._back(l))
-            return self._known[l, c]
+        if (l, c) not in self._known:
+            layer = self.layers[l] if c is None else _differences(self.layers[l], c)
+            self._known[l, c] = layer, _curves(layer, self._back(l))
+        return self._known[l, c]
 
     def _back(self, l: int) -> AffineMap:
         """The map from steps to the inputs of the first layer; the identity for later layers."""
@@ -172,7 +166,7 @@ class LowerBounds:
         self, majorant: Majorant, points: Array, u: Array
     ) -> tuple[Array, Array, float]:
         """The rounding errors of the first layer and the steps before it."""
-        rounding, A = Rounding(majorant, self.inputs.absolute, self.inputs.share), self.change.A
+        rounding, A = Rounding(majorant, self.model.absolute, self.model.share), self.change.A
         stretch = float(np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2)) * SLACK
         spread, size = float(norm(self.spread.A)) * SLACK, rounding.size(points)
         moved = gamma(points.shape[1]) * size

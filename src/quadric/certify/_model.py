@@ -1,43 +1,41 @@
-"""The parts of a model that certificates need: its classes, its network and its coordinates."""
+"""A model whose classes can be certified: its coordinates, and the rounding errors of its steps."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
-from quadric.certify._rounding import U64, relative_error
-from quadric.certify._steps import (
+from quadric.certify._rounding import (
+    U64,
     check_factors,
     precision_after,
     precision_of,
-    roundings,
+    relative_error,
+    step_roundings,
     underflow,
     unit_roundoff,
 )
 from quadric.checks import Array
-from quadric.convert import fold
-from quadric.explain import Space, affine_space
 from quadric.geometry import AffineMap
 from quadric.models import (
     Affine,
     Beside,
+    Coordinates,
     Impute,
+    ModelView,
     NotAffineError,
     OneHot,
+    Operation,
     Ordinal,
     PartlyAffine,
     Select,
     affine_map,
-    operations,
     partly_affine,
-    split_network,
     width_after,
 )
-from quadric.network import Network
 
 ACCEPTED = (
     "a Network, a fitted quadric classifier or a Pipeline that ends with one (for a torch module, "
@@ -50,41 +48,16 @@ LEARNED = {"classes_", "network_"}  # attributes of objects, but not of classes
 
 
 @dataclass(frozen=True)
-class Classifier:
-    """A model that chooses one of several classes: the one with the largest score.
+class CertifiedModel:
+    """A classifier, and the affine map from its coordinates to the inputs of its network.
 
-    A network with one output has the scores 0 and z.
-    """
-
-    model: Any
-    steps: Sequence[Any]
-    estimator: Any
-    network: Network
-    labels: Array
-
-    @cached_property
-    def folded(self) -> Network:
-        """The network with as few layers as possible, in float64."""
-        return fold(self.network)
-
-    def predict(self, X: Any) -> Array:
-        """The index of the class that the model itself predicts for each row."""
-        if isinstance(self.model, Network):
-            return self.network.predict(X)
-        index = {label: k for k, label in enumerate(self.labels.tolist())}
-        return np.array([index[label] for label in self.model.predict(X).tolist()], dtype=int)
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """The inputs of a model, and the affine map from them to the inputs of its network.
-
-    `change` is the map, `absolute` is the map with the absolute values of all coefficients, and
-    `share` bounds the relative rounding error of evaluating the map. The network computes in
+    The model chooses the class with the largest score. A network with one output has the scores 0
+    and z. `change` is the map, `absolute` is the map with the absolute values of all coefficients,
+    and `share` bounds the relative rounding error of evaluating the map. The network computes in
     `dtype`. `held` marks encoded categories, which cannot move.
     """
 
-    space: Space
+    view: ModelView
     change: AffineMap
     absolute: AffineMap
     share: float
@@ -93,26 +66,57 @@ class Coordinates:
 
     @property
     def names(self) -> list[str]:
-        return self.space.names
+        """The names of the coordinates."""
+        return self.view.coordinates.names
+
+    def predict(self, X: Any) -> Array:
+        """The index of the class that the model itself predicts for each row."""
+        if self.view.model is self.view.network:
+            return self.view.network.predict(X)
+        index = {label: k for k, label in enumerate(self.view.labels.tolist())}
+        return np.array([index[label] for label in self.view.model.predict(X).tolist()], dtype=int)
+
+    def sizes(self, units: str) -> Array:
+        """The unit of length along each coordinate, for units of 'inputs' or 'scaled'."""
+        if units == "inputs":
+            return np.ones(len(self.names))
+        return self.view.coordinates.scales()
+
+    def held_inputs(self, fixed: Iterable[Any]) -> Array:
+        """Which coordinates cannot move: encoded categories, and those named in `fixed`."""
+        held = self.held.copy()
+        held[self.indices("fixed", fixed)] = True
+        return held
+
+    def indices(self, argument: str, listed: Iterable[Any]) -> list[int]:
+        """The coordinates with the given names or indices; a single one need not be in a list."""
+        single = isinstance(listed, (str, int, np.integer))
+        return [self.index(argument, one) for one in ([listed] if single else listed)]
+
+    def index(self, argument: str, one: Any) -> int:
+        """The coordinate with the given name or index."""
+        names = self.names
+        if isinstance(one, str) and one in names:
+            return names.index(one)
+        if isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
+            return int(one) % len(names)
+        raise ValueError(f"{argument} must name inputs: {', '.join(names)}. Got {one!r} instead.")
 
 
-def as_classifier(model: Any) -> Classifier:
-    """The model as a `Classifier`; raise ValueError unless it chooses one of several classes."""
-    named_steps, estimator, network = split_network(model, ACCEPTED)
-    for part in (model, *(step for _, step in named_steps), estimator, network, *network.layers):
+def view_of_classifier(model: Any) -> ModelView:
+    """The view of a model; raise ValueError unless it chooses one of several classes."""
+    view = ModelView.of(model, ACCEPTED)
+    network = view.network
+    for part in (model, *view.steps, view.estimator, network, *network.layers):
         _check_own_predictions(part)
-    last = network.activations[-1]
-    if last not in ("logistic", "softmax") or getattr(estimator, "_is_multilabel", False):
+    if not view.chooses_a_class:
         raise ValueError(
-            f"model must choose one of several classes. This {type(estimator).__name__} has "
-            f"{last!r} outputs that are not mutually exclusive classes."
+            f"model must choose one of several classes. This {view.name} has "
+            f"{network.activations[-1]!r} outputs that are not mutually exclusive classes."
         )
-    classes = getattr(estimator, "classes_", None)
-    if classes is not None and len(classes) < 2:
+    if view.classes is not None and len(view.classes) < 2:
         raise ValueError("model must know at least two classes. It was fitted to one class only.")
-    count = 2 if network.n_outputs == 1 else network.n_outputs
-    labels = np.arange(count) if classes is None else np.asarray(classes)
-    return Classifier(model, [step for _, step in named_steps], estimator, network, labels)
+    return view
 
 
 def _check_own_predictions(part: Any) -> None:
@@ -127,45 +131,52 @@ def _check_own_predictions(part: Any) -> None:
         )
 
 
-def coordinates_of(classifier: Classifier, X: Any) -> Coordinates:
-    """The coordinates of a model; raise ValueError if a step is neither affine nor an encoder."""
-    names, network = getattr(classifier.model, "feature_names_in_", None), classifier.network
-    space = affine_space(classifier.steps, (), network.n_inputs, None, names)
+def certified_model(view: ModelView, X: Any) -> CertifiedModel:
+    """The model for inputs of the dtype of X.
+
+    Raises ValueError if a step is neither affine nor an encoder.
+    """
+    network, space, steps = view.network, view.coordinates, view.steps
     change = absolute = AffineMap(np.ones(len(space.names)), np.zeros(len(space.names)))
-    if len(space.maps) < len(classifier.steps):
+    if len(space.maps) < len(steps):
         raise ValueError(
-            f"the steps before the model must be affine or encode categories. {space.note}"
+            f"the steps before the model must be affine or encode categories. {space.note()}"
         )
     held, total, precision = np.zeros(len(space.names), dtype=bool), 0.0, precision_of(X)
-    for k, (step, found) in enumerate(zip(classifier.steps, space.maps, strict=True)):
-        change, following = found.after(change), classifier.steps[k + 1 :]
-        precision, inside = precision_after(step, precision), operations(step)
+    found = zip(steps, view.operations.values(), space.maps, strict=True)
+    for k, (step, inside, own_map) in enumerate(found):
+        change, following = own_map.after(change), steps[k + 1 :]
+        precision = precision_after(step, precision)
         u = unit_roundoff(precision)
         check_factors(inside, precision, type(step).__name__)
-        total += roundings(inside) * (u + 2 * U64)
+        total += step_roundings(inside) * (u + 2 * U64)
         more = 4 * underflow(precision) / u
         try:
             part = affine_map(step, following, absolute=more)
         except NotAffineError:
             parts = partly_affine(step, following, absolute=more)
             assert parts is not None  # because the map was found
-            _check_encodes(step, parts, space)
-            _check_used_once(step, parts, space)
+            _check_branches(type(step).__name__, inside, parts, space)
             part = parts.map
             held = np.array([source == "output" for source, _ in parts.origins])
         absolute = part.after(absolute)
     dtype, converted = network.dtype, U64  # integers may be rounded, too
-    if not hasattr(classifier.estimator, "get_params"):  # a network converts its inputs
+    if not hasattr(view.estimator, "get_params"):  # a network converts its inputs
         converted = unit_roundoff(dtype)
     elif precision == np.float64:  # an estimator computes in the finer of the two precisions
         dtype = precision
-    share = relative_error(total) + converted
-    return Coordinates(space, change, absolute, share, dtype, held)
+    return CertifiedModel(view, change, absolute, relative_error(total) + converted, dtype, held)
 
 
-def _check_encodes(step: Any, parts: PartlyAffine, space: Space) -> None:
-    """Raise ValueError unless the branches of a step that are not affine encode categories."""
-    (whole,) = operations(step)
+def _check_branches(
+    step: str, inside: list[Operation], parts: PartlyAffine, space: Coordinates
+) -> None:
+    """Raise ValueError unless branches of a step that are not affine encode categories.
+
+    An input that can move must occur in one branch only. Each occurrence is a coordinate, but they
+    cannot move independently.
+    """
+    (whole,) = inside
     assert isinstance(whole, Beside)
     kept = {column for source, column in parts.origins if source == "output"}
     for branch, columns in whole.split(range(width_after([whole], whole.n))):
@@ -175,54 +186,12 @@ def _check_encodes(step: Any, parts: PartlyAffine, space: Space) -> None:
             shown = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise ValueError(
                 "the steps before the model must be affine or encode categories. A branch of "
-                f"{type(step).__name__} does neither ({shown}). {space.note}"
+                f"{step} does neither ({shown}). {space.note()}"
             )
-
-
-def _check_used_once(step: Any, parts: PartlyAffine, space: Space) -> None:
-    """Raise ValueError if an input that can move occurs in several branches of a step.
-
-    Each occurrence is a coordinate, but they cannot move independently.
-    """
-    (whole,) = operations(step)
-    assert isinstance(whole, Beside)
     uses = Counter(int(column) for branch in whole.branches for column in branch.columns)
     for name, (source, column) in zip(space.names, parts.origins, strict=True):
         if source == "input" and uses[column] > 1:
             raise ValueError(
-                f"the steps before the model must use each number once. {type(step).__name__} uses "
-                f"the column {name} in several branches; use it in one of them."
+                f"the steps before the model must use each number once. {step} uses the column "
+                f"{name} in several branches; use it in one of them."
             )
-
-
-def scaler_sizes(inputs: Coordinates) -> Array:
-    """The standard deviations that the scaler of a pipeline has learned."""
-    if inputs.space.typical is None:
-        raise ValueError(
-            "units='scaled' needs a Pipeline whose first step is a scaler. Use units='inputs'."
-        )
-    sizes = inputs.space.typical[1]
-    return np.where(sizes > 0, sizes, 1.0)
-
-
-def held_inputs(inputs: Coordinates, fixed: Iterable[Any]) -> Array:
-    """Which coordinates cannot move: encoded categories, and those named in `fixed`."""
-    held = inputs.held.copy()
-    held[input_indices(inputs, "fixed", fixed)] = True
-    return held
-
-
-def input_indices(inputs: Coordinates, argument: str, listed: Iterable[Any]) -> list[int]:
-    """The coordinates with the given names or indices; a single one need not be in a list."""
-    single = isinstance(listed, (str, int, np.integer))
-    return [input_index(inputs, argument, one) for one in ([listed] if single else listed)]
-
-
-def input_index(inputs: Coordinates, argument: str, one: Any) -> int:
-    """The coordinate with the given name or index."""
-    names = inputs.names
-    if isinstance(one, str) and one in names:
-        return names.index(one)
-    if isinstance(one, (int, np.integer)) and -len(names) <= one < len(names):
-        return int(one) % len(names)
-    raise ValueError(f"{argument} must name inputs: {', '.join(names)}. Got {one!r} instead.")

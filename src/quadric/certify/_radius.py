@@ -9,9 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from quadric.certify._lower_bounds import LowerBounds
-from quadric.certify._model import as_classifier, coordinates_of, held_inputs, scaler_sizes
-from quadric.certify._scores import class_scores
-from quadric.certify._search import Nearest, Search
+from quadric.certify._model import certified_model, view_of_classifier
+from quadric.certify._search import Nearest, Search, class_scores
 from quadric.checks import Array, check_choice
 from quadric.utils import blas_threads, one_blas_thread
 
@@ -110,21 +109,21 @@ def radius(
     distance. A row that is closer to the boundary than these errors has the radius 0.
     """
     check_choice("units", units, ("inputs", "scaled"))
-    classifier = as_classifier(model)
+    view = view_of_classifier(model)
     X = X.toarray() if hasattr(X, "toarray") else X
-    inputs = coordinates_of(classifier, X)
-    points = inputs.space.reach(X)
+    certified = certified_model(view, X)
+    points = view.coordinates.reach(X)
     if not np.isfinite(points).all():
         raise ValueError("X must be finite. Got a missing or infinite value; impute it first.")
-    sizes = np.ones(len(inputs.names)) if units == "inputs" else scaler_sizes(inputs)
-    free, predicted = np.flatnonzero(~held_inputs(inputs, fixed)), classifier.predict(X)
-    exact = len(classifier.folded.layers) == 1
+    sizes, names = certified.sizes(units), certified.names
+    free, predicted = np.flatnonzero(~certified.held_inputs(fixed)), certified.predict(X)
+    exact = len(view.folded.layers) == 1
     # without free inputs, the label of a row that is too close to a tie is still not certain
     all_held = not len(free)
-    free = np.arange(len(inputs.names)) if all_held else free
+    free = np.arange(len(names)) if all_held else free
     nearest = Nearest.unknown(predicted, len(free))
     if exact:
-        search = Search(class_scores(classifier, inputs), free, sizes)
+        search = Search(class_scores(certified), free, sizes)
         _run(
             {
                 "pair of classes": search.prepare(),
@@ -134,7 +133,7 @@ def radius(
         )
     else:
         nearest.distance[:] = np.nan
-        bounds = LowerBounds(classifier, inputs, free, sizes)
+        bounds = LowerBounds(certified, free, sizes)
         _run({"block of rows": _blocks(bounds.run, points, nearest)}, progress)
     if all_held:
         nearest.distance[:], nearest.becomes[:] = np.inf, predicted
@@ -145,9 +144,9 @@ def radius(
         nearest.distance,
         nearest.radius,
         moved,
-        classifier.labels[predicted],
-        classifier.labels[nearest.becomes],
-        inputs.names,
+        view.labels[predicted],
+        view.labels[nearest.becomes],
+        names,
         exact,
     )
 

@@ -23,25 +23,37 @@ so, replace subnormal numbers by zero, inputs and weights included. An operation
 of at most the smallest normal number, and M covers it after small numbers have been added to the
 inputs, weights and biases of every layer (`absolute_layers`). A score that overflows needs no
 bound, because `predict` then raises an error instead of returning a class.
+
+A step of a pipeline computes in the coarsest of the precisions of its input, its fitted arrays and
+its own parameter `dtype`: scikit-learn subtracts a mean that was fitted in float32 from data in
+float64 only after multiplying it in float32. The precision of the output, which the next step
+receives, is not finer than that.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from quadric.certify._norms import norm
 from quadric.checks import FLOAT64, Array
-from quadric.convert import fold, layer_to_quadratic
-from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.core import Layer, Quadratic, Reduced
 from quadric.geometry import AffineMap
 from quadric.kernels import roundings
+from quadric.models import Affine, Beside, Impute, Operation, fold_layers, stretches
 from quadric.network import Network
 
+TINY = float(np.finfo(np.float64).tiny)  # the largest error of a product that underflows
+SAFE = 1e-140, 1e140  # lengths in this range are accurate if they are computed from squares
 U64 = float(np.finfo(np.float64).eps) / 2
 SLACK = 1.001  # for the rounding errors of the bounds, which are sums of positive numbers
 LEAST = 280  # 10 to the power of minus this is far from underflow
+# from the coarsest to the finest; pyarrow has names of its own
+PRECISIONS = {
+    "float16": ("float16", "halffloat[pyarrow]"),
+    "float32": ("float32", "float[pyarrow]"),
+}
 
 
 @dataclass(frozen=True)
@@ -56,8 +68,9 @@ class Majorant:
     @classmethod
     def of(cls, layer: Layer, share: float) -> "Majorant":
         """The maximum over the neurons of a layer of absolute values."""
-        whole = layer_to_quadratic(layer)
-        return cls(whole.Q.max(axis=0), whole.W.max(axis=0), float(whole.b.max()), share)
+        n = layer.n_inputs
+        Q = layer.Q.max(axis=0) if isinstance(layer, Quadratic) else np.zeros((n, n))
+        return cls(Q, layer.W.max(axis=0), float(layer.b.max()), share)
 
     @cached_property
     def curve(self) -> float:
@@ -136,7 +149,7 @@ def absolute_layers(network: Network, dtype: Any) -> tuple[Layer, ...]:
             arrays[name] += least * (widest + 1) ** 2
         enlarged = type(layer).of(**arrays)
         layers.append(enlarged.shifted(np.full(layer.n_inputs, least * (widest + 1) ** 2)))
-    return fold(Network(layers, network.activations)).layers
+    return fold_layers(Network(layers, network.activations)).layers
 
 
 def _least_factor(network: Network) -> float:
@@ -160,23 +173,14 @@ def shares(network: Network, dtype: Any) -> list[float]:
 
     N u is summed over the layers that it replaces.
     """
-    found, u = [0.0], float(np.finfo(dtype).eps) / 2
-    degree = 1
-    for layer, activation in zip(network.layers, network.activations, strict=True):
-        factor = 1 if isinstance(layer, Linear) else 2
-        if degree * factor > 2:
-            found.append(0.0)
-            degree = 1
-        degree *= factor
-        # a value before the quadratic layer occurs twice in each product
-        folded = 2 * (layer.n_inputs + layer.n_outputs) + 16
-        found[-1] += 2 * (_roundings(layer) * u + folded * U64)
-        if activation != "identity":
-            found.append(0.0)
-            degree = 1
-    if network.activations[-1] != "identity":
-        found.pop()
-    return [relative_error(total) for total in found]
+    found, u = [], unit_roundoff(dtype)
+    for layers, _ in stretches(network):
+        total = 0.0
+        for layer in layers:  # a value before the quadratic layer occurs twice in each product
+            folded = 2 * (layer.n_inputs + layer.n_outputs) + 16
+            total += 2 * (_roundings(layer) * u + folded * U64)
+        found.append(relative_error(total))
+    return found
 
 
 def relative_error(total: float) -> float:
@@ -190,3 +194,111 @@ def _roundings(layer: Layer) -> int:
     if isinstance(layer, Quadratic):
         return roundings(n) + 4  # for the linear part and the sums
     return 2 * n + 5 if isinstance(layer, Reduced) else n + 2
+
+
+# ----------------------------------------------------------------- steps of a pipeline
+
+
+def coarsest(dtypes: Iterator[Any] | Sequence[Any]) -> np.dtype[Any]:
+    """The least precise of the floating-point dtypes; float64 if there is none below it."""
+    names = {str(dtype).lower().removeprefix("torch.") for dtype in dtypes}
+    for name, spellings in PRECISIONS.items():
+        if names & set(spellings):
+            return np.dtype(name)
+    return np.dtype(np.float64)
+
+
+def precision_of(X: Any) -> np.dtype[Any]:
+    """The least precise floating-point dtype of the columns of X."""
+    if hasattr(X, "dtypes"):  # a table
+        return coarsest(list(X.dtypes))
+    return coarsest([X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype])
+
+
+def precision_after(step: Any, before: np.dtype[Any]) -> np.dtype[Any]:
+    """The precision in which a fitted step computes, given that of its input."""
+    return coarsest([before, *_dtypes(step)])
+
+
+def _dtypes(part: Any) -> Iterator[Any]:
+    """The dtypes of the arrays in a step and in the steps inside it, and its parameter `dtype`."""
+    if isinstance(part, np.ndarray):
+        yield part.dtype
+    elif isinstance(part, (list, tuple)):
+        for entry in part:
+            yield from _dtypes(entry)
+    elif hasattr(part, "get_params") and not isinstance(part, type):
+        if getattr(part, "dtype", None) is not None:
+            yield np.dtype(part.dtype)
+        yield from _dtypes(list(vars(part).values()))
+
+
+def unit_roundoff(precision: np.dtype[Any]) -> float:
+    """The largest relative error of an operation."""
+    return float(np.finfo(precision).eps) / 2
+
+
+def underflow(precision: np.dtype[Any]) -> float:
+    """The largest absolute error of an operation that underflows.
+
+    The processor may be set to replace subnormal numbers by zero, except in float16, for which it
+    has no arithmetic.
+    """
+    limits = np.finfo(precision)
+    return float(limits.smallest_subnormal if precision == np.float16 else limits.tiny)
+
+
+def step_roundings(operations: Sequence[Operation]) -> int:
+    """The largest number of roundings between an input and an output of the operations."""
+    count = 0
+    for operation in operations:
+        match operation:
+            case Affine(A=A):  # a sum over the inputs, a center, a shift, and the fitted numbers
+                count += 8 + (A.shape[1] if A.ndim == 2 else 0)
+            case Impute():  # a fill value is rounded to the dtype of X
+                count += 1
+            case Beside(branches=branches):
+                count += max([step_roundings(branch.operations) for branch in branches], default=0)
+    return count
+
+
+def check_factors(operations: Sequence[Operation], precision: np.dtype[Any], name: str) -> None:
+    """Raise ValueError if a step multiplies by factors that the precision cannot represent.
+
+    scikit-learn rounds a scale to the dtype of X. A scale that becomes infinite or subnormal then
+    changes the outputs by more than any bound on rounding errors.
+    """
+    limits = np.finfo(precision)
+    for operation in operations:
+        match operation:
+            case Affine(A=A) if A.ndim == 1 and precision != np.float64:
+                factors = np.abs(A[(A != 0) & ~np.isnan(A)])
+                sizes: Array = np.concatenate([factors, 1 / factors])
+                if ((sizes > limits.max) | (sizes < limits.tiny)).any():
+                    raise ValueError(
+                        f"{name} scales by factors that {precision} cannot represent, so its "
+                        "outputs have no proven precision. Pass X in float64."
+                    )
+            case Beside(branches=branches):
+                for branch in branches:
+                    check_factors(branch.operations, precision, name)
+
+
+# --------------------------------------- lengths whose squares may underflow or overflow
+
+
+def norm(array: Array, axis: Any = None) -> Any:
+    """The square root of the sum of squares, over all entries or along one or more axes."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.linalg.norm(array.ravel() if axis is None else array, axis=axis)
+        if np.all((found > SAFE[0]) & (found < SAFE[1])):
+            return found
+        unit = power_of_two(np.abs(array).max(axis=axis, keepdims=True, initial=0.0))
+        scaled = array / unit
+        found = np.linalg.norm(scaled.ravel() if axis is None else scaled, axis=axis)
+        return found * unit.reshape(np.shape(found))
+
+
+def power_of_two(size: Any) -> Any:
+    """The largest power of two that is not larger than the size; 1 for a size of zero."""
+    return np.where(np.asarray(size) == 0, 1.0, np.ldexp(1.0, np.frexp(size)[1] - 1))

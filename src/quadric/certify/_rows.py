@@ -1,14 +1,19 @@
-"""One row of the user's data, and copies of it with other values of the coordinates."""
+"""One row of the user's data, copies of it with other values, and their changes in words."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from quadric.certify._distances import EPS
-from quadric.certify._model import Classifier, Coordinates
+from quadric.certify._model import CertifiedModel
 from quadric.checks import Array
-from quadric.models import NotAffineError, affine_map, partly_affine
+from quadric.utils import visible
+
+MOST_DIGITS = 16
+SMALL = (0.05, 0.01, 0.0)  # shares of the largest change below which a change is left out
 
 
 class Row:
@@ -16,7 +21,7 @@ class Row:
 
     Parameters
     ----------
-    classifier, inputs : Classifier and Coordinates
+    model : CertifiedModel
         The model.
     x : array of shape (1, n_features), or pandas or Polars table with one row
         The row, as returned by `one_row`.
@@ -24,16 +29,19 @@ class Row:
         The bounds of the coordinates. They are infinite until they are set.
     """
 
-    def __init__(self, classifier: Classifier, inputs: Coordinates, x: Any) -> None:
-        self.classifier, self.inputs, self.x = classifier, inputs, x
-        self.low, self.high = np.full((2, len(inputs.names)), [[-np.inf], [np.inf]])
-        self.columns = _columns(classifier, inputs)
+    def __init__(self, model: CertifiedModel, x: Any) -> None:
+        self.model, self.x, space = model, x, model.view.coordinates
+        self.low, self.high = np.full((2, len(space.names)), [[-np.inf], [np.inf]])
+        # the column of the user's data for each coordinate, or -1 for an encoded category
+        origins = [] if space.encoded is None else space.encoded.origins
+        encoded = [column if source == "input" else -1 for source, column in origins]
+        self.columns = encoded or range(len(space.names))
         self.coarse = self._coarse()
         self.eps = max([float(np.finfo(dtype).eps) for dtype, _ in self.coarse], default=EPS)
-        self.point = inputs.space.reach(x)[0]
-        if len(self.point) != len(inputs.names):
+        self.point = space.reach(x)[0]
+        if len(self.point) != len(space.names):
             raise ValueError(
-                f"x must have {len(inputs.names)} values, one for each input of the model. "
+                f"x must have {len(space.names)} values, one for each input of the model. "
                 f"Got {len(self.point)}."
             )
         if not np.isfinite(self.point).all():
@@ -86,7 +94,7 @@ class Row:
 
     def _listed(self) -> list[Any]:
         """The names of the columns of a table, in the order of the model."""
-        names = getattr(self.classifier.model, "feature_names_in_", None)
+        names = self.model.view.input_names
         return list(self.x.columns) if names is None else list(names)
 
     def _coarse(self) -> list[tuple[np.dtype[Any], Array]]:
@@ -102,7 +110,7 @@ class Row:
     def classes(self, points: Array) -> Array:
         """The index of the class that the model predicts for each point."""
         with np.errstate(all="ignore"):  # points far away may overflow in low precision
-            return self.classifier.predict(self.at(points))
+            return self.model.predict(self.at(points))
 
 
 def _float_of(dtype: Any) -> np.dtype[Any] | None:
@@ -131,14 +139,99 @@ def one_row(x: Any, *, named: bool) -> Any:
     return rows
 
 
-def _columns(classifier: Classifier, inputs: Coordinates) -> Sequence[int]:
-    """The column of the user's data for each coordinate, or -1 for an encoded category."""
-    if not classifier.steps:
-        return range(len(inputs.names))
-    try:
-        affine_map(classifier.steps[0], classifier.steps[1:])
-    except NotAffineError:
-        parts = partly_affine(classifier.steps[0], classifier.steps[1:])
-        assert parts is not None  # because the coordinates exist
-        return [column if source == "input" else -1 for source, column in parts.origins]
-    return range(len(inputs.names))
+# --------------------------------------------------------------------- changes in words
+
+
+@dataclass(frozen=True)
+class Change:
+    """An input that changes.
+
+    Parameters
+    ----------
+    name : str
+        The name of the input.
+    before, after : float
+        Its value in the row, and its new value.
+    """
+
+    name: str
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return f"{visible(self.name)} {written(self.after)} instead of {written(self.before)}"
+
+
+def changes_of(
+    row: Row,
+    point: Array,
+    becomes: int,
+    sizes: Array,
+    whole: Sequence[int],
+) -> list[Change]:
+    """The changes from the row to the point, rounded away from the row, but within the bounds.
+
+    The result has as few digits and inputs as possible such that the model still predicts the class
+    of the point.
+    """
+    start, low, high = row.point, row.low, row.high
+    lengths = np.abs(point - start) / sizes
+    for digits in range(2, MOST_DIGITS):
+        points = []
+        for share in SMALL:
+            kept = (lengths > 0) & (lengths >= share * lengths.max())
+            found = start.copy()
+            for i in np.flatnonzero(kept):
+                if i in whole:
+                    found[i] = point[i]
+                    continue
+                more = (_outwards(start[i], point[i], d) for d in range(digits, MOST_DIGITS))
+                found[i] = next((v for v in more if low[i] <= v <= high[i]), point[i])
+            points.append(found)
+        good = row.classes(row.in_precision(np.array(points))) == becomes
+        # a tie may be rounded in another way if a row is predicted alone
+        alone = (one for one, is_good in zip(points, good, strict=True) if is_good)
+        if (one := next((one for one in alone if _has_class(row, one, becomes)), None)) is not None:
+            point = one
+            break
+    changed = np.flatnonzero(point != start)
+    changed = changed[np.argsort(-lengths[changed])]
+    names = row.model.names
+    return [Change(names[i], float(start[i]), float(point[i])) for i in changed]
+
+
+def _has_class(row: Row, point: Array, becomes: int) -> bool:
+    return bool(row.classes(row.in_precision(point[None]))[0] == becomes)
+
+
+def _outwards(before: float, after: float, digits: int) -> float:
+    """`after`, rounded away from `before` to this number of digits of their difference."""
+    places = digits - 1 - math.floor(math.log10(abs(after - before)))
+    if not -300 < places < 300:
+        return after
+    unit = 10.0**-places
+    ends = math.ceil(after / unit) if after > before else math.floor(after / unit)
+    return round(ends * unit, places) if places > 0 else float(ends * round(unit))
+
+
+def written(value: float) -> str:
+    """A number without superfluous digits, with spaces between thousands.
+
+    >>> written(31200.0), written(0.25), written(1234567.5)
+    ('31 200', '0.25', '1 234 567.5')
+    """
+    text = repr(float(value)).removesuffix(".0")
+    if "e" in text or "n" in text:
+        return text
+    number, dot, rest = text.partition(".")
+    if len(number.lstrip("-")) > 4:
+        number = f"{int(number):,}".replace(",", " ")
+    return number + dot + rest
+
+
+def in_words(changes: Sequence[Change], most: int = 8) -> str:
+    """The changes as a list, the largest first."""
+    texts = [str(change) for change in changes[:most]]
+    if len(changes) > most:
+        texts.append(f"{len(changes) - most} smaller changes")
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

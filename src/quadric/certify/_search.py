@@ -1,9 +1,13 @@
-"""The nearest change of class: distances to the ties with every rival class."""
+"""The nearest change of class: class scores, and distances to the ties with every rival class.
 
-import threading
+The scores and the spectra of their differences are kept for further calls with the same model.
+"""
+
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,12 +21,81 @@ from quadric.certify._distances import (
     gamma,
     quick_bounds,
 )
-from quadric.certify._norms import norm
-from quadric.certify._rounding import SLACK
-from quadric.certify._scores import Scores, underflows
+from quadric.certify._model import CertifiedModel
+from quadric.certify._rounding import SLACK, TINY, Rounding, norm, rounding_of
 from quadric.checks import Array
 from quadric.geometry import AffineMap
+from quadric.network import Network
 from quadric.utils import check_limit
+
+MOST_SEARCHES = 4  # for one model: one for each set of free inputs and units
+MOST_BYTES = 2**28  # of the eigenvectors of a search that is kept
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores z_k = u'Q_k u + w_k'u + b_k of the classes, where u = A x + t.
+
+    The scores are evaluated in u, which is well scaled, and differentiated by x, the coordinates in
+    which distances are measured. A model with one output has the scores 0 and z.
+    """
+
+    Q: Array  # (K, n, n), symmetric
+    W: Array
+    b: Array
+    change: AffineMap
+    rounding: Rounding
+    stored: float  # the relative error with which parameters are stored
+    _searches: dict[bytes, "Search"] = field(default_factory=dict)
+
+    def search(self, free: Array, sizes: Array) -> "Search":
+        """The search with these free coordinates and units, kept unless it is large."""
+        key = free.tobytes() + sizes.tobytes()
+        if (known := self._searches.get(key)) is not None:
+            return known
+        made, K = Search(self, free, sizes), len(self.b)
+        if 8 * len(free) ** 2 * (K * (K - 1) // 2) <= MOST_BYTES:
+            self._searches[key] = made
+            for old in list(self._searches)[:-MOST_SEARCHES]:
+                self._searches.pop(old, None)  # another thread may have removed it
+        return made
+
+    def at(self, X: Array, moved: Array) -> tuple[Array, list[Array], Array, Array]:
+        """u and its products with each Q_k, the scores, and bounds on the scores' errors.
+
+        `moved` is a bound on the length of the error of u.
+        """
+        u = self.change.apply(X)
+        V = [u @ Q for Q in self.Q]
+        scores = [((v + w) * u).sum(axis=1) + b for v, w, b in zip(V, self.W, self.b, strict=True)]
+        z = np.stack(scores, axis=1)
+        # an error of u acts through the gradient, whose length is at most 2 |Q| |u| + |w|
+        size, moved = norm(u, axis=1)[:, None], moved[:, None]
+        Q, w = norm(self.Q, axis=(1, 2)), norm(self.W, axis=1)
+        error = gamma(2 * u.shape[1]) * ((Q * size + w) * size + np.abs(self.b))
+        error = error + underflows(u.shape[1]) * (1 + size) * (1 + size)
+        return u, V, z, error + moved * (2 * Q * (size + moved) + w)
+
+
+def underflows(n: int) -> float:
+    """A bound on the sum of the errors of products that underflow, for n inputs of at most 1."""
+    return 4 * (n + 1) ** 2 * TINY
+
+
+def class_scores(model: CertifiedModel) -> Scores:
+    """The scores of a model; raise ValueError if it does not fold to one layer."""
+    view = model.view
+    if len(view.folded.layers) > 1:
+        raise ValueError(
+            f"model must fold to a single quadratic layer. This {view.name} folds to "
+            f"{len(view.folded.layers)} layers, so its distances have no exact solution. Train "
+            "with hidden_layer_sizes=(), or with activation='identity' and one quadratic layer."
+        )
+    Q, W, b = view.one_layer.Q, view.one_layer.W, view.one_layer.b
+    if len(b) == 1:
+        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+    rounding = rounding_of(view.network, model.dtype, model.absolute, model.share)
+    return Scores(Q, W, b, model.change, rounding, float(np.finfo(view.network.dtype).eps))
 
 
 def steps_of(change: AffineMap, free: Array, sizes: Array) -> AffineMap:
@@ -89,13 +162,13 @@ class Search:
 
     def __init__(self, scores: Scores, free: Array, sizes: Array) -> None:
         # from steps in the free coordinates, in their units, to steps of u
-        self.change = steps_of(scores.inputs.change, free, sizes)
+        self.change = steps_of(scores.change, free, sizes)
         self.scores, A = scores, self.change.A
         largest = np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2) if A.size else 0.0
         self.stretch = float(largest) * (1 + 1e-6)
         # rounding errors of products with A grow with |A|, whose norm can be larger than that of A
         self.size_A = self.stretch if A.ndim == 1 else float(norm(A)) * SLACK
-        spread = steps_of(scores.inputs.absolute, free, sizes)
+        spread = steps_of(scores.rounding.absolute, free, sizes)
         self.spread = float(norm(spread.A)) * SLACK
         self.sizes_Q = norm(scores.Q, axis=(1, 2))
         self.sizes_W = norm(scores.W, axis=1)
@@ -106,7 +179,6 @@ class Search:
             "Use fewer inputs or hold some of them fixed.",
         )
         self._spectra: dict[tuple[int, int], Spectrum] = {}
-        self._lock = threading.Lock()
 
     def prepare(self) -> list[Callable[[], object]]:
         """The calls that compute the spectra of all pairs of classes."""
@@ -124,9 +196,7 @@ class Search:
             model = 2 * self.scores.rounding.curve(self.stretch, self.spread)
             error = gamma(2 * len(D)) * sizes + model + underflows(len(D)) * (1 + self.size_A) ** 2
             likely = (len(D) * EPS + SAFETY * self.scores.stored) * sizes
-            found = Spectrum.of(A / 2 + A.T / 2, error, likely)
-            with self._lock:
-                self._spectra[c, k] = found
+            self._spectra[c, k] = Spectrum.of(A / 2 + A.T / 2, error, likely)
         return self._spectra[c, k]
 
     def run(self, X: Array, nearest: Nearest) -> None:
@@ -177,3 +247,28 @@ class Search:
         nearest.distance[better] = found.lengths[nearer]
         nearest.step[better] = found.steps[nearer] @ found.V.T
         nearest.becomes[better] = k
+
+
+# ------------------------------------------------------------- kept for further calls
+
+
+_known: WeakKeyDictionary[Network, tuple[list[Any], Scores]] = WeakKeyDictionary()
+
+
+def kept_scores(model: CertifiedModel) -> Scores:
+    """The scores and searches of earlier calls, unless any number of the model has changed."""
+    network, state = model.view.network, _state(model)
+    known = _known.get(network)
+    if known is None or known[0] != state:
+        known = _known[network] = state, class_scores(model)
+    return known[1]
+
+
+def _state(model: CertifiedModel) -> list[Any]:
+    """Everything that scores and their rounding errors depend on, as values to compare."""
+    network = model.view.network
+    arrays = [array for layer in network.layers for array in layer.arrays().values()]
+    arrays += [*model.change, *model.absolute, model.held]
+    kinds = [type(layer) for layer in network.layers]
+    others = [kinds, network.activations, model.share, model.dtype]
+    return [others, *((array.dtype, array.shape, array.tobytes()) for array in arrays)]

@@ -1,27 +1,24 @@
 """Conversions between networks of quadratic neurons and other models.
 
-All of them are exact, except for `to_reduced` and `truncate`. This package may import `network`,
-`core`, `geometry` and `estimators`, and `pipelines` for affine steps. Each module converts one
-family: `_models.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic regression),
-`_layers.py` (kinds of neurons), `_fold.py` (several layers into one) and `_bilinear.py` (the
-matrices of a bilinear block). `_offsets.py` checks that the steps of a pipeline can be folded
-without much rounding. `_truncate.py` keeps the strongest eigenvectors of a folded layer, and
-`_score.py` measures the accuracy that is left. `_separation.py` builds a network from the smallest
-ellipsoids around classes (`quadric.separate`), and finds a quadric that separates two classes or
-proves that there is none; `_exact.py` verifies both with integers.
+All of them are exact, except for `to_reduced` and `truncate`. This package may import `models`,
+`network`, `core`, `geometry` and `estimators`. Each module converts one family: `_models.py` (QDA,
+Gaussian classes, ellipsoids, polynomial logistic regression), `_layers.py` (kinds of neurons),
+and `_fold.py` (several layers, the affine steps of a pipeline, or the matrices of a bilinear block
+into one layer). `_truncate.py` keeps the strongest eigenvectors of a folded layer and
+measures the accuracy that is left. `_separation.py` builds a network from the smallest ellipsoids
+around classes (`quadric.separate`), and finds a quadric that separates two classes or proves that
+there is none, verified with integers.
 """
 
-from quadric.convert._bilinear import fold_bilinear
 from quadric.convert._fold import (
     add_residual,
-    check_matrices as check_matrices,
     fold,
-    fold_to_one_layer as fold_to_one_layer,
+    fold_bilinear,
+    view_of_one_layer as view_of_one_layer,
 )
 from quadric.convert._layers import (
     Reduction,
     layer_index as layer_index,
-    layer_to_quadratic as layer_to_quadratic,
     to_quadratic,
     to_reduced,
 )

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from quadric.checks import Array
-from quadric.core import LAYERS, Layer, Linear, Quadratic, Reduced
+from quadric.core import LAYERS, Layer, Quadratic, Reduced
+from quadric.models import layer_to_quadratic
 from quadric.network import Network
 
 Model = TypeVar("Model", Network, Layer)
@@ -83,25 +84,6 @@ def to_reduced(model: Network | Layer, layer: int = -1) -> Reduction:
     reduction = _layer_to_reduced(model.layers[l])
     network = _with_layers(model, {l: reduction.model})
     return Reduction(network, reduction.error, reduction.relative_error)
-
-
-def layer_to_quadratic(layer: Layer) -> Quadratic:
-    """A copy with quadratic neurons."""
-    if isinstance(layer, Quadratic):
-        return layer.copy()
-    m, n = layer.W.shape
-    if isinstance(layer, Linear):
-        return Quadratic(layer.W, layer.b, np.zeros((m, n, n), dtype=layer.dtype))
-    assert isinstance(layer, Reduced)
-    W, b, U, c = layer.W, layer.b, layer.U, layer.c
-    with np.errstate(all="ignore"):
-        parts = c[:, None] * W + b[:, None] * U, b * c, W[:, :, None] * U[:, None, :]
-    if not all(np.isfinite(part).all() for part in parts):
-        raise ValueError(
-            "the quadratic layer is larger than floating-point numbers can represent. Products of "
-            "the weights of the reduced layer overflow."
-        )
-    return Quadratic(*parts)
 
 
 def _layer_to_reduced(layer: Layer) -> Reduction:

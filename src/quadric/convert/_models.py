@@ -10,12 +10,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
-from quadric.convert._fold import fold_steps
-from quadric.convert._layers import layer_to_quadratic
+from quadric.convert._fold import fold_view
 from quadric.core import Quadratic
 from quadric.estimators import QuadraticLogisticRegression
 from quadric.geometry import Quadric, cholesky
-from quadric.models import NotAffineError, split, undo_steps
+from quadric.models import (
+    ModelView,
+    NotAffineError,
+    classes_of,
+    layer_to_quadratic,
+    split,
+    steps_of,
+    undo_steps,
+)
 from quadric.network import Network
 
 
@@ -49,7 +56,8 @@ def from_qda(qda: Any) -> Network:
         )
     network = _network_of_qda(last)
     try:
-        return fold_steps([step for _, step in named_steps], network) if named_steps else network
+        view = ModelView(qda, named_steps, last, network)
+        return fold_view(view) if named_steps else network
     except NotAffineError as error:
         raise TypeError(f"cannot convert the pipeline: {error}.") from None
 
@@ -178,8 +186,7 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
         A network with one quadratic layer. For two classes, it has one logistic output, the
         probability of the second class. For more classes, it has softmax outputs.
     """
-    skipped = (None, "passthrough")
-    steps = [step for _, step in getattr(pipeline, "steps", []) if step not in skipped]
+    steps = steps_of(pipeline)
     places = [i for i, step in enumerate(steps) if hasattr(step, "powers_")]
     if len(places) != 1 or not hasattr(steps[-1], "coef_"):
         raise TypeError(
@@ -209,8 +216,8 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     except NotAffineError as error:
         raise TypeError(f"cannot convert the pipeline: {error}") from None
     parts = zip(*[(q.w, q.b, q.Q) for q in quadrics], strict=True)
-    last_activation = "logistic" if len(quadrics) == 1 else "softmax"
-    return Network([Quadratic(*map(np.array, parts))], [last_activation])
+    activation = "logistic" if len(quadrics) == 1 else "softmax"
+    return Network([Quadratic(*map(np.array, parts))], [activation])
 
 
 def _logit_factor(logistic: Any) -> float:
@@ -219,7 +226,7 @@ def _logit_factor(logistic: Any) -> float:
     Older versions of scikit-learn have the parameter `multi_class`.
     """
     given, solver = getattr(logistic, "multi_class", "auto"), logistic.solver
-    if len(logistic.classes_) == 2:
+    if len(classes_of(logistic)) == 2:
         return 2.0 if given == "multinomial" else 1.0  # softmax([-z, z]) is logistic(2 z)
     if given == "ovr" or (given != "multinomial" and solver == "liblinear"):
         raise ValueError(
@@ -263,7 +270,7 @@ def to_polynomial_logistic(model: Any) -> Any:
     layer = layer_to_quadratic(network.astype("float64").layers[0])
     n = network.n_inputs
     rows, columns = np.triu_indices(n)
-    classes = getattr(model, "classes_", np.arange(max(outputs, 2)))
+    classes = classes_of(model)
     # fit only records the number of columns; the coefficients are set below
     features = PolynomialFeatures(2, include_bias=False).fit(np.zeros((1, n)))
     logistic = LogisticRegression()
@@ -272,8 +279,8 @@ def to_polynomial_logistic(model: Any) -> Any:
     intercepts = layer.b.copy()
     if outputs == 2:  # a softmax of two outputs is a logistic function of their difference
         coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)
-    vars(logistic).update(
-        classes_=np.asarray(classes),
+    logistic.__dict__.update(
+        classes_=np.arange(max(outputs, 2)) if classes is None else np.asarray(classes),
         coef_=coefficients,
         intercept_=intercepts,
         n_features_in_=n + len(rows),
@@ -315,10 +322,12 @@ def to_classifier(network: Network, classes: Any) -> QuadraticLogisticRegression
         )
     layer = layer_to_quadratic(network.layers[0])
     classifier = QuadraticLogisticRegression()
-    classifier.network_ = Network([layer], network.activations)
-    classifier.classes_ = labels
-    classifier.n_features_in_ = network.n_inputs
-    classifier.n_iter_ = np.zeros(1, dtype=np.int32)
+    classifier.__dict__.update(
+        network_=Network([layer], network.activations),
+        classes_=labels,
+        n_features_in_=network.n_inputs,
+        n_iter_=np.zeros(1, dtype=np.int32),
+    )
     return classifier
 
 

@@ -1,9 +1,11 @@
 """Keep the strongest eigenvectors of a quadratic layer: low rank, and cheap to evaluate."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from quadric.checks import (
     FLOAT64,
@@ -13,11 +15,11 @@ from quadric.checks import (
     check_integer,
     check_number,
     subtract,
+    unmasked,
 )
-from quadric.convert._fold import affine_layers, compose, fold_to_one_layer
-from quadric.convert._score import Score
-from quadric.core import Layer, Linear, Quadratic, Reduced
-from quadric.models import transformed
+from quadric.convert._fold import view_of_one_layer, with_steps
+from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic, Reduced
+from quadric.models import ModelView, transformed
 from quadric.network import Network
 from quadric.utils import check_limit
 
@@ -80,20 +82,18 @@ def truncate(
     """
     if (rank is None) == (tolerance is None):
         raise TypeError("truncate needs exactly one of rank and tolerance.")
-    steps, estimator, folded = fold_to_one_layer(model)
-    parts = Eigenparts.of(folded, centered)
+    view = view_of_one_layer(model)
+    parts = Eigenparts(view, centered)
     if tolerance is None:
         ranks = _checked_ranks(rank, parts)
     else:
         tolerance = check_number("tolerance", tolerance, at_least=0)
         if X is None or y is None:
             raise TypeError("tolerance needs X and y, on which the accuracy is measured.")
-        Z = _inputs(steps, folded, X)
-        ranks = _lowest_ranks(parts, Z, Score.of(estimator, folded, y, len(Z)), tolerance)
+        Z = _inputs(view, X)
+        ranks = _lowest_ranks(parts, Z, _Score.of(view, y, len(Z)), tolerance)
     reduced, total = parts.reduced(ranks)
-    for affine in reversed(affine_layers(steps, reduced)):
-        reduced = compose(affine, reduced)
-    return Network([reduced, total], ["identity", folded.activations[0]])
+    return Network([with_steps(view, reduced), total], ["identity", view.network.activations[-1]])
 
 
 def truncation_scores(
@@ -135,14 +135,14 @@ def scored_truncations(
     model: Any, X: Any, y: Any, ranks: Sequence[int] | None, centered: bool | None = None
 ) -> tuple[Array, Array, str]:
     """The ranks, their scores and the name of the score; see `truncation_scores`."""
-    steps, estimator, folded = fold_to_one_layer(model)
-    parts = Eigenparts.of(folded, centered)
+    view = view_of_one_layer(model)
+    parts = Eigenparts(view, centered)
     given = range(parts.n + 1) if ranks is None else ranks
     wanted = sorted({check_integer("ranks", rank, at_least=0) for rank in given})
     if not wanted or wanted[-1] > parts.n:
         raise ValueError(f"ranks must hold whole numbers up to {parts.n}, the number of inputs.")
-    Z = _inputs(steps, folded, X)
-    score = Score.of(estimator, folded, y, len(Z))
+    Z = _inputs(view, X)
+    score = _Score.of(view, y, len(Z))
     scores, z = [], parts.linear(Z)
     for rank, more in enumerate(parts.terms(Z, wanted[-1])):
         if rank in wanted:
@@ -179,7 +179,10 @@ def eigenpairs(Q: Array) -> tuple[Array, Array]:
 class Eigenparts:
     """The outputs of a quadratic layer as sums of lambda (v'x)² and a linear part."""
 
-    def __init__(self, layer: Quadratic) -> None:
+    def __init__(self, view: ModelView, centered: bool | None) -> None:
+        layer = view.one_layer
+        if centers(view.network, centered):
+            layer = Quadratic(layer.W, layer.b, without_mean(layer.Q))
         self.layer, (self.m, self.n) = layer, layer.W.shape
         check_limit(
             4 * 8 * self.m * self.n**2,
@@ -187,15 +190,6 @@ class Eigenparts:
             "Use a model with fewer inputs.",
         )
         self.values, self.vectors = eigenpairs(layer.Q)
-
-    @classmethod
-    def of(cls, folded: Network, centered: bool | None) -> Self:
-        """The parts of the only layer of a network."""
-        (layer,) = folded.layers
-        assert isinstance(layer, Quadratic)
-        if centers(folded, centered):
-            layer = Quadratic(layer.W, layer.b, without_mean(layer.Q))
-        return cls(layer)
 
     def linear(self, Z: Array) -> Array:
         """w'x + b for each row and output."""
@@ -231,7 +225,54 @@ class Eigenparts:
         return product, Linear(np.hstack([signs, np.eye(self.m)]), np.zeros(self.m))
 
 
-def _lowest_ranks(parts: Eigenparts, Z: Array, score: Score, tolerance: float) -> list[int]:
+@dataclass(frozen=True)
+class _Score:
+    """The score of a model's logits for the targets `y`.
+
+    `labels` are the classes of the outputs, or None for numbers, which are `activation(z)`.
+    """
+
+    y: Array
+    labels: Array | None
+    activation: str
+
+    @classmethod
+    def of(cls, view: ModelView, y: Any, n_samples: int) -> Self:
+        """Check the targets.
+
+        For a classifier, y holds classes. For other models, it holds indices of
+        outputs, one-hot rows or numbers.
+        """
+        if view.is_multilabel:
+            raise ValueError("the outputs are not mutually exclusive classes; give rank instead.")
+        y = np.asarray(unmasked("y", y))
+        m, last, classes = view.network.n_outputs, view.network.activations[-1], view.classes
+        n_columns = m if classes is None else 1
+        if y.shape not in ((n_samples,), (n_samples, n_columns)):
+            raise ValueError(f"y must have shape ({n_samples},), one entry per row. Got {y.shape}.")
+        probable = last in ("logistic", "softmax")
+        if classes is None and not probable and (m == 1 or y.ndim == 2):
+            return cls(y.reshape(n_samples, m).astype(float), None, last)
+        if classes is None and y.ndim == 2 and m > 1:
+            y = y.argmax(axis=1)
+        labels = view.labels
+        unknown = sorted(set(y.ravel().tolist()) - set(labels.tolist()), key=str)
+        if unknown:
+            raise ValueError(f"y must hold the model's classes, {labels.tolist()}. Got {unknown}.")
+        return cls(y.ravel(), labels, last)
+
+    @property
+    def name(self) -> str:
+        return "R²" if self.labels is None else "accuracy"
+
+    def __call__(self, z: Array) -> float:
+        if self.labels is None:
+            return float(r2_score(self.y, ACTIVATIONS[self.activation].function(z)))
+        predicted = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+        return float(np.mean(self.labels[predicted] == self.y))
+
+
+def _lowest_ranks(parts: Eigenparts, Z: Array, score: _Score, tolerance: float) -> list[int]:
     """The smallest common rank within the tolerance, lowered for each output while possible."""
     wanted = score(parts.layer.forward(Z)[0]) - tolerance
     z, terms = parts.linear(Z), []
@@ -259,8 +300,8 @@ def _lowest_ranks(parts: Eigenparts, Z: Array, score: Score, tolerance: float) -
     return ranks
 
 
-def _inputs(steps: Sequence[Any], network: Network, X: Any) -> Array:
-    Z = as_inputs("X", transformed(steps, X), network.n_inputs, FLOAT64)
+def _inputs(view: ModelView, X: Any) -> Array:
+    Z = as_inputs("X", transformed(view.steps, X), view.network.n_inputs, FLOAT64)
     return Z.toarray() if hasattr(Z, "toarray") else Z
 
 

@@ -1,6 +1,10 @@
-"""Partial dependence: the mean prediction if one or two inputs are set to given values."""
+"""Partial dependence: the mean prediction if one or two inputs are set to given values.
+
+`Columns` replaces values in the data that a model accepts: arrays, and pandas or Polars frames.
+"""
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +12,96 @@ from typing import Any
 
 import numpy as np
 
-from quadric.checks import Array, check_integer
-from quadric.explain._columns import Columns
+from quadric.checks import Array, check_integer, unmasked
+from quadric.models import classes_of, input_names_of
 from quadric.network import Network
 from quadric.utils import listed, rounded
 
 MOST_ROWS = 500
 MOST_CATEGORIES = 12
 MOST_NUMBERS = 20_000_000  # limit on the entries of all arrays passed to the model together
+
+
+class Columns:
+    """Data whose columns can be read, and replaced to ask what a model would predict.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features) or DataFrame
+        The data, which is never modified.
+    names : sequence of str, optional
+        The names of an array's columns, by default x1, x2, ..., or the columns of a frame that the
+        model uses, in its order.
+    """
+
+    def __init__(self, X: Any, names: Any = None) -> None:
+        self.is_frame = hasattr(X, "columns")
+        self.X: Any = X if self.is_frame else np.asarray(unmasked("X", X))
+        if self.is_frame:
+            if names is not None and set(names) <= set(X.columns):
+                self.X = X[list(names)]
+            names = list(self.X.columns)
+        elif self.X.ndim != 2 or (names is not None and len(names) != self.X.shape[1]):
+            expected = "two dimensions" if names is None else f"shape (n_samples, {len(names)})"
+            raise ValueError(f"X must have {expected}. Got shape {self.X.shape}.")
+        elif names is None:
+            names = [f"x{i + 1}" for i in range(self.X.shape[1])]
+        self.names = [str(name) for name in names]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def values(self, k: int) -> Array:
+        """Return the values of a column."""
+        if not self.is_frame:
+            return self.X[:, k]
+        return np.asarray(self.X[self.X.columns[k]])
+
+    def numbers(self, k: int) -> Array | None:
+        """Return a column as numbers, NaN where missing; None if it is not numeric."""
+        values = self.values(k)
+        if values.dtype.kind in "OUS" and any(isinstance(v, str) for v in values):
+            return None
+        try:
+            return values.astype(float)
+        except (TypeError, ValueError):
+            return None
+
+    def take(self, rows: Array) -> "Columns":
+        """Return some of the rows."""
+        if not self.is_frame:
+            return Columns(self.X[rows], self.names)
+        return Columns(self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows.tolist()])
+
+    def replaced(self, new: dict[int, Any]) -> Any:
+        """Return the data with new values in some columns, in the form of X."""
+        if not self.is_frame:
+            # integers become floats, because the new values may lie between them
+            X = self.X.astype(float) if self.X.dtype.kind in "iub" else self.X.copy()
+            for k, values in new.items():
+                X[:, k] = values
+            return X
+        X = self.X
+        for k, values in new.items():
+            old = X[X.columns[k]]
+            values = np.broadcast_to(np.asarray(values, dtype=object), len(X)).tolist()
+            if hasattr(X, "with_columns"):  # Polars
+                between = old.dtype.is_integer() and _has_fractions(values)
+                dtype = None if between else old.dtype
+                X = X.with_columns(type(old)(old.name, values, dtype=dtype, strict=False))
+            else:
+                numeric = old.dtype.kind in "iub" and all(
+                    v is not None and float(v).is_integer() for v in values
+                )
+                dtype = old.dtype if numeric else float if old.dtype.kind in "iufb" else object
+                X = X.copy()
+                X[X.columns[k]] = type(old)(values, index=old.index, dtype=dtype)
+        return X
+
+
+def _has_fractions(values: list[Any]) -> bool:
+    """Whether one of the numbers is not an integer; missing ones are ignored."""
+    return any(v is not None and math.isfinite(v) and v % 1 for v in values)
 
 
 @dataclass(frozen=True)
@@ -120,7 +206,7 @@ def dependence(
         The mean predictions.
     """
     max_rows = check_integer("max_rows", max_rows, at_least=1)
-    columns = Columns(X, getattr(model, "feature_names_in_", None))
+    columns = Columns(X, input_names_of(model))
     chosen = [_index(columns, one) for one in inputs]
     if len(chosen) not in (1, 2) or len(set(chosen)) < len(chosen):
         raise ValueError(f"inputs must be one or two different columns. Got {list(inputs)}.")
@@ -130,7 +216,7 @@ def dependence(
 
 def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list[Dependence]:
     """The partial dependence on every input, the strongest first."""
-    columns = Columns(X, getattr(model, "feature_names_in_", None))
+    columns = Columns(X, input_names_of(model))
     n = len(columns.names)
     rows = int(np.clip(MOST_NUMBERS // (size * n * n), 50, MOST_ROWS))
     background = background_of(columns, rows)
@@ -166,7 +252,7 @@ def grid_of(columns: Columns, k: int, size: int) -> list[Any]:
 
 def predictions(model: Any, X: Any) -> Array:
     """The probabilities of the classes, or the predicted numbers, shape (n_samples, n_outputs)."""
-    if getattr(model, "classes_", None) is not None and hasattr(model, "predict_proba"):
+    if classes_of(model) is not None and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
     if isinstance(model, Network):
         return model.forward(X)
@@ -176,7 +262,7 @@ def predictions(model: Any, X: Any) -> Array:
 
 def output_names(model: Any, target: str, count: int) -> list[str]:
     """The names of the columns of `predictions`."""
-    classes = getattr(model, "classes_", None)
+    classes = classes_of(model)
     if classes is not None and hasattr(model, "predict_proba"):
         return [f"p({label})" for label in list(classes)]
     return [target] if count == 1 else [f"{target} {k}" for k in range(count)]

@@ -1,24 +1,23 @@
-"""Explanations of a model: equations, ranked terms, importances and boundaries."""
+"""Explanations of a model: equations, ranked terms, importances, boundaries; as text and HTML."""
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from quadric.checks import Array, check_integer, subtract, unmasked
-from quadric.explain import _html, _text
 from quadric.explain._dependence import Dependence, dependences
-from quadric.explain._importances import Importance, importances
-from quadric.explain._meaning import meaning, outputs, shows_kinds, uses_softmax
-from quadric.explain._model import SelectedLayer, select_layer, tie
-from quadric.explain._terms import Expansion, Moments, Term
+from quadric.explain._importances import Importance, PermutationImportance, importances
+from quadric.explain._layer import ExplainedLayer, meaning, select_layer, tie
+from quadric.explain._terms import Expansion, Moments, Term, signed, written
 from quadric.geometry import Quadric
-from quadric.utils import check_limit
+from quadric.utils import check_limit, counted, notebook, visible
 
 MAX_PAIRS = 45
+MOST_INPUTS = 15  # in the table of importances
 TERM_BYTES = 700  # of a Term
 JSON_BYTES = 2700  # of a term as a dict and as JSON text
 
@@ -59,7 +58,8 @@ class ClassExplanation:
     @property
     def equation(self) -> str:
         """The constant and the terms on one line; omitted terms are counted."""
-        return _text.equation(self)
+        parts = [text for text, _ in _equation_parts(self, "")]
+        return f"{self.symbol} = {' '.join(parts)}"
 
     @property
     def omitted_share(self) -> float:
@@ -177,12 +177,12 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        return _text.as_text(self)
+        return _as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return _html.as_html(self)
+        return _as_html(self)
 
 
 def explain(
@@ -239,7 +239,7 @@ def explain(
     precision = check_integer("precision", precision, at_least=1)
     selected = select_layer(model, layer, names, or_last=True)
     Q, W, b = selected.functions()
-    if uses_softmax(selected):
+    if selected.uses_softmax:
         Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
     space, moments = selected.space, _moments(selected, X)
     surfaces = selected.surfaces(Q, W, b)
@@ -255,7 +255,7 @@ def explain(
         )
     items = []
     for (label, symbol), surface, expansion in zip(
-        outputs(selected, len(b), target), surfaces, expansions, strict=True
+        selected.outputs(target), surfaces, expansions, strict=True
     ):
         items.append(
             ClassExplanation(
@@ -273,7 +273,7 @@ def explain(
     boundaries, n_pairs = _boundaries(selected, None if top is None else MAX_PAIRS)
     return Explanation(
         title=_title(selected),
-        note=space.note,
+        note=space.note(),
         score=meaning(selected, target),
         space=space.kind,
         names=space.names,
@@ -283,7 +283,7 @@ def explain(
         n_pairs=n_pairs,
         importances=[] if hidden else importances(expansions, space.groups),
         dependences=dependences(model, X, target=target) if hidden and _predicts(model, X) else [],
-        shows_kinds=shows_kinds(selected),
+        shows_kinds=selected.shows_kinds,
     )
 
 
@@ -296,16 +296,15 @@ def _predicts(model: Any, X: Any) -> bool:
     return X is not None and hasattr(model, "predict")
 
 
-def _title(selected: SelectedLayer) -> str:
-    layer, space = selected.network.layers[selected.layer], selected.space
+def _title(selected: ExplainedLayer) -> str:
+    layer, space = selected.layer, selected.space
     neurons = "neuron" if layer.n_outputs == 1 else "neurons"
     over = "hidden features" if space.kind == "hidden" else space.kind
-    return (
-        f"{selected.name}: {layer.n_outputs} {layer.kind} {neurons} over {len(space.names)} {over}."
-    )
+    count, n = layer.n_outputs, len(space.names)
+    return f"{selected.view.name}: {count} {layer.kind} {neurons} over {n} {over}."
 
 
-def _moments(selected: SelectedLayer, X: Any) -> Moments:
+def _moments(selected: ExplainedLayer, X: Any) -> Moments:
     space, n = selected.space, len(selected.space.names)
     if X is None:
         mean, std = space.typical or (np.zeros(n), np.ones(n))
@@ -330,10 +329,11 @@ def _moments(selected: SelectedLayer, X: Any) -> Moments:
 
 
 def _boundaries(
-    selected: SelectedLayer, most: int | None
+    selected: ExplainedLayer, most: int | None
 ) -> tuple[dict[tuple[Any, Any], str], int]:
     """The kinds of the boundaries of at most `most` pairs of classes, and the number of pairs."""
-    if not selected.is_last or not selected.chooses_a_class or selected.network.n_outputs < 2:
+    chooses = selected.is_last and selected.view.chooses_a_class
+    if not chooses or selected.layer.n_outputs < 2:
         return {}, 0
     labels = selected.labels
     pairs = itertools.islice(itertools.combinations(range(len(labels)), 2), most)
@@ -343,3 +343,152 @@ def _boundaries(
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
+
+
+# --------------------------------------------------------------------------------- text
+
+
+def _as_text(found: Explanation) -> str:
+    """The whole explanation."""
+    lines = [found.title, found.note]
+    if found.space == "hidden":
+        lines += [*([""] if found.dependences else []), *_dependence_lines(found)]
+        return "\n".join(map(visible, lines))
+    lines += [
+        found.score,
+        f"Percentages: shares of the variance, for {found.ranked_by}. All shares add up to 100 %; "
+        "a negative share means that the term offsets others.",
+        "",
+        *_importance_lines(found),
+    ]
+    for item in found.classes:
+        lines += ["", *_equation_lines(item)]
+        if found.shows_kinds:
+            lines.append(f"  The surface {item.symbol} = 0: {item.kind}.")
+    if found.boundaries:
+        lines += ["", *_boundary_lines(found)]
+    return "\n".join(map(visible, lines))
+
+
+def _importance_lines(found: Explanation) -> list[str]:
+    """The table of importances."""
+    shown = found.importances
+    omitted = 0
+    if any(len(item.terms) < item.n_terms for item in found.classes):
+        shown, omitted = shown[:MOST_INPUTS], max(0, len(shown) - MOST_INPUTS)
+    width = max(len("Importance of inputs"), *(2 + len(visible(one.name)) for one in shown))
+    lines = [f"{'Importance of inputs':<{width}}   total   linear  squared  interactions"]
+    for one in shown:
+        lines.append(
+            f"{'  ' + visible(one.name):<{width}}  {percent(one.total)}  {percent(one.linear)}  "
+            f"{percent(one.squared)}  {percent(one.interactions):>12}"
+        )
+    if omitted:
+        lines.append(f"  ({counted(omitted, 'less important input')}; --all or top=None lists all)")
+    return lines
+
+
+def permutation_lines(
+    found: Iterable[PermutationImportance], score: str, count: int, whole: bool
+) -> list[str]:
+    """The table of permutation importances; `score` names the score that drops."""
+    found = list(found)
+    shown = found if whole else found[:MOST_INPUTS]
+    width = max(2 + len(visible(one.name)) for one in shown)
+    lines = [f"Drop of the {score} if an input is shuffled ({counted(count, 'row')})"]
+    for one in shown:
+        lines.append(f"{'  ' + visible(one.name):<{width}}  {one.mean:8.4f} ± {one.std:.4f}")
+    if len(found) > len(shown):
+        lines.append(f"  ({counted(len(found) - len(shown), 'less important input')}; use --all)")
+    return lines
+
+
+def percent(share: float) -> str:
+    """A share as a percentage of seven characters; never '-0.0 %'."""
+    return f"{round(100 * share, 1) + 0.0:5.1f} %"
+
+
+def _equation_lines(item: ClassExplanation) -> list[str]:
+    head, *rest = _equation_parts(item)
+    width = max([len(visible(text)) for text, _ in rest], default=0)
+    lines = [f"{item.symbol} = {head[0]}"]
+    lines += [f"  {visible(text):<{width}}  {percent(share)}" for text, share in rest]
+    return lines
+
+
+def _equation_parts(
+    item: ClassExplanation, hint: str = "; --all or top=None lists all"
+) -> list[tuple[str, float]]:
+    """The constant, the terms and the omitted terms, each with its share."""
+    precision = item.precision
+    constant = signed(item.constant, precision).removeprefix("+ ").replace("- ", "-")
+    parts = [(constant, 0.0)]
+    parts += [(written(term, precision), term.share) for term in item.terms]
+    if item.n_terms > len(item.terms):
+        omitted = counted(item.n_terms - len(item.terms), "smaller term")
+        parts.append((f"+ ({omitted}{hint})", item.omitted_share))
+    return parts
+
+
+def _boundary_lines(found: Explanation) -> list[str]:
+    """The kinds of the boundaries between classes."""
+    if not found.boundaries:
+        return []
+    lines = ["Where two classes tie:"]
+    lines += [f"  {i} and {j}: {kind}" for (i, j), kind in found.boundaries.items()]
+    omitted = found.n_pairs - len(found.boundaries)
+    if omitted:
+        i, j = list(found.boundaries)[-1]
+        lines.append(
+            f"  ({len(found.boundaries)} of {found.n_pairs} pairs; omitted: those after {i} and "
+            f"{j}, in the order of the classes. --all or top=None lists all)"
+        )
+    return lines
+
+
+def _dependence_lines(found: Explanation) -> list[str]:
+    """The partial dependence on each input."""
+    if not found.dependences:
+        return ["Give data to see how the predictions depend on each input."]
+    shown = found.dependences[:MOST_INPUTS]
+    lines = ["Mean prediction if one input is set to a value (partial dependence):"]
+    lines += [f"  {one}" for one in shown]
+    if len(found.dependences) > len(shown):
+        lines.append(f"  ({counted(len(found.dependences) - len(shown), 'weaker input')} omitted)")
+    return lines
+
+
+# --------------------------------------------------------------------------------- HTML
+
+
+def _as_html(found: Explanation) -> str:
+    """The whole explanation."""
+    parts = [notebook.paragraph(found.title, strong=True), notebook.paragraph(found.note)]
+    if found.space == "hidden":
+        return "".join([*parts, notebook.paragraph(*_dependence_lines(found))])
+    shares = f"Shares of the variance, for {found.ranked_by}. A negative share offsets others."
+    parts += [notebook.paragraph(found.score, shares), _importance_table(found)]
+    parts += [_equation_table(item, shows_kind=found.shows_kinds) for item in found.classes]
+    if found.boundaries:
+        parts.append(notebook.paragraph(*_boundary_lines(found)))
+    return "".join(parts)
+
+
+def _importance_table(found: Explanation) -> str:
+    shown = found.importances[:MOST_INPUTS]
+    rows = [
+        [one.name, *map(percent, (one.total, one.linear, one.squared, one.interactions))]
+        for one in shown
+    ]
+    header = ["input", "importance", "linear", "squared", "interactions"]
+    return notebook.table(header, rows, [one.total for one in shown])
+
+
+def _equation_table(item: ClassExplanation, *, shows_kind: bool) -> str:
+    (constant, _), *terms = _equation_parts(item, "; top=None lists all")
+    rows = [[text, percent(share)] for text, share in terms]
+    table = notebook.table(
+        [f"{item.symbol} = {constant}", "share"], rows, [share for _, share in terms]
+    )
+    kind = f"The surface {item.symbol} = 0: {item.kind}."
+    return table + (notebook.paragraph(kind) if shows_kind else "")

@@ -1,16 +1,79 @@
-"""Eigenvalues and eigenvectors of the interaction matrices Q, one matrix per class or output."""
+"""The interaction matrices Q of classes or outputs: eigenvalues, eigenvectors and similarity."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadric.checks import Array
-from quadric.convert import eigenpairs
-from quadric.explain import _spectrum_text as text
-from quadric.explain._interactions import interactions
+from quadric.checks import Array, check_choice
+from quadric.convert import centers, eigenpairs, view_of_one_layer, without_mean
+from quadric.explain._explanation import percent
+from quadric.explain._layer import ExplainedLayer, class_index, tie
+from quadric.models import check_matrices
+from quadric.utils import counted, visible
 
 NEGLIGIBLE = 1e-12  # eigenvalues below this share of the largest one are rounding errors
+MOST_LABELS = 20
+
+
+class Interactions(NamedTuple):
+    """The matrices Q of the outputs, shape (m, n, n), and what they refer to."""
+
+    Q: Array
+    labels: list[Any]
+    names: list[str]
+    note: str
+
+
+def interactions(
+    model: Any,
+    *,
+    between: tuple[Any, Any] | None = None,
+    centered: bool | None = None,
+    units: str = "inputs",
+) -> Interactions:
+    """The matrices Q of a model that folds to one layer; the arguments are those of `spectrum`."""
+    check_choice("units", units, ("inputs", "scaled"))
+    view = view_of_one_layer(model)
+    layer, space = view.one_layer, view.coordinates
+    check_matrices(layer.n_outputs, space.widest)
+    selected = ExplainedLayer(view, layer, True, space)
+    subtracts = centers(view.network, centered)
+    Q, W, b = selected.functions()
+    labels = [label for label, _ in selected.outputs("y")]
+    if view.chooses_a_class and view.classes is None and len(b) > 1:
+        labels = selected.labels
+    note = space.note("eigenvectors")
+    if units == "scaled":
+        note = "The eigenvectors are in the inputs, each measured in its standard deviations."
+    if between is not None:
+        i, j = _two_classes(selected, between)
+        surfaces = [tie(selected, i, j)]
+        labels = [f"{selected.labels[i]} - {selected.labels[j]}"]
+    else:
+        if subtracts:
+            Q = without_mean(Q)
+            note += " The mean Q of all outputs is subtracted."
+        surfaces = selected.surfaces(Q, W, b)
+    Q = np.stack([surface.Q for surface in surfaces])
+    if units == "scaled":
+        sizes = space.scales()
+        Q = Q * np.outer(sizes, sizes)
+    return Interactions(Q, labels, space.names, note)
+
+
+def _two_classes(selected: ExplainedLayer, between: Any) -> tuple[int, int]:
+    """The outputs of two classes; a model with one logistic output has two classes."""
+    classes = selected.layer.n_outputs > 1 or selected.view.chooses_a_class
+    pair = list(between) if isinstance(between, (tuple, list)) else []
+    if classes and len(pair) == 2:
+        i, j = (class_index(selected, label) for label in pair)
+        if i != j:
+            return i, j
+    raise ValueError(
+        f"between must hold two different classes of the model, {selected.labels}. "
+        f"Got {between!r} instead."
+    )
 
 
 class Eigenpairs(NamedTuple):
@@ -134,25 +197,8 @@ class Spectrum:
         ]
         return {"note": self.note, "names": self.names, "outputs": found}
 
-    def to_text(self, top: int = 3, most: int | None = text.MOST_LABELS) -> str:
-        """Describe the spectrum as text.
-
-        Parameters
-        ----------
-        top : int
-            The number of eigenvectors per output.
-        most : int, optional
-            The number of outputs; None for all of them.
-
-        Returns
-        -------
-        str
-            The eigenvalues of each output, and the strongest inputs of its eigenvectors.
-        """
-        return text.as_text(self, top, most=most)
-
     def __str__(self) -> str:
-        return self.to_text()
+        return as_text(self)
 
     __repr__ = __str__
 
@@ -214,3 +260,92 @@ def spectrum(
     """
     found = interactions(model, between=between, centered=centered, units=units)
     return Spectrum(found.labels, found.names, found.note, *eigenpairs(found.Q))
+
+
+def similarity(
+    a: Any, b: Any = None, *, centered: bool | None = None, units: str = "inputs"
+) -> Array:
+    """Compute the cosine similarity of the interaction matrices Q of classes.
+
+    The similarity of two matrices is the sum of the products of their entries, divided by the
+    product of their Frobenius norms. It is 1 if they are equal up to a positive factor, -1 up to a
+    negative factor, and 0 for a matrix of zeros.
+
+    Parameters
+    ----------
+    a : Network, layer, fitted estimator, Pipeline or torch.nn.Module
+        A model that folds to one quadratic layer; see `quadric.convert.fold`.
+    b : like a, optional
+        Another model with the same inputs. By default, the classes of `a` are compared with each
+        other.
+    centered, units : bool and str, optional
+        As in `spectrum`.
+
+    Returns
+    -------
+    array of shape (m_a, m_b)
+        The similarity of each class of `a` with each class of `b`.
+    """
+    first = interactions(a, centered=centered, units=units)
+    second = first if b is None else interactions(b, centered=centered, units=units)
+    n = len(first.names), len(second.names)
+    if n[0] != n[1]:
+        raise ValueError(f"a and b must have the same inputs. Got {n[0]} and {n[1]} inputs.")
+    left, right = _normalized(first.Q), _normalized(second.Q)
+    return np.clip(left @ right.T, -1.0, 1.0)
+
+
+def _normalized(Q: Array) -> Array:
+    """The matrices as rows of length 1, or 0 for a matrix of zeros."""
+    size = np.abs(Q).max(axis=(1, 2), keepdims=True)  # avoids overflow of the squares
+    rows = (Q / np.where(size > 0, size, 1.0)).reshape(len(Q), -1)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
+
+
+# --------------------------------------------------------------------------------- text
+
+
+def as_text(found: Spectrum, top: int = 3, inputs: int = 4, most: int | None = MOST_LABELS) -> str:
+    """The spectrum, with `top` eigenvectors per class and `inputs` inputs of each."""
+    n = len(found.names)
+    lines = [
+        f"Spectrum of Q for {counted(len(found.labels), 'output')} over {counted(n, 'input')}.",
+        found.note,
+        "A positive eigenvalue raises the score of inputs that resemble the eigenvector or its "
+        "negative; a negative one lowers it.",
+        "Share: of the sum of the squared eigenvalues. Effective rank: (sum |λ|)² / sum λ².",
+    ]
+    for k, label in enumerate(found.labels[:most]):
+        lines += ["", *_output_lines(found, k, label, top, inputs)]
+    if most is not None and len(found.labels) > most:
+        lines += ["", f"({counted(len(found.labels) - most, 'more output')}; --all lists all)"]
+    return "\n".join(map(visible, lines))
+
+
+def _output_lines(found: Spectrum, k: int, label: Any, top: int, inputs: int) -> list[str]:
+    values, shares = found.eigenvalues[k], found.energy[k]
+    plus, minus = len(found.positive[k].eigenvalues), len(found.negative[k].eigenvalues)
+    head = (
+        f"{label}: effective rank {found.effective_rank[k]:.1f}, "
+        f"{plus} positive and {minus} negative eigenvalues"
+    )
+    lines = [head, "  eigenvalue    share   strongest inputs"]
+    for value, share, vector in zip(values[:top], shares, found.eigenvectors[k], strict=False):
+        lines.append(
+            f"  {value:+10.4g}  {percent(share)}   {strongest(vector, found.names, inputs)}"
+        )
+    if len(values) > top:
+        rest = counted(len(values) - top, "smaller eigenvalue")
+        lines.append(f"  {'':10}  {percent(shares[top:].sum())}   ({rest})")
+    return lines
+
+
+def strongest(vector: Array, names: list[str], count: int) -> str:
+    """The inputs with the largest components, such as '+0.89 age, -0.45 income'.
+
+    >>> strongest(np.array([0.6, 0.0, -0.8]), ["a", "b", "c"], 2)
+    '-0.80 c, +0.60 a'
+    """
+    order = np.argsort(-np.abs(vector), kind="stable")[:count]
+    return ", ".join(f"{vector[i]:+.2f} {visible(names[i])}" for i in order if vector[i])

@@ -5,6 +5,9 @@ that define it, and a function that restores it from these facts. `explain` comp
 and `onnx` translates them. `_saved_classes` describes and restores steps and estimators by their
 facts, which `files` stores. Start reading at `_operations`.
 
+`_view` describes a fitted model: other packages ask `ModelView` about its steps, its classes, the
+names of its inputs, its folded network (`_folding`) and its coordinates (`_coordinates`).
+
 This package imports `estimators`, `network`, `core`, `geometry` and `utils`.
 """
 
@@ -17,7 +20,15 @@ from quadric.models._affine import (
     undo_steps,
 )
 from quadric.models._composed_steps import Columns, drops, passes
+from quadric.models._coordinates import Coordinates
 from quadric.models._facts import Limits as Limits
+from quadric.models._folding import (
+    check_matrices as check_matrices,
+    compose as compose,
+    fold_layers as fold_layers,
+    layer_to_quadratic as layer_to_quadratic,
+    stretches as stretches,
+)
 from quadric.models._operations import (
     Affine,
     Beside,
@@ -34,7 +45,6 @@ from quadric.models._operations import (
     is_missing,
     width_after,
 )
-from quadric.models._origins import origins_after, unchanged
 from quadric.models._saved_classes import (
     check_restored as check_restored,
     describe as describe,
@@ -47,9 +57,9 @@ from quadric.models._table import (
     find,
     operations,
     split,
-    split_network,
     transformed,
 )
+from quadric.models._view import ModelView, classes_of, input_names_of, steps_of
 
 __all__ = [
     "Affine",
@@ -58,8 +68,10 @@ __all__ = [
     "Categories",
     "Clip",
     "Columns",
+    "Coordinates",
     "Impute",
     "Indicate",
+    "ModelView",
     "NotAffineError",
     "OneHot",
     "Operation",
@@ -70,18 +82,18 @@ __all__ = [
     "Steps",
     "UnknownStepError",
     "affine_map",
+    "classes_of",
     "drops",
     "fill_values",
     "find",
+    "input_names_of",
     "is_missing",
     "operations",
-    "origins_after",
     "partly_affine",
     "passes",
     "split",
-    "split_network",
+    "steps_of",
     "transformed",
-    "unchanged",
     "undo_steps",
     "width_after",
 ]

@@ -31,7 +31,6 @@ from quadric.models._scalers_imputers_selectors import (
     SELECTED,
     has_known_score,
 )
-from quadric.network import Network
 
 Steps = Sequence[tuple[str, Any]]
 
@@ -78,23 +77,6 @@ def _flat(step: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
             yield from _flat(inner, (*path, name))
     elif not passes(step):
         yield path, step
-
-
-def split_network(model: Any, accepted: str) -> tuple[list[tuple[str, Any]], Any, Network]:
-    """The named steps of a model, its final estimator, and the estimator's network.
-
-    Raises TypeError if there is no network; `accepted` lists the accepted models in the message.
-    """
-    steps, last = split(model)
-    network = getattr(last, "network_", last)
-    if isinstance(network, Network):
-        return steps, last, network
-    advice = "."
-    if hasattr(last, "best_estimator_"):
-        advice = "; pass its best_estimator_."
-    elif type(last).__module__.startswith("quadric."):
-        advice = "; call fit first."
-    raise TypeError(f"model must be {accepted}. Got {type(last).__name__}{advice}")
 
 
 def find(step: Any) -> Known:

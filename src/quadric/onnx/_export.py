@@ -20,8 +20,7 @@ from sklearn.pipeline import Pipeline
 import quadric
 from quadric.checks import Array, as_dtype
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
-from quadric.models import Steps, UnknownStepError, operations, split_network
-from quadric.network import Network
+from quadric.models import ModelView, UnknownStepError
 from quadric.onnx._graph import (
     ML_DOMAIN,
     Graph,
@@ -92,12 +91,9 @@ def export(
         raise ValueError(
             f"opset must be an integer from {OLDEST_OPSET} to {newest}. Got {opset!r} instead."
         )
-    accepted = "a Network, a fitted quadric estimator, or a Pipeline that ends with one"
-    steps, last, network = split_network(model, accepted)
+    view = ModelView.of(model)
     try:
-        proto = _build(
-            steps, last, network, getattr(model, "feature_names_in_", None), dtype, opset
-        )
+        proto = _build(view, dtype, opset)
     except UnicodeEncodeError as error:
         raise ValueError(
             f"ONNX stores text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
@@ -113,24 +109,19 @@ def export(
     return proto
 
 
-def _build(
-    steps: Steps, last: Any, network: Network, given_names: Any, dtype: str, opset: int
-) -> Any:
-    """Return the ONNX model; if `given_names` is None, the features are called x0, x1, ..."""
-    sizes = (step.n_features_in_ for _, step in steps if hasattr(step, "n_features_in_"))
-    n = int(next(sizes, network.n_inputs))
-    names = [f"x{i}" for i in range(n)] if given_names is None else list(map(str, given_names))
+def _build(view: ModelView, dtype: str, opset: int) -> Any:
+    """Return the ONNX model; features without names are called x0, x1, ..."""
+    given_names = view.input_names
+    names = [f"x{i}" for i in range(view.n_inputs)]
+    names = names if given_names is None else list(map(str, given_names))
     graph = Graph(as_dtype(dtype), unique_names({*OUTPUT_NAMES, *names, "X"}))
-    named_operations = {}
-    for name, step in steps:
-        try:
-            named_operations[name] = operations(step)
-        except UnknownStepError as error:
-            error = error.inside(name)
-            raise TypeError(
-                f"step {error.path!r} cannot be exported: {error.reason}. To convert a Pipeline "
-                "that contains such steps, use skl2onnx.to_onnx."
-            ) from None
+    try:
+        named_operations = view.operations
+    except UnknownStepError as error:
+        raise TypeError(
+            f"step {error.path!r} cannot be exported: {error.reason}. To convert a Pipeline that "
+            "contains such steps, use skl2onnx.to_onnx."
+        ) from None
     every = [operation for inside in named_operations.values() for operation in inside]
     inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
     refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
@@ -146,18 +137,18 @@ def _build(
             raise
         except (TypeError, ValueError) as error:
             raise type(error)(f"step {name!r} cannot be exported: {error}") from None
-    logits = add_logits(graph, network, as_matrix(graph, features).tensor)
-    outputs = add_outputs(graph, last, logits)
+    logits = add_logits(graph, view.network, as_matrix(graph, features).tensor)
+    outputs = add_outputs(graph, view, logits)
     for name, (tensor, _, _) in outputs.items():
         graph.add("Identity", tensor, output=name)
     proto = _assemble(graph, inputs, outputs, opset)
     properties = {
         "quadric_version": quadric.__version__,
-        "model": type(last).__name__,
+        "model": view.name,
         "feature_names": json.dumps(names),
     }
-    if hasattr(last, "classes_"):
-        properties["classes"] = json.dumps(class_labels(last).tolist())
+    if view.classes is not None:
+        properties["classes"] = json.dumps(class_labels(view).tolist())
     helper.set_model_props(proto, properties)
     return proto
 
@@ -216,12 +207,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     double = isinstance(operator.outputs[-1].type, DoubleTensorType)
     graph = Graph(as_dtype("float64" if double else "float32"), scope.get_unique_variable_name)
     X = graph.concat([graph.cast(variable.full_name) for variable in operator.inputs])
-    model = operator.raw_operator
-    labels = _labels(scope, model) if hasattr(model, "classes_") else None
-    z = add_logits(graph, model.network_, X)
-    outputs = add_outputs(graph, model, z, labels)
+    view = ModelView.of(operator.raw_operator)
+    labels = None if view.classes is None else _labels(scope, view)
+    z = add_logits(graph, view.network, X)
+    outputs = add_outputs(graph, view, z, labels)
     tensors = {name: tensor for name, (tensor, _, _) in outputs.items()}
-    if labels is not None and (scores := _raw_scores(graph, scope, container, model, z)):
+    if labels is not None and (scores := _raw_scores(graph, scope, container, view, z)):
         tensors["probabilities"] = scores
     for tensor, variable in zip(tensors.values(), operator.outputs, strict=True):
         graph.add("Identity", tensor, output=variable.full_name)
@@ -234,13 +225,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         )
 
 
-def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) -> str | None:
+def _raw_scores(graph: Graph, scope: Any, container: Any, view: ModelView, z: str) -> str | None:
     """Return the decision function if it is wanted in place of the probabilities.
 
     skl2onnx sets the option 'raw_scores', but not for a model in a Pipeline or search. For two
     classes it wants the columns -z and z, except in a StackingClassifier, where it needs the
     single column of scikit-learn's decision function.
     """
+    model = view.model
     wanted = container.get_options(model, {"raw_scores": False})["raw_scores"]
     converted, stacked = [operator.raw_operator for operator in scope.operators.values()], False
     whole = _outermost(converted, model)
@@ -252,9 +244,9 @@ def _raw_scores(graph: Graph, scope: Any, container: Any, model: Any, z: str) ->
             stacked |= any(each is whole and m == "decision_function" for each, m in methods)
     if not (wanted or stacked):
         return None
-    if len(model.classes_) != 2 or model._is_multilabel:
+    if len(view.labels) != 2 or view.is_multilabel:
         return z
-    if model.network_.n_outputs == 2:
+    if view.network.n_outputs == 2:
         z = graph.add("MatMul", z, graph.constant([[-1.0], [1.0]]))
     return z if stacked else graph.concat([graph.add("Neg", z), z])
 
@@ -265,26 +257,26 @@ def _outermost(converted: Sequence[Any], model: Any) -> Any:
     `converted` lists all models that skl2onnx is converting.
     """
     for outer in converted:
-        inner = outer.steps[-1][1] if isinstance(outer, Pipeline) else None
+        inner = outer[-1] if isinstance(outer, Pipeline) else None
         if getattr(outer, "best_estimator_", inner) is model:
             return _outermost(converted, outer)
     return model
 
 
-def _labels(scope: Any, model: Any) -> Array:
-    labels = class_labels(model)
-    return np.arange(len(labels)) if scope.get_options(model, {"nocl": False})["nocl"] else labels
+def _labels(scope: Any, view: ModelView) -> Array:
+    labels, options = class_labels(view), scope.get_options(view.model, {"nocl": False})
+    return np.arange(len(labels)) if options["nocl"] else labels
 
 
 def _set_shapes(operator: Any) -> None:
     """Set the types and shapes of the outputs of a model that skl2onnx converts."""
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType
 
-    model, rows = operator.raw_operator, operator.inputs[0].get_first_dimension()
-    width = model.network_.n_outputs
-    if hasattr(model, "classes_"):
-        labels = _labels(operator.scope_inst, model)
+    view = ModelView.of(operator.raw_operator)
+    rows, width = operator.inputs[0].get_first_dimension(), view.network.n_outputs
+    if view.classes is not None:
+        labels = _labels(operator.scope_inst, view)
         width = len(labels)
         kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
-        operator.outputs[0].set_type(kind([rows, width] if model._is_multilabel else [rows]))
+        operator.outputs[0].set_type(kind([rows, width] if view.is_multilabel else [rows]))
     operator.outputs[-1].type.shape = [rows, width]

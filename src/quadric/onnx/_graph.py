@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from quadric.checks import Array
+from quadric.models import ModelView
 from quadric.network import Network
 
 ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
@@ -102,26 +103,25 @@ def add_logits(graph: Graph, network: Network, X: str) -> str:
     return z
 
 
-def add_outputs(graph: Graph, model: Any, z: str, labels: Array | None = None) -> Outputs:
+def add_outputs(graph: Graph, view: ModelView, z: str, labels: Array | None = None) -> Outputs:
     """Compute a fitted model's outputs from its logits z; `labels` replaces the classes."""
-    if isinstance(model, Network):
-        a, width = _activation(graph, model.activations[-1], z), (model.n_outputs,)
+    if view.classes is None:
+        a, width = _activation(graph, view.network.activations[-1], z), (view.network.n_outputs,)
+        if view.estimator is not view.network:
+            return {"variable": (a, graph.dtype, width)}
         return {"outputs": (a, graph.dtype, width), "logits": (z, graph.dtype, width)}
-    if not hasattr(model, "classes_"):
-        a = _activation(graph, model.network_.activations[-1], z)
-        return {"variable": (a, graph.dtype, (model.network_.n_outputs,))}
-    labels = class_labels(model) if labels is None else labels
+    labels = class_labels(view) if labels is None else labels
     width = (len(labels),)
-    label, probabilities = _label(graph, model, labels, z), _probabilities(graph, model, z)
+    label, probabilities = _label(graph, view, labels, z), _probabilities(graph, view, z)
     return {
-        "label": (label, labels.dtype, width if model._is_multilabel else ()),
+        "label": (label, labels.dtype, width if view.is_multilabel else ()),
         "probabilities": (probabilities, graph.dtype, width),
     }
 
 
-def class_labels(model: Any) -> Array:
+def class_labels(view: ModelView) -> Array:
     """Return the classes as strings or int64, the two label types of ONNX."""
-    classes = np.asarray(model.classes_)
+    classes = view.labels
     if all(isinstance(value, str) for value in classes):
         return classes.astype(object)
     if not all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes):
@@ -173,11 +173,11 @@ def _activation(graph: Graph, activation: str, z: str) -> str:
     return z if activation == "identity" else graph.add(ACTIVATION_NODES[activation], z)
 
 
-def _label(graph: Graph, model: Any, labels: Array, z: str) -> str:
+def _label(graph: Graph, view: ModelView, labels: Array, z: str) -> str:
     """Compute `predict`: the sign of a single logit, or the first of the largest logits."""
-    if model._is_multilabel:
+    if view.is_multilabel:
         return _is_above(graph, z, 0.0)
-    if model.network_.n_outputs > 1:
+    if view.network.n_outputs > 1:
         index = graph.add("ArgMax", z, axis=1, keepdims=0)
     else:  # a model with one class never predicts a second class
         index = _is_above(graph, z, 0.0 if len(labels) > 1 else np.inf)
@@ -189,19 +189,19 @@ def _is_above(graph: Graph, z: str, bound: float) -> str:
     return graph.cast(graph.add("Greater", z, graph.constant(bound)), np.int64)
 
 
-def _probabilities(graph: Graph, model: Any, z: str) -> str:
+def _probabilities(graph: Graph, view: ModelView, z: str) -> str:
     """Compute `predict_proba` without taking exponentials of large numbers."""
-    if model._is_multilabel:
+    if view.is_multilabel:
         return graph.add("Sigmoid", z)
-    if len(model.classes_) == 1:
+    if len(view.labels) == 1:
         return graph.cast(graph.add("Not", graph.add("Greater", z, graph.constant(np.inf))))
-    if model.network_.n_outputs == 1:
+    if view.network.n_outputs == 1:
         # The softmax of -z/2 and z/2 is (1 - p, p), and is accurate even if p or 1 - p is tiny.
         # Clipping keeps an infinite z, which float32 reaches before float64, from producing NaN.
         halves = graph.add("Mul", z, graph.constant([[-0.5, 0.5]]))
         bound = float(np.finfo(graph.dtype).max) / 4
         z = graph.add("Clip", halves, graph.constant(-bound), graph.constant(bound))
-    elif model.network_.activations[-1] == "logistic":
+    elif view.network.activations[-1] == "logistic":
         # one sigmoid per class; the softmax of their logarithms normalizes them. The logarithm of a
         # sigmoid is min(z, 0) - log(1 + exp(-|z|)).
         exponential = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))

@@ -1,4 +1,7 @@
-"""The nearest points of another class, or of a given class, verified with the model itself."""
+"""The nearest points of another class, or of a given class, within a box of bounds.
+
+Every point is verified with the model itself.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +9,9 @@ from itertools import product
 
 import numpy as np
 
-from quadric.certify._descent import descend
-from quadric.certify._faces import Tie, Walk, visit
-from quadric.certify._prepared import Prepared
+from quadric.certify._box_faces import Tie, Walk, descend, visit
 from quadric.certify._rows import Row
-from quadric.certify._search import Nearest
+from quadric.certify._search import Nearest, Scores
 from quadric.checks import Array
 
 PAST = np.concatenate([[0.0], np.geomspace(1e-16, 1e-2, 43)])  # steps past the boundary
@@ -41,7 +42,7 @@ class Candidates:
 
     Parameters
     ----------
-    prepared : Prepared
+    scores : Scores
         The scores of the classes.
     row : Row
         The row.
@@ -51,8 +52,8 @@ class Candidates:
         The index of the wanted class; by default, any class other than that of the row.
     """
 
-    def __init__(self, prepared: Prepared, row: Row, sizes: Array, wanted: int | None) -> None:
-        self.prepared, self.row, self.sizes, self.wanted = prepared, row, sizes, wanted
+    def __init__(self, scores: Scores, row: Row, sizes: Array, wanted: int | None) -> None:
+        self.scores, self.row, self.sizes, self.wanted = scores, row, sizes, wanted
         self.predicted = int(row.classes(row.point[None])[0])
 
     def length(self, point: Array) -> float:
@@ -102,12 +103,7 @@ class Candidates:
         rest, choices = np.setdiff1d(free, whole), self._choices(ideal.point, np.asarray(whole))
         best = self.confirmed(choices[self.is_wanted(choices)])
         best = best if best is None else self._shrunk(best, whole)
-        for choice in choices[: MOST_CHOICES if len(rest) else 0]:
-            length, limit = self.length(choice), np.inf if best is None else self.length(best)
-            if length >= limit:
-                break
-            point = self.nearest(choice, rest, np.sqrt(limit**2 - length**2)).point
-            best = best if point is None else point
+        best = self._nearer(best, choices[: MOST_CHOICES if len(rest) else 0], rest)
         return Found(self._among_all(best, ideal.point, rest, whole), ideal.floor, ideal.proven)
 
     def _among_all(
@@ -131,11 +127,15 @@ class Candidates:
         points[:, list(whole)] = list(product(*ranges))
         points = points[np.argsort(np.linalg.norm((points - start) / self.sizes, axis=1))]
         good = points[self.is_wanted(points)] if not len(rest) else points[:MOST_CHOICES]
-        for point in good:
-            length, limit = self.length(point), np.inf if best is None else self.length(best)
+        return self._nearer(best, good, rest)
+
+    def _nearer(self, best: Array | None, starts: Array, free: Array) -> Array | None:
+        """The best point that differs from one of the starts, the nearest first, in `free`."""
+        for start in starts:
+            length, limit = self.length(start), np.inf if best is None else self.length(best)
             if length >= limit:
                 break
-            found = self.nearest(point, rest, np.sqrt(limit**2 - length**2)).point
+            found = self.nearest(start, free, np.sqrt(limit**2 - length**2)).point
             best = best if found is None else found
         return best
 
@@ -203,7 +203,7 @@ class Scene:
         self.candidates, self.start, self.c, self.free = candidates, start, c, free
         self.point: Array | None = None
         self.best = limit
-        self.search = candidates.prepared.search(free, candidates.sizes)
+        self.search = candidates.scores.search(free, candidates.sizes)
         self.sizes = candidates.sizes[free]
         self.low, self.high = candidates.row.low[free], candidates.row.high[free]
         self.lowest = (self.low - start[free]) / self.sizes
@@ -309,15 +309,15 @@ class Scene:
 
     def _pairs(self) -> list[tuple[int, int]]:
         """The pairs of classes (j, k) such that k must beat j: for one of them, or for all."""
-        wanted, classes = self.candidates.wanted, range(len(self.candidates.prepared.scores.b))
+        wanted, classes = self.candidates.wanted, range(len(self.candidates.scores.b))
         if wanted is None:
             return [(self.c, k) for k in classes if k != self.c]
         return [(j, wanted) for j in classes if j != wanted]
 
     def _tie(self, j: int, k: int) -> Tie:
         """The difference of the scores of classes j and k."""
-        scores, change = self.candidates.prepared.scores, self.search.change
+        scores, change = self.candidates.scores, self.search.change
         D, w = scores.Q[j] - scores.Q[k], scores.W[j] - scores.W[k]
-        u, A = scores.inputs.change.apply(self.start), change.pull_back(change.pull_back(D).T)
+        u, A = scores.change.apply(self.start), change.pull_back(change.pull_back(D).T)
         F = float((u @ D + w) @ u + scores.b[j] - scores.b[k])
         return Tie.of(F, change.pull_back(2 * u @ D + w), (A + A.T) / 2)
