@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import make_moons
 
+from quadric import separate
 from quadric.apps.paper.claims import Claim, Verdict
 from quadric.apps.paper.experiments._experiment import Context, Outcome, Table
 from quadric.checks import Array
-from quadric.convert import separate, separating_quadric
+from quadric.convert import separating_quadric
 from quadric.estimators import QuadraticClassifier
 
 COUNTS = (2, 5, 10, 20, 50)

@@ -21,6 +21,9 @@ from quadric.apps.shell.commands._table_options import (
     check_exists,
     table_format,
 )
+from quadric.utils import counted, visible
+
+MOST_INPUTS = 15  # in the table of permutation importances
 
 
 def explain(
@@ -112,21 +115,32 @@ def explain(
             return
     typer.echo(str(found))
     if permutation:
-        from quadric.explain import permutation_lines
+        from quadric.models import classes_of
 
-        classifies = getattr(opened.model, "classes_", None) is not None
-        score = "accuracy" if classifies else "R²"
-        for line in ["", *permutation_lines(drops, score, len(y), whole)]:
+        score = "R²" if classes_of(opened.model) is None else "accuracy"
+        for line in ["", *_permutation_lines(drops, score, len(y), whole)]:
             print_line(line)
 
 
 def _print_spectrum(model: Any, top: int | None, as_json: bool) -> None:
     """Print the spectrum with `top` eigenvectors per class, or with all of them and all classes."""
-    from quadric.explain import MOST_LABELS, as_text, spectrum
+    from quadric.explain import spectrum
 
     found = spectrum(model)
     shown = len(found.names) if top is None else top
     if as_json:
         print_json(found.to_dict(shown))
     else:
-        typer.echo(as_text(found, shown, most=None if top is None else MOST_LABELS))
+        typer.echo(found.text(shown, all_outputs=top is None))
+
+
+def _permutation_lines(drops: list[Any], score: str, count: int, whole: bool) -> list[str]:
+    """The table of permutation importances; `score` names the score that drops."""
+    shown = drops if whole else drops[:MOST_INPUTS]
+    width = max(2 + len(visible(drop.name)) for drop in shown)
+    lines = [f"Drop of the {score} if an input is shuffled ({counted(count, 'row')})"]
+    for drop in shown:
+        lines.append(f"{'  ' + visible(drop.name):<{width}}  {drop.mean:8.4f} ± {drop.std:.4f}")
+    if len(drops) > len(shown):
+        lines.append(f"  ({counted(len(drops) - len(shown), 'less important input')}; use --all)")
+    return lines
