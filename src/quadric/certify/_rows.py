@@ -71,8 +71,7 @@ class Row:
         if not hasattr(self.x, "columns"):
             x = self.x if self.x.dtype.kind in "fO" else self.x.astype(float)
             rows = np.repeat(x, len(points), axis=0)
-            for k in changed:
-                rows[:, self.columns[k]] = points[:, k]
+            rows[:, [self.columns[k] for k in changed]] = points[:, changed]
             return rows
         listed = self._listed()
         values = {listed[self.columns[k]]: points[:, k] for k in changed}
@@ -104,8 +103,8 @@ class Row:
             own = [None if k < 0 else _float_of(self.x[listed[k]].dtype) for k in self.columns]
         else:
             own = [_float_of(self.x.dtype)] * len(self.columns)
-        found = [(dtype, [d == dtype for d in own]) for dtype in {*own} - {None}]
-        return [(dtype, np.flatnonzero(some)) for dtype, some in found if dtype is not None]
+        coarse = {dtype for dtype in own if dtype is not None}
+        return [(dtype, np.flatnonzero([d == dtype for d in own])) for dtype in coarse]
 
     def classes(self, points: Array) -> Array:
         """The index of the class that the model predicts for each point."""

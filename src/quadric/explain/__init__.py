@@ -18,12 +18,7 @@ from quadric.explain._dependence import (
     predictions as predictions,
     written as written,
 )
-from quadric.explain._explanation import (
-    ClassExplanation,
-    Explanation,
-    explain,
-    permutation_lines as permutation_lines,
-)
+from quadric.explain._explanation import ClassExplanation, Explanation, explain
 from quadric.explain._importances import (
     Importance,
     PermutationImportance,
@@ -37,10 +32,8 @@ from quadric.explain._layer import (
     tie as tie,
 )
 from quadric.explain._spectrum import (
-    MOST_LABELS as MOST_LABELS,
     Eigenpairs,
     Spectrum,
-    as_text as as_text,
     interactions as interactions,
     similarity,
     spectrum,

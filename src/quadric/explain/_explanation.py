@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from quadric.checks import Array, check_integer, subtract, unmasked
 from quadric.explain._dependence import Dependence, dependences
-from quadric.explain._importances import Importance, PermutationImportance, importances
+from quadric.explain._importances import Importance, importances
 from quadric.explain._layer import ExplainedLayer, meaning, select_layer, tie
 from quadric.explain._terms import Expansion, Moments, Term, signed, written
 from quadric.geometry import Quadric
@@ -385,21 +385,6 @@ def _importance_lines(found: Explanation) -> list[str]:
         )
     if omitted:
         lines.append(f"  ({counted(omitted, 'less important input')}; --all or top=None lists all)")
-    return lines
-
-
-def permutation_lines(
-    found: Iterable[PermutationImportance], score: str, count: int, whole: bool
-) -> list[str]:
-    """The table of permutation importances; `score` names the score that drops."""
-    found = list(found)
-    shown = found if whole else found[:MOST_INPUTS]
-    width = max(2 + len(visible(one.name)) for one in shown)
-    lines = [f"Drop of the {score} if an input is shuffled ({counted(count, 'row')})"]
-    for one in shown:
-        lines.append(f"{'  ' + visible(one.name):<{width}}  {one.mean:8.4f} ± {one.std:.4f}")
-    if len(found) > len(shown):
-        lines.append(f"  ({counted(len(found) - len(shown), 'less important input')}; use --all)")
     return lines
 
 

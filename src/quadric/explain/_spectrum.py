@@ -13,7 +13,7 @@ from quadric.models import check_matrices
 from quadric.utils import counted, visible
 
 NEGLIGIBLE = 1e-12  # eigenvalues below this share of the largest one are rounding errors
-MOST_LABELS = 20
+MOST_LABELS, MOST_INPUTS = 20, 4  # in the text: outputs, and inputs of each eigenvector
 
 
 class Interactions(NamedTuple):
@@ -197,8 +197,38 @@ class Spectrum:
         ]
         return {"note": self.note, "names": self.names, "outputs": found}
 
+    def text(self, top: int = 3, *, all_outputs: bool = False) -> str:
+        """Describe the spectrum in a table per output.
+
+        Parameters
+        ----------
+        top : int
+            The number of eigenvectors per output.
+        all_outputs : bool
+            Whether to describe all outputs, instead of the first 20.
+
+        Returns
+        -------
+        str
+            The tables, with the strongest inputs of each eigenvector.
+        """
+        n, count = len(self.names), len(self.labels)
+        lines = [
+            f"Spectrum of Q for {counted(count, 'output')} over {counted(n, 'input')}.",
+            self.note,
+            "A positive eigenvalue raises the score of inputs that resemble the eigenvector or its "
+            "negative; a negative one lowers it.",
+            "Share: of the sum of the squared eigenvalues. Effective rank: (sum |λ|)² / sum λ².",
+        ]
+        shown = count if all_outputs else min(count, MOST_LABELS)
+        for k, label in enumerate(self.labels[:shown]):
+            lines += ["", *_output_lines(self, k, label, top)]
+        if count > shown:
+            lines += ["", f"({counted(count - shown, 'more output')}; --all lists all)"]
+        return "\n".join(map(visible, lines))
+
     def __str__(self) -> str:
-        return as_text(self)
+        return self.text()
 
     __repr__ = __str__
 
@@ -306,24 +336,7 @@ def _normalized(Q: Array) -> Array:
 # --------------------------------------------------------------------------------- text
 
 
-def as_text(found: Spectrum, top: int = 3, inputs: int = 4, most: int | None = MOST_LABELS) -> str:
-    """The spectrum, with `top` eigenvectors per class and `inputs` inputs of each."""
-    n = len(found.names)
-    lines = [
-        f"Spectrum of Q for {counted(len(found.labels), 'output')} over {counted(n, 'input')}.",
-        found.note,
-        "A positive eigenvalue raises the score of inputs that resemble the eigenvector or its "
-        "negative; a negative one lowers it.",
-        "Share: of the sum of the squared eigenvalues. Effective rank: (sum |λ|)² / sum λ².",
-    ]
-    for k, label in enumerate(found.labels[:most]):
-        lines += ["", *_output_lines(found, k, label, top, inputs)]
-    if most is not None and len(found.labels) > most:
-        lines += ["", f"({counted(len(found.labels) - most, 'more output')}; --all lists all)"]
-    return "\n".join(map(visible, lines))
-
-
-def _output_lines(found: Spectrum, k: int, label: Any, top: int, inputs: int) -> list[str]:
+def _output_lines(found: Spectrum, k: int, label: Any, top: int) -> list[str]:
     values, shares = found.eigenvalues[k], found.energy[k]
     plus, minus = len(found.positive[k].eigenvalues), len(found.negative[k].eigenvalues)
     head = (
@@ -333,7 +346,7 @@ def _output_lines(found: Spectrum, k: int, label: Any, top: int, inputs: int) ->
     lines = [head, "  eigenvalue    share   strongest inputs"]
     for value, share, vector in zip(values[:top], shares, found.eigenvectors[k], strict=False):
         lines.append(
-            f"  {value:+10.4g}  {percent(share)}   {strongest(vector, found.names, inputs)}"
+            f"  {value:+10.4g}  {percent(share)}   {strongest(vector, found.names, MOST_INPUTS)}"
         )
     if len(values) > top:
         rest = counted(len(values) - top, "smaller eigenvalue")

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 from quadric.checks import Array
 from quadric.explain import (
     Columns,
-    SelectedLayer,
+    ExplainedLayer,
     dependences,
     explain,
     predictions,
@@ -358,8 +358,8 @@ def plot_regions(
     """
     selected = select_layer(model, -1)
     names = selected.space.names
-    if not selected.chooses_a_class:
-        last = selected.network.activations[-1]
+    if not selected.view.chooses_a_class:
+        last = selected.activation
         raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
     if selected.space.kind == "inputs" and len(names) != 2:
         raise ValueError(
@@ -391,7 +391,7 @@ def plot_regions(
     return ax
 
 
-def _ties(model: Any, selected: SelectedLayer, window: Window) -> list[Array]:
+def _ties(model: Any, selected: ExplainedLayer, window: Window) -> list[Array]:
     """The parts of the conics z_i = z_j on which no third class has a larger z."""
     pieces = []
     for i, j in itertools.combinations(range(len(selected.labels)), 2):

@@ -316,7 +316,7 @@ def plot_clusters(
     """
     conics, classes = model, None
     if not isinstance(model, (list, tuple)):
-        conics, classes = quadrics(model), select_layer(model).classes
+        conics, classes = quadrics(model), select_layer(model).view.classes
     ax = get_ax(ax)
     window = get_window(window, X)
     plot_points(X, y, ax, size=size, classes=classes)

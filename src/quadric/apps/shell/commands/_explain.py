@@ -138,12 +138,11 @@ def _print_spectrum(model: Any, top: int | None, as_json: bool) -> None:
     from quadric.explain import spectrum
 
     found = spectrum(model)
+    shown = len(found.names) if top is None else top
     if as_json:
-        print_json(found.to_dict(len(found.names) if top is None else top))
-    elif top is None:
-        typer.echo(found.to_text(len(found.names), most=None))
+        print_json(found.to_dict(shown))
     else:
-        typer.echo(found.to_text(top))
+        typer.echo(found.text(shown, all_outputs=top is None))
 
 
 def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
@@ -153,6 +152,7 @@ def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     from quadric.apps.shell.tables._evaluation import finite_or_none
     from quadric.apps.shell.tables._preprocessing import check_inputs, features
     from quadric.certify import counterfactual, radius
+    from quadric.models import ModelView
 
     schema, source, model = opened.schema, opened.source, opened.model
     if source is None or schema is None:
@@ -164,9 +164,10 @@ def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     if number > len(X):
         fail(f"--row must be at most {len(X)}, the number of rows of {source.path}. Got {number}.")
     x = X[number - 1 : number]
-    units = _units(model, x)
+    in_inputs = radius(model, x)
+    units = "inputs" if ModelView.of(model).coordinates.typical is None else "scaled"
+    near = radius(model, x, units=units)
     integers = [column.name for column in X if _holds_integers(column)]
-    near, in_inputs = radius(model, x, units=units), radius(model, x)
     predicted = near.predicted[0]
     labels = opened.labels.tolist()
     probability = model.predict_proba(x)[0][labels.index(predicted)]
@@ -203,14 +204,6 @@ def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     for label, nearest in nearest_first:
         nothing = f"{label}: no such input was found"
         print_line(f"  {nearest if nearest.changes else nothing}")
-
-
-def _units(model: Any, x: Any) -> str:
-    """Return 'scaled' if the model has a scaler, and 'inputs' otherwise."""
-    from quadric.certify import as_classifier, coordinates_of
-
-    typical = coordinates_of(as_classifier(model), x).space.typical
-    return "inputs" if typical is None else "scaled"
 
 
 def _holds_integers(column: Any) -> bool:
