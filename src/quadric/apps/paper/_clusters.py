@@ -106,12 +106,12 @@ def run(context: Context) -> Outcome:
 def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
     """Compute medians over the seeds, and judge the paper's claims."""
     medians = {}
-    for name in dict.fromkeys(one.model for one in trained):
-        mine = [one for one in trained if one.model == name]
-        scores = [(one.thresholded, one.argmax, one.seconds) for one in mine]
+    for name in dict.fromkeys(net.model for net in trained):
+        mine = [net for net in trained if net.model == name]
+        scores = [(net.thresholded, net.argmax, net.seconds) for net in mine]
         by_thresholds, by_argmax, seconds = np.median(scores, axis=0).tolist()
         medians[name] = (by_thresholds, by_argmax, mine[0].network.n_parameters, seconds)
-    seconds, count = medians["quadratic"][3], len({one.seed for one in trained})
+    seconds, count = medians["quadratic"][3], len({net.seed for net in trained})
     table = Table(
         "clusters",
         "Six clusters: test accuracy, medians over the seeds",
@@ -122,7 +122,7 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         {"by thresholds": ".2f", "by argmax": ".2f", "seconds": ".1f"},
     )
     shown = [
-        (one.seed, *boundary_kinds(one.network)) for one in trained if one.model == "quadratic"
+        (net.seed, *boundary_kinds(net.network)) for net in trained if net.model == "quadratic"
     ]
     boundary_table = Table(
         "cluster_boundaries",
@@ -139,7 +139,7 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         "are trained with L-BFGS.",
         [table, boundary_table],
         [*quadratic_claims(trained, epochs), *linear_claims(medians, trained[0].seed)],
-        {"clusters": draw(next(one for one in trained if one.model == "quadratic"))},
+        {"clusters": draw(next(net for net in trained if net.model == "quadratic"))},
         {"epochs": epochs, "rate": RATE, "seeds": count, "seconds": seconds},
         {
             "clusters": "A quarter of the training points with the first seed. Left: the boundary "
@@ -151,12 +151,12 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
 
 def quadratic_claims(trained: Sequence[TrainedLayers], epochs: int) -> list[Claim]:
     """Judge the claims about the six quadratic neurons, in runs with the paper's epochs only."""
-    mine = [one for one in trained if one.model == "quadratic"]
+    mine = [net for net in trained if net.model == "quadratic"]
     judged, seeds = epochs == EPOCHS, len(mine)
     thresholds, argmax = (
-        float(np.median([getattr(one, name) for one in mine])) for name in ("thresholded", "argmax")
+        float(np.median([getattr(net, name) for net in mine])) for name in ("thresholded", "argmax")
     )
-    boundaries = [boundary_kinds(one.network) for one in mine]
+    boundaries = [boundary_kinds(net.network) for net in mine]
     kinds = Counter(
         ", ".join(f"{kind} {number}" for kind, number in sorted(Counter(by_neuron).items()))
         for by_neuron in boundaries

@@ -236,7 +236,8 @@ def draw(cells: Samples) -> Figure:
     for ax, name in zip(axes, names, strict=False):
         for k, (kind, depths) in enumerate(DEPTHS.items()):
             by_depth = [cells[name, kind, depth] for depth in depths]
-            means, stds = [one.mean for one in by_depth], [one.std or 0.0 for one in by_depth]
+            means = [sample.mean for sample in by_depth]
+            stds = [sample.std or 0.0 for sample in by_depth]
             ax.errorbar(depths, means, stds, capsize=2, **line_style(k, label=kind))
         ax.set_title(name, fontsize=10)
         ax.set_xticks(range(4))

@@ -50,7 +50,7 @@ def train(C: int, d: int, seed: int) -> dict[str, Any]:
     """Separate clusters by construction and by training; return a row of the table."""
     start = time.perf_counter()
     X, y, X_new, y_new = bounded_clusters(C, d, np.random.default_rng([C, d, seed]))
-    found = separate(X, y)
+    separation = separate(X, y)
     model = QuadraticClassifier(
         (),
         layer_kinds="quadratic",
@@ -64,9 +64,9 @@ def train(C: int, d: int, seed: int) -> dict[str, Any]:
         "C": C,
         "d": d,
         "seed": seed,
-        "ellipsoids disjoint": found.disjoint,
-        "constructed": _by_thresholds(found.network, X, y),
-        "constructed, new points": _by_thresholds(found.network, X_new, y_new),
+        "ellipsoids disjoint": separation.disjoint,
+        "constructed": _by_thresholds(separation.network, X, y),
+        "constructed, new points": _by_thresholds(separation.network, X_new, y_new),
         "trained": _by_thresholds(model.network_, X, y),
         "trained, new points": _by_thresholds(model.network_, X_new, y_new),
         "seconds": time.perf_counter() - start,

@@ -111,15 +111,15 @@ def run(context: Context) -> Outcome:
     trained = context.map(train, list(product(VARIANTS, range(seeds))), "xor")
     rows = []
     for variant in VARIANTS:
-        mine = [one for one in trained if one.variant is variant]
-        solved = sum(one.correct == 4 for one in mine)
+        mine = [trial for trial in trained if trial.variant is variant]
+        solved = sum(trial.correct == 4 for trial in mine)
         until = "until 4 of 4" if variant.stop_when_solved else f"{variant.epochs} epochs"
         rows.append(
             (
                 variant.start,
                 until,
                 variant.learning_rate,
-                median_high(one.epochs for one in mine),
+                median_high(trial.epochs for trial in mine),
                 f"{solved}/{seeds}",
                 variant.expected,
                 _listed(_kinds(mine)),
@@ -164,7 +164,8 @@ def claims_of(trained: Sequence[TrainedNeuron], most: Sequence[int]) -> list[Cla
     """Judge the claims; `most` are the points that linear neurons classify correctly."""
     seeds = len(most)
     by_start = {
-        variant.name: [one for one in trained if one.variant is variant] for variant in VARIANTS
+        variant.name: [trial for trial in trained if trial.variant is variant]
+        for variant in VARIANTS
     }
     method = f"{seeds} seeds; the kind follows from the coefficients"
     claims = []
@@ -181,7 +182,9 @@ def claims_of(trained: Sequence[TrainedNeuron], most: Sequence[int]) -> list[Cla
         found = f"{condition}: {_listed(mine)}; otherwise: {_listed(otherwise)}"
         printed = f"a figure with one {variant.expected}; when training stops is not stated"
         claims.append(Claim(variant.claim, printed, found, verdict, Verdict.HOLDS, method))
-    solved = [one for name in ("identity", "random") for one in by_start[name] if one.correct == 4]
+    solved = [
+        trial for name in ("identity", "random") for trial in by_start[name] if trial.correct == 4
+    ]
     claims.append(
         Claim(
             "xor-quadratic",
@@ -209,7 +212,7 @@ def claims_of(trained: Sequence[TrainedNeuron], most: Sequence[int]) -> list[Cla
 
 
 def _kinds(trained: Sequence[TrainedNeuron]) -> Counter[str]:
-    return Counter(str(one.neuron.kind) for one in trained)
+    return Counter(str(trial.neuron.kind) for trial in trained)
 
 
 def _listed(kinds: Counter[str]) -> str:
@@ -222,7 +225,7 @@ def draw(trained: Sequence[TrainedNeuron]) -> Figure:
     figure = new_figure(9.2, 5.2)
     panels = (("a", "random", "random Q"), ("b", "identity", "Q = I"))
     for ax, (letter, name, start) in zip(figure.subplots(1, 2), panels, strict=True):
-        neuron = next(one for one in trained if one.variant.name == name).neuron
+        neuron = next(trial for trial in trained if trial.variant.name == name).neuron
         network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])
         plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110, legend=False)
         ax.set(aspect="equal", xlabel="$x$")

@@ -64,9 +64,9 @@ def environment() -> Environment:
     """Return the environment of this process."""
     linux = Path("/proc/cpuinfo")
     listed = linux.read_text(encoding="utf-8") if linux.exists() else ""
-    found = re.search(r"^model name\s*:(.*)$", listed, re.M)
+    model = re.search(r"^model name\s*:(.*)$", listed, re.M)
     return Environment(
-        cpu=found[1].strip() if found else platform.processor() or platform.machine() or "unknown",
+        cpu=model[1].strip() if model else platform.processor() or platform.machine() or "unknown",
         quadric=quadric.__version__,
         numpy=np.__version__,
         numba=version("numba"),  # from the metadata: numba is slow to import
