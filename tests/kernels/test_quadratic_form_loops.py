@@ -69,7 +69,7 @@ class Team(PythonThreads):
 
 def run_loop(loop, team, *arguments):
     """Run a loop with the threads of a team."""
-    loops.run(loop, team.threads_for, team.run, *arguments)
+    loops.run_quadratic_form(loop, team, *arguments)
 
 
 SAMPLES = [0, 1, 7, 15, 16, 17, 31, 32, 33, 127, 128, 129, 255, 256, 257, 385, 513, 600]

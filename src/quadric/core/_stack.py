@@ -13,9 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from quadric.checks import Array, Matrix
-from quadric.core._activations import ACTIVATIONS
+from quadric.core._activations_and_losses import ACTIVATIONS, LOSSES, Loss, infer_loss
 from quadric.core._layers import Layer, Quadratic, parameters
-from quadric.core._losses import LOSSES, Loss, infer_loss
 from quadric.utils import threads_for_loops
 
 BLOCK_ROWS = 1536

@@ -5,10 +5,10 @@
 
 import threading
 from array import array
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
 from math import gcd
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,30 +16,40 @@ from quadric.kernels._compiling import SharedLoop
 from quadric.kernels._lanes import UNIT_BYTES
 from quadric.kernels._quadratic_form_loops import APART, COLUMNS, UNITS, gradients, values
 
-__all__ = ["gradients", "run", "values"]
+__all__ = ["gradients", "run_quadratic_form", "values"]
 
 LANES = UNITS * UNIT_BYTES // 4  # in float32; in float64, there are half as many
 
 
-def run(
+class Team(Protocol):
+    """Threads that share the work of a loop."""
+
+    def threads_for(self, work: int) -> int:
+        """The number of threads to use for this number of multiplications."""
+
+    def run(self, function: int, arguments: Any, tickets: int) -> None:
+        """Call the function at an address from several threads, until all tickets are taken.
+
+        Its argument is the address of `arguments`, which is ``arguments.buffer_info()[0]``.
+        """
+
+
+def run_quadratic_form(
     loop: SharedLoop,
-    threads_for: Callable[[int], int],
-    share: Callable[[int, Any, int], None],
+    team: Team,
     dtype: np.dtype[Any],
     sizes: tuple[int, int, int, int],
-    addresses: tuple[int, int, int, int, int],
+    addresses: Sequence[int],
 ) -> None:
-    """Run a loop.
+    """Run a loop of the quadratic form.
 
     Parameters
     ----------
     loop : `values` or `gradients`
         `values` writes z. `gradients` reads dL/dz from z, and writes dL/dx and dL/dP. It needs at
         least one sample.
-    threads_for, share : functions
-        ``threads_for(work)`` is the number of threads for this many multiplications, and
-        ``share(function, arguments, tickets)`` makes several threads call the function at this
-        address with the address of the arguments, until all tickets are taken.
+    team : Team
+        The threads that share the work.
     dtype : dtype
         The dtype of all arrays.
     sizes : B, n, m and stride
@@ -50,7 +60,7 @@ def run(
     """
     B, n, m, stride = sizes
     call, function, group, room, size = _plan(loop, dtype, n, m)
-    tickets = threads_for(B * n * (n + 1) // 2 * m)
+    tickets = team.threads_for(B * n * (n + 1) // 2 * m)
     if tickets > 1:
         tiles = -(-B * dtype.itemsize // (UNITS * UNIT_BYTES))  # samples that fill the lanes
         tickets = max(1, min(tickets, max(tiles, n) if addresses[4] else tiles))
@@ -63,7 +73,7 @@ def run(
     else:
         # while threads use the memory, this one may run a signal handler that calls a loop
         _scratch.kept = NOTHING
-        share(function, arguments, tickets)
+        team.run(function, arguments, tickets)
         _scratch.keep((memory, start))
 
 

@@ -188,16 +188,15 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], dtype: torch.dtype
 
 
 def _run(loop: Any, dtype: torch.dtype, sizes: tuple[int, ...], addresses: list[int]) -> None:
-    team = _team()
-    _kernel().run(loop, team.threads_for, team.run, _DTYPES[dtype], sizes, addresses)
+    _kernel().run_quadratic_form(loop, _team(), _DTYPES[dtype], sizes, addresses)
 
 
 @cache
 def _kernel() -> Any:
-    """Return the module that runs the loops, or None if NUMBA_DISABLE_JIT is set."""
-    from quadric.kernels import _compiling, _quadratic_form  # imports numba
+    """Return the package with the loops, or None if NUMBA_DISABLE_JIT is set."""
+    from quadric import kernels
 
-    return _quadratic_form if _compiling.ALLOWED else None
+    return kernels if kernels.JIT_ALLOWED else None
 
 
 @dataclass

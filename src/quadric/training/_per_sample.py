@@ -9,28 +9,26 @@ from scipy import sparse
 
 from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack, parameters
-from quadric.kernels import _lanes, _layout, _rows, _sgd
+from quadric.kernels import (
+    ACTIVATION_CODES,
+    ADDED_TO_INPUTS,
+    CSR,
+    DENSE,
+    FOLDED_INTO_WEIGHTS,
+    KIND_CODES,
+    LAYER,
+    LOSS_CODES,
+    NO_OFFSET,
+    UNIT_BYTES,
+    Memory,
+    SampleArrays,
+    Step,
+    compress_rows,
+    count_nonzeros,
+    sgd_epoch,
+)
 from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
 
-KIND_CODES = {
-    "linear": _layout.LINEAR,
-    "quadratic": _layout.QUADRATIC,
-    "reduced": _layout.REDUCED,
-}
-ACTIVATION_CODES = {
-    "identity": _layout.IDENTITY,
-    "logistic": _layout.LOGISTIC,
-    "tanh": _layout.TANH,
-    "relu": _layout.RELU,
-    "softmax": _layout.SOFTMAX,
-    "exponential": _layout.EXPONENTIAL,
-}
-LOSS_CODES = {
-    "binary_cross_entropy": _layout.BINARY_CROSS_ENTROPY,
-    "cross_entropy": _layout.CROSS_ENTROPY,
-    "squared_error": _layout.SQUARED_ERROR,
-    "poisson": _layout.POISSON,
-}
 WORTH_COMPRESSING = 10_000  # entries; with fewer, loading the compiled functions is not worthwhile
 
 
@@ -39,7 +37,7 @@ class _Space:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self.size = dtype, 0
-        self.unit = _lanes.UNIT_BYTES // dtype.itemsize
+        self.unit = UNIT_BYTES // dtype.itemsize
 
     def padded(self, length: int) -> int:
         return -(-length // self.unit) * self.unit
@@ -66,7 +64,7 @@ class PackedLayers:
         The parameters. The penalized ones are stored first, divided by ``scale[0]``.
     work : array
         Values of the current sample, such as its activations.
-    memory : `kernels._layout.Memory`
+    memory : `kernels.Memory`
         All buffers, in the form that the compiled loop expects.
     table : structured array
         One record for each layer; see `kernels._layout`.
@@ -78,7 +76,7 @@ class PackedLayers:
         first = stack.layers[0]
         self.offset = offset
         self.folds_offset = offset is not None and first.kind != "quadratic"
-        self.table = np.empty(len(stack.layers), dtype=_layout.LAYER)
+        self.table = np.empty(len(stack.layers), dtype=LAYER)
         self.table.view(np.int64)[...] = -1
         theta, work = _Space(first.dtype), _Space(first.dtype)
         for row, layer, activation in zip(self.table, stack.layers, stack.activations, strict=True):
@@ -99,7 +97,7 @@ class PackedLayers:
         self.table[0]["where"] = widest
         self.theta, self.scale, self.work = theta.allocate(), np.ones(1), work.allocate()
         where = np.concatenate([np.arange(widest), np.zeros(first.n_inputs, np.int64)])
-        self.memory = _layout.Memory(self.theta, self.scale, n_penalized, self.work, where)
+        self.memory = Memory(self.theta, self.scale, n_penalized, self.work, where)
         for name, array, rows in self._fields(stack.layers):
             rows[...] = array if name == "packed" else array.T
         self.settle()
@@ -195,13 +193,13 @@ class PerSample:
             state.memory = {"theta": self.packed.theta, "scale": self.packed.scale}
         self.table = _read_only(self.packed.table)
         indptr, indices, data = _as_rows(X, dtype)
-        offset_use, dots = _layout.NO_OFFSET, None
+        offset_use, dots = NO_OFFSET, None
         if offset is not None:
-            offset_use = _layout.ADDED_TO_INPUTS
+            offset_use = ADDED_TO_INPUTS
             if self.packed.folds_offset:
-                offset_use, dots = _layout.FOLDED_INTO_WEIGHTS, X @ offset
-        self.samples = _layout.SampleArrays(
-            form=_layout.CSR if sparse.issparse(X) else _layout.DENSE,
+                offset_use, dots = FOLDED_INTO_WEIGHTS, X @ offset
+        self.samples = SampleArrays(
+            form=CSR if sparse.issparse(X) else DENSE,
             indptr=_read_only(indptr),
             indices=_read_only(indices),
             data=_read_only(data),
@@ -227,12 +225,12 @@ class PerSample:
         packed, options = self.packed, self.options
         loss = LOSS_CODES[self.stack.loss_name]
         clip = math.inf if options.clip is None else float(options.clip)
-        epoch = _sgd.sgd_epoch(
+        epoch = sgd_epoch(
             packed.memory,
             self.table,
             self.samples,
             _read_only(order.astype(np.int64, copy=False)),
-            _layout.Step(loss, float(rate), float(options.l2), clip),
+            Step(loss, float(rate), float(options.l2), clip),
         )
         if epoch.position >= 0:
             raise FailedEpochError(sample=int(order[epoch.position]), layer=epoch.layer)
@@ -283,11 +281,11 @@ def _compress(X: Array) -> Matrix:
         return X
     flat = _read_only(X.reshape(-1))
     counts = np.zeros(n_samples, dtype=np.int64)
-    _rows.count_nonzeros(flat, n, counts)
+    count_nonzeros(flat, n, counts)
     indptr = np.zeros(n_samples + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     if indptr[-1] > X.size // 2:
         return X
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
-    _rows.compress_rows(flat, n, _read_only(indptr), indices, values)
+    compress_rows(flat, n, _read_only(indptr), indices, values)
     return sparse.csr_array((values, indices, indptr), shape=X.shape)
