@@ -1,6 +1,5 @@
 """Fitted attributes: those of scikit-learn, and parameters that can be assigned."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -54,22 +53,12 @@ def test_selectors_keep_the_features_of_an_interaction(selector):
     assert kept.tolist() == [True, True, False, False, False]
 
 
-def test_models_of_earlier_versions_can_be_loaded(logistic):
+def test_models_of_earlier_versions_can_be_loaded():
     points, labels = xor()
     loaded = load(EARLIER)
     assert np.array_equal(loaded.predict(points), labels)
     assert loaded.n_iter_ == [4]
     assert loaded.penalty == "l2"
-    state = logistic.__getstate__()
-    for name in ("penalty", "l1_ratio", "dual", "intercept_scaling", "n_jobs"):
-        del state[name]
-    state |= {"coef_": logistic.w_, "intercept_": logistic.b_, "n_iter_": int(logistic.n_iter_[0])}
-    restored = QuadraticLogisticRegression.__new__(QuadraticLogisticRegression)
-    restored.__setstate__(state)
-    restored = pickle.loads(pickle.dumps(restored))
-    assert restored.get_params() == logistic.get_params()
-    assert np.array_equal(restored.predict_proba(X), logistic.predict_proba(X))
-    assert restored.n_iter_ == logistic.n_iter_
 
 
 def test_the_number_of_iterations_is_an_array():

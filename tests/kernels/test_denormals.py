@@ -10,8 +10,7 @@ pytest.importorskip("torch")  # sets the mode
 
 from quadric import Network, kernels
 from quadric.core import ACTIVATIONS
-from quadric.core._quadratic_form import PythonThreads
-from quadric.kernels import _compiling, _denormals, _quadratic_form as loops, _rows
+from quadric.kernels import PythonThreads, _compiling, _denormals, _quadratic_form as loops, _rows
 from tests.support.denormals import (
     flushes,
     flushing,

@@ -7,8 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from quadric.core._quadratic_form import PythonThreads
-from quadric.kernels import _quadratic_form as loops
+from quadric.kernels import PythonThreads, _quadratic_form as loops
 
 PAGE = mmap.PAGESIZE
 MARK = 0xA5

@@ -15,7 +15,6 @@ from quadric.core._layers import (
     parameters,
 )
 from quadric.core._quadratic_form import (
-    PythonThreads as PythonThreads,
     monomial_coefficients as monomial_coefficients,
     n_inputs as n_inputs,
     term_variances as term_variances,

@@ -10,12 +10,7 @@ The loops are compiled; `kernels` describes them. The torch layers call the
 same loops.
 """
 
-import _thread
-import contextlib
-import ctypes
-import time
-from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -122,57 +117,9 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
 def _run(loop: Any, X: Array, packed: Array, *others: Array | None) -> None:
     sizes = *X.shape, packed.shape[1], X.strides[0] // X.itemsize
     addresses = [0 if array is None else array.ctypes.data for array in (X, packed, *others)]
-    kernels.run_quadratic_form(loop, _TEAM, X.dtype, sizes, addresses)
+    kernels.run_quadratic_form(loop, _team(), X.dtype, sizes, addresses)
 
 
-class PythonThreads:
-    """A `kernels.Team` of up to `count()` Python threads.
-
-    New threads are started for each call, which takes 50 to 250 µs. No thread outlives a call, so
-    forking is safe.
-    """
-
-    worth = 3 * 2**22  # multiplications per thread, which take about 500 µs
-
-    def __init__(self, count: Callable[[], int]) -> None:
-        self.count = count
-
-    def threads_for(self, work: int) -> int:
-        """The number of threads to use for this number of multiplications."""
-        return 1 if work < 2 * self.worth else min(self.count(), work // self.worth)
-
-    def run(self, function: int, arguments: Any, tickets: int) -> None:
-        """Call the function at the given address from as many threads as there are tickets."""
-        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
-        begun: list[None] = []
-        ended: list[None] = []
-
-        def take_part(end: Any) -> None:
-            begun.append(None)
-            call(arguments.buffer_info()[0])  # keeps the arguments alive for a thread that is late
-            ended.append(None)
-            end.release()
-
-        ends = [_thread.allocate_lock() for _ in range(tickets - 1)]
-        try:
-            for end in ends:
-                end.acquire()
-                # a signal handler that raises an exception can block a threading.Thread forever
-                _thread.start_new_thread(take_part, (end,))
-            call(arguments.buffer_info()[0])
-            for end in ends:
-                end.acquire()
-        except BaseException:  # an interrupt, or no more threads
-            arguments[0] = tickets  # a thread that asks for a ticket now gets none
-            _wait_until(lambda: len(ended) == len(begun))  # they use the caller's memory
-            raise
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    """Wait, even if there are more interrupts."""
-    while not condition():
-        with contextlib.suppress(BaseException):
-            time.sleep(1e-4)
-
-
-_TEAM = PythonThreads(loop_threads)
+@cache
+def _team() -> "kernels.Team":
+    return kernels.PythonThreads(loop_threads)

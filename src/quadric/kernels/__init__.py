@@ -5,9 +5,9 @@ functions take arrays or addresses, update the numbers there in place and return
 imported on first use (PEP 562), because importing numba takes long.
 
 Start with `_sgd`, one epoch of per-sample SGD, and `_layout`, the memory it works on. `_rows` lists
-the inputs of a sample, `_blocks` has the equations and the passes of one layer, and `_activations`
-and `_losses` hold the functions they are named after. `_quadratic_form` and `_quadratic_form_loops`
-compute x'Qx for a batch and its gradients. All of these modules use `_lanes`, which works on
+the inputs of a sample, and `_blocks` has the equations and the passes of one layer.
+`_quadratic_form` and `_quadratic_form_loops` compute x'Qx for a batch and its gradients, with the
+threads of a `Team`. All of these modules use `_lanes`, which works on
 numbers in SIMD registers, `_compiling`, which compiles the loops and caches them, and `_denormals`,
 which sets the mode in which all loops run: denormal numbers count as zero.
 """
@@ -16,12 +16,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quadric.kernels._quadratic_form import Team as Team
     from quadric.kernels._quadratic_form_loops import roundings, underflows
 
 __all__ = ["roundings", "underflows"]
 
 _NAMES = {
-    "_activations": ("apply_elementwise",),
+    "_activations_and_losses": ("apply_elementwise",),
     "_compiling": ("JIT_ALLOWED",),
     "_lanes": ("UNIT_BYTES",),
     "_layout": (
@@ -38,7 +39,14 @@ _NAMES = {
         "SampleArrays",
         "Step",
     ),
-    "_quadratic_form": ("Team", "gradients", "run_quadratic_form", "values"),
+    "_quadratic_form": (
+        "OpenMPThreads",
+        "PythonThreads",
+        "Team",
+        "gradients",
+        "run_quadratic_form",
+        "values",
+    ),
     "_quadratic_form_loops": ("roundings", "underflows"),
     "_rows": ("compress_rows", "count_nonzeros"),
     "_sgd": ("sgd_epoch",),

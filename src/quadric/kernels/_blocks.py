@@ -11,7 +11,7 @@ Blocks are two registers wide as long as they fit into the padded row, and then 
 
 from collections import namedtuple
 
-from quadric.kernels._activations import activate, times_slope
+from quadric.kernels._activations_and_losses import activate, times_slope
 from quadric.kernels._compiling import block, inline
 from quadric.kernels._lanes import (
     advance,

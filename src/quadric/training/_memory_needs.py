@@ -14,7 +14,7 @@ from scipy import sparse
 
 from quadric.checks import Matrix
 from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
-from quadric.training._divergence import MOST_ROWS
+from quadric.training._divergence import LOSS_ROWS
 from quadric.training._run import Options, Samples
 from quadric.utils import check_limit, readable
 
@@ -65,7 +65,7 @@ class Architecture:
         if solver == "lbfgs":  # L-BFGS also squares X
             return max((LBFGS_COPIES + 2 * pairs) * 8 * p + block, matrix_bytes(X, 8))
         # rows copied at once: those of a batch, or those that `Watch` evaluates
-        most = batch_size if sparse.issparse(X) else max(batch_size, MOST_ROWS)
+        most = batch_size if sparse.issparse(X) else max(batch_size, LOSS_ROWS)
         rows = min(most, X.shape[0]) * (self.n_inputs + self.n_outputs) * s
         if solver != "per sample":
             return COPIES * p * s + block + rows
