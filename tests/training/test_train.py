@@ -72,7 +72,7 @@ def test_a_state_continues_bit_identically_after_a_round_trip(options):
     assert max_difference(whole, parts) == 0.0
     assert state.history.loss == states.history.loss
     assert state.samples == states.samples == 240
-    assert state.steps == states.steps
+    assert state.optimizer.steps == states.optimizer.steps
 
 
 def test_without_resume_no_state_is_kept():
@@ -232,16 +232,14 @@ def test_a_lowered_rate_rises_again():
 
 
 def test_a_rate_that_fails_again_rises_more_slowly():
-    net, state = (
-        Network([Linear([[1.0]], [0.0])], ["identity"]),
-        TrainingState(schedule=Schedule(damping=1e-3)),
-    )
-    state.failed_calls = 3
+    net = Network([Linear([[1.0]], [0.0])], ["identity"])
+    schedule = Schedule(damping=1e-3, failed_calls=3)
+    state = TrainingState(schedule=schedule)
     samples = Samples(np.ones((2, 1)), np.ones((2, 1)))
     watch = Watch(Stack(net.layers, net.activations), samples, Options(resume=True), state, 0.0)
     for call in range(1, 13):
         watch.end_call()
-        assert state.damping == 1e-3 * 2 ** (call // 4)
+        assert schedule.damping == 1e-3 * 2 ** (call // 4)
     state.recoveries = 1
     watch.end_call()
     assert state.failed_calls == 4
