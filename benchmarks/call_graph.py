@@ -98,7 +98,7 @@ def workloads() -> dict[str, Callable[[], object]]:
 
 
 def run_train(table: np.ndarray) -> None:
-    """Run the `train` command in this process, without its output; the last column is the target."""
+    """Run the `train` command in this process; the target is the last column."""
     names = [f"x{i}" for i in range(table.shape[1])]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -191,9 +191,7 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no {', '.join(sorted(unknown))}; choose from {', '.join(runs)}")
     print(header(None, HERE))
-    print(
-        "| workload | files | limit | edges | pairs | pairs without functions passed as arguments |"
-    )
+    print("| walk | files | limit | edges | pairs | pairs without functions passed as arguments |")
     print("|---|---|---|---|---|---|")
     found, failed = {}, False
     for name in options.workload or runs:

@@ -240,14 +240,14 @@ def test_a_rate_that_fails_again_rises_more_slowly():
     for call in range(1, 13):
         watch.end_call()
         assert schedule.damping == 1e-3 * 2 ** (call // 4)
-    state.recoveries = 1
+    state.call.recoveries = 1
     watch.end_call()
-    assert state.failed_calls == 4
-    state.recoveries, state.damping = 0, 1.0
+    assert schedule.failed_calls == 4
+    state.call.recoveries, schedule.damping = 0, 1.0
     for _ in range(128):
-        assert state.failed_calls == 4
+        assert schedule.failed_calls == 4
         watch.end_call()
-    assert state.failed_calls == 0
+    assert schedule.failed_calls == 0
 
 
 @pytest.mark.filterwarnings("ignore:Training diverged")
