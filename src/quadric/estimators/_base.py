@@ -160,9 +160,16 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         errors: list[MemoryLimitError] = []
         for layers, group in groupby(among, key=lambda candidate: candidate.layers):
             same, shape = list(group), Architecture(n, layers, dtype.itemsize)
-            drawn = shape.drawing_bytes(self.init)
             try:
-                self._check_memory(data, shape, problem, options, len(same), drawn)
+                _data.check_memory(
+                    data,
+                    shape,
+                    options,
+                    candidates=len(same),
+                    drawn=shape.drawing_bytes(self.init),
+                    standardize=problem.standardize,
+                    early_stopping=self.early_stopping,
+                )
             except MemoryLimitError as error:
                 errors.append(error)
                 skipped.append({"shape": str(same[0]), "skipped": error.fact})
@@ -200,23 +207,10 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
             )
         if options.solver != "lbfgs" or self.alpha != "auto":
             self._alpha = STOCHASTIC_ALPHA if self.alpha == "auto" else float(self.alpha)
-        self._check_memory(data, Architecture.of(network.layers), problem, options)
-
-    def _check_memory(
-        self,
-        data: FitData,
-        shape: Architecture,
-        problem: Problem,
-        options: Options,
-        candidates: int = 1,
-        drawn: int = 0,
-    ) -> None:
         _data.check_memory(
             data,
-            shape,
+            Architecture.of(network.layers),
             options,
-            candidates=candidates,
-            drawn=drawn,
             standardize=problem.standardize,
             early_stopping=self.early_stopping,
         )

@@ -6,6 +6,7 @@ The candidates and the constants were chosen by `python -m benchmarks.defaults`.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -236,10 +237,10 @@ def select(
     best = contest.best_of_each_shape(among, build)[:FINALISTS]
     for trial in best:
         contest.train(trial, SECOND)
-    best.sort(key=_loss)
+    best.sort(key=attrgetter("loss"))
     if samples.X.shape[1] >= FEWEST_INPUTS:
         best += [contest.with_relevance(trial) for trial in best[:2]]
-        best.sort(key=_loss)
+        best.sort(key=attrgetter("loss"))
     chosen = contest.simplest(best)
     relevance = chosen.relevance
     return Choice(
@@ -319,12 +320,14 @@ class _Contest:
                 if candidate.is_convex:  # continue from the last solution, which is faster
                     _start_from(tried or best, start)
                 trial = Trial(candidate, start)
-                if self.train(trial, FIRST, min(best + tried, key=_loss, default=None)):
+                if self.train(
+                    trial, FIRST, min(best + tried, key=attrgetter("loss"), default=None)
+                ):
                     tried.append(trial)
-                if tried and trial.loss > WORSE * min(map(_loss, tried)):
+                if tried and trial.loss > WORSE * min(other.loss for other in tried):
                     break
-            best += sorted(tried, key=_loss)[:1]
-        return sorted(best, key=_loss)
+            best += sorted(tried, key=attrgetter("loss"))[:1]
+        return sorted(best, key=attrgetter("loss"))
 
     def with_relevance(self, trial: Trial) -> Trial:
         """Train a copy of a trial with a penalty that depends on the relevance of each input."""
@@ -362,7 +365,7 @@ class _Contest:
                 "loss": trial.loss,
                 "chosen": trial is chosen,
             }
-            for trial in sorted(self.trials, key=_loss)
+            for trial in sorted(self.trials, key=attrgetter("loss"))
         ]
 
 
@@ -387,10 +390,6 @@ def relevance_of(stack: Stack) -> Array:
     if not (np.isfinite(largest) and largest > 0):
         return np.ones_like(power)
     return np.maximum(np.sqrt(power / largest), LEAST_RELEVANCE)
-
-
-def _loss(trial: Trial) -> float:
-    return trial.loss
 
 
 def _splits(samples: Samples, rng: np.random.RandomState) -> Iterator[tuple[Samples, Samples]]:

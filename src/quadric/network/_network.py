@@ -115,7 +115,16 @@ class Network:
         Network
             The new network.
         """
-        return cls(*_create_layers(n_inputs, layers, init, scale, rng, dtype))
+        n = check_integer("n_inputs", n_inputs, at_least=1)
+        wanted, generator = as_dtype(dtype), as_generator(rng)
+        check_choice("init", init, INITIAL_VALUES)
+        if scale is not None:
+            scale = check_number("scale", scale, at_least=0)
+        shapes, activations = _checked_specification(layers)
+        if shapes:  # the constructor rejects a network without layers
+            check_creation(Architecture(n, shapes, wanted.itemsize), init)
+        drawn = draw_layers(n, shapes, init=init, scale=scale, rng=generator, dtype=wanted)
+        return cls(drawn, activations)
 
     @property
     def n_inputs(self) -> int:
@@ -218,7 +227,18 @@ class Network:
             respect to q_ij = q_ji.
         """
         stack = self._stack(loss)
-        return _finite_gradients(stack, X, _checked_samples(stack, X, Y, sample_weight))
+        samples = _checked_samples(stack, X, Y, sample_weight)
+        network = Architecture.of(self.layers)
+        check_backward(network, len(samples), converted_bytes(X, samples.X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
+        finite = all(np.isfinite(array).all() for array in parameters(grads))
+        if not (finite and np.isfinite(value)):
+            raise ValueError(
+                "X, Y or sample_weight contains values so large that the gradients are not finite "
+                f"in {self.dtype}. Scale them."
+            )
+        return value, grads
 
     def fit(
         self,
@@ -394,7 +414,14 @@ class Network:
         str
             A table with one line per layer.
         """
-        return _layer_table(self.layers, self.activations)
+        rows = [("layer", "kind", "inputs", "neurons", "activation", "parameters")]
+        for l, (layer, activation) in enumerate(zip(self.layers, self.activations, strict=True)):
+            n, m = f"{layer.n_inputs:,}", f"{layer.n_outputs:,}"
+            rows.append((str(l), layer.kind, n, m, activation, f"{layer.n_parameters:,}"))
+        rows.append(("", "", "", "", "total", f"{self.n_parameters:,}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        cells = [f"{{:{side}{width}}}" for side, width in zip("<<>><>", widths, strict=True)]
+        return "\n".join("  ".join(cells).format(*row).rstrip() for row in rows)
 
     def __repr__(self) -> str:
         inside = ", ".join(
@@ -439,13 +466,13 @@ def _check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
             raise ValueError(f"activation {activation!r} is supported on the last layer only.")
 
 
-def _check_specification(layers: Any) -> list[tuple[str, int, str]]:
-    """Return the checked (kind, neurons, activation) of each layer."""
+def _checked_specification(layers: Any) -> tuple[list[tuple[str, int]], list[str]]:
+    """Return the checked (kind, neurons) of each layer, and the activations."""
     if isinstance(layers, str) or not isinstance(layers, Sequence):
         raise TypeError(
             f"layers must be a sequence of (kind, neurons, activation). Got {layers!r}."
         )
-    checked = []
+    shapes, activations = [], []
     for l, spec in enumerate(layers):
         if isinstance(spec, str) or not isinstance(spec, Sequence) or len(spec) != 3:
             raise ValueError(
@@ -456,38 +483,9 @@ def _check_specification(layers: Any) -> list[tuple[str, int, str]]:
         check_choice(f"the kind of layers[{l}]", kind, LAYERS)
         check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
         m = check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
-        checked.append((kind, m, activation))
-    return checked
-
-
-def _create_layers(
-    n_inputs: Any, layers: Any, init: str, scale: Any, rng: Any, dtype: Any
-) -> tuple[list[Layer], list[str]]:
-    """Return new layers and their activations; takes the arguments of `Network.create`."""
-    n = check_integer("n_inputs", n_inputs, at_least=1)
-    wanted, generator = as_dtype(dtype), as_generator(rng)
-    check_choice("init", init, INITIAL_VALUES)
-    if scale is not None:
-        scale = check_number("scale", scale, at_least=0)
-    specification = _check_specification(layers)
-    shapes = [(kind, m) for kind, m, _ in specification]
-    if shapes:  # the constructor rejects a network without layers
-        check_creation(Architecture(n, shapes, wanted.itemsize), init)
-    drawn = draw_layers(n, shapes, init=init, scale=scale, rng=generator, dtype=wanted)
-    return drawn, [activation for _, _, activation in specification]
-
-
-def _layer_table(layers: Sequence[Layer], activations: Sequence[str]) -> str:
-    """Return a text table with one line per layer, and the total."""
-    rows = [("layer", "kind", "inputs", "neurons", "activation", "parameters")]
-    for l, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
-        n, m = f"{layer.n_inputs:,}", f"{layer.n_outputs:,}"
-        rows.append((str(l), layer.kind, n, m, activation, f"{layer.n_parameters:,}"))
-    total = sum(layer.n_parameters for layer in layers)
-    rows.append(("", "", "", "", "total", f"{total:,}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    cells = [f"{{:{side}{width}}}" for side, width in zip("<<>><>", widths, strict=True)]
-    return "\n".join("  ".join(cells).format(*row).rstrip() for row in rows)
+        shapes.append((kind, m))
+        activations.append(activation)
+    return shapes, activations
 
 
 # ---- data --------------------------------------------------------------------------------
@@ -540,21 +538,6 @@ def _network_outputs(
     for rows, z in stack.shifted(shift).logit_blocks(inputs):
         outputs[rows] = function(z)
     return outputs
-
-
-def _finite_gradients(stack: Stack, X: Any, samples: Samples) -> tuple[float, list[Layer]]:
-    """Return the mean loss and the gradients; `samples` holds X after conversion."""
-    network = Architecture.of(stack.layers)
-    check_backward(network, len(samples), converted_bytes(X, samples.X))
-    with np.errstate(over="ignore", invalid="ignore"):
-        value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
-    finite = all(np.isfinite(array).all() for array in parameters(grads))
-    if not (finite and np.isfinite(value)):
-        raise ValueError(
-            "X, Y or sample_weight contains values so large that the gradients are not finite in "
-            f"{stack.layers[0].dtype}. Scale them."
-        )
-    return value, grads
 
 
 def _validation_score(

@@ -6,6 +6,7 @@ exceed it by at most 20 %.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, Self
 
@@ -38,13 +39,13 @@ class Architecture:
         shapes = [(layer.kind, layer.n_outputs) for layer in layers]
         return cls(layers[0].n_inputs, shapes, layers[0].dtype.itemsize)
 
-    @property
+    @cached_property
     def sizes(self) -> list[tuple[str, int, int]]:
         """(kind, inputs, neurons) of each layer."""
         inputs = [self.n_inputs, *(m for _, m in self.layers)]
         return [(kind, n, m) for n, (kind, m) in zip(inputs, self.layers, strict=False)]
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         return sum(_n_parameters(*size) for size in self.sizes)
 
